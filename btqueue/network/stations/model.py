@@ -248,7 +248,8 @@ def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
     laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
     beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)
     each_s = max(laws.queues[f].service_s, laws.polled.following_s(f))
-    return float(point.base[f] + point.stray[f]) + beyond, each_s * most / (most - beyond)
+    lone_s = float(point.base[f] + point.stray[f]) - laws.answers[f].wait_s
+    return lone_s + beyond, each_s * most / (most - beyond)
 
 
 def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
@@ -261,6 +262,8 @@ def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
         lambda size: trip_s - (full - size) * slope,
         lambda size: each_s * (1.0 - (full - size) * slope / most),
         flow.window,
+        flow.transport.ack_every_segments if transport.delays_received(flow) else 1,
+        transport.by_clock_s(flow),
     )
     return nagle.cut(source, full, path)
 

@@ -41,12 +41,15 @@ class Source(NamedTuple):
 class Path(NamedTuple):
     """Of a segment by its bytes: round trip without waits for own segments, service at its slowest station (s).
 
-    `window` is the number of full segments that may be under way.
+    `window` is the number of full segments that may be under way. So much data, in full segments, as `every`
+    makes the receiver answer at once, and less of it `delay_s` later.
     """
 
     trip_s: Callable[[float], float]
     service_s: Callable[[float], float]
     window: float
+    every: int = 1
+    delay_s: float = 0.0
 
 
 class Cut(NamedTuple):
@@ -57,12 +60,18 @@ class Cut(NamedTuple):
         ahead: mean number of segments of its own that are sent at the same time, before a segment.
         behind_s: mean wait of a segment for its own before it (s).
         released: share of the short segments that leave as an acknowledgement comes.
+        acks: acknowledgements of a segment.
+        wait_s: mean wait of the first segment of an acknowledgement for it (s).
+        clocked: share of the acknowledgements that a timer sends.
     """
 
     sizes: tuple[tuple[float, float], ...]
     ahead: float
     behind_s: float
     released: float
+    acks: float
+    wait_s: float
+    clocked: float
 
     @property
     def bytes(self) -> float:
@@ -72,13 +81,17 @@ class Cut(NamedTuple):
 
 class Ends(NamedTuple):
     """Until nothing is unacknowledged: full segments, short ones by bytes, chance of none; of full segments
-    the sum of those sent with them before, and of their waits (s)."""
+    the sum of those sent with them before, and of their waits (s); acknowledgements, those by a timer, and
+    their waits (s)."""
 
     sent: float
     lengths: Vector
     idle: float
     ahead: float
     behind_s: float
+    acks: float
+    timed: float
+    waits_s: float
 
 
 def written(source: Source, seconds: float, most: int, *, within: bool) -> Vector:
@@ -119,7 +132,8 @@ def cut(source: Source, full: int, path: Path) -> Cut:
     """Return the segments of a stream, of which a full one has so many bytes."""
     size, short = source.bytes, float(source.bytes % full or full)
     for _ in range(4):
-        sent, lengths, released, ahead, behind_s = _cycle(source, full, short, path)
+        ends, released = _cycle(source, full, short, path)
+        sent, lengths = ends.sent, ends.lengths
         count = float(lengths.sum())
         before, short = short, float(lengths @ np.arange(full + 1)) / count if count else float(full)
         if abs(short - before) < 0.01 * full:
@@ -129,25 +143,32 @@ def cut(source: Source, full: int, path: Path) -> Cut:
     if sent > 0.0:
         sizes.append((float(full), sent / messages))
     total = sent + count
-    return Cut(tuple(sizes), ahead / total, behind_s / total, released / count if count else 0.0)
+    acks = ends.acks if path.every > 1 else total
+    return Cut(
+        tuple(sizes),
+        ends.ahead / total,
+        ends.behind_s / total,
+        released / count if count else 0.0,
+        acks / total,
+        ends.waits_s / acks,
+        ends.timed / acks,
+    )
 
 
-def _cycle(source: Source, full: int, short: float, path: Path) -> tuple[float, Vector, float, float, float]:
-    """Return full segments, short ones by bytes, those of them that an acknowledgement releases, segments
-    ahead, and waits, of a number of rounds."""
+def _cycle(source: Source, full: int, short: float, path: Path) -> tuple[Ends, float]:
+    """Return sums over a number of rounds, and the short segments that leave as an acknowledgement comes."""
     quiet = _until_short(source, full, 0, False, short, path)
     if source.bytes >= full:  # a message that finds nothing begins with full segments
         begun = _until_short(source, full, 1, True, short, path)
-        share = quiet.idle / max(1.0 - begun.idle, 1e-12)
-        sent, lengths, _, ahead, behind_s = _sum(quiet, begun, 1.0, share)
-        return sent, lengths, float(lengths.sum()), ahead, behind_s
+        found = _sum(quiet, begun, 1.0, quiet.idle / max(1.0 - begun.idle, 1e-12))
+        return found, float(found.lengths.sum())
     burst = _until_short(source, full, 0, True, short, path) if source.more else quiet
     idle = (1.0 - source.more) * quiet.idle + source.more * burst.idle
     lone = quiet.idle / max(1.0 - idle + quiet.idle, 1e-12)  # share of short segments that find nothing
-    sent, lengths, idles, ahead, behind_s = _sum(quiet, burst, 1.0 - lone * source.more, lone * source.more)
-    released = float(lengths.sum())
-    lengths[source.bytes] += idles
-    return sent, lengths, released, ahead, behind_s
+    found = _sum(quiet, burst, 1.0 - lone * source.more, lone * source.more)
+    released = float(found.lengths.sum())
+    found.lengths[source.bytes] += found.idle
+    return found, released
 
 
 def _sum(one: Ends, other: Ends, first: float, second: float) -> Ends:
@@ -166,33 +187,80 @@ def _until_short(source: Source, full: int, begins: int, within: bool, short: fl
         path: of the segments.
     """
     size, more, each_s = source.bytes, source.more, path.service_s(full)
-    lengths, chance, rest, sent, ahead, behind_s, last = np.zeros(full + 1), 1.0, 0, 0.0, 0.0, 0.0, 0.0
+    lengths, rest, sent, ahead, behind_s, last = np.zeros(full + 1), 0, 0.0, 0.0, 0.0, 0.0
     busy_s, inside = path.service_s(short), more if begins else float(within)
+    # of what is not answered yet, in full segments: chances, and how long its timer has run
+    states = {short / full if path.every > 1 else 0.0: (1.0, 0.0)}
+    acks = timed = waits_s = 0.0
     if begins:
         group, rest = divmod(size, full)
         sent, ahead, last = float(group), group * (group - 1.0) / 2.0, group - 1.0
         behind_s, busy_s = _waits_s(path, full, group, 0.0)
+        left, run_s, acks, waits_s = _answered(path, 0.0, 0.0, group, each_s)
+        states = {left: (1.0, run_s)}
     for step in range(begins, MOST_STEPS):
         needs = ceil((full - rest) / size)
-        seconds = path.trip_s(full) + busy_s - each_s if step else path.trip_s(short)
-        found = _law(source, seconds, needs, inside)
-        fills = max(1.0 - float(found.sum()), 0.0)
-        np.add.at(lengths, rest + size * np.arange(needs), chance * found)
-        if chance * fills < 1e-6:
+        group, after = divmod(rest + size * needs, full)
+        trip_s = path.trip_s(full) + busy_s - each_s if step else path.trip_s(short)
+        following: dict[float, tuple[float, float]] = {}
+        fills = left_s = 0.0
+        for held, (chance, run_s) in states.items():
+            rest_s = path.delay_s - run_s if held else 0.0
+            found = _law(source, trip_s + rest_s, needs, inside)
+            filled, early = max(1.0 - float(found.sum()), 0.0), 0.0
+            np.add.at(lengths, rest + size * np.arange(needs), chance * found)
+            fills += chance * filled
+            left_s += chance * _left_s(source, min(busy_s, trip_s + rest_s), needs, inside)
+            if held:  # the next full segment comes before the timer ends, or later
+                early = min(1.0 - float(_law(source, rest_s, needs, inside).sum()), filled)
+                acks, timed = acks + chance * (1.0 - early), timed + chance * (1.0 - early)
+                waits_s += chance * (1.0 - early) * path.delay_s
+                if early > 0.0:
+                    run_s += rest_s - _left_s(source, rest_s, needs, inside) / early
+            for part, old, since_s in ((early, held, run_s), (filled - early, 0.0, 0.0)):
+                if part * chance > 1e-9:
+                    new, begun_s, sends, waited_s = _answered(path, old, since_s, group, each_s)
+                    acks, waits_s = acks + part * chance * sends, waits_s + part * chance * waited_s
+                    others, mean_s = following.get(new, (0.0, 0.0))
+                    both = others + part * chance
+                    following[new] = both, (mean_s * others + begun_s * part * chance) / both
+        before, states = sum(chance for chance, _ in states.values()), following
+        if fills < 1e-6:
             break
         # the time that is left of the segment before, when the next one is full
-        left_s = _left_s(source, min(busy_s, seconds), needs, inside) / fills
-        joined = min(inside * more ** (needs - 1) / fills, 1.0)
-        chance *= fills
-        group, rest = divmod(rest + size * needs, full)
-        last = joined * (last + 1.0)
-        sent += chance * group
-        ahead += chance * (group * last + group * (group - 1.0) / 2.0)
-        waits_s, busy_s = _waits_s(path, full, group, left_s)
-        behind_s += chance * waits_s
+        joined = min(before * inside * more ** (needs - 1) / fills, 1.0)
+        last, rest = joined * (last + 1.0), after
+        sent += fills * group
+        ahead += fills * (group * last + group * (group - 1.0) / 2.0)
+        waited_s, busy_s = _waits_s(path, full, group, left_s / fills)
+        behind_s += fills * waited_s
         last, inside = last + group - 1.0, more
     idle, lengths[0] = float(lengths[0]), 0.0
-    return Ends(sent, lengths, idle, ahead, behind_s)
+    return Ends(sent, lengths, idle, ahead, behind_s, acks, timed, waits_s)
+
+
+def _answered(
+    path: Path, held: float, run_s: float, group: int, each_s: float
+) -> tuple[float, float, float, float]:
+    """Return what a receiver does with full segments that come in a row.
+
+    Args:
+        path: with the rule of the receiver.
+        held: data that it has not answered, in full segments.
+        run_s: how long its timer has run.
+        group: number of the segments.
+        each_s: time from one to the next.
+
+    Returns:
+        Data that are not answered then, how long their timer has run (s), acknowledgements, and the waits of
+        their first segments together (s).
+    """
+    acks = waits_s = 0.0
+    for _ in range(group):
+        run_s, held = (run_s + each_s * (acks > 0.0) if held else 0.0), held + 1.0
+        if held >= path.every:
+            acks, waits_s, held, run_s = acks + 1.0, waits_s + run_s, 0.0, 0.0
+    return round(held, 6), run_s, acks, waits_s
 
 
 def _waits_s(path: Path, full: int, group: int, left_s: float) -> tuple[float, float]:

@@ -247,7 +247,7 @@ class Flow:
         messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
         kinds: segments of a stream that Nagle's algorithm cuts: share of them, how often they leave as an
             acknowledgement comes, and their visits.
-        behind_s: wait of such a segment for those of the stream before it (s).
+        cut: the law of these segments.
         span_s: time of the smallest rest of a message, and of a full segment, at their stops (s).
     """
 
@@ -269,7 +269,7 @@ class Flow:
     reverse: int | None
     messages: tuple[tuple[Piece, ...], ...] = ()
     kinds: tuple[tuple[float, float, tuple[Visit, ...]], ...] = ()
-    behind_s: float = 0.0
+    cut: Cut | None = None
     span_s: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -478,16 +478,16 @@ class _Builder:
         mean = sum(size * share for size, share in parts)
         forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
-        every = transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
+        every: float = transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
         kilobits = sum(size * share for size, share in sizes) / number / 125.0
         load, more, batch = _arrivals(own, kilobits, number)
-        kinds, behind_s, span_s = (), 0.0, (0.0, 0.0)
+        kinds, span_s = (), (0.0, 0.0)
         if short:
             ends = traffic.message_bytes % transport.mss_bytes, transport.mss_bytes
             span_s = tuple(_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends)
         if cut:
-            more, batch, behind_s = 0.0, 1.0 + 2.0 * cut.ahead, cut.behind_s
+            more, batch, every = 0.0, 1.0 + 2.0 * cut.ahead, 1.0 / cut.acks
             kinds = tuple(
                 (share, cut.released * (size < transport.mss_bytes + headers), self._visits(route, [(size, 1.0)]))
                 for size, share in parts
@@ -524,7 +524,7 @@ class _Builder:
             plan.reverse,
             pieces,
             kinds,
-            behind_s,
+            cut,
             span_s,
         )
 

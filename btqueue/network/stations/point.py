@@ -254,6 +254,9 @@ class Laws:
         flow, polled = self.network.flows[f], self.polled
         if not any((f, 1, stop) in polled.number for stop in (0, 1)) or self.answers[f].carried:
             return
+        if flow.cut:
+            self.timed[f] = flow.cut.clocked
+            return
         own_s = self.own_s(f) if carried else 0.0
         found = transport.received(flow, rate, own_s, carried=carried)
         waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
@@ -886,9 +889,9 @@ class Laws:
                 (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
             )
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
-            if flow.kinds:
+            if flow.cut:
                 queue = queues.own(f, float(base[f]), quiet)
-                mine[f] = flow.behind_s + (queue.of_others if queue else 0.0)
+                mine[f] = flow.cut.behind_s + (queue.of_others if queue else 0.0)
                 continue
             mine[f] = longest * (flow.source != "periodic")
             first = transport.before(flow) or transport.ahead_of_sample(flow)
