@@ -247,7 +247,7 @@ def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
     """Return the round trip of a full segment of a flow, and its service at its slowest station (s)."""
     laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
     beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)
-    each_s = max(laws.queues[f].service_s, laws.polled.following_s(f))
+    each_s = max(laws.queues[f].service_s, laws.polled.following_s(f)) or float(point.service[f].max())
     lone_s = float(point.base[f] + point.stray[f]) - laws.answers[f].wait_s
     return lone_s + beyond, each_s * most / (most - beyond)
 
@@ -258,14 +258,9 @@ def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
     rate = traffic.load_kbps * 125.0 / traffic.message_bytes
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
     slope = (most - least) / (full - traffic.message_bytes % full)
-    path = nagle.Path(
-        lambda size: trip_s - (full - size) * slope,
-        lambda size: each_s * (1.0 - (full - size) * slope / most),
-        flow.window,
-        flow.transport.ack_every_segments if transport.delays_received(flow) else 1,
-        transport.by_clock_s(flow),
-    )
-    return nagle.cut(source, full, path)
+    times = (float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most))  # flows alike are one
+    every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
+    return nagle.cut(source, full, nagle.Path(*times, flow.window, every, transport.by_clock_s(flow)))
 
 
 def captured(network: Network) -> set[int]:

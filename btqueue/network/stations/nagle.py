@@ -13,7 +13,7 @@ distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
 from math import ceil, exp
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-MOST_STEPS = 400
+MOST_STEPS = 150
 """Full segments between two short ones that are followed one by one."""
 MOST_SIZES = 5
 """Sizes of short segments that are told apart."""
@@ -39,17 +39,25 @@ class Source(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Of a segment by its bytes: round trip without waits for own segments, service at its slowest station (s).
+    """The way of the segments, and how they are acknowledged.
 
-    `window` is the number of full segments that may be under way. So much data, in full segments, as `every`
-    makes the receiver answer at once, and less of it `delay_s` later.
+    Attributes:
+        full_s: round trip of a full segment, but for waits for own ones (s).
+        byte_s: time that a further byte takes on the way (s).
+        each_s: service of a full segment at its slowest station (s).
+        part: share of a service that a further byte makes, of that of a full segment.
+        window: full segments that may be under way.
+        every: so much data, in full segments, is acknowledged at once,
+        delay_s: and less of it by a timer (s).
     """
 
-    trip_s: Callable[[float], float]
-    service_s: Callable[[float], float]
+    full_s: float
+    byte_s: float
+    each_s: float
+    part: float
     window: float
-    every: int = 1
-    delay_s: float = 0.0
+    every: int
+    delay_s: float
 
 
 class Cut(NamedTuple):
@@ -103,8 +111,8 @@ def written(source: Source, seconds: float, most: int, *, within: bool) -> Vecto
         most: number of chances.
         within: whether the time begins within a burst, of which at least one more message follows.
     """
-    found = np.zeros(most)
     if source.periodic:
+        found = np.zeros(most)
         count = source.rate * seconds
         low = int(count)
         for number, chance in ((low, 1.0 - count % 1.0), (low + 1, count % 1.0)):
@@ -112,22 +120,19 @@ def written(source: Source, seconds: float, most: int, *, within: bool) -> Vecto
                 found[number] += chance
         return found
     more = source.more
-    mean = source.rate * (1.0 - more) * seconds
-    found[0] = exp(-mean)
-    if not more:
-        for number in range(1, most):
-            found[number] = found[number - 1] * mean / number
-        return found
-    # a Poisson number of geometric bursts (H. Panjer, ASTIN Bulletin 12, 1981)
-    weights = (1.0 - more) * more ** np.arange(most)
-    for number in range(1, most):
-        sizes = np.arange(1, number + 1)
-        found[number] = mean / number * float(sizes * weights[:number] @ found[number - sizes])
+    mean, chances = source.rate * (1.0 - more) * seconds, [exp(-source.rate * (1.0 - more) * seconds), 0.0]
+    for n in range(1, most):  # a Poisson number of geometric bursts: the law of Polya and Aeppli
+        last = chances[n - 2] if n > 1 else 0.0
+        step = (2.0 * more * (n - 1.0) + mean * (1.0 - more)) * chances[n - 1] - more**2 * (n - 2.0) * last
+        chances[n:] = [max(step / n, 0.0)]
+    found = np.array(chances[:most])
     if within:
+        weights = (1.0 - more) * more ** np.arange(most)
         found = np.concatenate([[0.0], np.convolve(weights, found)[: most - 1]])
     return found
 
 
+@lru_cache(maxsize=256)
 def cut(source: Source, full: int, path: Path) -> Cut:
     """Return the segments of a stream, of which a full one has so many bytes."""
     size, short = source.bytes, float(source.bytes % full or full)
@@ -186,22 +191,23 @@ def _until_short(source: Source, full: int, begins: int, within: bool, short: fl
         short: mean bytes of a short segment.
         path: of the segments.
     """
-    size, more, each_s = source.bytes, source.more, path.service_s(full)
+    size, more, each_s = source.bytes, source.more, path.each_s
+    short_s = path.full_s - (full - short) * path.byte_s
     lengths, rest, sent, ahead, behind_s, last = np.zeros(full + 1), 0, 0.0, 0.0, 0.0, 0.0
-    busy_s, inside = path.service_s(short), more if begins else float(within)
+    busy_s, inside = each_s * (1.0 - (full - short) * path.part), more if begins else float(within)
     # of what is not answered yet, in full segments: chances, and how long its timer has run
     states = {short / full if path.every > 1 else 0.0: (1.0, 0.0)}
     acks = timed = waits_s = 0.0
     if begins:
         group, rest = divmod(size, full)
         sent, ahead, last = float(group), group * (group - 1.0) / 2.0, group - 1.0
-        behind_s, busy_s = _waits_s(path, full, group, 0.0)
+        behind_s, busy_s = _waits_s(path, group, 0.0)
         left, run_s, acks, waits_s = _answered(path, 0.0, 0.0, group, each_s)
         states = {left: (1.0, run_s)}
     for step in range(begins, MOST_STEPS):
         needs = ceil((full - rest) / size)
         group, after = divmod(rest + size * needs, full)
-        trip_s = path.trip_s(full) + busy_s - each_s if step else path.trip_s(short)
+        trip_s = path.full_s + busy_s - each_s if step else short_s
         following: dict[float, tuple[float, float]] = {}
         fills = left_s = 0.0
         for held, (chance, run_s) in states.items():
@@ -225,14 +231,14 @@ def _until_short(source: Source, full: int, begins: int, within: bool, short: fl
                     both = others + part * chance
                     following[new] = both, (mean_s * others + begun_s * part * chance) / both
         before, states = sum(chance for chance, _ in states.values()), following
-        if fills < 1e-6:
+        if fills < 1e-5:
             break
         # the time that is left of the segment before, when the next one is full
         joined = min(before * inside * more ** (needs - 1) / fills, 1.0)
         last, rest = joined * (last + 1.0), after
         sent += fills * group
         ahead += fills * (group * last + group * (group - 1.0) / 2.0)
-        waited_s, busy_s = _waits_s(path, full, group, left_s / fills)
+        waited_s, busy_s = _waits_s(path, group, left_s / fills)
         behind_s += fills * waited_s
         last, inside = last + group - 1.0, more
     idle, lengths[0] = float(lengths[0]), 0.0
@@ -263,14 +269,14 @@ def _answered(
     return round(held, 6), run_s, acks, waits_s
 
 
-def _waits_s(path: Path, full: int, group: int, left_s: float) -> tuple[float, float]:
+def _waits_s(path: Path, group: int, left_s: float) -> tuple[float, float]:
     """Return the sum of the waits of full segments at the slowest station, and until all are served (s).
 
     A window lets some of them out at once, and the others as acknowledgements come.
     """
-    each_s = path.service_s(full)
+    each_s = path.each_s
     at_once = min(max(path.window - left_s / each_s, 0.0), float(group))
-    later_s = max(path.window * each_s - path.trip_s(full), 0.0)
+    later_s = max(path.window * each_s - path.full_s, 0.0)
     waits_s = at_once * (left_s + each_s * max(at_once - 1.0, 0.0) / 2.0) + (group - at_once) * later_s
     return waits_s, left_s + group * each_s
 
