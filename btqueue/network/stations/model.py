@@ -228,8 +228,11 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     Which segments there are follows from the round trips, and these from the segments.
     """
     before, paths = np.zeros(len(network.flows)), np.zeros((len(network.flows), 2))
+    shared = [f for f, flow in enumerate(network.flows) if flow.short]
     for turn in range(TURNS):
-        here = [_path_of(flow, f, point) if flow.short else (0.0, 0.0) for f, flow in enumerate(network.flows)]
+        here = [
+            _path_of(flow, f, point) if flow.short else (0.0, 0.0) for f, flow in enumerate(network.flows)
+        ]
         paths = paths + (1.0 if turn == 0 else DAMPED) * (np.array(here) - paths)
         cuts = tuple(
             _cut(flow, *paths[f].tolist()) if flow.short else None for f, flow in enumerate(network.flows)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil, exp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ MOST_STEPS = 150
 """Full segments between two short ones that are followed one by one."""
 MOST_SIZES = 5
 """Sizes of short segments that are told apart."""
-NODES, WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1.0) / 2.0, np.polynomial.legendre.leggauss(3)[1] / 2.0
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(3)
+"""Of the means over an interval from -1 to 1."""
 
 
 class Source(NamedTuple):
@@ -88,9 +89,17 @@ class Cut(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Until nothing is unacknowledged: full segments, short ones by bytes, chance of none; of full segments
-    the sum of those sent with them before, and of their waits (s); acknowledgements, those by a timer, and
-    their waits (s)."""
+    """What a sender does until nothing is unacknowledged; all means.
+
+    Attributes:
+        sent: full segments.
+        lengths: short segments by their bytes.
+        idle: chance of no short segment.
+        ahead: sum over full segments of those sent with them before.
+        behind_s: sum of the waits of full segments (s).
+        acks, timed: acknowledgements, and those by a timer.
+        waits_s: sum of the waits of acknowledgements (s).
+    """
 
     sent: float
     lengths: Vector
@@ -177,7 +186,8 @@ def _cycle(source: Source, full: int, short: float, path: Path) -> tuple[Ends, f
 
 
 def _sum(one: Ends, other: Ends, first: float, second: float) -> Ends:
-    return Ends(*(first * a + second * b for a, b in zip(one, other, strict=True)))
+    both: Any = [first * a + second * b for a, b in zip(one, other, strict=True)]
+    return Ends(*both)
 
 
 def _until_short(source: Source, full: int, begins: int, within: bool, short: float, path: Path) -> Ends:
@@ -295,8 +305,8 @@ def _left_s(source: Source, seconds: float, number: int, inside: float) -> float
         some = written(source, seconds, number + 1, within=False)
         below = float(some[:number].sum())
         return seconds * (1.0 - below) - number / source.rate * (1.0 - below - float(some[number]))
-    fills = [1.0 - float(_law(source, seconds * node, number, inside).sum()) for node in NODES]
-    return seconds * float(WEIGHTS @ fills)
+    fills = [1.0 - float(_law(source, seconds * (1.0 + node) / 2.0, number, inside).sum()) for node in NODES]
+    return seconds * float(WEIGHTS @ fills) / 2.0
 
 
 def _grouped(lengths: Vector) -> list[tuple[float, float]]:

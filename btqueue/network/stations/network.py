@@ -478,18 +478,26 @@ class _Builder:
         mean = sum(size * share for size, share in parts)
         forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
-        every: float = transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
+        every: float = (
+            transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
+        )
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
         kilobits = sum(size * share for size, share in sizes) / number / 125.0
         load, more, batch = _arrivals(own, kilobits, number)
         kinds, span_s = (), (0.0, 0.0)
         if short:
             ends = traffic.message_bytes % transport.mss_bytes, transport.mss_bytes
-            span_s = tuple(_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends)
+            times = [_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends]
+            span_s = times[0], times[1]
+        full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
         if cut:
             more, batch, every = 0.0, 1.0 + 2.0 * cut.ahead, 1.0 / cut.acks
             kinds = tuple(
-                (share, cut.released * (size < transport.mss_bytes + headers), self._visits(route, [(size, 1.0)]))
+                (
+                    share,
+                    cut.released * (size < transport.mss_bytes + headers),
+                    self._visits(route, [(size, 1.0)]),
+                )
                 for size, share in parts
             )
         layers = (
@@ -497,7 +505,6 @@ class _Builder:
         )
         if messages and forth[0] and forth[0][0].kind == "wire":
             layers += self.scenario.run.jitter_s / 4.0  # half of it on each way, of which a poll takes none
-        full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
         pieces = tuple(
             tuple(Piece(n, size / full, self._visits(route, [(size + headers, 1.0)])) for size, n in message)
             for message in messages
