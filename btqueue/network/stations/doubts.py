@@ -324,7 +324,7 @@ def of_bursts(asked: Asked) -> Iterator[str]:
 def of_nagle(asked: Asked) -> Iterator[str]:
     """Yield messages that do not fill their segments, where the law of the segments is not enough.
 
-    Of 93 such scenarios without any of these doubts 91 were right, of 96 with one 72.
+    Of 48 random scenarios that stand 47 were right, of 192 with a doubt 119.
     """
     ports = len(asked.network.ports)
     wires = asked.used[ports:]

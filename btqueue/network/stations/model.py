@@ -230,9 +230,9 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     before, paths = np.zeros(len(network.flows)), np.zeros((len(network.flows), 2))
     shared = [f for f, flow in enumerate(network.flows) if flow.short]
     for turn in range(TURNS):
-        here = [
-            _path_of(flow, f, point) if flow.short else (0.0, 0.0) for f, flow in enumerate(network.flows)
-        ]
+        here = np.zeros_like(paths)
+        for f in shared:
+            here[f] = _path_of(network.flows[f], f, point)
         paths = paths + (1.0 if turn == 0 else DAMPED) * (np.array(here) - paths)
         cuts = tuple(
             _cut(flow, *paths[f].tolist()) if flow.short else None for f, flow in enumerate(network.flows)
@@ -261,9 +261,18 @@ def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
     rate = traffic.load_kbps * 125.0 / traffic.message_bytes
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
     slope = (most - least) / (full - traffic.message_bytes % full)
-    times = (float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most))  # flows alike are one
+    times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # flows alike are one
     every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
-    return nagle.cut(source, full, nagle.Path(*times, flow.window, every, transport.by_clock_s(flow)))
+    path = nagle.Path(
+        full_s=times[0],
+        byte_s=times[1],
+        each_s=times[2],
+        part=times[3],
+        window=flow.window,
+        every=every,
+        delay_s=transport.by_clock_s(flow),
+    )
+    return nagle.cut(source, full, path)
 
 
 def captured(network: Network) -> set[int]:

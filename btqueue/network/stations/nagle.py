@@ -145,13 +145,16 @@ def written(source: Source, seconds: float, most: int, *, within: bool) -> Vecto
 def cut(source: Source, full: int, path: Path) -> Cut:
     """Return the segments of a stream, of which a full one has so many bytes."""
     size, short = source.bytes, float(source.bytes % full or full)
-    for _ in range(4):
-        ends, released = _cycle(source, full, short, path)
-        sent, lengths = ends.sent, ends.lengths
-        count = float(lengths.sum())
-        before, short = short, float(lengths @ np.arange(full + 1)) / count if count else float(full)
+    ends, released = _cycle(source, full, short, path)
+    for _ in range(3):  # round trips of short segments follow from their bytes
+        count = float(ends.lengths.sum())
+        before, short = short, float(ends.lengths @ np.arange(full + 1)) / count if count else float(full)
         if abs(short - before) < 0.01 * full:
             break
+        ends, released = _cycle(source, full, short, path)
+    sent, lengths = ends.sent, ends.lengths
+    count = float(lengths.sum())
+    short = float(lengths @ np.arange(full + 1)) / count if count else float(full)
     messages = (sent * full + count * short) / size
     sizes = [(b, n / messages) for b, n in _grouped(lengths)]
     if sent > 0.0:
