@@ -36,6 +36,13 @@ FEW = 4.0
 """Segments of a window below which it matters in which order single ones meet polls and each other."""
 NEAR_FULL = 0.95
 """Use of a station by a window that does not fill it, beyond which it fills it at times."""
+SHARED_AIR, SHARED_WIRE, OWN_WAITS = 0.5, 0.4, 0.09
+"""Use of the air, and of a wire, and share of a round trip that is a wait for own segments, up to which the
+law of the segments of a stream (`nagle`) was right."""
+IN_TURN = 0.5
+"""The same of segments under way, of periodic sources with short messages."""
+PLAIN = ("e-limited", "1-limited", "round-robin", "exhaustive")
+"""Disciplines for which that law has been compared with the simulator, or that are alike."""
 POLLED_BUSY = 0.75
 """The same of the air of a piconet without bridges."""
 BUSY_PORT = 0.85
@@ -273,9 +280,9 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         several = int((busy > 0.0).sum()) > 1
         if piconet.discipline == "gated" and piconet.members > 1 and links.load[here].any():
             yield (
-                '[polling] discipline = "gated": visits take what has come before they begin, and how segments '
-                "fall into step with them is known on average only: round trips were 12 % too short to 30 % "
-                "too long"
+                '[polling] discipline = "gated": visits take the segments that have come before they begin, '
+                "and how these fall into step with them is known on average only: round trips were 12 % too "
+                "short to 30 % too long"
             )
         if not several or not here.any() or _one_connection(asked, number):
             continue
@@ -338,20 +345,54 @@ def of_bursts(asked: Asked) -> Iterator[str]:
 
 
 def of_nagle(asked: Asked) -> Iterator[str]:
-    """Yield short messages that wait for each other's acknowledgement."""
+    """Yield messages that do not fill their segments, where the law of the segments is not enough.
+
+    Bounds are from 440 random scenarios. Of 19 others that stood 18 were right, with a looser bound for
+    periodic sources.
+    """
+    ports = len(asked.network.ports)
+    wires = asked.used[ports:]
     for f, flow, _ in asked.flows():
-        if flow.short and asked.point.rate[f] * asked.rtt[f] > 0.1:
+        under_way = asked.point.rate[f] * asked.rtt[f]
+        in_bytes = flow.protocol == "tcp" and flow.transport.windows == "bytes" and flow.load < np.inf
+        parts = in_bytes and not flow.messages and flow.traffic.message_bytes % flow.transport.mss_bytes
+        several = flow.traffic.message_bytes > flow.transport.mss_bytes
+        if parts and (several if not flow.cut else flow.transport.nagle is not True and under_way > 0.1):
             yield (
-                "short messages wait for the acknowledgement of an earlier one (Nagle's algorithm): how "
-                "many share a segment is known on average only, and round trips were up to 25 % off"
+                "the last segment of a message is not full, and goes beside the others: the law is for those "
+                "that wait for all before them, and round trips were up to 36 % too long"
             )
             return
-        in_bytes = flow.protocol == "tcp" and flow.transport.windows == "bytes" and flow.load < np.inf
-        parts = not flow.short and not flow.messages and flow.traffic.message_bytes % flow.transport.mss_bytes
-        if in_bytes and parts and flow.traffic.message_bytes > flow.transport.mss_bytes:
+        if not flow.cut:
+            continue
+        if flow.window <= PAIR and (flow.window < PAIR or under_way > 1.0):
             yield (
-                "the last segment of a message is not full, and waits for the acknowledgement of an earlier "
-                "one or goes alone: round trips were up to 36 % too long"
+                "a window of so few segments keeps full ones behind a short one: goodput was up to twice as "
+                "much as in a run, round trips up to 26 % off"
+            )
+            return
+        released = sum(share * often for share, often, _ in flow.kinds)
+        ports_of = [asked.network.ports[v.index] for v in flow.forth if v.kind == "port"]
+        turns = [asked.network.piconets[port.piconet] for port in ports_of]
+        if released > 0.0 and any(p.members > 1 and p.discipline not in PLAIN for p in turns):
+            yield (
+                "short messages wait for acknowledgements (Nagle's algorithm), and links are not visited in "
+                "turn: round trips were up to 42 % too short"
+            )
+            return
+        if flow.source == "periodic" and released > 0.0 and not several and under_way > IN_TURN:
+            yield (
+                "short messages at equal distances wait for acknowledgements (Nagle's algorithm): they stay "
+                "in phase with the polls, and round trips were up to 57 % off"
+            )
+            return
+        mine = asked.point.service[f, ports:] > 0.0
+        crowded = asked.air(f) > SHARED_AIR or float(wires[mine].max(initial=0.0)) > SHARED_WIRE
+        crowded = crowded and flow.source != "periodic"
+        if crowded or asked.point.own_stray[f] > OWN_WAITS * asked.rtt[f]:
+            yield (
+                "messages share segments (Nagle's algorithm), and wait for each other or for those of others:"
+                " round trips were up to 20 % off"
             )
             return
 

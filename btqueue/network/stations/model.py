@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, exp, inf
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import buffers, sessions, tagged, transport
+from btqueue.network.stations import buffers, nagle, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
-from btqueue.network.stations.network import EMPTY, Network, network_of
+from btqueue.network.stations.nagle import Cut
+from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, network_of
 from btqueue.network.stations.point import CARRIED, CROWDED, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
@@ -27,6 +28,8 @@ KEPT_OUT = (
     "that "
     "always have some one keeps the central to itself; which one is known in the run only, here the first"
 )
+TURNS, DAMPED = 8, 0.6
+"""Most turns between the segments of a stream and the round trips, and the part of a change that is made."""
 LOSS_PASSES = 12
 """Most turns between the losses at the buffers of bridges and the rates."""
 
@@ -226,28 +229,56 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
 
 
 def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Network, Point]:
-    """Return network and point where short messages share segments (Nagle's algorithm).
+    """Return network and point where messages share segments (Nagle's algorithm).
 
-    With Poisson messages at rate a and round trips R, a round takes a R + exp(-a R) of them on average.
+    Which segments there are follows from the round trips, and these from the segments.
     """
-    together = [1.0] * len(network.flows)
-    for _ in range(6):
-        before = together
-        together = []
-        for f, flow in enumerate(network.flows):
-            messages = (
-                flow.load * before[f] * float(point.base[f] + point.stray[f] + point.own_stray[f])
-                if flow.short
-                else 0.0
-            )
-            most = flow.transport.mss_bytes / flow.traffic.message_bytes if flow.short else 1.0
-            round_ = max(messages, 1.0) if flow.source == "periodic" else messages + exp(-messages)
-            together.append(min(round_, most) if flow.short else 1.0)
-        if all(abs(a - b) <= 0.01 * b for a, b in zip(together, before, strict=True)):
+    before, paths = np.zeros(len(network.flows)), np.zeros((len(network.flows), 2))
+    like = point.links.like.tolist()
+    for turn in range(TURNS):
+        here = np.zeros_like(paths)
+        shared = [f for f in sorted(set(like)) if network.flows[f].short]
+        for f in shared:
+            here[f] = _path_of(network.flows[f], f, point)
+        paths = paths + (1.0 if turn == 0 else DAMPED) * (here - paths)
+        found = {f: _cut(network.flows[f], *paths[f].tolist()) for f in shared}
+        cuts = tuple(found.get(f) for f in like)
+        bits = np.array([cut.bytes if cut else 0.0 for cut in cuts])
+        if (np.abs(bits - before) <= 0.01 * bits).all():
             break
-        network = network_of(scenario, tuple(together))
+        before = bits
+        network = network_of(scenario, cuts)
         point = operating_point(network)
     return network, point
+
+
+def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
+    """Return the round trip of a full segment of a flow, and its service at its slowest station (s)."""
+    laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
+    beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)
+    each_s = max(laws.queues[f].service_s, laws.polled.following_s(f)) or float(point.service[f].max())
+    lone_s = float(point.base[f] + point.stray[f]) - laws.answers[f].wait_s
+    return lone_s + beyond, each_s * most / (most - beyond)
+
+
+def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
+    """Return the segments of a flow with this round trip and service of full ones (s)."""
+    (least, most), full, traffic = flow.span_s, flow.transport.mss_bytes, flow.traffic
+    rate = traffic.load_kbps * 125.0 / traffic.message_bytes
+    source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
+    slope = (most - least) / (full - traffic.message_bytes % full)
+    times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # flows alike are one
+    every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
+    path = nagle.Path(
+        full_s=times[0],
+        byte_s=times[1],
+        each_s=times[2],
+        part=times[3],
+        window=flow.window,
+        every=every,
+        delay_s=transport.by_clock_s(flow),
+    )
+    return nagle.cut(source, full, path)
 
 
 def captured(network: Network) -> set[int]:

@@ -22,6 +22,7 @@ from btqueue.channel import ber_from_link_quality, link_quality, packet_error_ra
 from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
+from btqueue.network.stations.nagle import Cut
 from btqueue.scenario.bounds import segments_of, shares_segments
 from btqueue.scenario.description import Trait, description
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
@@ -243,9 +244,13 @@ class Flow:
         window: segments that may be under way; infinite without a transport.
         transport, traffic: the tables as the flow sees them, for laws of transport.
         acks: acknowledgements a segment.
-        short: whether messages are short segments that wait for each other's acknowledgement.
+        short: whether messages do not fill their segments, which wait for acknowledgements (Nagle).
         reverse: number of the flow that answers, for a session.
         messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
+        kinds: segments of a stream that Nagle's algorithm cuts: share of them, how often they leave as an
+            acknowledgement comes, and their visits.
+        cut: the law of these segments.
+        span_s: time of the smallest rest of a message, and of a full segment, at their stops (s).
     """
 
     source: str
@@ -265,6 +270,22 @@ class Flow:
     short: bool
     reverse: int | None
     messages: tuple[tuple[Piece, ...], ...] = ()
+    kinds: tuple[tuple[float, float, tuple[Visit, ...]], ...] = ()
+    cut: Cut | None = None
+    span_s: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def meets(self) -> float:
+        """Share of its segments that meet others of the flow under way: short ones have waited for them."""
+        if not self.kinds:
+            return 1.0
+        most = self.traffic.message_bytes / self.transport.mss_bytes
+        return min(most, 1.0) * sum(share for share, short, _ in self.kinds if not short)
+
+    @property
+    def together(self) -> float:
+        """Segments that may be under way at once: of a stream with short ones less than its window."""
+        return 1.0 + (self.window - 1.0) * self.meets if self.kinds else self.window
 
     @property
     def segments(self) -> int:
@@ -319,7 +340,7 @@ def alike(network: Network) -> list[int]:
         ]
         own = (flow.source, flow.load, flow.batch, flow.more, flow.kilobits, flow.host_s, flow.jitter_s,
                flow.protocol, flow.window, id(flow.transport), id(flow.traffic), flow.acks, flow.short,
-               (flow.reverse or 0) > f, *turns)  # fmt: skip
+               flow.cut, (flow.reverse or 0) > f, *turns)  # fmt: skip
         visits = [(back, visit._replace(index=0, node=min(visit.node, 0))) for back, visit in way]
         colours.append(hash((own, *visits)))
     while True:
@@ -353,22 +374,22 @@ def alike(network: Network) -> list[int]:
         colours = new
 
 
-def network_of(scenario: Scenario, together: tuple[float, ...] = ()) -> Network:
+def network_of(scenario: Scenario, cuts: tuple[Cut | None, ...] = ()) -> Network:
     """Return the network of a scenario; the only function here that reads one.
 
     Args:
         scenario: to be read.
-        together: messages of each flow that share a segment, if more than one.
+        cuts: the segments of each flow whose messages share them, where they are known.
     """
-    return _Builder(scenario, together).network()
+    return _Builder(scenario, cuts).network()
 
 
 class _Builder:
     """Collects the stations that the routes of the flows pass."""
 
-    def __init__(self, scenario: Scenario, together: tuple[float, ...]) -> None:
+    def __init__(self, scenario: Scenario, cuts: tuple[Cut | None, ...]) -> None:
         self.scenario = scenario
-        self.together = together
+        self.cuts = cuts
         self.plan: Topology = topology(scenario)
         self.ports: dict[tuple[int, int, bool], int] = {}
         self.port_list: list[Port] = []
@@ -499,12 +520,12 @@ class _Builder:
         own = self.scenario.of_flow(plan.spec)
         transport, traffic = own.transport, own.traffic
         messages = _messages(own, index, plan)
-        sizes = [piece for message in messages for piece in message] or _sizes(own, self.scenario, plan)
+        cut = self.cuts[index] if self.cuts else None
+        sizes: Sequence[tuple[float, float]] = [piece for message in messages for piece in message]
+        sizes = cut.sizes if cut else sizes or _sizes(own, self.scenario, plan)
         headers = transport.header_bytes
         if transport.protocol == "centaurus":
             headers += transport.centaurus_header_bytes
-        if self.together:
-            sizes = [(size * self.together[index], share) for size, share in sizes]
         number = sum(share for _, share in sizes)
         route, back = self.plan.route(plan.source, plan.target), self.plan.route(plan.target, plan.source)
         answered = transport.protocol != "none"
@@ -516,17 +537,33 @@ class _Builder:
         mean = sum(size * share for size, share in parts)
         forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
-        every = transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
+        every: float = (
+            transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
+        )
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
-        short = short and traffic.message_bytes < transport.mss_bytes
         kilobits = sum(size * share for size, share in sizes) / number / 125.0
         load, more, batch = _arrivals(own, kilobits, number)
+        kinds, span_s = (), (0.0, 0.0)
+        if short:
+            ends = traffic.message_bytes % transport.mss_bytes, transport.mss_bytes
+            times = [_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends]
+            span_s = times[0], times[1]
+        full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
+        if cut:
+            more, batch, every = 0.0, 1.0 + 2.0 * cut.ahead, 1.0 / cut.acks
+            kinds = tuple(
+                (
+                    share,
+                    cut.released * (size < transport.mss_bytes + headers),
+                    self._visits(route, [(size, 1.0)]),
+                )
+                for size, share in parts
+            )
         layers = (
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
         )
         if messages and forth[0] and forth[0][0].kind == "wire":
             layers += self.scenario.run.jitter_s / 4.0  # half of it on each way, of which a poll takes none
-        full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
         pieces = tuple(
             tuple(Piece(n, size / full, self._visits(route, [(size + headers, 1.0)])) for size, n in message)
             for message in messages
@@ -552,6 +589,9 @@ class _Builder:
             short,
             plan.reverse,
             pieces,
+            kinds,
+            cut,
+            span_s,
         )
 
     def _visits(
@@ -620,6 +660,11 @@ class _Builder:
         return tuple(found)
 
 
+def _least_s(visits: tuple[Visit, ...]) -> float:
+    """Return the time that a lone segment takes at its stops (s), but for waits."""
+    return sum(visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S for visit in visits)
+
+
 def _messages(own: Scenario, index: int, plan: FlowPlan) -> list[list[tuple[int, int]]]:
     """Return of each message of this end of a session the user bytes and the number of its segments."""
     traffic, transport = own.traffic, own.transport
@@ -674,11 +719,16 @@ def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, flo
         times, sizes = read_arrivals(traffic.arrival_file or "")
         load = sum(sizes) / 125.0 / (traffic.file_period_s or times[-1] or 1.0)
         return load / kilobits, 0.0, number
-    load, more = traffic.load_kbps / kilobits, 0.0
-    if traffic.source == "ibp":
-        per_slot = min(load / number * SLOT_S, 1.0)
-        more = max(1.0 - (1.0 - per_slot) * 2.0 * (1.0 - per_slot) / (traffic.scv + 1.0 - per_slot), 0.0)
-    return load, more, number
+    load = traffic.load_kbps / kilobits
+    return load, more_of(traffic, load / number), number
+
+
+def more_of(traffic: Any, rate: float) -> float:
+    """Return the chance that a message follows at once, in a burst, of so many a second."""
+    if traffic.source != "ibp":
+        return 0.0
+    per_slot = min(rate * SLOT_S, 1.0)
+    return max(1.0 - (1.0 - per_slot) * 2.0 * (1.0 - per_slot) / (traffic.scv + 1.0 - per_slot), 0.0)
 
 
 def _price(s: Scenario, radio: Radio, size: float) -> float:

@@ -178,6 +178,7 @@ class Laws:
         self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
         self.windows = np.array([flow.window for flow in network.flows])
         self.acks = np.array([flow.acks for flow in network.flows])
+        self.meets = np.array([flow.meets for flow in network.flows])
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         self.windowed = any(bridge.schedule != "walk-in" for bridge in network.bridges)
@@ -243,7 +244,8 @@ class Laws:
         """
         links, polled = self.links, self.polled
         alone = self.alone
-        links.alone = (links.stop_and_wait | (self.regular & (rate * self.round_s < 1.0))).astype(float)
+        regular = self.regular & (rate * self.round_s < 1.0)
+        links.alone = np.maximum(links.stop_and_wait | regular, 1.0 - self.meets)
         ready = links.ready
         links.update(rate * sent, rate * alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
@@ -258,7 +260,8 @@ class Laws:
         beside = 1.0 - (under / (1.0 + under)) ** np.maximum(self.windows - 1.0, 0.0)
         beside = np.where(links.regular, np.clip(under - 1.0, 0.0, 1.0), beside)
         clocked = np.maximum(apart, self.timed)
-        polled.update(rate * sent, rate * alone * self.acks, clocked, beside, links.full_link, links.endless)
+        answered, beside = rate * alone * self.acks, beside * self.meets
+        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
 
     def receiver(self, f: int, rate: float, *, carried: bool) -> None:
         """Set how the receiver of a flow over a piconet of several links acknowledges.
@@ -270,6 +273,9 @@ class Laws:
         """
         flow, polled = self.network.flows[f], self.polled
         if not any((f, 1, stop) in polled.number for stop in (0, 1)) or self.answers[f].carried:
+            return
+        if flow.cut:
+            self.timed[f] = flow.cut.clocked
             return
         own_s = self.own_s(f) if carried else 0.0
         found = transport.received(flow, rate, own_s, carried=carried)
@@ -425,30 +431,34 @@ class Laws:
         # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
         delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
         at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
-        start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
-        there = back = 0.0
         polled = any(
             (f, 1, stop) in self.polled.number for stop in (0, 1)
         )  # there the answers of hosts are known that take some time
-        endless = self.links.endless[f] and at_once
-        for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
-            there, place = self.way(flow.forth, start, load_of, rate, met, clock, f=f)
-            there += hosts
-            clock += there / SLOT_S
-            if flow.back:
-                late = float(self.timed[f]) if polled else float(not at_once)
-                back, start = 0.0, None
-                for share, begin in ((1.0 - late, place), (late, None)):
-                    if share > 0.0:
-                        took, start = self.way(
-                            flow.back, begin, load_of, rate * flow.acks, met, clock, f=f, back=1
-                        )
-                        back += share * took
-                back += hosts
-                clock += back / SLOT_S
-        return there, back
+        endless = float(self.links.endless[f] and at_once)
+        total = np.zeros(2)
+        for part, released, forth in flow.kinds or ((1.0, endless, flow.forth),):
+            start, met, clock, mean = None, {}, 0.0, np.zeros(2)
+            # a new segment begins where the acknowledgement has come that lets it out
+            for begun in (1.0, released) if released else (1.0,):
+                there, place = self.way(forth, start, load_of, rate, met, clock, f=f)
+                there, back = there + hosts, 0.0
+                clock += there / SLOT_S
+                if flow.back:
+                    late = float(self.timed[f]) if polled else float(not at_once)
+                    start = None
+                    for share, begin in ((1.0 - late, place), (late, None)):
+                        if share > 0.0:
+                            took, start = self.way(
+                                flow.back, begin, load_of, rate * flow.acks, met, clock, f=f, back=1
+                            )
+                            back += share * took
+                    back += hosts
+                    clock += back / SLOT_S
+                mean += begun * (np.array([there, back]) - mean)
+            total += part * mean
+        return float(total[0]), float(total[1])
 
     def way(
         self,
@@ -852,7 +862,7 @@ class Laws:
             1.0 - NEARLY,
         )
         quiet = full <= 0.0
-        most = np.minimum([flow.window for flow in flows], 1e9)[:, None] * np.maximum(
+        most = np.minimum([flow.together for flow in flows], 1e9)[:, None] * np.maximum(
             forth, back / acks[:, None]
         )
         queued = np.where(quiet, work / spare, 0.0)
@@ -918,7 +928,9 @@ class Laws:
                 (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
             )
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
-            if flow.short:  # one at a time
+            if flow.cut:
+                queue = queues.own(f, float(base[f]), quiet)
+                mine[f] = flow.cut.behind_s + (queue.of_others if queue else 0.0)
                 continue
             mine[f] = longest * (flow.source != "periodic")
             first = transport.before(flow) or transport.ahead_of_sample(flow)

@@ -379,11 +379,11 @@ class Queues:
         self.relayed = np.zeros(len(network.flows), bool)
         for c in np.flatnonzero(~self.host):
             self.relayed[self.flow[c]] = True
-        self.window = np.array([min(let_out(flow), float(ENDLESS)) for flow in network.flows])
+        self.window = np.array([min(let_out(flow), flow.together, float(ENDLESS)) for flow in network.flows])
         self.regular = np.array([float(flow.source == "periodic") for flow in network.flows])
         self.ahead = np.zeros((2, len(network.flows)))  # drawn in a burst, and of the same message
         for f, flow in enumerate(network.flows):
-            if flow.load < np.inf and not flow.short:
+            if flow.load < np.inf:
                 count = max(flow.batch, 1.0)
                 self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, (count - 1.0) / 2.0
         self.service = self.slots.copy()
@@ -536,6 +536,7 @@ class Queues:
                 break
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.brought = brought / np.maximum(alone, 1e-9)
+        self.with_it = service + (1.0 - self.plain) * _ratio(self.further @ (rate * taken), rate)
 
     def answers_late(self, piconet: int) -> bool:
         """Return whether acknowledgements of segments of one frame go down, too late for the next frame."""
@@ -763,6 +764,11 @@ class Queues:
             found = (1.0 - down) * found + 0.5 * (1.0 + down) * slots * (1.0 / free - 1.0)
         return found
 
+    def following_s(self, f: int) -> float:
+        """Return how much later a segment makes the next one of its message at a port of its hosts (s)."""
+        mine = [c for (g, back, _), c in self.number.items() if g == f and not back and self.host[c]]
+        return max((float(self.with_it[c] * self.slot_s[c]) for c in mine), default=0.0)
+
     def own(self, f: int, trip_s: float, quiet: NDArray[np.bool_]) -> Own | None:
         """Return the queue at the port of a flow's hosts where it waits longest, None if it waits at none.
 
@@ -868,6 +874,11 @@ class Own(NamedTuple):
     share: float
     trip: float
     rest: float
+
+    @property
+    def of_others(self) -> float:
+        """Mean wait behind trains of other flows (s)."""
+        return (1.0 - self.share) * (self.wait - self.fixed * self.service)
 
     def within(self, window: float, tokens: Tail = NONE) -> float:
         """Return the mean wait of segments that a window lets out, for the port and for tokens (s).

@@ -169,8 +169,8 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
     if flow.load == inf or not carried:
         # both ways, each segment that comes lets one out, which carries its acknowledgement
         return Answers(0.0, 0.0, 1.0) if against.rate > 0.0 and flow.window > every else at_once
-    if flow.short:  # a short segment waits for the acknowledgement of the one before (Nagle)
-        return Answers(by_timer, flow.acks)
+    if flow.cut:
+        return Answers(flow.cut.wait_s, flow.acks)
     count = max(round(flow.batch), 1)
     rate = queue.rate
     bursts = rate * (1.0 - flow.more) / count

@@ -1,0 +1,324 @@
+r"""The segments into which Nagle's algorithm cuts a stream of messages (RFC 896; RFC 1122, section 4.2.3.4).
+
+A full segment leaves as soon as it is written. The rest of the stream, less than a full one, leaves when
+nothing is unacknowledged: a round trip R after the last segment. So the stream is a renewal process, which
+begins anew with every short segment. Between two of them the rest after j full segments (or groups of full
+segments of one message) is known, and so is the number k of messages that fill the next one: it comes with
+the chance that the source writes k messages in R. If it does not come, the short segment has the rest and
+what has been written meanwhile; or nothing is left, and the next message leaves at once.
+
+Messages are written by a Poisson process, of single ones or of bursts of a geometric number, or at equal
+distances.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil, exp
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+MOST_STEPS = 150
+"""Full segments between two short ones that are followed one by one."""
+MOST_SIZES = 5
+"""Sizes of short segments that are told apart."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(3)
+"""Of the means over an interval from -1 to 1."""
+
+
+class Source(NamedTuple):
+    """Messages of `bytes` each: how many are written a second, and the chance that one follows at once."""
+
+    bytes: int
+    rate: float
+    more: float
+    periodic: bool
+
+
+class Path(NamedTuple):
+    """The way of the segments, and how they are acknowledged.
+
+    Attributes:
+        full_s: round trip of a full segment, but for waits for own ones (s).
+        byte_s: time that a further byte takes on the way (s).
+        each_s: service of a full segment at its slowest station (s).
+        part: share of a service that a further byte makes, of that of a full segment.
+        window: full segments that may be under way.
+        every: so much data, in full segments, is acknowledged at once,
+        delay_s: and less of it by a timer (s).
+    """
+
+    full_s: float
+    byte_s: float
+    each_s: float
+    part: float
+    window: float
+    every: int
+    delay_s: float
+
+
+class Cut(NamedTuple):
+    """Segments of a stream.
+
+    Attributes:
+        sizes: bytes of a segment, and how many of them there are for a message; full ones last.
+        ahead: mean number of segments of its own that are sent at the same time, before a segment.
+        behind_s: mean wait of a segment for its own before it (s).
+        released: share of the short segments that leave as an acknowledgement comes.
+        acks: acknowledgements of a segment.
+        wait_s: mean wait of the first segment of an acknowledgement for it (s).
+        clocked: share of the acknowledgements that a timer sends.
+    """
+
+    sizes: tuple[tuple[float, float], ...]
+    ahead: float
+    behind_s: float
+    released: float
+    acks: float
+    wait_s: float
+    clocked: float
+
+    @property
+    def bytes(self) -> float:
+        """Mean bytes of a segment."""
+        return sum(size * count for size, count in self.sizes) / sum(count for _, count in self.sizes)
+
+
+class Ends(NamedTuple):
+    """What a sender does until nothing is unacknowledged; all means.
+
+    Attributes:
+        sent: full segments.
+        lengths: short segments by their bytes.
+        idle: chance of no short segment.
+        ahead: sum over full segments of those sent with them before.
+        behind_s: sum of the waits of full segments (s).
+        acks, timed: acknowledgements, and those by a timer.
+        waits_s: sum of the waits of acknowledgements (s).
+    """
+
+    sent: float
+    lengths: Vector
+    idle: float
+    ahead: float
+    behind_s: float
+    acks: float
+    timed: float
+    waits_s: float
+
+
+def written(source: Source, seconds: float, most: int, *, within: bool) -> Vector:
+    """Return the chances of 0, 1, ... `most` - 1 messages in a time.
+
+    Args:
+        source: of the messages.
+        seconds: the time.
+        most: number of chances.
+        within: whether the time begins within a burst, of which at least one more message follows.
+    """
+    if source.periodic:
+        found = np.zeros(most)
+        count = source.rate * seconds
+        low = int(count)
+        for number, chance in ((low, 1.0 - count % 1.0), (low + 1, count % 1.0)):
+            if number < most:
+                found[number] += chance
+        return found
+    more = source.more
+    mean, chances = source.rate * (1.0 - more) * seconds, [exp(-source.rate * (1.0 - more) * seconds), 0.0]
+    for n in range(1, most):  # a Poisson number of geometric bursts: the law of Polya and Aeppli
+        last = chances[n - 2] if n > 1 else 0.0
+        step = (2.0 * more * (n - 1.0) + mean * (1.0 - more)) * chances[n - 1] - more**2 * (n - 2.0) * last
+        chances[n:] = [max(step / n, 0.0)]
+    found = np.array(chances[:most])
+    if within:
+        weights = (1.0 - more) * more ** np.arange(most)
+        found = np.concatenate([[0.0], np.convolve(weights, found)[: most - 1]])
+    return found
+
+
+@lru_cache(maxsize=256)
+def cut(source: Source, full: int, path: Path) -> Cut:
+    """Return the segments of a stream, of which a full one has so many bytes."""
+    size, short = source.bytes, float(source.bytes % full or full)
+    ends, released = _cycle(source, full, short, path)
+    for _ in range(3):  # round trips of short segments follow from their bytes
+        count = float(ends.lengths.sum())
+        before, short = short, float(ends.lengths @ np.arange(full + 1)) / count if count else float(full)
+        if abs(short - before) < 0.01 * full:
+            break
+        ends, released = _cycle(source, full, short, path)
+    sent, lengths = ends.sent, ends.lengths
+    count = float(lengths.sum())
+    short = float(lengths @ np.arange(full + 1)) / count if count else float(full)
+    messages = (sent * full + count * short) / size
+    sizes = [(b, n / messages) for b, n in _grouped(lengths)]
+    if sent > 0.0:
+        sizes.append((float(full), sent / messages))
+    total = sent + count
+    acks = ends.acks if path.every > 1 else total
+    return Cut(
+        tuple(sizes),
+        ends.ahead / total,
+        ends.behind_s / total,
+        released / count if count else 0.0,
+        acks / total,
+        ends.waits_s / acks,
+        ends.timed / acks,
+    )
+
+
+def _cycle(source: Source, full: int, short: float, path: Path) -> tuple[Ends, float]:
+    """Return sums over a number of rounds, and the short segments that leave as an acknowledgement comes."""
+    quiet = _until_short(source, full, 0, False, short, path)
+    if source.bytes >= full:  # a message that finds nothing begins with full segments
+        begun = _until_short(source, full, 1, True, short, path)
+        found = _sum(quiet, begun, 1.0, quiet.idle / max(1.0 - begun.idle, 1e-12))
+        return found, float(found.lengths.sum())
+    burst = _until_short(source, full, 0, True, short, path) if source.more else quiet
+    idle = (1.0 - source.more) * quiet.idle + source.more * burst.idle
+    lone = quiet.idle / max(1.0 - idle + quiet.idle, 1e-12)  # share of short segments that find nothing
+    found = _sum(quiet, burst, 1.0 - lone * source.more, lone * source.more)
+    released = float(found.lengths.sum())
+    found.lengths[source.bytes] += found.idle
+    return found, released
+
+
+def _sum(one: Ends, other: Ends, first: float, second: float) -> Ends:
+    both: Any = [first * a + second * b for a, b in zip(one, other, strict=True)]
+    return Ends(*both)
+
+
+def _until_short(source: Source, full: int, begins: int, within: bool, short: float, path: Path) -> Ends:
+    """Follow the stream from a short segment (`begins` = 0), or from a message that finds nothing (1).
+
+    Args:
+        source: of the messages.
+        full: bytes of a full segment.
+        begins: see above.
+        within: whether it begins within a burst.
+        short: mean bytes of a short segment.
+        path: of the segments.
+    """
+    size, more, each_s = source.bytes, source.more, path.each_s
+    short_s = path.full_s - (full - short) * path.byte_s
+    lengths, rest, sent, ahead, behind_s, last = np.zeros(full + 1), 0, 0.0, 0.0, 0.0, 0.0
+    busy_s, inside = each_s * (1.0 - (full - short) * path.part), more if begins else float(within)
+    # of what is not answered yet, in full segments: chances, and how long its timer has run
+    states = {short / full if path.every > 1 else 0.0: (1.0, 0.0)}
+    acks = timed = waits_s = 0.0
+    if begins:
+        group, rest = divmod(size, full)
+        sent, ahead, last = float(group), group * (group - 1.0) / 2.0, group - 1.0
+        behind_s, busy_s = _waits_s(path, group, 0.0)
+        left, run_s, acks, waits_s = _answered(path, 0.0, 0.0, group, each_s)
+        states = {left: (1.0, run_s)}
+    for step in range(begins, MOST_STEPS):
+        needs = ceil((full - rest) / size)
+        group, after = divmod(rest + size * needs, full)
+        trip_s = path.full_s + busy_s - each_s if step else short_s
+        following: dict[float, tuple[float, float]] = {}
+        fills = left_s = 0.0
+        for held, (chance, run_s) in states.items():
+            rest_s = path.delay_s - run_s if held else 0.0
+            found = _law(source, trip_s + rest_s, needs, inside)
+            filled, early = max(1.0 - float(found.sum()), 0.0), 0.0
+            np.add.at(lengths, rest + size * np.arange(needs), chance * found)
+            fills += chance * filled
+            left_s += chance * _left_s(source, min(busy_s, trip_s + rest_s), needs, inside)
+            if held:  # the next full segment comes before the timer ends, or later
+                early = min(1.0 - float(_law(source, rest_s, needs, inside).sum()), filled)
+                acks, timed = acks + chance * (1.0 - early), timed + chance * (1.0 - early)
+                waits_s += chance * (1.0 - early) * path.delay_s
+                if early > 0.0:
+                    run_s += rest_s - _left_s(source, rest_s, needs, inside) / early
+            for part, old, since_s in ((early, held, run_s), (filled - early, 0.0, 0.0)):
+                if part * chance > 1e-9:
+                    new, begun_s, sends, waited_s = _answered(path, old, since_s, group, each_s)
+                    acks, waits_s = acks + part * chance * sends, waits_s + part * chance * waited_s
+                    others, mean_s = following.get(new, (0.0, 0.0))
+                    both = others + part * chance
+                    following[new] = both, (mean_s * others + begun_s * part * chance) / both
+        before, states = sum(chance for chance, _ in states.values()), following
+        if fills < 1e-5:
+            break
+        # the time that is left of the segment before, when the next one is full
+        joined = min(before * inside * more ** (needs - 1) / fills, 1.0)
+        last, rest = joined * (last + 1.0), after
+        sent += fills * group
+        ahead += fills * (group * last + group * (group - 1.0) / 2.0)
+        waited_s, busy_s = _waits_s(path, group, left_s / fills)
+        behind_s += fills * waited_s
+        last, inside = last + group - 1.0, more
+    idle, lengths[0] = float(lengths[0]), 0.0
+    return Ends(sent, lengths, idle, ahead, behind_s, acks, timed, waits_s)
+
+
+def _answered(
+    path: Path, held: float, run_s: float, group: int, each_s: float
+) -> tuple[float, float, float, float]:
+    """Return what a receiver does with full segments that come in a row.
+
+    Args:
+        path: with the rule of the receiver.
+        held: data that it has not answered, in full segments.
+        run_s: how long its timer has run.
+        group: number of the segments.
+        each_s: time from one to the next.
+
+    Returns:
+        Data that are not answered then, how long their timer has run (s), acknowledgements, and the waits of
+        their first segments together (s).
+    """
+    acks = waits_s = 0.0
+    for _ in range(group):
+        run_s, held = (run_s + each_s * (acks > 0.0) if held else 0.0), held + 1.0
+        if held >= path.every:
+            acks, waits_s, held, run_s = acks + 1.0, waits_s + run_s, 0.0, 0.0
+    return round(held, 6), run_s, acks, waits_s
+
+
+def _waits_s(path: Path, group: int, left_s: float) -> tuple[float, float]:
+    """Return the sum of the waits of full segments at the slowest station, and until all are served (s).
+
+    A window lets some of them out at once, and the others as acknowledgements come.
+    """
+    each_s = path.each_s
+    at_once = min(max(path.window - left_s / each_s, 0.0), float(group))
+    later_s = max(path.window * each_s - path.full_s, 0.0)
+    waits_s = at_once * (left_s + each_s * max(at_once - 1.0, 0.0) / 2.0) + (group - at_once) * later_s
+    return waits_s, left_s + group * each_s
+
+
+def _law(source: Source, seconds: float, most: int, inside: float) -> Vector:
+    """Return the chances of numbers of messages, which begin within a burst with the chance `inside`."""
+    found = (1.0 - inside) * written(source, seconds, most, within=False)
+    return found + inside * written(source, seconds, most, within=True) if inside else found
+
+
+def _left_s(source: Source, seconds: float, number: int, inside: float) -> float:
+    """Return the mean time by which so many messages are written before the end of a time (s), or 0."""
+    if source.periodic:
+        return max(seconds - number / source.rate, 0.0)
+    if not source.more:
+        some = written(source, seconds, number + 1, within=False)
+        below = float(some[:number].sum())
+        return seconds * (1.0 - below) - number / source.rate * (1.0 - below - float(some[number]))
+    fills = [1.0 - float(_law(source, seconds * (1.0 + node) / 2.0, number, inside).sum()) for node in NODES]
+    return seconds * float(WEIGHTS @ fills) / 2.0
+
+
+def _grouped(lengths: Vector) -> list[tuple[float, float]]:
+    """Return a few sizes of short segments, and how many there are of each."""
+    at = np.flatnonzero(lengths > 0.0)
+    place = np.arange(len(at)) if len(at) <= MOST_SIZES else at * MOST_SIZES // len(lengths)
+    found = []
+    for n in np.unique(place):
+        here = at[place == n]
+        count = float(lengths[here].sum())
+        found.append((float(lengths[here] @ here) / count, count))
+    return found
