@@ -118,14 +118,15 @@ class Asked(NamedTuple):
         rate = np.where(self.point.links.links.endless | session, 0.0, self.point.rate)
         return rate @ self.point.service
 
-    def air(self, f: int) -> float:
-        """Return how much of the air that a flow crosses sources at random use at most."""
+    def air(self, f: int, *, regular: bool = False) -> float:
+        """Return how much of the air that a flow crosses sources at random use, or `regular` ones too."""
         links = self.point.links.links
+        load = links.load if regular else links.open_load
         ports = [
             v.index for v in (*self.network.flows[f].forth, *self.network.flows[f].back) if v.kind == "port"
         ]
         at = {int(links.piconet[links.port_link[port]]) for port in ports}
-        return max((float(links.open_load[links.piconet == p].sum()) for p in at), default=0.0)
+        return max((float(load[links.piconet == p].sum()) for p in at), default=0.0)
 
     def several(self, f: int) -> bool:
         """Return whether a flow crosses a piconet of several members."""
@@ -526,7 +527,8 @@ def of_phases(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         alone = flow.source != "periodic" or endless or len(asked.network.flows) < 2
         nearly = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0)) > BUSY_WIRE
-        if not alone and (asked.point.stray[f] > SMALL * asked.rtt[f] or asked.air(f) > BUSY or nearly):
+        crowded = asked.air(f, regular=True) > BUSY
+        if not alone and (asked.point.stray[f] > SMALL * asked.rtt[f] or crowded or nearly):
             yield (
                 "round trips depend on the phases in which periodic sources meet others, which stay as "
                 "they are in a run; this is a mean, and was up to 40 % off"
