@@ -27,8 +27,12 @@ MOST_PLACES = 200
 """Packets of a buffer whose content is followed; a greater one that overflows is taken to be as full."""
 VARIES = 0.01
 """Squared coefficient of variation of services from which on the queue at a loss is not known."""
-HELD = 0.1
+SELDOM = 0.1
+"""Use of a station up to which messages hardly ever meet before it."""
+HELD = 0.03
 """Share of a round trip that windows hold back before a buffer, up to which it is known well enough."""
+EVENTS = 0.003
+"""Losses a second of such windows from which on they make a difference: their bursts lose more than one."""
 NEARLY_FULL = 0.7
 """Use of a station by windows that are always open, above which their bursts fill its buffer."""
 LEAST_ROOM = 4
@@ -93,7 +97,7 @@ class Held(NamedTuple):
     def overflows(self) -> bool:
         """Whether the segments lost make a difference, or how windows hold the others back."""
         events = self.full * (self.law.fast_retransmits + self.law.timeouts)
-        return self.longer > HELD or events > OFTEN
+        return self.longer > HELD or events > EVENTS
 
 
 class Stop(NamedTuple):
@@ -305,6 +309,8 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float) -> bool:
 
     A packet sent meanwhile, at some places in a visit, may make room for one more segment.
     """
+    if len(flow.forth) > 1 and any(stop.train.slow > stop.train.fast for stop in flow.forth):
+        return False  # while the radio is bad the queue is elsewhere
     if visit.kind != "port" or visit.node >= 0:
         return True
     port, train = network.ports[visit.index], visit.train
@@ -500,6 +506,9 @@ def doubts(network: Network, point: Point) -> list[str]:
             continue
         # the air takes segments, and gives acknowledgements, several at a time
         nearly = one.kind == "port" and one.most > one.places + one.sent and one.queue > 0.6 * one.places
+        # messages that meet before a bucket with room for hardly more than one
+        small = one.kind == "bucket" and LEAST_ROOM * one.segment > one.places < one.most
+        nearly |= small and float(point.rate @ point.service[:, r]) > SELDOM
         if (one.overflows or nearly) and one.tcp:
             places = one.places + one.sent
             few = places < LEAST_ROOM * one.segment

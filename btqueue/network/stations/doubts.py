@@ -175,7 +175,8 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
         np.add.at(air, links.piconet, np.minimum(open_load, links.plain_load))
     bridged = {p for bridge in asked.network.bridges for p in bridge.piconets}
     for p, load in enumerate(air.tolist()):
-        most = BUSY if several else BUSY_ALONE if fades else BUSY_LINK
+        relayed = any(asked.relayed(f) for f in range(len(asked.network.flows)))
+        most = BUSY if several or relayed else BUSY_ALONE if fades else BUSY_LINK
         if p not in bridged and asked.network.piconets[p].members > 1:
             rough = both_ways(asked, alone=False) or asked.point.links.polled.answers_late(p)
             most = BUSY if rough else POLLED_BUSY
@@ -234,6 +235,13 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
                     "and goodput was up to 20 % too high"
                 )
                 return
+            varies = any(visit.train.spread > 0.0 for visit in flow.forth)
+            if varies and senders == 1 and share * flow.window < FEW and len(flow.forth) > 1:
+                yield (
+                    f"of a window of {flow.window:g} segments hardly any wait at the slowest station, whose "
+                    "services vary by repetition: it runs empty at times, and goodput was up to 5 % too high"
+                )
+                return
             continue
         others = used[mine] - asked.point.rate[f] * asked.point.service[f][mine]
         air = sum(
@@ -269,7 +277,8 @@ def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
         return near > BUSY_ALONE
     few = on_air and flow.window < FEW and near > 0.25
     both_ways = len({visit.index for visit in wires}) < len(wires) and near > 0.5
-    return few or crowded or both_ways or near > NEAR_FULL
+    repeated = near > BUSY_LINK and any(visit.train.spread > 0.0 for visit in flow.forth)
+    return few or crowded or both_ways or repeated or near > NEAR_FULL
 
 
 def of_disciplines(asked: Asked) -> Iterator[str]:
