@@ -235,13 +235,6 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
                     "and goodput was up to 20 % too high"
                 )
                 return
-            varies = any(visit.train.spread > 0.0 for visit in flow.forth)
-            if varies and senders == 1 and share * flow.window < FEW and len(flow.forth) > 1:
-                yield (
-                    f"of a window of {flow.window:g} segments hardly any wait at the slowest station, whose "
-                    "services vary by repetition: it runs empty at times, and goodput was up to 5 % too high"
-                )
-                return
             continue
         others = used[mine] - asked.point.rate[f] * asked.point.service[f][mine]
         air = sum(
