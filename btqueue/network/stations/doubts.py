@@ -350,8 +350,7 @@ def of_bursts(asked: Asked) -> Iterator[str]:
 def of_nagle(asked: Asked) -> Iterator[str]:
     """Yield messages that do not fill their segments, where the law of the segments is not enough.
 
-    Bounds are from 440 random scenarios. Of 19 others that stood 18 were right, with a looser bound for
-    periodic sources.
+    Bounds are from 440 random scenarios.
     """
     ports = len(asked.network.ports)
     wires = asked.used[ports:]

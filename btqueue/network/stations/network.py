@@ -76,6 +76,13 @@ class Train(NamedTuple):
     loss_fast: float = 0.0
     loss_slow: float = 0.0
 
+    @property
+    def first(self) -> float:
+        """Slots of its first packet: only the last one may be shorter, and has a slot at least."""
+        if self.packets <= 1.0:
+            return self.slots
+        return float(2 * int(((self.slots - 1.0) / (self.packets - 1.0) + 1.0) / 2.0) - 1)
+
     def plus(self, other: Train, share: float) -> Train:
         """Return the mean of trains: `other` has this share."""
         return Train(*(a + share * b for a, b in zip(self, other, strict=True)))
@@ -251,6 +258,8 @@ class Flow:
             acknowledgement comes, and their visits.
         cut: the law of these segments.
         span_s: time of the smallest rest of a message, and of a full segment, at their stops (s).
+        uneven: time of a full segment at its stops over that of the mean one: only the last of a message may
+            be shorter, and is ahead of none.
     """
 
     source: str
@@ -273,6 +282,7 @@ class Flow:
     kinds: tuple[tuple[float, float, tuple[Visit, ...]], ...] = ()
     cut: Cut | None = None
     span_s: tuple[float, float] = (0.0, 0.0)
+    uneven: float = 1.0
 
     @property
     def meets(self) -> float:
@@ -568,6 +578,9 @@ class _Builder:
             tuple(Piece(n, size / full, self._visits(route, [(size + headers, 1.0)])) for size, n in message)
             for message in messages
         )
+        whole = [(max(size for size, _ in parts), 1.0)]
+        one_size = cut or messages or len(parts) == 1
+        uneven = 1.0 if one_size else _least_s(self._visits(route, whole)) / _least_s(forth[0])
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
@@ -592,6 +605,7 @@ class _Builder:
             kinds,
             cut,
             span_s,
+            uneven,
         )
 
     def _visits(

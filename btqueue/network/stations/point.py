@@ -528,7 +528,9 @@ class Laws:
             if not bridged and train.frames > 0.0:
                 c = self.polled.number.get((f, back, stop), -1) if of == "stream" else -1
                 extra = 0.0 if of == "work" else (polls - empty) * piconet.data_share
+                answers = bool(back) and host and of == "stream" and c < 0 and piconet.members == 1
                 slots, place = self._polled(visit, place, c, host, extra, of)
+                slots += self._behind_data(f, visit) if answers else 0.0
                 seconds += slots * SLOT_S / piconet.data_share
                 host = False
                 continue
@@ -579,6 +581,25 @@ class Laws:
             self._leave(place, port.bridge, polls, met, float(clock + seconds / SLOT_S))
             host = False
         return float(seconds), place
+
+    def _behind_data(self, f: int, visit: Visit) -> float:
+        """Return how much longer an acknowledgement of a lone link goes beside data than beside POLL (slots).
+
+        A departure leaves a queue of batches X empty with the chance (1 - rho) / E X (Burke 1975).
+        Else the first frame of the next segment comes before the acknowledgement; of what `Links.beside` has
+        of that on average, only the rest is added.
+        """
+        flow, data = self.network.flows[f], int(self.links.opposite[visit.index])
+        trains = [one.train for one in flow.forth if (one.kind, one.index) == ("port", data)]
+        if not trains or self.links.endless[f] or flow.together <= 1.0 or flow.messages:
+            return 0.0
+        acks = max(flow.batch, 1.0) * min(flow.acks, 1.0)
+        acks = (acks if flow.cut else ceil(acks)) / max(1.0 - flow.more, 1e-9)
+        busy = 0.0 if flow.source == "periodic" else float(self.links.utilisation[data])
+        behind = 1.0 - (1.0 - min(busy, 1.0)) / max(acks, 1.0)
+        longest = min(trains[0].first - 1.0, 4.0)
+        known = visit.train.frames * (float(self.links.beside[visit.index]) - 1.0)
+        return max(behind * longest - known, 0.0)
 
     def _apart(self, place: Place, port: Port, polls: float, gated: bool) -> float:
         """Return the slots from a packet of one link to the visit to another one of its piconet."""

@@ -385,7 +385,7 @@ class Queues:
         for f, flow in enumerate(network.flows):
             if flow.load < np.inf:
                 count = max(flow.batch, 1.0)
-                self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, (count - 1.0) / 2.0
+                self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, flow.uneven * (count - 1.0) / 2.0
         self.service = self.slots.copy()
         self.present = np.zeros(ports)
         self.away = self.varied = np.zeros(0)  # between visits; not known before the first update

@@ -349,7 +349,7 @@ def let_out(flow: Flow) -> float:
 
 
 def ahead(flow: Flow) -> float:
-    """Return the mean number of segments of its own batch that are ahead of a segment, as windows let them.
+    """Return the segments of mean size of its own batch that are ahead of a segment, as windows let them.
 
     A batch is a message, and a burst of an interrupted Bernoulli process a geometric number of messages. Of a
     window no more than its other segments are ahead.
@@ -358,6 +358,7 @@ def ahead(flow: Flow) -> float:
     most = max(window - 1.0, 0.0)
     count = max(flow.batch, 1.0)
     of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
+    of_message *= flow.uneven
     if flow.more == 0.0:
         return of_message
     within = 1.0 if most == inf else -float(np.expm1(most / count * np.log(flow.more)))
@@ -380,7 +381,7 @@ def ahead_of_sample(flow: Flow) -> float:
         return ahead(flow)
     groups, rest = divmod(count, every)
     served = sum((group + 1) * every - 1 for group in range(groups)) + (count - 1 if rest else 0)
-    return served / (groups + (rest > 0))
+    return flow.uneven * served / (groups + (rest > 0))
 
 
 def _every(flow: Flow) -> int:
