@@ -591,7 +591,8 @@ class Laws:
         """
         flow, data = self.network.flows[f], int(self.links.opposite[visit.index])
         trains = [one.train for one in flow.forth if (one.kind, one.index) == ("port", data)]
-        if not trains or self.links.endless[f] or flow.together <= 1.0 or flow.messages:
+        held = max(flow.batch, 2.0) > flow.together  # a window that goes round takes its services, no more
+        if not trains or self.links.endless[f] or held or flow.messages:
             return 0.0
         acks = max(flow.batch, 1.0) * min(flow.acks, 1.0)
         acks = (acks if flow.cut else ceil(acks)) / max(1.0 - flow.more, 1e-9)
@@ -1450,9 +1451,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
-        late = turn >= PASSES // 2  # then steps only shrink, without end, to where the laws jump
+        late = turn >= PASSES // 2  # then steps shrink without end, to where the laws jump, and grow slowly
         turned = turned + (late & (move * before < 0.0))
-        longer = step if late else np.minimum(step * 1.3, 1.0)
+        longer = np.minimum(step * (1.1 if late else 1.3), 1.0)
         least = 0.0 if late else LEAST_STEP
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, least), longer)
         following = rate + step * move
