@@ -160,8 +160,11 @@ def test_messages_that_share_segments_are_solved_as_simulated(changes):
 @pytest.mark.parametrize(
     ("changes", "doubt"),
     [
-        ({"traffic__source": "periodic"}, "short messages wait"),  # 300 kbit/s of 50 bytes
-        ({"traffic__load_kbps": 13}, "short messages wait"),
+        (
+            {"traffic__source": "periodic"},
+            "the last segment of a message is not full",
+        ),  # 300 kbit/s of 50 bytes
+        ({"traffic__load_kbps": 13}, "the last segment of a message is not full"),
         (
             {"traffic__load_kbps": 40, "transport__nagle": False, "transport__delayed_ack": True},
             "delayed acknowledgements count bytes",

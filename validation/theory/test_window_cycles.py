@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from wires import LARGE_WINDOW
+from wires import LARGE_WINDOW, wire
 
+import btqueue as bt
 from btqueue.transport.odd_segments import odd_segments
 from btqueue.transport.recovery import LossyPath
 from btqueue.transport.window_cycles import lossy_rates
@@ -146,3 +147,14 @@ def test_small_windows_against_an_independent_chain(loss: float):
     for variant, goodput in zip(("newreno", "reno", "tahoe"), LOCK_STEP[loss], strict=True):
         found = lossy_rates(lossy(loss, variant=variant, window=8)).goodput
         assert found == pytest.approx(goodput, rel=0.05 if loss <= 0.1 else 0.25)
+
+
+def test_a_window_of_one_is_stop_and_wait():
+    """Renewals: N timeouts before a success, N geometric, waits of 1, 2, 4 to 64 s (127 s by the seventh)."""
+    fails = 1.0 - 0.7 * 0.7  # of a segment and its acknowledgement
+    waits_s = sum(fails**k * min(2.0 ** (k - 1), 64.0) for k in range(1, 400))
+    assert sum(min(2.0**k, 64.0) for k in range(7)) == 127.0
+    found = bt.solve(wire(link={"loss": 0.3}, transport__receive_window_segments=1))
+    segments = float(found["goodput_kbps"].mean()) / (1460 * 8 / 1000)
+    round_trip_s = 0.1 + (1460 + 2 * 40) * 8 / 1e6
+    assert segments == pytest.approx(1.0 / (waits_s + round_trip_s), rel=1e-4)

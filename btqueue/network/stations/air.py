@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, exp, inf
+from math import ceil, exp, inf, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -317,6 +317,8 @@ def until_polled(gone: float, more: float, gap: float, first: float) -> float:
 
 def _until_polled(gone: float, more: float, gap: float, first: float) -> tuple[float, float, float]:
     """Return the wait of `until_polled`, and its slopes in `gone` and in `more`."""
+    if isnan(gone) or isnan(gap):
+        raise FloatingPointError("the round of a bridge is no number")
     random = max(more, 1.0)
     missed = max(ceil((gone - random - first) / gap), 0)
     ahead = first + missed * gap - gone

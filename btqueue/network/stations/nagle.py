@@ -274,12 +274,13 @@ def _answered(
         Data that are not answered then, how long their timer has run (s), acknowledgements, and the waits of
         their first segments together (s).
     """
-    acks = waits_s = 0.0
-    for _ in range(group):
-        run_s, held = (run_s + each_s * (acks > 0.0) if held else 0.0), held + 1.0
-        if held >= path.every:
-            acks, waits_s, held, run_s = acks + 1.0, waits_s + run_s, 0.0, 0.0
-    return round(held, 6), run_s, acks, waits_s
+    run_s = run_s if held else 0.0
+    missing = max(ceil(path.every - held), 1)  # segments until the first acknowledgement
+    if group < missing:
+        return round(held + group, 6), run_s, 0.0, 0.0
+    further, left = divmod(group - missing, path.every)
+    waits_s = run_s + further * (path.every - 1.0) * each_s
+    return float(left), max(left - 1.0, 0.0) * each_s, 1.0 + further, waits_s
 
 
 def _waits_s(path: Path, group: int, left_s: float) -> tuple[float, float]:

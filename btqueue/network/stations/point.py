@@ -38,7 +38,7 @@ from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, str
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-PASSES = 60
+PASSES = 90
 SWEEPS = 100
 PARTS = (np.arange(16) + 0.5) / 16.0
 """Parts of an interval over which a mean is taken."""
@@ -1451,9 +1451,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
-        late = turn >= PASSES // 2  # then steps shrink without end, to where the laws jump, and grow slowly
+        late = turn >= PASSES // 3  # then steps shrink, to where the laws jump; tiny ones grow slowly
         turned = turned + (late & (move * before < 0.0))
-        longer = np.minimum(step * (1.1 if late else 1.3), 1.0)
+        longer = np.where(step < LEAST_STEP, step * 1.5, step) if late else np.minimum(step * 1.3, 1.0)
         least = 0.0 if late else LEAST_STEP
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, least), longer)
         following = rate + step * move
