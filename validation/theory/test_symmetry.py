@@ -22,7 +22,7 @@ def test_stations_of_a_ring_and_links_of_a_star_are_equal():
 
 
 def test_another_load_or_direction_is_another_class():
-    flows = [{"from": "c1", "to": f"p1.{n}"} for n in range(1, 5)]
+    flows: list[dict] = [{"from": "c1", "to": f"p1.{n}"} for n in range(1, 5)]
     flows[2]["load_kbps"] = 5.0
     assert classes(network__peripherals=4, network__flows=flows) == [0, 0, 2, 0]
     mixed = [*flows[:2], {"from": "p1.3", "to": "c1"}, {"from": "p1.4", "to": "c1"}]
