@@ -100,6 +100,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         else:
             most = point.links.rests[f].window
             rtt[f] = lone + point.own[f](most, lone) + waits[f]
+            if rate[f] > 0.0:  # Little: no more than a window is under way
+                rtt[f] = min(rtt[f], flow.window / rate[f])
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found

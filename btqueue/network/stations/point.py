@@ -1467,8 +1467,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
         if moved < AT_A_JUMP and (settled | (turned > 1.0)).all():
             held = (new < CARRIED * np.minimum(load, most)) & (rate > 0.0)
-            trip = np.divide(np.minimum(window, limits), rate, out=np.zeros(len(flows)), where=held)
-            others = np.where(held, trip - base - (service > 0.0) @ wait, others)
+            trip = np.divide(np.minimum(window, limits), rate, out=np.full(len(flows), inf), where=rate > 0.0)
+            rest = trip - base - (service > 0.0) @ wait  # no more than a window is under way
+            others = np.where(held, rest, np.minimum(others, rest))
             new, change = rate, moved
     return Point(
         new,
