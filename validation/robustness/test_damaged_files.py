@@ -223,6 +223,6 @@ def test_a_damaged_file_is_read_or_refused(engines, tmp_path, first):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", range(1000, 10_000, BATCH))
+@pytest.mark.parametrize("first", range(200, 10_000, BATCH))
 def test_nine_thousand_damaged_files_are_read_or_refused(engines, tmp_path, first):
     run_batch(first, tmp_path)

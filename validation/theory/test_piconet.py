@@ -248,12 +248,13 @@ def test_processing_takes_its_mean_at_both_ends():
 def test_layers_hold_a_segment_at_both_ends():
     """An acknowledgement that comes at any time waits up to a cycle less than one that just missed it.
 
-    Held acknowledgements share frames with other data than before, which makes hardly any difference.
+    Held acknowledgements share frames with other data than before, which makes a cycle longer by less than a
+    hundredth of a slot.
     """
     light = {"network__peripherals": 3, "traffic__load_kbps": 20.0}
     plain, slow = (bt.solve(star(**light, **more)) for more in ({}, LAYERS))
     held_s = 2 * sum(LAYERS.values())
-    assert slow["delay_s"].values == pytest.approx(plain["delay_s"].values + held_s, rel=1e-3)
+    assert slow["delay_s"].values == pytest.approx(plain["delay_s"].values + held_s, abs=SLOT_S / 100)
     longer_s = (slow["rtt_s"] - plain["rtt_s"]).values
     assert np.all(np.abs(longer_s - 2 * held_s) < 3 * 2 * SLOT_S)
     alike = [bt.solve(star(**light, **{key: 1e-3})) for key in LAYERS]

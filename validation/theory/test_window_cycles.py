@@ -129,6 +129,14 @@ def test_timeouts_of_single_and_double_losses_are_those_of_the_exact_chain(varia
     assert lossy_rates(path).goodput == pytest.approx(goodput, rel=0.03)
 
 
+def test_newreno_does_not_repair_the_first_segment_behind_a_recovery_at_once():
+    """RFC 6582: three duplicates are ignored that cover no more than `recover`; with SACK they are not."""
+    by = {v: lossy_rates(lossy(1e-4, variant=v, window=32)) for v in ("newreno", "sack")}
+    assert by["newreno"].timeouts - by["sack"].timeouts == pytest.approx(
+        1e-4 * by["newreno"].fast_retransmits, rel=0.05
+    )
+
+
 LOCK_STEP = {  # loss: goodput of NewReno, Reno, Tahoe
     0.001: (78.310532, 78.264337, 77.845514),
     0.01: (64.998617, 62.352209, 61.660089),

@@ -56,11 +56,28 @@ FEWER_POINTS = {
     "5..40:5 --choose flow_control.token_rate_kbps=60..120:10": "35..40:5 --choose "
     "flow_control.token_rate_kbps=70..80:10"
 }
-"""Of the 56 points of a page those beside its answer: each takes theory a second."""
+"""Of the 56 points of a page the four beside its answer: each takes theory a second."""
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=named)
-def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+def shortened(line: str) -> str:
+    """Return a command that dimensions with fewer points and shorter simulations, any other as it is."""
+    for all_points, few in FEWER_POINTS.items():
+        line = line.replace(all_points, few)
+    dear = line.startswith("btqueue dimension") and "run.duration_s" not in line
+    return f"{line} {SHORT_STUDY}" if dear else line
+
+
+DEAR = [page for page in WITH_EXAMPLES if "\nbtqueue dimension" in page.read_text("utf-8")]
+
+
+@pytest.mark.parametrize(
+    ("page", "as_printed"),
+    [
+        *(pytest.param(page, False, id=named(page)) for page in WITH_EXAMPLES),
+        *(pytest.param(page, True, marks=pytest.mark.long, id=f"{named(page)} as printed") for page in DEAR),
+    ],
+)
+def test_the_examples_of_a_page_run_in_order(page, as_printed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for linked in re.findall(r"\]\(([^)\s]+/data/[^)\s]+)\)", page.read_text("utf-8")):
         shutil.copy(page.parent / linked, tmp_path)
@@ -70,10 +87,7 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
             exec(compile(text, named(page), "exec"), namespace)
         elif language == "console":
             for line in text.splitlines():
-                dear = line.startswith("btqueue dimension") and "run.duration_s" not in line
-                for all_points, few in FEWER_POINTS.items():
-                    line = line.replace(all_points, few)
-                run_command(f"{line} {SHORT_STUDY}" if dear else line)
+                run_command(line if as_printed else shortened(line))
         elif language == "toml":
             named_in_it = re.match(r"# (\S+\.toml)\n", text)
             file = named_in_it[1] if named_in_it else "example.toml"

