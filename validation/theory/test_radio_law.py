@@ -10,8 +10,8 @@ import btqueue as bt
 from btqueue.baseband import packet_type
 from btqueue.channel import packet_error_rate
 from btqueue.network.stations import fading, model
+from btqueue.network.stations.laws import visits_of
 from btqueue.network.stations.network import Train, Visit, network_of
-from btqueue.network.stations.point import visits_of
 
 LINK = {
     "network.topology": "piconet",

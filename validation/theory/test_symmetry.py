@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesis import thesis
 
-from btqueue.network.stations import point
+from btqueue.network.stations import laws
 from btqueue.network.stations.model import answer
 from btqueue.network.stations.network import alike, network_of
 from btqueue.scenario.scope import in_tables
@@ -54,7 +54,7 @@ def test_the_answer_is_that_of_asking_every_flow(stations, flows, load, source, 
     )  # fmt: skip
     grouped = answer(scenario)[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(point, "alike", lambda network: list(range(len(network.flows))))
+        patch.setattr(laws, "alike", lambda network: list(range(len(network.flows))))
         each = answer(scenario)[0]
     for name, values in each.items():
         assert np.asarray(grouped[name]) == pytest.approx(np.asarray(values), rel=1e-5, abs=1e-12), name

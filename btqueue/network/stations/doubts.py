@@ -308,7 +308,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
 
 
 def _one_connection(asked: Asked, piconet: int) -> bool:
-    """Whether all segments of a piconet are those of one connection: they pass its links one by one."""
+    """Whether one connection alone uses a piconet: its segments pass the links one by one."""
     ports = asked.network.ports
     users = [
         flow
@@ -359,8 +359,8 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         several = flow.traffic.message_bytes > flow.transport.mss_bytes
         if parts and (several if not flow.cut else flow.transport.nagle is not True and under_way > 0.1):
             yield (
-                "the last segment of a message is not full, and goes beside the others: the law is for those "
-                "that wait for all before them, and round trips were up to 36 % too long"
+                "the last segment of a message is not full, and goes beside the others: the law is for last "
+                "segments that wait for all before them, and round trips were up to 36 % too long"
             )
             return
         if not flow.cut:
@@ -391,8 +391,8 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         crowded = crowded and flow.source != "periodic"
         if crowded or asked.point.own_stray[f] > OWN_WAITS * asked.rtt[f]:
             yield (
-                "messages share segments (Nagle's algorithm), and wait for each other or for those of others:"
-                " round trips were up to 20 % off"
+                "messages share segments (Nagle's algorithm), and wait for each other or for other flows: "
+                "round trips were up to 20 % off"
             )
             return
 

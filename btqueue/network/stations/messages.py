@@ -7,7 +7,7 @@ Segment k leaves when the window has room and arrives
 with the lone way d, and x the time that the slowest station takes for a segment and its share of the
 acknowledgements (Lindley's recursion for stations of constant service in a row). Slow start, windows, delayed
 acknowledgements and Nagle's algorithm are when s_k may be. Lone ways depend on where in the cycle of polls
-they begin (`point.Laws.way`): a message begins where the one that it answers has come.
+they begin (`laws.Laws.way`): a message begins where the one that it answers has come.
 """
 
 from __future__ import annotations

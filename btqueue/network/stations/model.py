@@ -15,9 +15,10 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.stations import buffers, nagle, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
+from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
 from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, network_of
-from btqueue.network.stations.point import CARRIED, CROWDED, Point, operating_point
+from btqueue.network.stations.point import CARRIED, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
 

@@ -738,7 +738,7 @@ def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, flo
 
 
 def more_of(traffic: Any, rate: float) -> float:
-    """Return the chance that a message follows at once, in a burst, of so many a second."""
+    """Return the chance that a message follows at once, in a burst, at a rate of messages (1/s)."""
     if traffic.source != "ibp":
         return 0.0
     per_slot = min(rate * SLOT_S, 1.0)

@@ -70,7 +70,7 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
     """Return the sessions of each client at the present rates of all.
 
     Args:
-        laws: of the stations (`point.Laws`).
+        laws: of the stations (`laws.Laws`).
         asking: numbers of the clients' flows.
         rate: of each flow, shape (flows,).
         service: of each resource for a segment with its acknowledgement (s), shape (flows, resources).

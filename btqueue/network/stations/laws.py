@@ -1,0 +1,1179 @@
+"""The stations of a network at a point, as a tagged segment of each flow meets them.
+
+A segment that comes to an idle link waits for a poll: half of the cycle with an empty visit, and the rest of
+the segments of others in service (Pollaczek & Khinchine). The way of a lone segment is followed stop by stop:
+where in the cycle a visit ends decides how long the segment waits for the next one. A bridge is a link whose
+cycle is the round of its piconets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil, exp, inf, isnan, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import nbdtr, nbdtrc
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations import fading, transport
+from btqueue.network.stations.air import Links, Rounds, until_polled
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
+from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+PARTS = (np.arange(16) + 0.5) / 16.0
+"""Parts of an interval over which a mean is taken."""
+MANY_VISITS = 200
+"""Visits of a train from which on their mean number is taken for their number."""
+CROWDED = 0.97
+"""Use of a resource from which on it is taken for full."""
+NEARLY = 0.995
+"""Most use of a resource in formulas of waits, which have none beyond 1."""
+
+
+class Place(NamedTuple):
+    """Where in the cycle of a piconet something has just come.
+
+    Attributes:
+        piconet, link, up: of the port that it has crossed.
+        used: frames of the visit so far.
+        over: chance that the visit is over; then none are used.
+        busy: slots that the central has polled nobody else.
+        rest: slots of its own frames since its last wait: they are held up by the next one.
+    """
+
+    piconet: int
+    link: int
+    up: bool
+    used: float
+    over: float
+    busy: float
+    rest: float = 0.0
+
+
+class Met(NamedTuple):
+    """When (slots) a bridge that met the segment left the piconet; with windows, when its window there began.
+
+    A begin that is not known is not a number. `earlier` says when it left others, as far as that is known.
+    """
+
+    piconet: int
+    left: float
+    begin: float = nan
+    earlier: tuple[tuple[int, float], ...] = ()
+
+
+def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
+    """Return the stations that serve: ports, wires, buckets."""
+    names = [("port", n) for n in range(len(network.ports))]
+    names += [("wire", n) for n in range(len(network.wires))]
+    names += [("bucket", n) for n in range(len(network.buckets))]
+    return names, {name: n for n, name in enumerate(names)}
+
+
+class Laws:
+    """The stations of a network at a point, as a tagged segment of each flow meets them."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.like = np.array(alike(network), int)  # number of the first flow with the same answer
+        self.firsts = sorted(set(self.like.tolist()))
+        self.links = Links(network)
+        self.polled = Queues(network, self.links)
+        self.timed, self.round_s = np.zeros((2, len(network.flows)))
+        self.names, self.number = resources(network)
+        self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
+        flows = len(network.flows)
+        self.rounds: Rounds  # as the flow sees them whose trip is asked for
+        self.uses = np.zeros((flows, len(self.names)))
+        self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
+        self.most = np.zeros(len(network.ports))
+        self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
+        self.waits = np.zeros(flows)  # of segments for others, on the way forth
+        self.ports: dict[int, Own] = {}  # queues in which flows wait longest, at ports of several links
+        self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
+        self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
+        self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
+        self.change = inf  # of rates in the last turn, relative
+        self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
+        self.windows = np.array([flow.window for flow in network.flows])
+        self.acks = np.array([flow.acks for flow in network.flows])
+        self.meets = np.array([flow.meets for flow in network.flows])
+        self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
+        self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
+        self.windowed = any(bridge.schedule != "walk-in" for bridge in network.bridges)
+        # ports of bridges from which all that a visit has brought leaves in the next one
+        begins = {
+            (way[0].kind, way[0].index) for flow in network.flows for way in (flow.forth, flow.back) if way
+        }
+        self.brought = [
+            n
+            for n, port in enumerate(network.ports)
+            if port.up
+            and port.bridge >= 0
+            and network.bridges[port.bridge].schedule == "walk-in"
+            and port.limit >= port.places
+            and ("port", n) not in begins
+        ]
+        for f, flow in enumerate(network.flows):
+            for back, visits in enumerate((flow.forth, flow.back)):
+                for visit in visits:
+                    r = self.number[visit.kind, visit.index]
+                    self.uses[f, r] = 1.0
+                    self.least_s[f] += visit.delay_s + visit.service_s
+                    self.least_s[f] += (
+                        (visit.train.slots + visit.train.packets) * SLOT_S * (visit.kind == "port")
+                    )
+                    if visit.train.spread > 0.0:
+                        self.varies[back, f, r] += visit.train.spread / visit.train.frames**2
+                    if visit.kind != "port":
+                        self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
+                    else:
+                        window = transport.window_of(network, flow) if flow.messages else flow.window
+                        window = min(window, ENDLESS)
+                        self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
+
+        # on lone links, segments of a regular source that are back before the next one comes
+        crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
+        single = np.array([flow.batch <= 1.0 for flow in network.flows])
+        self.regular = self.links.regular & single & (crowded == 0.0)
+
+    def service(self) -> tuple[Matrix, Matrix]:
+        """Return the service of a segment, and of its acknowledgements, at each resource (s)."""
+        links = self.links
+        frame = links.busy / links.visit[links.port_link] * SLOT_S
+        forth, back = self.fixed.copy()
+        ports = len(self.network.ports)
+        forth[:, :ports] = links.frames[0] * frame
+        back[:, :ports] = links.frames[1] * frame
+        return forth, back
+
+    def use(self, rate: Vector) -> Vector:
+        """Return the use of each resource at these rates, without losses, shape (resources,)."""
+        self.update(rate, np.ones(len(rate)), np.zeros(len(self.names)))
+        forth, back = self.service()
+        return rate @ (forth + back)
+
+    def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
+        """Set the air to these rates.
+
+        Args:
+            rate: segments a second, (F,).
+            sent: transmissions of each, (F,).
+            full: resources that are full.
+        """
+        links, polled = self.links, self.polled
+        alone = self.alone
+        regular = self.regular & (rate * self.round_s < 1.0)
+        links.alone = np.maximum(links.stop_and_wait | regular, 1.0 - self.meets)
+        ready = links.ready
+        links.update(rate * sent, rate * alone, full[: len(self.network.ports)] > 0.0, self.most)
+        self.rounds = links.rounds
+        if not polled.count:
+            return
+        apart = np.zeros(len(rate))
+        if ready:
+            at = polled.host & polled.back
+            cycle_s = np.maximum(links.idle[polled.link[at]] * SLOT_S, SLOT_S)
+            apart[polled.flow[at]] = np.minimum(self.layers_s[polled.flow[at]] / cycle_s, 1.0)
+        under = np.maximum(rate * self.round_s, 1e-9)
+        beside = 1.0 - (under / (1.0 + under)) ** np.maximum(self.windows - 1.0, 0.0)
+        beside = np.where(links.regular, np.clip(under - 1.0, 0.0, 1.0), beside)
+        clocked = np.maximum(apart, self.timed)
+        answered, beside = rate * alone * self.acks, beside * self.meets
+        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
+
+    def receiver(self, f: int, rate: float, *, carried: bool) -> None:
+        """Set how the receiver of a flow over a piconet of several links acknowledges.
+
+        Args:
+            f: number of the flow.
+            rate: of its segments (1/s).
+            carried: whether the source gets through what it offers.
+        """
+        flow, polled = self.network.flows[f], self.polled
+        if not any((f, 1, stop) in polled.number for stop in (0, 1)) or self.answers[f].carried:
+            return
+        if flow.cut:
+            self.timed[f] = flow.cut.clocked
+            return
+        own_s = self.own_s(f) if carried else 0.0
+        found = transport.received(flow, rate, own_s, carried=carried)
+        waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
+        self.timed[f] = found.clocked
+        self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
+
+    def own_s(self, f: int) -> float:
+        """Return how much later each segment of a flow makes the next one that is not answered (s)."""
+        queues = self.polled
+        mine = [c for (g, back, _), c in queues.number.items() if g == f and not back and queues.host[c]]
+        if not mine or not self.links.ready:
+            return 0.0
+        return max(float(queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c]) for c in mine)
+
+    def in_turn(self, f: int, service: Vector) -> tuple[NDArray[np.int64], float]:
+        """Return the ports of bridges that limit a connection alike, and the variance of their services.
+
+        Args:
+            f: number of the flow.
+            service: of its segments at each resource, shape (resources,) (s).
+
+        Returns:
+            Numbers of the ports, and the mean of the squared coefficients of variation there.
+        """
+        ports, links = np.arange(len(self.network.ports)), self.links
+        filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
+        forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
+        alike = forth & (service[ports] >= CROWDED * service.max(initial=0.0))
+        found = np.flatnonzero(alike).astype(np.int64)
+        return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
+
+    def travelling_s(self, f: int, port: int) -> float:
+        """Return the time (s) that a segment and its acknowledgement take past full visits to bridges.
+
+        Once it does not wait for segments ahead, it takes half of a round from a link of a bridge to the
+        next one. A link is crossed again in the other direction a whole round later, or, if it leads
+        straight to the end of the way, in the same visit. In the last of these rounds it waits again.
+
+        Args:
+            f: number of its flow.
+            port: a port that limits the connection.
+        """
+        flow, links = self.network.flows[f], self.links
+        way = [*flow.forth, *flow.back]
+        bridged = [
+            (place, links.port_link[visit.index])
+            for place, visit in enumerate(way)
+            if visit.kind == "port" and links.is_filled(links.port_link[visit.index])
+        ]
+        rounds = -1.0
+        for (place, link), (after, following) in zip(bridged, bridged[1:] + bridged[:1], strict=True):
+            rounds += 0.5 if link != following else float((after - place) % len(way) > 1)
+        other = sum(visit.service_s + visit.delay_s + visit.jitter_s for visit in way if visit.kind == "wire")
+        return rounds * float(links.busy[port]) * SLOT_S + other + 4.0 * flow.host_s + flow.jitter_s
+
+    def starved(self, rate: Vector, service: Matrix) -> Matrix:
+        """Return services at bridges with the time in which a bridge finds too few segments (s).
+
+        Where several bridges limit a connection alike, its segments wait before any of them, and one queue
+        or another runs empty (`transport.starved`).
+        """
+        if not self.network.bridges:
+            return service
+        found = service.copy()
+        for f, flow in enumerate(self.network.flows):
+            ports, variance = self.in_turn(f, service[f])
+            if len(ports) > 1 and variance > 0.0:
+                waiting = flow.window - rate[f] * self.travelling_s(f, int(ports[0]))
+                found[:, ports] *= transport.starved(len(ports), variance, waiting)
+        return found
+
+    @property
+    def alone(self) -> Vector:
+        """Acknowledgements that travel alone, over those of a source that always has data, shape (flows,)."""
+        each = zip(self.answers, self.acks.tolist(), strict=True)
+        return np.array([one.alone / acks if acks else 1.0 for one, acks in each])
+
+    def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
+        """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
+        flow = self.network.flows[f]
+        if flow.reverse is None or flow.messages or not flow.transport.piggyback:
+            return transport.Queue(0.0, 0.0, 0.0), inf
+        queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
+        return queue, self.rests[flow.reverse].window
+
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
+        """Return where the window of a flow rests at a rate, and to what it opens if segments are held back.
+
+        Args:
+            f: number of the flow.
+            flow: the flow.
+            rate: of its segments (1/s).
+            base_s: round trip without waits (s).
+        """
+        answers, queue = self.answers[f], self.queues[f]
+        every = 1 if answers.carried == 1.0 else 0
+        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
+            return opens, opens.window
+        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
+        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
+
+    def within_visits(self, window: Vector, service: Matrix, full: Vector) -> Vector:
+        """Return the longest round trips without waits at full stations (s), shape (flows,).
+
+        Where visits last as long as there are segments, a link that always has some sends whole windows in
+        turn with the others, so that the air is never idle: a window takes as long as at full air.
+
+        Args:
+            window: segments that may be under way, (flows,).
+            service: of a segment at each resource (s).
+            full: resources that are full.
+        """
+        ports = len(self.network.ports)
+        whole = np.array([port.limit >= ENDLESS for port in self.network.ports], bool) & (full[:ports] > 0.0)
+        each = np.where(whole, service[:, :ports], 0.0).max(axis=1, initial=0.0)
+        return np.where(each > 0.0, window * each, inf)
+
+    def plain_load(self, piconet: int) -> float:
+        """Return the share of the time of a piconet that flows take which are no sessions."""
+        links = self.links
+        return float(links.plain_load[links.piconet == piconet].sum())
+
+    def between(self, link: int) -> float:
+        """Return the slots that pass between two frames of a link that has more of them, in the mean."""
+        links = self.links
+        if links.limit[link] >= ENDLESS and not links.plain_load.any():
+            return 0.0  # a visit lasts as long as the message
+        port = int(np.flatnonzero(links.port_link == link)[0])
+        return max(float(links.busy[port] / links.visit[link] - links.frame[port]), 0.0)
+
+    def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
+        """Return the load of each link by one segment of each flow in its window, (flows, links)."""
+        links, flows = self.links, self.network.flows
+        share = np.where(links.endless, [1.0 / flow.window for flow in flows], 0.0)
+        work = (rate * sent)[:, None] * (links.air[0] + links.frames[0])
+        work += rate[:, None] * (links.air[1] + links.frames[1])
+        return share[:, None] * links.by_link(work) * SLOT_S
+
+    # ---------------------------------------------------------------------------------------------- lone
+    # trips
+
+    def trip(self, f: int, flow: Flow, load_of: Vector, rate: float) -> tuple[float, float]:
+        """Return the time of a lone segment there, and of its acknowledgement back (s), among the loads.
+
+        Args:
+            f: number of the flow.
+            flow: the flow.
+            load_of: of each link, by the flow's own segments, shape (links,).
+            rate: of its segments (1/s).
+        """
+        # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
+        delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
+        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
+        self.rounds = self.links.without(load_of)
+        hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
+        polled = any(
+            (f, 1, stop) in self.polled.number for stop in (0, 1)
+        )  # there the answers of hosts are known that take some time
+        endless = float(self.links.endless[f] and at_once)
+        total = np.zeros(2)
+        for part, released, forth in flow.kinds or ((1.0, endless, flow.forth),):
+            start, met, clock, mean = None, {}, 0.0, np.zeros(2)
+            # a new segment begins where the acknowledgement has come that lets it out
+            for begun in (1.0, released) if released else (1.0,):
+                there, place = self.way(forth, start, load_of, rate, met, clock, f=f)
+                there, back = there + hosts, 0.0
+                clock += there / SLOT_S
+                if flow.back:
+                    late = float(self.timed[f]) if polled else float(not at_once)
+                    start = None
+                    for share, begin in ((1.0 - late, place), (late, None)):
+                        if share > 0.0:
+                            took, start = self.way(
+                                flow.back, begin, load_of, rate * flow.acks, met, clock, f=f, back=1
+                            )
+                            back += share * took
+                    back += hosts
+                    clock += back / SLOT_S
+                mean += begun * (np.array([there, back]) - mean)
+            total += part * mean
+        return float(total[0]), float(total[1])
+
+    def way(
+        self,
+        visits: tuple[Visit, ...],
+        place: Place | None,
+        own: Vector,
+        rate: float,
+        met: dict[int, Met] | None = None,
+        clock: float = 0.0,
+        *,
+        of: str = "stream",
+        f: int = -1,
+        back: int = 0,
+    ) -> tuple[float, Any]:
+        """Return the time of a way, and where in the cycle of which piconet it ends.
+
+        Args:
+            visits: on the way.
+            place: where in a cycle it begins, if that is known.
+            own: load of each link by the flow's own segments, shape (links,).
+            rate: of the segments (1/s).
+            of: "stream", "message" (the other halves of its frames are empty), or "work" (frames alone: other
+                links get no polls, and nothing waits for the first one).
+
+        A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
+        is too late for the answer to that packet; what a packet up makes the central's host send is too late
+        for the next frame. A packet that the central passes on to another link is not.
+
+        Args:
+            visits: stops of the way.
+            place: where in a cycle it begins; None where that is not known.
+            own: load of each link by the flow's own segments, shape (links,).
+            rate: segments a second.
+            met: where each bridge was when it last met the segment; brought up to date.
+            clock: time of the begin (slots).
+            f: number of the flow, if it is a stream.
+            back: 1 for the way of its acknowledgements.
+        """
+        met = {} if met is None else met
+        links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
+        alone = rounds if of == "stream" else links.rounds
+        for stop, visit in enumerate(visits):
+            seconds += visit.delay_s + in_order_s(visit.jitter_s, rate)
+            if visit.kind == "wire":
+                seconds += visit.service_s
+                wire = self.network.wires[visit.index]
+                # a transmission that finds the medium down waits for the rest of an exponential time
+                seconds += (1.0 - wire.up_share) * wire.down_s
+                place, host = None, False
+                continue
+            if visit.kind == "bucket":
+                continue
+            train, port = visit.train, self.network.ports[visit.index]
+            link = links.port_link[visit.index]
+            piconet = self.network.piconets[port.piconet]
+            bridged = port.bridge >= 0 or piconet.central_bridge >= 0
+            limit = float(port.limit)
+            members = float(piconet.members)
+            empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
+            polls = 0.0 if of == "work" else float(alone.polls[link])
+            gated = piconet.discipline == "gated"
+            packets = self.network.relay == "packet"
+            between = (
+                rounds.gone[link] + (rounds.polled[link] if port.bridge >= 0 else polls) if bridged else polls
+            )
+            frames, used, relayed = train.frames, 0.0, False
+            if not bridged and train.frames > 0.0:
+                c = self.polled.number.get((f, back, stop), -1) if of == "stream" else -1
+                extra = 0.0 if of == "work" else (polls - empty) * piconet.data_share
+                answers = bool(back) and host and of == "stream" and c < 0 and piconet.members == 1
+                slots, place = self._polled(visit, place, c, host, extra, of)
+                slots += self._behind_data(f, visit) if answers else 0.0
+                seconds += slots * SLOT_S / piconet.data_share
+                host = False
+                continue
+            if of == "work" and place is None:
+                slots = float(port.up)
+            elif place is not None and (place.piconet, place.link) == (port.piconet, port.link):
+                over = 1.0 if gated else place.over
+                slots = 0.0 if place.up else 1.0
+                missed = place.up and host and not port.up  # by the answer of a host at the central
+                slots += over * (max(between, 2.0) if missed else between)
+                slots += (1.0 - over) * (2.0 + between) if missed else 0.0
+                used = 0.0 if missed or gated else place.used
+                slots += 1.0 if port.up else 0.0
+                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
+            elif self._keeps_windows(port):
+                slots = float(links.idle[link]) / 2.0
+                if place is not None and place.piconet == port.piconet:
+                    slots = self._apart(place, port, polls, gated)
+                slots += 1.0 if port.up else 0.0
+                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
+                relayed = packets and place is not None
+            elif bridged:
+                slots = self._meeting(port, int(link), place, polls, met, float(clock + seconds / SLOT_S))
+                relayed = packets and place is not None
+            else:
+                raise ValueError("a piconet without bridges")
+            if bridged:
+                groups = max(ceil((used + frames) / limit - 1e-9), 1)
+                part = train.air / train.frames + 1.0 if train.frames else 0.0
+                first, last, spared = frames, used + frames - limit * (groups - 1.0), (groups - 1.0) * EMPTY
+                gaps = (groups - 1.0) * float(rounds.round[link]) - spared
+                if packets and groups > 1:  # the bridge passes on what it has of each visit
+                    first = max(min(limit - used, frames), min(limit, frames - limit + used))
+                    gaps += 2.0 * part * (frames - first) - spared
+                if relayed:
+                    first = min(first, group)
+                    here = place is not None and place.piconet == port.piconet and group == inf
+                    gaps = max(gaps, stretch + (frames - first) * part * here)
+                slots += gaps - (stretch if relayed else 0.0)
+                stretch, group = gaps, first
+                share = first / frames if frames else 0.0
+                beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
+                slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
+                used, over = last * (last < limit), float(last >= limit)
+            seconds += slots * SLOT_S
+            busy = min(frames, limit) * (train.air / train.frames + 1.0) if train.frames else 0.0
+            place = Place(port.piconet, port.link, port.up, used, over, busy)
+            self._leave(place, port.bridge, polls, met, float(clock + seconds / SLOT_S))
+            host = False
+        return float(seconds), place
+
+    def _behind_data(self, f: int, visit: Visit) -> float:
+        """Return how much longer an acknowledgement of a lone link goes beside data than beside POLL (slots).
+
+        A departure leaves a queue of batches X empty with the chance (1 - rho) / E X (Burke 1975).
+        Else the first frame of the next segment comes before the acknowledgement. `Links.beside` has a part
+        of that already, on average. Round trips of messages of two to five segments were within 3 % of the
+        simulator, with a shorter last segment within 5 %.
+        """
+        flow, data = self.network.flows[f], int(self.links.opposite[visit.index])
+        trains = [one.train for one in flow.forth if (one.kind, one.index) == ("port", data)]
+        held = max(flow.batch, 2.0) > flow.together  # a window that goes round takes its services, no more
+        if not trains or self.links.endless[f] or held or flow.messages:
+            return 0.0
+        acks = max(flow.batch, 1.0) * min(flow.acks, 1.0)
+        acks = (acks if flow.cut else ceil(acks)) / max(1.0 - flow.more, 1e-9)
+        busy = 0.0 if flow.source == "periodic" else float(self.links.utilisation[data])
+        behind = 1.0 - (1.0 - min(busy, 1.0)) / max(acks, 1.0)
+        longest = min(trains[0].first - 1.0, 4.0)
+        known = visit.train.frames * (float(self.links.beside[visit.index]) - 1.0)
+        return max(behind * longest - known, 0.0)
+
+    def _apart(self, place: Place, port: Port, polls: float, gated: bool) -> float:
+        """Return the slots from a packet of one link to the visit to another one of its piconet."""
+        piconet = self.network.piconets[port.piconet]
+        members = float(piconet.members)
+        slots = 0.0 if place.up else 1.0
+        slots += 0.0 if gated else 2.0 * (1.0 - place.over)
+        apart = (port.link - place.link) % members
+        return slots + polls * (apart - 1.0) / max(members - 1.0, 1.0)
+
+    def _meeting(
+        self, port: Port, link: int, place: Place | None, polls: float, met: dict[int, Met], clock: float
+    ) -> float:
+        """Return the wait (slots) for a frame of a link whose member, or central, is a bridge.
+
+        A bridge that the segment has met comes when it has been everywhere else. While the central serves
+        another link, or is elsewhere, it does not poll: a bridge that has come meanwhile is there.
+        """
+        piconet, rounds = self.network.piconets[port.piconet], self.rounds
+        central, absence = piconet.central_bridge, float(rounds.elsewhere[port.piconet])
+        up = 1.0 if port.up else 0.0
+        gap, poll, blind = polls + EMPTY + absence, nan, 0.0
+        if place is not None and place.piconet == port.piconet:
+            later = absence if port.link < place.link else 0.0
+            poll, blind = self._apart(place, port, polls, False) + later, later or place.busy
+        elif central >= 0:
+            back = self._back(central, port.piconet, met, clock)
+            poll, blind = nan if back is None else back + EMPTY * port.link, absence
+        if port.bridge < 0:
+            if isnan(poll):
+                return float(rounds.meeting[link])
+            return up + (until_polled(0.0, 1.0, gap, poll) if poll < 0.0 else poll)
+        back = self._back(port.bridge, port.piconet, met, clock)
+        known = not isnan(poll)
+        if back is not None and (back >= 0.0 or (known and -back <= blind)):
+            bridge = self.network.bridges[port.bridge]
+            early, left = bridge.early(port.piconet), dict(met[port.bridge].earlier).get(port.piconet)
+            if not known:
+                if left is None:
+                    return up + back + float(rounds.polled[link])
+                poll = left - clock + gap - EMPTY
+            return up + back + until_polled(back - early, 1.0, gap, poll) - early + EMPTY
+        if not known:
+            return float(rounds.meeting[link])
+        late = max(float(rounds.gone[link]) - blind, 0.0)
+        chance = late / float(rounds.round[link])
+        wait = float(rounds.polled[link]) if central < 0 else gap
+        poll = until_polled(0.0, 1.0, gap, poll) if poll < 0.0 else poll
+        return up + poll + chance * (late / 2.0 * (central < 0) + wait) + (1.0 - chance) * EMPTY
+
+    def _keeps_windows(self, port: Port) -> bool:
+        """Whether a link has to wait for the windows of a bridge."""
+        if not self.windowed:
+            return False
+        ends = (port.bridge, self.network.piconets[port.piconet].central_bridge)
+        return any(end >= 0 and self.network.bridges[end].schedule != "walk-in" for end in ends)
+
+    def _windows(self, port: Port, train: Train, met: dict[int, Met], clock: float) -> float:
+        """Return the wait (slots) for the windows of the bridges at both ends of a link, if they keep any."""
+        wait, slots = 0.0, train.air + train.frames
+        for end in (port.bridge, self.network.piconets[port.piconet].central_bridge):
+            if end >= 0 and self.network.bridges[end].schedule != "walk-in":
+                wait += self._window(end, port.piconet, slots, met, clock + wait)
+        return wait
+
+    def _window(self, bridge: int, piconet: int, slots: float, met: dict[int, Met], clock: float) -> float:
+        """Return the wait for a window of a bridge in a piconet, and for those behind it that a train needs.
+
+        Windows come in turn (sniff), or each is in one of the piconets at random (PCSS).
+        """
+        one = self.network.bridges[bridge]
+        window, count = one.window_s / SLOT_S, len(one.piconets)
+        absence, turns = (count - 1.0) * window, one.schedule == "sniff"
+        late = window / 2.0 + absence - (window / 2.0 * (count - 1.0) if turns else 0.0)
+        known = met.get(bridge)
+        elapsed = nan if known is None else clock - known.begin
+        passed = 0 if isnan(elapsed) else int(elapsed // window)
+        if known is None or (not turns and passed > 0):
+            # in any window
+            wait, begin = (count - 1.0) / count * (absence / 2.0 if turns else late), nan
+        else:
+            order = one.piconets
+            steps = (order.index(piconet) - order.index(known.piconet) - passed * turns) % count
+            if steps == 0:
+                wait, begin = 0.0, known.begin + passed * window
+            else:
+                rest = window / 2.0 if isnan(elapsed) else window - elapsed % window
+                wait = rest + (steps - 1.0 if turns else count - 1.0) * window
+                begin = clock + wait
+        usable = window - EMPTY
+        if isnan(begin):
+            wait += slots / usable * absence
+        else:
+            more = ceil(max(slots - (begin + usable - clock - wait), 0.0) / usable)
+            wait += more * (absence + EMPTY)
+            begin += more * (absence + window)
+        met[bridge] = Met(piconet, clock + wait, begin)
+        return wait
+
+    def _back(self, bridge: int, piconet: int, met: dict[int, Met], clock: float) -> float | None:
+        """Return the slots until a bridge comes to a piconet (negative: since then); None if not known."""
+        if bridge not in met:
+            return None
+        links, one = self.links, self.network.bridges[bridge]
+        at, left = met[bridge][:2]
+        order, place = one.piconets, one.piconets.index(at)
+        time = left - clock + one.switch_s / SLOT_S
+        for step in range(1, len(order) + 1):
+            following = order[(place + step) % len(order)]
+            if following == piconet:
+                return time
+            time += links.stay_of(self.rounds, bridge, following) + one.switch_s / SLOT_S
+        return None
+
+    def _leave(self, place: Place, bridge: int, polls: float, met: dict[int, Met], clock: float) -> None:
+        """Note when the bridges at both ends of a link leave its piconet."""
+        ended = clock + (0.0 if place.up else 1.0) + EMPTY * (1.0 - place.over)
+        if self._keeps_windows(Port(place.piconet, place.link, place.up, inf, bridge, 1)):
+            return
+        if bridge >= 0:
+            self._part(bridge, place.piconet, met, ended, 0.0)
+        central = self.network.piconets[place.piconet].central_bridge
+        if central >= 0:
+            members = self.network.piconets[place.piconet].members
+            rest = polls * (members - 1.0 - place.link) / max(members - 1.0, 1.0)
+            self._part(central, place.piconet, met, ended + rest, place.busy)
+
+    def _part(self, bridge: int, piconet: int, met: dict[int, Met], left: float, busy: float) -> None:
+        """Note when a bridge leaves a piconet; its stay in its own one was longer by `busy` slots."""
+        before, one = met.get(bridge), self.network.bridges[bridge]
+        if before is not None:
+            earlier = {**dict(before.earlier), before.piconet: before.left}
+        elif one.own == piconet and len(one.piconets) == 2:
+            other = next(p for p in one.piconets if p != piconet)
+            earlier = {other: left - float(self.rounds.stays[bridge]) - busy - one.switch_s / SLOT_S}
+        else:
+            earlier = {}
+        met[bridge] = Met(piconet, left, nan, tuple(earlier.items()))
+
+    def _polled(
+        self, visit: Visit, place: Place | None, c: int, host: bool, extra: float, of: str
+    ) -> tuple[float, Place]:
+        """Return the slots to the end of a train at a port of a piconet without bridges, and where it ends.
+
+        A wait holds up the frames since the last one, too: meanwhile work comes for the other links.
+
+        Args:
+            visit: of the port.
+            place: where the train, or what it follows, has been before.
+            c: its crossing of `Queues`; -1: waits grow by `extra` slots a visit of the others.
+            host: whether it comes from a host.
+            extra: slots that the others add to a cycle.
+            of: as `way` has it.
+        """
+        work, stream = of == "work", of == "stream"
+        queues, train, port = self.polled, visit.train, self.network.ports[visit.index]
+        piconet = self.network.piconets[port.piconet]
+        order, up = queues.orders[port.piconet], int(port.up)
+        limit = float(ENDLESS if order.interleaved else port.limit)
+        n = 1.0 if work else float(piconet.members)
+        away = EMPTY * (n - 1.0)
+        follows = place is not None and place.piconet == port.piconet
+        pending = place.rest if place is not None and follows else 0.0
+        total, used, fresh, after = -pending, 0.0, False, 0.0
+
+        def wait(slots: float, visits: float, chance: float = 1.0) -> None:
+            nonlocal total, pending
+            if chance > 0.0:
+                slots, visits = chance * (slots + pending), chance * visits
+                total += stretch(slots, visits, queues.pairs[c]) if c >= 0 else slots + visits * extra
+                pending *= 1.0 - chance
+
+        answers = c >= 0 and bool(queues.back[c]) and host
+        flow = self.network.flows[queues.flow[c]] if answers else None
+
+        def late(slots: float, chance: float) -> float:
+            """Return how much later an answer goes that its host holds back, but for the time that it does.
+
+            Visits come after some slots, and then once in a cycle.
+            """
+            if flow is None or chance <= 0.0 or flow.host_s + flow.jitter_s <= 0.0:
+                return 0.0
+            hold = (2.0 * flow.host_s + flow.jitter_s * PARTS) / float(queues.slot_s[c])
+            cycle = stretch(EMPTY * n, 1.0, queues.pairs[c])
+            missed = np.ceil(np.maximum(hold - slots, 0.0) / cycle)
+            more = float(queues.under_way[c]) * cycle / (EMPTY * n) * float((missed > 0.0).mean())
+            return chance * (cycle * float(missed.mean()) - float(hold.mean()) + more)
+
+        if place is None or not follows:
+            fresh = True
+            wait(float(up) if work else order.first[up], 0.0 if work else order.passed[0])
+        elif place.link == port.link:
+            over = max(place.over, order.closes)
+            behind, frame = queues.next_one(c) if host else (0.0, 0.0)
+            if place.up and host and not up:  # a packet up makes the central's host send too late for a frame
+                missed = (EMPTY, EMPTY) if work else order.missed_down
+                slots = (1.0 - over) * missed[0] + over * missed[1]
+                # behind the data of the next segment the visit goes on
+                pending += (1.0 - over) * behind * frame
+                after = late(missed[0], 1.0 - over) + late(missed[1], over)
+                slots -= (1.0 - over) * behind * missed[0]
+                if order.interleaved:
+                    pending += slots
+                else:
+                    wait(slots, 0.0 if work else order.passed[2])
+            else:
+                pending += (
+                    EMPTY * (1.0 - over) + float(up) - float(place.up) - 1.0
+                )  # behind data down: no more
+                wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
+                used = 0.0 if order.closes else place.used
+                after = late(EMPTY, 1.0 - over) + late(order.missed_up, over)
+                after += behind * (frame - EMPTY)  # in the place of POLL there are data of the next segment
+        else:
+            apart = (port.link - place.link) % n - 1.0
+            slots = (
+                EMPTY * apart * order.polls[up] * (not order.interleaved)
+                + EMPTY * (1.0 - max(place.over, order.closes))
+                + 1.0
+                - float(place.up)
+                + up
+            )
+            if self.network.relay == "packet":  # earlier parts have gone down in the cycles of later ones
+                parts = ceil(train.frames / limit) - 1.0
+                slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
+            wait(slots, 1.0)
+        frames = train.frames
+        if follows and place is not None and place.link != port.link and self.network.relay == "packet":
+            frames -= limit * max(ceil(frames / limit) - 1.0, 0.0)
+        turns, over = visits_of(train, frames, used, limit)
+        own, breaks = frames * (train.air / train.frames + 1.0), max(turns - 1.0, 0.0)
+        pending += own * breaks / max(turns, 1.0)
+        many = max(breaks, 1.0)
+        wait(many * away * order.polls[up], many * (not work), min(breaks, 1.0))
+        pending += own / max(turns, 1.0) - 1.0
+        if c >= 0 and fresh:
+            over = queues.ends_visit(c, over)
+        over = max(over, order.closes)
+        used = max(used + frames - (breaks + over) * limit, 0.0)
+        total += pending
+        if c < 0 and stream:  # what the other half of a frame has on average, beside a slot
+            total += frames * (self.links.beside[visit.index] - 1.0)
+        if c >= 0:
+            total += after - float(queues.saved[c])
+            if fresh:
+                total += queues.elsewhere(c, pending)
+        busy = min(frames, limit) * (train.air / train.frames + 1.0)
+        return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending)
+
+    # -------------------------------------------------------------------------------------------------- waits
+
+    def strays(
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, base: Vector
+    ) -> tuple[Vector, Vector, dict[int, Own]]:
+        """Return what a segment of each flow waits for others' segments, and for its own, (flows,) each (s).
+
+        `base` are the round trips of lone segments (s).
+
+        At the ports of the polled air it is what other links leave of their service, and the queue of the own
+        port; at wires and buckets the queue of an M/G/1 server with batches. Of flows that wait longest at a
+        port of a piconet without bridges, that queue is returned as well.
+        """
+        network, links, queues = self.network, self.links, self.polled
+        flows = network.flows
+        polled = set(queues.port.tolist())
+        ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
+        sends, answers = rate * sent, rate * self.alone
+        acks = np.array([max(flow.acks, 1e-9) for flow in flows])
+        # services beside what the other half of the frames has
+        ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
+        forth, back = forth.copy(), back.copy()
+        for service, frames in zip((forth, back), links.frames, strict=True):
+            service[:, :ports] += frames * beside
+        # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
+        # are spaced
+        work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
+        work += answers[:, None] * back**2 / acks[:, None] * self.varies[1] / 2.0
+        # connections that always send fill what is left; they wait for each other at full resources only
+        spare = np.maximum(
+            1.0 - np.where(links.steady, 0.0, sends) @ forth - np.where(links.steady, 0.0, answers) @ back,
+            1.0 - NEARLY,
+        )
+        quiet = full <= 0.0
+        most = np.minimum([flow.together for flow in flows], 1e9)[:, None] * np.maximum(
+            forth, back / acks[:, None]
+        )
+        queued = np.where(quiet, work / spare, 0.0)
+        own = _up_to(queued, most)  # no more than a window can wait
+        for f, flow in enumerate(flows):
+            for r in np.flatnonzero(queued[f] * forth[f]) if flow.more else ():
+                wait = float(queued[f, r] + transport.before(flow) * forth[f, r])
+                queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
+                own[f, r] = queue.work_s(self.rests[f].window)
+        own[:, self.brought] = 0.0
+        own[:, queues.port] = queued[:, queues.port] = 0.0
+        total = own.sum(axis=0)
+        others, mine = np.zeros(len(flows)), np.zeros(len(flows))
+        found: dict[int, Own] = {}
+        # what other links leave of their trains
+        load = np.minimum(links.others(links.open_load), NEARLY)
+        kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
+        by_link = links.residuals(sends, answers, acks)
+        visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
+        left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
+        away = self._away(by_link, kept, rate * sent)
+        sending = sends @ forth
+        for f in self.firsts:
+            flow = flows[f]
+            longest = again = 0.0
+            for way, visits in enumerate((flow.forth, flow.back)):
+                for stop, visit in enumerate(visits):
+                    r = self.number[visit.kind, visit.index]
+                    if visit.kind == "bucket":
+                        continue
+                    c = queues.number.get((f, way, stop), -1)
+                    if c >= 0:
+                        others[f] += float(queues.later[c] * queues.slot_s[c]) * quiet[r]
+                        continue
+                    if visit.kind == "wire" and visits is flow.back and forth[f, r] > 0.0:
+                        gone = float(base[f] - forth[f, r] - back[f, r] / acks[f] - visit.delay_s)
+                        if visits[0] is visit:  # the acknowledgement comes at once
+                            gone = visit.delay_s + 2.0 * flow.host_s + flow.jitter_s / 2.0
+                        # ends of a medium take turns
+                        use, each = float(sending[r]), float(forth[f, r])
+                        if links.endless[f]:  # it is met by the others of its window
+                            use -= float(sends[f]) * each / flow.window
+                        if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
+                            again += max(each - (gone + each) % (each / use), 0.0)
+                        else:
+                            again += _rest_of_sending(use, each, gone)
+                        continue
+                    others[f] += total[r] - own[f, r]
+                    if visits is flow.back and flow.reverse is not None and visit.kind == "port":
+                        # an acknowledgement waits while the segment behind its own is sent
+                        idle, busy = links.range[:, visit.index]
+                        followed = self.queues[f].followed(flow.more)
+                        slower = (1.0 - followed) * idle + followed * busy
+                        slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
+                        others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
+                    longest = max(longest, queued[f, r] if flow.more else own[f, r])
+                    if visit.kind == "port" and quiet[r]:
+                        others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
+                if visits is flow.forth:
+                    self.waits[f] = others[f]
+            # of its own batch a segment waits for the segments ahead, at the slowest station
+            slowest = max(
+                (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
+            )
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
+            if flow.cut:
+                queue = queues.own(f, float(base[f]), quiet)
+                mine[f] = flow.cut.behind_s + (queue.of_others if queue else 0.0)
+                continue
+            mine[f] = longest * (flow.source != "periodic")
+            first = transport.before(flow) or transport.ahead_of_sample(flow)
+            waiting = float(mine[f] + transport.before(flow) * slowest)
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, waiting)
+            mine[f] += first * slowest
+            others[f] += again
+            queue = queues.own(f, float(base[f]), quiet)
+            if queue is not None and queue.within(inf) > mine[f]:
+                others[f] += longest
+                found[f], mine[f] = queue, queue.within(inf)
+        like = self.like
+        self.queues, self.waits = [self.queues[f] for f in like], self.waits[like]
+        found = {f: found[first] for f, first in enumerate(like.tolist()) if first in found}
+        return others[like], mine[like], found
+
+    def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
+        """Return the part of its wait for its own segments that one has in the network (s).
+
+        Args:
+            f: number of the flow.
+            window: segments that may be under way.
+            lone_s: round trip without these waits.
+            wait_s: for segments of its flow, with what the window holds back.
+        """
+        queue, answers = self.queues[f], self.answers[f]
+        of_batch = max(wait_s - queue.wait_s, 0.0)
+        if queue.service_s <= 0.0:
+            return wait_s
+        on_way = max(lone_s - answers.wait_s, queue.service_s) + of_batch
+        acks = self.network.flows[f].acks
+        return of_batch + transport.held_back(queue, window, on_way, round(1.0 / acks) if acks else 1)
+
+    def waits_of(
+        self, f: int, wait: float, queue: Own | None, tokens: Tail, turn: float
+    ) -> Callable[[float, float], float]:
+        """Return the wait for the own port and for tokens, by the window and the round trip without it (s).
+
+        Args:
+            f: number of the flow.
+            wait: mean at stations other than ports of piconets of several links (s).
+            queue: at such a port, if the flow waits longest there.
+            tokens: wait for them.
+            turn: time in which tokens gather for a segment of it and all else (s).
+        """
+        if queue is not None:
+            slower = queue._replace(turn=max(queue.turn, turn))
+            return lambda window, lone: slower._replace(trip=lone).within(window, tokens)
+        window = self.network.flows[f].window
+        both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
+        return lambda window, lone: self.own_wait(f, window, lone, both)
+
+    def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
+        """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
+
+        Where all links of a piconet fade at once it is one server for all their segments; else each port is.
+        """
+        flows, links = self.network.flows, self.links
+        extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
+        windows = np.array([flow.window for flow in flows])
+        for f in self.firsts:
+            flow = flows[f]
+            for visit in flow.forth:
+                if visit.kind != "port" or visit.train.worse == 0.0 or visit.train.slow <= visit.train.fast:
+                    continue
+                r, port = visit.index, self.network.ports[visit.index]
+                at, each_s = forth[:, r] > 0.0, float(forth[f, r])
+                if visit.train.together:
+                    here = links.piconet[links.port_link] == port.piconet
+                    at = forth[:, : len(here)][:, here].any(axis=1)
+                    work = float(links.load[links.piconet == port.piconet].sum())
+                    each_s = work / max(float((rate * sent)[at].sum()), 1e-12)
+                arrivals = float((rate * sent)[at].sum())
+                size = (float(self.varies[0, f, r]) + 4.0 * transport.ahead(flow)) / 2.0
+                found = fading.faded(
+                    flow,
+                    visit,
+                    arrivals,
+                    float(rate[f]),
+                    each_s,
+                    float(base[f]),
+                    float(windows[at].sum()),
+                    size,
+                )
+                extra[f] += found.wait_s if flow.load < inf else 0.0
+                timeouts[f] += found.timeouts
+        return extra[self.like], timeouts[self.like]
+
+    def flush(
+        self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector
+    ) -> None:
+        """Set the losses by flush timeouts of flows that wait so long, (flows,) (s), at their ports.
+
+        A connection that always has data fills its queue until the last segments are too old: the timeout is
+        a buffer for it.
+        """
+        flows = []
+        for f, flow in enumerate(self.network.flows):
+            stops = []
+            for visit in flow.forth:
+                if visit.kind == "port" and visit.flush_s < inf:
+                    service = forth[:, visit.index]
+                    use = 1.0 if full[visit.index] > 0.0 else float((rate * sent) @ service)
+                    attempt = float(service[f]) if full[visit.index] > 0.0 else float(there[f])
+                    wait = 0.0 if flow.load == inf else float(waits[f])
+                    visit = fading.flushed(visit, wait, use, attempt / visit.train.frames)
+                    if flow.load == inf:
+                        places = visit.flush_s / max(float(service[f]), 1e-9)
+                        visit = visit._replace(places=min(visit.places, places))
+                stops.append(visit)
+            flows.append(replace(flow, forth=tuple(stops)))
+        self.network = replace(self.network, flows=tuple(flows))
+
+    def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:
+        """Return what the meetings of bridges elsewhere leave of their trains, shape (flows, ports) (s).
+
+        A bridge that brings a segment along is not elsewhere.
+
+        Args:
+            by_link: mean residual work of each flow at each link, shape (flows, links) (s).
+            kept: share of a flow's own work that a segment of it finds, shape (flows,).
+            rate: segments sent a second, shape (flows,).
+        """
+        links, network = self.links, self.network
+        found = np.zeros((len(network.flows), len(network.ports)))
+        forth = rate[:, None] * (links.air[0] + links.frames[0])
+        back = rate[:, None] * (links.air[1] + links.frames[1])
+        by_flow = (
+            np.maximum(
+                links.by_link(forth * links.up + back * ~links.up),
+                links.by_link(forth * ~links.up + back * links.up),
+            )
+            * SLOT_S
+        )
+        for n, bridge in enumerate(network.bridges):
+            own = links.piconet == bridge.own
+            legs = (links.bridge == n) | own
+            left = 1.0 - min(float(((links.bridge == n) @ links.load) + own @ links.load), NEARLY)
+            for p, port in enumerate(network.ports):
+                link = links.port_link[p]
+                if links.bridge[link] == n:
+                    gathered = links.rounds.round[link] * SLOT_S
+                    mine = links.frames.max(axis=0)[:, p]
+                    visit = np.maximum(port.limit - mine, 0.0) * links.frame[p] * SLOT_S
+                    work = by_flow[:, link]
+                    found[:, p] += np.minimum((work.sum() - (1.0 - kept) * work) * gathered, visit)
+                if not legs[link] or (port.up and links.bridge[link] == n) or (not port.up and own[link]):
+                    continue
+                rest = legs & (links.piconet != links.piconet[link])
+                found[:, p] += ((by_link @ rest).sum() - (1.0 - kept) * (by_link @ rest)) / left
+        return found
+
+    def tokens_back(self, f: int, tokens: Tail) -> float:
+        """Return how much longer an acknowledgement waits for tokens than at its port (s)."""
+        at = [c for (g, back, _), c in self.polled.number.items() if g == f and back]
+        if tokens.share <= 0.0 or not at:
+            return tokens.between(0.0, inf)
+        wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
+        return longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf) - wait
+
+    def tokens(
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, there: Vector
+    ) -> tuple[list[tuple[Tail, Tail]], Vector, Vector]:
+        """Return what a segment and its acknowledgement wait for tokens by chance, and for sure (s).
+
+        The last array is the time in which a bucket grants tokens for a segment of the flow and all else.
+
+        What is missing in a bucket is the work of an M/G/1 server: its tail is exponential (Cramér &
+        Lundberg). The first packets of a segment go ahead while the last one waits, which has less air before
+        it.
+        """
+        flows = self.network.flows
+        tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
+        for n, bucket in enumerate(self.network.buckets):
+            r = self.number["bucket", n]
+            if full[r] > 0.0:
+                continue
+            depth = bucket.depth / bucket.rate
+            jumps, rates, who, random, packets = [], [], [], [], 0.0
+            for f, flow in enumerate(flows):
+                for way, (visits, service) in enumerate(((flow.forth, forth), (flow.back, back))):
+                    if service[f, r] <= 0.0:
+                        continue
+                    count = next(visit.train.packets for visit in visits if visit[:2] == ("bucket", n))
+                    trains = rate[f] * (flow.acks * self.alone[f] if way else sent[f])
+                    price = service[f, r] / (flow.acks if way else 1.0)
+                    several = 1.0 if way else 2.0 * transport.ahead(flow) + 1.0
+                    jumps.append(price * several)
+                    rates.append(trains / several)
+                    packets += trains * count
+                    random.append(flow.source != "periodic")
+                    saved = 0.0
+                    if not way and several == 1.0 and (f, 0, 1) in self.polled.number:
+                        c = self.polled.number[f, 0, 1]
+                        half_cycle = float(self.polled.members[c] * self.polled.slot_s[c])
+                        saved = (there[f] - half_cycle) * (count - 1.0) / count
+                    who.append((f, way, max(price * (several + 1.0) / 2.0 - saved, price / count)))
+            d, x = np.array(jumps), np.array(rates)
+            use = min(float(d @ x), NEARLY)
+            if use <= 0.0:
+                continue
+            room = bucket.places * use / max(packets, 1e-12)
+            x = x * min(1.0, use / float(d @ x))
+            if not any(random):  # streams without chance that the rate of tokens carries
+                for f, _, price in who:
+                    sure[f] += max(price - depth, 0.0)
+                continue
+            theta = 2.0 * (1.0 - use) / float(x @ d**2)
+            for _ in range(30):
+                value = float(x @ np.expm1(theta * d)) - theta
+                slope = float(x @ (d * np.exp(theta * d))) - 1.0
+                if not np.isfinite(value * slope):  # far beyond the root
+                    theta /= 2.0
+                    continue
+                if slope <= 0.0:
+                    theta *= 1.5
+                    continue
+                step = value / slope
+                theta -= step
+                if abs(step) < 1e-9 * theta:
+                    break
+            decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
+            for f, way, price in who:
+                if not way:
+                    turns[f] = max(turns[f], use / max(float(rate[f] * sent[f]), 1e-12))
+                sure[f] += max(price - depth, 0.0)
+                share = min(decay * float(np.exp(-theta * max(depth - price, 0.0))), 1.0)
+                tail = Tail(share, 1.0 / theta, room)
+                old = tails[f][way]
+                if old.share > 0.0:  # the slower one of two buckets on a way is waited for
+                    tail = max(old, tail, key=lambda one: one.share * one.mean)
+                tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
+        return tails, sure, turns
+
+
+def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:
+    """Return the wait of an acknowledgement for the segment that is being sent over its medium (s).
+
+    The medium has been busy since the data left it, for the segments behind them: then its services follow
+    each other from that time on. The busy time ends as fast as what a departure leaves behind in M/D/1 is
+    served. Or it was idle and still is; or it is busy at random. For one flow it is 1 to 5 % of the round
+    trip short.
+
+    Args:
+        use: of the medium by segments.
+        service_s: of one.
+        away_s: time since the data have left the medium.
+    """
+    if not use > 0.0:
+        return 0.0
+    use, away = min(use, NEARLY), away_s / service_s
+    left = use + use**2 / (2.0 * (1.0 - use))  # segments that a departure leaves behind
+    busy, idle = use * exp(-away * use * (1.0 - use) / left), (1.0 - use) * exp(-use * away)
+    begun = 1.0 - away / 2.0 if away < 1.0 else use / 2.0
+    return service_s * (busy * (1.0 - away % 1.0) + (1.0 - busy - idle) * begun)
+
+
+def _up_to(values: NDArray, most: NDArray) -> NDArray:
+    """Return means of exponential variables that are cut off at `most`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
+
+
+def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[float, float]:
+    """Return the mean visits that a train takes, and the chance that its last frame is the last of a visit.
+
+    Its packets are repeated a geometric number of times: their frames are negative binomial.
+
+    Args:
+        train: with `frames` left.
+        frames: mean number.
+        used: frames of the first visit that are gone.
+        limit: frames of a visit.
+    """
+    count = round(train.packets)
+    most = int((used + train.frames + 8.0 * max(train.spread, 0.0) ** 0.5) / limit) + 2
+    if train.spread <= 0.0 or count == 0 or limit >= ENDLESS or most > MANY_VISITS:
+        visits = ceil((used + frames) / limit - 1e-9)
+        return float(visits), float(used + frames >= visits * limit - 1e-9)
+    fit = np.arange(1.0, most) * limit - used - (count + frames - train.frames)  # repetitions
+    fit, chance = np.rint(fit), min(count / train.frames, 1.0)
+    more = np.where(fit < 0.0, 1.0, nbdtrc(np.maximum(fit, 0.0), count, chance))
+    most_but_one = np.where(fit < 1.0, fit < 0.0, nbdtr(np.maximum(fit - 1.0, 0.0), count, chance))
+    return 1.0 + float(more.sum()), float(np.where(fit < 0.0, 0.0, 1.0 - more - most_but_one).sum())
+
+
+def in_order_s(mean_s: float, rate: float) -> float:
+    """Return the mean delay by an exponential jitter that keeps the order of segments at this rate (s).
+
+    A segment leaves with the last one before it: the mean of the maximum of J_k - k / rate, k = 0, 1, ...
+    """
+    if mean_s == 0.0 or rate <= 0.0:
+        return mean_s
+    gap = 1.0 / (rate * mean_s)
+    times = np.linspace(0.0, 20.0, 400)
+    count = min(int(20.0 / gap) + 1, 400)
+    below = np.prod(-np.expm1(-(times[:, None] + gap * np.arange(count))), axis=1)
+    return mean_s * float(np.trapezoid(1.0 - below, times))
