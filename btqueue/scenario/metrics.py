@@ -20,10 +20,14 @@ class Metric(NamedTuple):
     description: str
 
 
+PERCENTILES = (50, 90, 95, 99)
+"""Of which round trips, delays and sessions have metrics."""
+
+
 def _percentiles(prefix: str, long_name: str, description: str) -> dict[str, Metric]:
     return {
         f"{prefix}_p{percent}_s": Metric("s", f"{long_name}, {percent} %", description.format(percent))
-        for percent in (50, 90, 95, 99)
+        for percent in PERCENTILES
     }
 
 

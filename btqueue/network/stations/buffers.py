@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import transport
 from btqueue.network.stations.laws import CROWDED
-from btqueue.network.stations.network import ENDLESS, Flow, Network, Visit
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Visit
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.network.stations.queues import CYCLIC
+from btqueue.queueing.vacations import Time, VacationQueue, vacation_queue
 
 Vector = NDArray[np.float64]
 
@@ -42,6 +42,10 @@ PASSES = 4
 """Turns between buffers whose visits shorten each other's cycles."""
 LEAST_AWAY = 0.01
 """Services after which a server that has found nothing looks again."""
+SHORTEST, MANY = 8, 25.0
+"""Messages, and multiples of the mean, for which a queue without limit has room in formulas."""
+LONGEST_VISIT = 200
+"""Packets of a visit at most; there are hardly ever as many where its limit is none."""
 
 
 class Buffer(NamedTuple):
@@ -375,8 +379,7 @@ def whole(network: Network, point: Point) -> Vector:
             beside = full & {r} and {
                 n for n in full - {r} if network.ports[n].piconet == network.ports[r].piconet
             }
-            away = queue.away - sum(before[n] for n in beside)
-            kept[r], spared[r] = filled(queue._replace(away=away))
+            kept[r], spared[r] = filled(queue.shorter(sum(before[n] for n in beside)))
     for r, one in kept.items():
         for f, *_ in at[r]:
             found[f] *= one
@@ -384,27 +387,35 @@ def whole(network: Network, point: Point) -> Vector:
 
 
 class Queue(NamedTuple):
-    """A queue of packets of limited room.
+    """A queue of packets of limited room, with vacations (`btqueue.queueing.vacations`); times in s.
 
     Attributes:
         rate: messages a second, at random.
-        batch: segments of a message.
         packets: of a segment.
+        segments: of a message.
         places: packets that find room, the one in service included.
-        service: of a packet (s).
+        service: of a packet.
         limit: packets of a visit.
-        away: time between two visits (s).
-        probe: time of a frame without a packet, which ends a visit (s).
+        vacations: between visits, one law or one for each number of packets of a visit.
+        probe: frame without a packet, which ends a visit.
+        repeats: chance that a packet has to be sent again.
     """
 
     rate: float
-    batch: int
     packets: int
+    segments: int
     places: int
     service: float
     limit: int
-    away: float
+    vacations: tuple[Time, ...]
     probe: float
+    repeats: float = 0.0
+
+    def shorter(self, by: float) -> Queue:
+        """Return the queue with vacations that are shorter by so much."""
+        least = LEAST_AWAY * self.service
+        laws = tuple(one._replace(mean=max(one.mean - by, least)) for one in self.vacations)
+        return self._replace(vacations=laws)
 
 
 def _queue(
@@ -417,75 +428,187 @@ def _queue(
         return None
     share = rate / rate.sum()
     packets = float(share @ [one[3] for one in users])
-    service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
+    places = min(visit.places * count for _, _, visit, count in users)
     kind, index = laws.names[r]
-    places, limit, away = min(visit.places * count for _, _, visit, count in users), 1, 0.0
+    service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
     if kind == "port":  # of which half of a segment is taken for sent (`Visit.places`)
         places += packets / 2.0
-        tries = float(share @ [visit.train.frames / visit.train.packets for _, _, visit, _ in users])
-        limit = max(round(laws.links.visit[laws.links.port_link[index]] / tries), 1)
-        away = limit * max(service - laws.links.frame[index] * tries * SLOT_S, 0.0)
-        service -= away / limit
     elif kind == "bucket":  # what the bucket holds goes at once, and comes back at the rate of tokens
         places += network.buckets[index].depth / network.buckets[index].rate / service
+    used = float(rate @ [point.service[f, r] for f, *_ in users])
     if places > MOST_PLACES:
-        if float(rate @ [point.service[f, r] for f, *_ in users]) <= 1.0:
+        if used <= 1.0:
             return None
         places = MOST_PLACES  # a greater one that overflows is as full
     batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
-    probe = 2.0 * SLOT_S if kind == "port" else 0.0
-    times = (float(rate.sum()) / batch, service, away)
-    messages_s, service, away = (float(f"{time:.3g}") for time in times)  # that flows alike are solved once
-    return Queue(
-        messages_s, batch, max(round(packets), 1), max(int(places + 1e-6), 0), service, limit, away, probe
+    room = max(int(places + 1e-6), 1)
+    messages_s = float(f"{float(rate.sum()) / batch:.3g}")  # that flows alike are solved once
+    found = Queue(messages_s, max(round(packets), 1), batch, room, float(f"{service:.3g}"), 1, (), 0.0)
+    return at_port(point, index, users, found, used) if kind == "port" else found
+
+
+def at_port(
+    point: Point, p: int, users: list[tuple[int, Flow, Visit, float]], queue: Queue, used: float
+) -> Queue:
+    """Return the queue of a port with its visits.
+
+    A visit to a port that is always full is followed by all that passes until the next one. Else the
+    others' visits take what came for them (`queues.Queues.vacations`).
+
+    Args:
+        point: the operating point.
+        p: number of the port.
+        users: the flows that cross it: number, flow, visit, packets of a segment.
+        queue: without visits; its service is the time of the port for a packet.
+        used: use of the port.
+    """
+    laws = point.links
+    link, trains = laws.links.port_link[p], [visit.train for _, _, visit, _ in users]
+    rate = np.array([point.rate[f] * point.sent[f] for f, *_ in users])
+    share = rate / max(rate.sum(), 1e-12)
+    tries = float(share @ [train.frames / train.packets for train in trains])
+    polled, each = laws.polled, float(laws.links.frame[p])
+    if used <= CROWDED and (polled.port[polled.host & ~polled.back] == p).any():
+        each = float(share @ [(train.air + train.frames) / train.frames for train in trains])
+        slot_s = SLOT_S / float(laws.links.share[link])
+        limit = int(min(laws.links.limit[link], LONGEST_VISIT))
+        away = tuple(
+            Time(float(f"{one.mean * slot_s:.3g}"), float(f"{one.scv:.3g}"))
+            for one in polled.vacations(p, each, limit)
+        )
+        service, probe, repeats = each * slot_s, EMPTY * slot_s, 1.0 - 1.0 / tries
+        return queue._replace(
+            service=float(f"{service:.3g}"), limit=limit, vacations=away, probe=probe, repeats=repeats
+        )
+    limit = int(min(max(round(laws.links.visit[link] / tries), 1), LONGEST_VISIT))
+    away = limit * max(queue.service - each * tries * SLOT_S, 0.0)
+    service, probe = queue.service - away / limit, EMPTY * SLOT_S
+    away = max(float(f"{away:.3g}"), LEAST_AWAY * service)
+    rows = (*(Time(away + probe),) * limit, Time(away))
+    return queue._replace(service=float(f"{service:.3g}"), limit=limit, vacations=rows, probe=probe)
+
+
+def unlimited(network: Network, point: Point, p: int) -> Queue:
+    """Return the queue of a port of hosts as if it had room for all, with its visits."""
+    users = [
+        (f, flow, visit, max(visit.train.packets, 1.0))
+        for f, flow in enumerate(network.flows)
+        for visit in flow.forth
+        if visit.kind == "port" and visit.index == p and point.rate[f] > 0.0
+    ]
+    rate = np.array([point.rate[f] for f, *_ in users])
+    share = rate / rate.sum()
+    packets = float(share @ [one[3] for one in users])
+    size = max(round(packets), 1)
+    segments = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
+    messages = float(f"{rate.sum() * packets / (size * segments):.3g}")
+    found = at_port(point, p, users, Queue(messages, size, segments, 1, 1.0, 1, (), 0.0), 0.0)
+    polled = point.links.polled
+    here = np.flatnonzero((polled.port == p) & polled.host & ~polled.back)
+    waits = float(polled.behind[here].max() + polled.service[here].max()) * float(polled.slot_s[here[0]])
+    waiting = float(rate.sum()) * packets * waits  # packets there in the mean
+    places = max(SHORTEST * size * segments, int(MANY * waiting))
+    return found._replace(places=int(min(places, MOST_PLACES)))
+
+
+def refused(network: Network, point: Point) -> Vector:
+    """Return the share of a flow's packets that find the queue of its uplink full, behind a bucket, (flows,).
+
+    None are where windows let no more out than there is room. Not a number where there is no such queue, for
+    periodic sources and sources in bursts, and for connections that lose segments so often that their windows
+    decide.
+    """
+    found, flows = np.full(len(network.flows), np.nan), network.flows
+    for f, flow in enumerate(flows):
+        way = flow.forth
+        if len(way) < 2 or (way[0].kind, way[1].kind) != ("bucket", "port") or flow.messages:
+            continue
+        visit = way[1]
+        users = [
+            (g, one, stop, max(stop.train.packets, 1.0))
+            for g, one in enumerate(flows)
+            for stop in one.forth
+            if (stop.kind, stop.index) == ("port", visit.index)
+        ]
+        tcp = all(one.protocol == "tcp" for _, one, *_ in users)
+        if tcp and sum(one.window * size for _, one, _, size in users) <= visit.places * users[0][3]:
+            found[f] = 0.0
+            continue
+        if network.bridges or any(
+            point.links.links.endless[g] or not _at_random(one) for g, one, *_ in users
+        ):
+            continue
+        queue = _queue(network, point, visit.index, users)
+        share = 0.0 if queue is None else solved(queue).packet_loss
+        if flow.protocol == "none" or share * point.rate[f] < OFTEN:
+            found[f] = share
+    return found
+
+
+def _at_random(flow: Flow) -> bool:
+    """Whether messages of a flow come as a Poisson process."""
+    return flow.more == 0.0 and flow.source != "periodic" and not flow.messages
+
+
+def waiting(network: Network, point: Point) -> dict[str, float]:
+    """Return the mean number of packets in the queues up and down, of all links; empty if not known.
+
+    Known of piconets of several links without bridges, whose sources have nothing to send at times. Packets
+    of hosts wait in the queue with vacations, no more than a window of them. A packet that the central relays
+    waits for the end of the visit that has brought it, and for the visit to its next link. Little's law gives
+    the number of these, and of the acknowledgements.
+    """
+    laws, flows = point.links, network.flows
+    polled = laws.polled
+    known = polled.count and not network.bridges and not laws.links.endless.any()
+    known = known and all(p.members > 1 and p.discipline in CYCLIC for p in network.piconets)
+    if not known or any(flow.short or not _at_random(flow) for flow in flows):
+        return {}
+    total = np.zeros(2)  # down, up
+    for p in sorted(set(polled.port[polled.host & ~polled.back & (polled.rate > 0.0)].tolist())):
+        queue = unlimited(network, point, p)
+        law = solved(queue).occupancy
+        most = sum(
+            flow.window * queue.packets
+            for f, flow in enumerate(flows)
+            if polled.host[(polled.port == p) & (polled.flow == f) & ~polled.back].any()
+        )
+        total[int(laws.links.up[p])] += float(law @ np.minimum(np.arange(len(law)), most))
+    for f, flow in enumerate(flows):
+        for c, stay in laws.stays(f):
+            if polled.host[c] and not polled.back[c]:
+                continue
+            packets = flow.back[0].train.packets if polled.back[c] else flow.forth[-1].train.packets
+            total[int(polled.up[c])] += float(polled.rate[c]) * packets * stay
+    links = sum(piconet.members for piconet in network.piconets)
+    return {"uplink": float(total[1]) / links, "downlink": float(total[0]) / links}
+
+
+@lru_cache(maxsize=512)
+def solved(queue: Queue) -> VacationQueue:
+    """Return the steady state of a queue; a message comes at once, and takes what room there is."""
+    return vacation_queue(
+        rate=queue.rate,
+        service=Time(queue.service),
+        vacations=queue.vacations or None,
+        capacity=queue.places,
+        batch=queue.packets * queue.segments,
+        limit=queue.limit if queue.vacations else None,
+        repeats=queue.repeats,
     )
 
 
-@lru_cache(maxsize=256)
 def filled(queue: Queue) -> tuple[float, float]:
     """Return the share of segments that find room for all their packets, and the time that visits are short.
 
-    A message comes at once, and takes what room there is. In turn the server serves up to `limit` packets,
-    and is away; nothing else leaves, so the content at the begins of visits is a Markov chain.
+    The segments of a message come at once, and find room one after the other.
     """
-    places = queue.places
-    size = places + 1
-    fill = -queue.rate * np.eye(size)
-    fill[np.arange(size), np.minimum(np.arange(size) + queue.batch * queue.packets, places)] += queue.rate
-    leave = np.eye(size, k=-1)
-    served, while_served = _over(fill, queue.service)
-    away, while_away = _over(fill, max(queue.away, LEAST_AWAY * queue.service))
-    probed, while_probed = _over(fill, queue.probe)
-    on, over, spent = np.eye(size), np.zeros((size, size)), np.zeros((size, size))
-    frames = np.zeros(size)
-    for _ in range(queue.limit):
-        over[:, 0] += on[:, 0]  # there is nothing to serve, and the visit ends
-        on[:, 0] = 0.0
-        frames += on.sum(axis=1)
-        spent += on @ while_served
-        on = on @ served @ leave
-        if on.max() < 1e-15:  # a visit is hardly ever as long, where the limit is none
-            break
-    early = over.sum(axis=1)
-    spent += over @ while_probed
-    on = on + over @ probed
-    spent += on @ while_away
-    equations = np.vstack([(on @ away).T - np.eye(size), np.ones(size)])
-    begin = np.linalg.lstsq(equations, np.append(np.zeros(size), 1.0), rcond=None)[0]
-    time = begin @ spent
-    below = np.cumsum(time / time.sum())
-    rooms = places - queue.packets * np.arange(1, queue.batch + 1)
+    found = solved(queue)
+    below = np.cumsum(found.occupancy)
+    rooms = queue.places - queue.packets * np.arange(1, queue.segments + 1)
     fit = float(np.mean([below[room] if room >= 0 else 0.0 for room in rooms]))
-    return fit, float(begin @ ((queue.limit - frames) * queue.service - early * queue.probe))
-
-
-def _over(generator: NDArray, time: float) -> tuple[NDArray, NDArray]:
-    """Return the transitions of a Markov chain in this time, and the time spent in each state meanwhile."""
-    size = len(generator)
-    both = np.zeros((2 * size, 2 * size))  # whose corner is the integral
-    both[:size, :size], both[:size, size:] = generator, np.eye(size)
-    both = expm(both * time)
-    return both[:size, :size], both[:size, size:]
+    early = 1.0 - float(found.served[-1]) if len(found.served) else 0.0
+    return fit, (queue.limit - found.mean_served) * queue.service - early * queue.probe
 
 
 def doubts(network: Network, point: Point) -> list[str]:

@@ -8,7 +8,7 @@ cycle is the round of its piconets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
@@ -775,6 +775,32 @@ class Laws:
                 total += queues.elsewhere(c, pending)
         busy = min(frames, limit) * (train.air / train.frames + 1.0)
         return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending)
+
+    def stays(self, f: int) -> Iterator[tuple[int, float]]:
+        """Yield the crossings of a flow in piconets of several links, and the time of a packet there (slots).
+
+        Of packets of its hosts it is that of the last one of a train, without others of its port ahead.
+        """
+        queues, flow, place = self.polled, self.network.flows[f], None
+        for back, visits in enumerate((flow.forth, flow.back)):
+            host = True
+            for stop, visit in enumerate(visits):
+                c = queues.number.get((f, back, stop), -1)
+                if c < 0:
+                    place, host = (place, host) if visit.kind == "bucket" else (None, True)
+                    continue
+                before = place
+                slots, place = self._polled(visit, place, c, host, 0.0, "stream")
+                if not back and not host and before is not None:
+                    order, frames = queues.orders[int(queues.piconet[c])], float(queues.frames[c])
+                    apart = (self.network.ports[visit.index].link - before.link) % float(
+                        queues.members[c]
+                    ) - 1.0
+                    rest = EMPTY * (apart * order.polls[0] + (1.0 - before.over)) + 1.0 - float(before.up)
+                    slots = stretch(rest, 1.0, queues.pairs[c]) if apart > 0.0 else rest
+                    slots += min(frames, float(queues.limit[c])) * float(queues.slots[c]) / frames
+                yield c, slots + float(queues.later[c])
+                host = False
 
     # -------------------------------------------------------------------------------------------------- waits
 

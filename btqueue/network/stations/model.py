@@ -12,7 +12,7 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import buffers, nagle, sessions, tagged, transport
+from btqueue.network.stations import buffers, nagle, quantiles, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
@@ -157,6 +157,11 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if np.isfinite(delay).any():
         metrics["delay_s"] = delay
     metrics |= of_the_air(network, point)
+    full = buffers.refused(network, point)
+    if np.isfinite(full).any():
+        metrics["loss_baseband_buffer"] = full
+    if queues := buffers.waiting(network, point):
+        metrics["queue_packets"] = queues
     if point.sessions:
         values = np.full((4, count), np.nan)
         for f, found in point.sessions.items():
@@ -166,6 +171,9 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             metrics["connect_time_s"] = values[3]
     tcp = np.array([flow.protocol == "tcp" for flow in flows])
     metrics["rtt_s"] = np.where(tcp & (rtt > 0.0), rtt, np.nan)
+    means = {name: metrics[name] for name in ("rtt_s", "delay_s") if name in metrics}
+    spread = quantiles.quantiles(network, point, means)
+    metrics |= {name: values for name, values in spread.items() if np.isfinite(values).any()}
     metrics["timeouts_per_s"], metrics["fast_retransmits_per_s"] = timeouts * tcp, fast * tcp
     if not np.isfinite(metrics["rtt_s"]).any():
         del metrics["rtt_s"]

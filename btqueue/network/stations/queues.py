@@ -40,6 +40,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.air import Links
 from btqueue.network.stations.network import EMPTY, ENDLESS, Network, Piconet, Train
 from btqueue.network.stations.transport import let_out
+from btqueue.queueing.vacations import Time
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -53,6 +54,8 @@ SAME = 1e-9
 """Difference up to which two numbers of frames are one."""
 MOST_FRAMES = 1e5
 """Frames of a train at most: minutes, in which a connection stands still however many more there are."""
+LEAST = 0.01
+"""Slots after which a server that has found nothing looks again."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 RUN = np.arange(1.0, 41.0)
@@ -262,6 +265,7 @@ class Queues:
         saved: (C,) slots that others save a train that share its frames.
         later: (C,) wait behind other flows at further ports, to which both come from hosts.
         behind: (P,) mean wait behind the trains of a port.
+        apart: (P, N) work a slot of the other links that a port does not bring about.
     """
 
     def __init__(self, network: Network, links: Links) -> None:
@@ -537,8 +541,51 @@ class Queues:
             if np.abs(self.present - before).max() < 1e-4:
                 break
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
-        self.brought = brought / np.maximum(alone, 1e-9)
+        self.apart = others
+        self.brought, self.alone = brought / np.maximum(alone, 1e-9), alone
         self.with_it = service + (1.0 - self.plain) * _ratio(self.further @ (rate * taken), rate)
+
+    def vacations(self, port: int, frame: float, limit: int) -> list[Time]:
+        r"""Return the times between visits of 0, 1, ... limit frames to a port of a host (slots).
+
+        The others' visits take all that came for them since the last one; a long visit is followed by a long
+        absence. Cycles in a row are an autoregressive process with the load :math:`\rho` as coefficient: the
+        variance of one is :math:`C \sum \lambda w^2 / (1 - \rho^2)`. A port that was not emptied, in a visit
+        that is full with the chance u, remembers them, and meets :math:`(1 + \rho u) / (1 - \rho u)` of that.
+        A time between a least and a longest one varies no more than by the product of the distances of its
+        mean from both (R. Bhatia and C. Davis, 2000).
+
+        Args:
+            port: number of the port.
+            frame: slots of a frame with its answer.
+            limit: frames of a visit.
+        """
+        here = (self.port == port) & self.host & ~self.back
+        link, piconet = self.links.port_link[port], self.piconet[here][0]
+        frames, rate = np.arange(limit + 1.0), self.rate * here
+        own = frames * frame + EMPTY * (frames < limit)
+        brings = float(rate @ (self.brought * self.alone)) / max(float(rate @ self.frames), 1e-12)
+        away = EMPTY * (float(self.members[here][0]) - 1.0)
+        works = np.tile(self.apart[port], (limit + 1, 1))
+        time = stretched(own + away + frames * brings, np.ones(limit + 1), works, self.full_visit)
+        others = (self.piconet == piconet) & (self.link != link)
+        squares = 0.0
+        for f in set(self.flow[others].tolist()) - set(self.flow[here].tolist()):
+            mine = others & (self.flow == f)
+            each = float(self.rate[mine].max())
+            if each > 0.0:
+                train = float((self.rate * self.works)[mine].sum()) / each
+                squares += each * (train**2 * (1.0 + 2.0 * float(self.ahead[:, f].sum())))
+                squares += float((self.rate * self.spread)[mine].sum())
+        load = min(float(self.same[port] @ self.work_at), MOST_LOAD)
+        full = min(float(rate @ self.frames) * float(self.cycle[port]) / limit, 1.0)
+        variance = squares * time / (1.0 - load**2)
+        variance[-1] *= (1.0 + load * full) / (1.0 - load * full)
+        works = works[0] > 0.0
+        longest = away + limit * brings + float(self.full_visit[works].sum())
+        variance = np.minimum(variance, (time - own - away) * np.maximum(longest - (time - own), 0.0))
+        mean = np.maximum(time - own, LEAST) + EMPTY * (frames < limit)
+        return [Time(a, b) for a, b in zip(mean.tolist(), (variance / mean**2).tolist(), strict=True)]
 
     def answers_late(self, piconet: int) -> bool:
         """Return whether acknowledgements of segments of one frame go down, too late for the next frame."""

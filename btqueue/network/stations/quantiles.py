@@ -1,0 +1,225 @@
+r"""Quantiles of round trips and message delays: the law of a time whose mean the fixed point has found.
+
+A time is the sum of a constant, of the wait for the first visit of the central, which is uniform over an idle
+cycle, and of waits with a gamma law that has their mean and variance:
+
+* at the port of its host: the sojourn in the queue with vacations (`btqueue.queueing.vacations`), whose
+  variance is exact for the vacations that it is given;
+* at a station of constant service, with use :math:`\rho`: none with the chance :math:`1 - \rho`; else the
+  wait of the M/D/1 queue, whose squared coefficient of variation is :math:`1/3 + 2 \rho / 3`;
+* behind others' trains on the rest of its way: a busy period begun by t slots has the variance
+  :math:`t \sum \lambda w^2 / (1 - \rho)^3` (L. Takacs, 1962);
+* until a delayed acknowledgement goes: the next segment comes at random, or the timer expires.
+
+The sum has the mean of the fixed point. Nothing is fitted.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations import buffers, transport
+from btqueue.network.stations.network import EMPTY, ENDLESS, Network
+from btqueue.network.stations.point import CARRIED, Point
+from btqueue.scenario.metrics import PERCENTILES
+
+Vector = NDArray[np.float64]
+
+POINTS = 400
+"""Times at which a law is evaluated, between which it is interpolated."""
+FAR = 9.0
+"""Standard deviations above the mean up to which a law is evaluated."""
+STEADY = 1e-6
+"""Squared coefficient of variation of a wait below which it is constant."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+class Law(NamedTuple):
+    """The law of a constant, a uniform time and a mixture of gamma times (s).
+
+    Attributes:
+        least: the constant.
+        width: of the uniform time.
+        parts: chance, mean and variance of each gamma time.
+    """
+
+    least: float
+    width: float
+    parts: tuple[tuple[float, float, float], ...]
+
+    def below(self, times: Vector) -> Vector:
+        """Return the chance of a time of no more than each, of the same shape."""
+        found = np.zeros_like(times)
+        for chance, mean, variance in self.parts:
+            found += chance * self._part(times - self.least, mean, variance)
+        return found
+
+    def _part(self, times: Vector, mean: float, variance: float) -> Vector:
+        if variance <= STEADY * mean**2:
+            after = times - mean
+            return np.clip(after / self.width, 0.0, 1.0) if self.width else (after >= 0.0).astype(float)
+        shape, scale = mean**2 / variance, variance / mean
+
+        def integral(end: Vector) -> Vector:  # of the gamma law up to there
+            end = np.maximum(end, 0.0)
+            return end * gammainc(shape, end / scale) - mean * gammainc(shape + 1.0, end / scale)
+
+        if not self.width:
+            return gammainc(shape, np.maximum(times, 0.0) / scale)
+        return np.clip((integral(times) - integral(times - self.width)) / self.width, 0.0, 1.0)
+
+    def quantiles(self, shares: Vector) -> Vector:
+        """Return the times below which these shares of all are, of the same shape (s)."""
+        most = self.least + self.width + max(mean + FAR * var**0.5 for _, mean, var in self.parts)
+        times = np.linspace(self.least, most * (1.0 + 1e-9), POINTS)
+        below = np.maximum.accumulate(self.below(times))
+        return np.interp(shares, below, times)
+
+
+def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[str, Vector]:
+    """Return the quantiles of round trips and delays, by metric, shape (flows,) (s).
+
+    Not a number where they are not known: of connections that lose segments, of radios that fade, and where
+    windows hold back a source that has nothing to send at times. The round trip of a window that fills a
+    station is the sum of the services of its segments there.
+
+    Args:
+        network: the stations.
+        point: the operating point.
+        means: of round trips and delays by metric, (flows,) (s).
+    """
+    shares, found = np.array(PERCENTILES) / 100.0, {}
+    for name, mean in means.items():
+        values = np.full((len(PERCENTILES), len(network.flows)), np.nan)
+        for f in point.links.firsts:
+            law = (
+                of(network, point, f, float(mean[f]), back=name == "rtt_s") if np.isfinite(mean[f]) else None
+            )
+            if law is not None:
+                values[:, point.links.like == f] = law.quantiles(shares)[:, None]
+        for percent, row in zip(PERCENTILES, values, strict=True):
+            found[f"{name.removesuffix('_s')}_p{percent}_s"] = row
+    return found
+
+
+def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> Law | None:
+    """Return the law of the round trips of a flow, or of its delays; None if it is not known.
+
+    Args:
+        network: the stations.
+        point: the operating point.
+        f: number of the flow.
+        mean_s: mean of the law.
+        back: whether it is that of round trips.
+    """
+    laws, flow = point.links, network.flows[f]
+    way = (*flow.forth, *flow.back) if back else flow.forth
+    losing = flow.protocol == "tcp" and (f in point.found or (point.held is not None and f in point.held))
+    if losing or flow.messages or flow.short or any(visit.train.worse > 0.0 for visit in way):
+        return None
+    if laws.links.endless[f]:
+        if not point.wait[point.service[f] > 0.0].any():
+            return None
+        spread = max(visit.train.spread / max(visit.train.frames, 1e-9) ** 2 for visit in flow.forth)
+        around = min(flow.window, ENDLESS) * spread * float(point.service[f].max()) ** 2
+        return Law(0.0, 0.0, ((1.0, mean_s, around),))
+    if point.rate[f] < CARRIED * flow.load:
+        return None
+    port = _at_port(network, point, f)
+    random, variance, width, gone = (0.0, 0.0, 0.0, 0.0) if port is None else port
+    rest = _behind_others(point, f, max(mean_s - gone, 0.0), back=back)
+    random, variance = random + rest[0], variance + rest[1]
+    for visit in way:
+        random, variance = random + visit.jitter_s, variance + visit.jitter_s**2
+        if visit.kind == "port" and visit.train.spread > 0.0 and port is None:
+            each = float(laws.links.frame[visit.index]) * SLOT_S
+            random += (visit.train.frames - visit.train.packets) * each
+            variance += visit.train.spread * each**2
+    parts = [(1.0, random, variance)]
+    used = min(max(float((point.rate @ point.service)[point.service[f] > 0.0].max(initial=0.0)), 1e-3), 1.0)
+    lone = max(mean_s - point.token_s[f] - point.own_stray[f], 0.0)
+    if f not in laws.ports:  # it waits longest elsewhere
+        own = float(point.own[f](laws.rests[f].window if back else inf, lone))
+        parts = _met(parts, own, 1.0 - (1.0 - used) * (1.0 - flow.more) / max(flow.batch, 1.0))
+    parts = _met(parts, float(point.stray[f]) if back else float(laws.waits[f]), used)
+    if back and laws.answers[f].wait_s > 0.0:
+        parts = _answered(parts, laws.answers[f].wait_s, transport.by_clock_s(flow))
+    mean = sum(chance * one for chance, one, _ in parts)
+    known = max(mean_s - width / 2.0, 0.0)
+    if mean > known:
+        parts = [(chance, one * known / mean, var * (known / mean) ** 2) for chance, one, var in parts]
+    return Law(max(known - mean, 0.0), width, tuple(parts))
+
+
+def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, float, float] | None:
+    """Return the time at the port of a flow's host in a piconet of several links, None if there is none (s).
+
+    Returns:
+        Mean and variance of waits, length of an idle cycle, and the mean time there.
+    """
+    polled = point.links.polled
+    mine = [c for (g, back, _), c in polled.number.items() if g == f and not back and polled.host[c]]
+    if not mine:
+        return None
+    c = mine[0]
+    slot_s, members = float(polled.slot_s[c]), float(polled.members[c])
+    cycle = EMPTY * members * slot_s
+    away = EMPTY * (members - 1.0) * slot_s
+    queue = buffers.unlimited(network, point, int(polled.port[c]))
+    packets = queue.packets * queue.segments
+    idle = cycle / 2.0 + packets * queue.service + (ceil(packets / queue.limit) - 1.0) * away
+    if network.flows[f].source == "periodic":  # one is gone when the next one comes
+        return 0.0, 0.0, cycle, idle
+    found = buffers.solved(queue)
+    variance = max(found.sojourn_sd**2 - cycle**2 / 12.0, 0.0)
+    return max(found.sojourn_mean - idle, 0.0), variance, cycle, found.sojourn_mean
+
+
+def _behind_others(point: Point, f: int, time_s: float, *, back: bool) -> tuple[float, float]:
+    """Return mean and variance of what others' trains take of a time in piconets of several links (s)."""
+    polled = point.links.polled
+    mine = [c for (g, of, _), c in polled.number.items() if g == f and (back or not of)]
+    if not mine:
+        return 0.0, 0.0
+    load, squares = 0.0, 0.0
+    for c in mine:
+        load = max(load, min(sum(work for work, _ in polled.pairs[c] if work < 1.0), 0.95))
+    others = (polled.piconet == polled.piconet[mine[0]]) & (polled.flow != f)
+    for g in set(polled.flow[others].tolist()):
+        each = float(polled.rate[polled.flow == g].max())
+        work = float((polled.rate * polled.works)[polled.flow == g].sum())
+        squares += work**2 / each if each > 0.0 else 0.0
+    return load * time_s, time_s * squares * float(polled.slot_s[mine[0]]) / (1.0 - load) ** 2
+
+
+def _met(
+    parts: list[tuple[float, float, float]], wait: float, chance: float
+) -> list[tuple[float, float, float]]:
+    """Return gamma times with a wait of this mean, which there is with a chance."""
+    if wait <= 0.0:
+        return parts
+    longer, varies = wait / chance, 1.0 / 3.0 + 2.0 * chance / 3.0
+    found = [(share * (1.0 - chance), mean, var) for share, mean, var in parts if chance < 1.0]
+    return found + [(share * chance, mean + longer, var + varies * longer**2) for share, mean, var in parts]
+
+
+def _answered(
+    parts: list[tuple[float, float, float]], wait: float, timer: float
+) -> list[tuple[float, float, float]]:
+    """Return gamma times with the wait for the next segment, which comes at random, or for a timer (s)."""
+    if wait >= 0.98 * timer:
+        return [(share, mean + wait, var) for share, mean, var in parts]
+    low, high = 1e-6 / timer, 1.0 / wait
+    for _ in range(50):
+        rate = (low + high) / 2.0
+        low, high = (rate, high) if -np.expm1(-rate * timer) / rate > wait else (low, rate)
+    at = timer * (1.0 + NODES) / 2.0
+    density = timer / 2.0 * WEIGHTS * low * np.exp(-low * at)
+    waits = [*zip(density.tolist(), at.tolist(), strict=True), (1.0 - float(density.sum()), timer)]
+    return [(share * often, mean + late, var) for share, mean, var in parts for often, late in waits]
