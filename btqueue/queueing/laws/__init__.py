@@ -1,1 +1,0 @@
-"""Laws on the slots, with the mass beyond their end, and phase-type laws."""

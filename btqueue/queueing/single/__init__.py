@@ -1,1 +1,0 @@
-"""One queue and a server that is always there."""

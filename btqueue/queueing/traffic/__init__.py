@@ -1,1 +1,0 @@
-"""What comes: batches, streams of batches, Markovian arrivals."""

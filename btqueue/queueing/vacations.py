@@ -1,0 +1,349 @@
+r"""One queue whose server goes away: M/G/1 and M/G/1/K with vacations, in batches, with a limit of a visit.
+
+Messages of `batch` packets come at random (Poisson). The server works through a *visit*: until the queue is
+empty, or until it has served `limit` packets (E-limited service; 1-limited for a limit of 1, exhaustive
+without one). Then it takes a *vacation*, whose law may depend on the packets served; a server that comes back
+to an empty queue takes another one. A server that never goes away waits for the next message (M/G/1/K).
+
+Nothing leaves during a service or a vacation, so the room K is applied once at its end: with A packets that
+come meanwhile the queue goes from q to min(q + A, K), and the queue at the beginnings of visits is a Markov
+chain on 0..K. Followed service by service it gives how often services, and vacations, begin with q packets
+present. All else follows: of an interval in which N messages come, n have come and no more for a mean time of
+:math:`\Pr(N > n) / \lambda`.
+
+The messages left behind by a message that leaves are those that came during its sojourn T, so that
+:math:`E[N] = \lambda E[T]` and :math:`E[N (N - 1)] = \lambda^2 E[T^2]` (J. Keilson and L. Servi, Oper. Res.
+Letters 9, 1990). Where packets are lost these two are too small: of messages of three packets in rooms for 8
+to 30, simulated, the mean by 3 % at a loss of .3 % and 5 % at 1.1 %, the standard deviation by 11 % and 44 %.
+
+Sources: H. Takagi, Queueing Analysis, vols 1 and 2 (1991, 1993); T. Lee, Queueing Systems 5 (1989).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, gammainc, xlogy
+
+Vector = NDArray[np.float64]
+
+NEVER = 1e-15
+"""Share of the visits that is as good as none."""
+FAINT = 1e-100
+"""Chance that makes no difference; products of smaller ones leave the range in which a processor is fast."""
+OFTEN = 0.01
+"""Share of the steps of a chain in state 0 from which on it is solved from one to the next of them."""
+
+
+class Time(NamedTuple):
+    """The law of a service or of a vacation, in any unit of time: gamma, or constant.
+
+    Attributes:
+        mean: of the time.
+        scv: its squared coefficient of variation; 0 for a constant time.
+    """
+
+    mean: float
+    scv: float = 0.0
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is such a time."""
+        return 0.0 < self.mean < np.inf and 0.0 <= self.scv < np.inf
+
+    def counts(self, rate: float, most: int) -> NDArray:
+        """Return the law of the number N that comes at a rate during the time.
+
+        Nothing is found as a difference from 1, so that rare numbers keep their digits.
+
+        Returns:
+            Pr(N = n), Pr(N >= n) and E[max(N - n, 0)] for n = 0..most, shape (3, most + 1).
+        """
+        number, mean = np.arange(1.0, most + 1.0), rate * self.mean
+        odds = mean * self.scv
+        chance, reached, beyond = np.ones((3, most + 1))
+        # each probability from the one before, as log gamma functions cancel where the scv is small
+        ratios = xlogy(1.0, (mean + (number - 1.0) * odds) / ((1.0 + odds) * number))
+        chance[0] = np.log1p(odds) / -self.scv if self.scv else -mean
+        chance[1:] = chance[0] + np.cumsum(ratios)
+        chance = np.exp(chance)
+        if self.scv:
+            reached[1:] = betainc(number, 1.0 / self.scv, odds / (1.0 + odds))
+        else:
+            reached[1:] = gammainc(number, mean)
+        beyond[0] = mean
+        beyond[1:] = mean * reached[:-1] + odds * (number - 1.0) * chance[:-1] - number * reached[1:]
+        return np.stack([chance, reached, np.maximum(beyond, 0.0)])
+
+
+class Discrete(NamedTuple):
+    """The law of a time with few values.
+
+    Attributes:
+        values: of the time.
+        chances: of each value.
+    """
+
+    values: Sequence[float] | Vector
+    chances: Sequence[float] | Vector
+
+    @property
+    def mean(self) -> float:
+        """Mean of the time."""
+        return float(np.dot(self.chances, self.values))
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is such a time."""
+        values, chances = np.asarray(self.values, float), np.asarray(self.chances, float)
+        return (
+            values.shape == chances.shape == (values.size,)
+            and bool(np.isfinite(values).all() and values.min() >= 0.0 and chances.min() >= 0.0)
+            and abs(chances.sum() - 1.0) < 1e-9
+            and self.mean > 0.0
+        )
+
+    def counts(self, rate: float, most: int) -> NDArray:
+        """Return the law of the number that comes, as of `Time.counts`."""
+        each = np.array([Time(value).counts(rate, most) for value in self.values])
+        return np.tensordot(self.chances, each, 1)
+
+
+class VacationQueue(NamedTuple):
+    """The steady state of a queue with vacations.
+
+    Attributes:
+        occupancy: law of the packets present at a random moment, the one in service included, shape (K + 1,).
+        visit_start: law of the queue when the server comes, shape (K + 1,).
+        served: chance that a visit ends after j services with an empty queue, j = 0..limit - 1, and that it
+            ends at its limit, shape (limit + 1,); of exhaustive visits there is no such law.
+        mean_served: services in a visit.
+        mean_cycle: time from one visit to the next.
+        throughput: packets that leave in a unit of time.
+        packet_loss: share of the packets that find no room.
+        batch_loss: share of the messages that lose at least one packet.
+        mean_queue: mean number of packets present.
+        mean_wait: mean time from the arrival of a packet that finds room to the beginning of its service.
+        sojourn_mean, sojourn_sd: of the time from the arrival of a message until its last packet has left;
+            too small where packets are lost.
+    """
+
+    occupancy: Vector
+    visit_start: Vector
+    served: Vector
+    mean_served: float
+    mean_cycle: float
+    throughput: float
+    packet_loss: float
+    batch_loss: float
+    mean_queue: float
+    mean_wait: float
+    sojourn_mean: float
+    sojourn_sd: float
+
+
+class _Interval(NamedTuple):
+    """How a buffer fills during an interval, and how long it holds so many packets, (K + 1, K + 1) each."""
+
+    fills: NDArray
+    lasts: NDArray
+
+    @staticmethod
+    def of(time: Time | Discrete, rate: float, batch: int, size: int) -> _Interval:
+        chance, reached, beyond = time.counts(rate, (size - 1) // batch + 1)
+        lasts = _filling(reached[1:] / rate, beyond / rate, batch, size)
+        return _Interval(_filling(chance, reached, batch, size), lasts)
+
+
+def _filling(weights: Vector, tails: Vector, batch: int, size: int) -> NDArray:
+    """Return the matrix of q -> min(q + n batch, K), with weights of n and the sums of those from n on."""
+    row, content = np.zeros(2 * size), np.arange(size)
+    steps = row[size::batch]
+    steps[:] = np.where(weights > FAINT, weights, 0.0)[: len(steps)]
+    found = row[size + content[None, :] - content[:, None]]
+    found[:, -1] = tails[-(-content[::-1] // batch)]
+    return found
+
+
+def _stationary(transitions: NDArray) -> Vector:
+    """Return the stationary law of a Markov chain, from its transitions (n, n)."""
+    size = len(transitions)
+    equations = transitions.T - np.eye(size)
+    equations[-1] = 1.0
+    law = np.maximum(np.linalg.solve(equations, np.eye(size)[-1]), 0.0)
+    if law[0] > OFTEN:
+        # stays in the other states between two in state 0: nothing cancels, rare states keep their digits
+        others = np.linalg.solve(np.eye(size - 1) - transitions[1:, 1:].T, transitions[0, 1:])
+        law = np.append(1.0, np.maximum(others, 0.0))
+    return law / law.sum()
+
+
+def vacation_queue(
+    *,
+    rate: float,
+    service: Time | Discrete,
+    vacations: Time | Discrete | Sequence[Time | Discrete] | None,
+    capacity: int,
+    batch: int = 1,
+    limit: int | None = None,
+    repeats: float = 0.0,
+) -> VacationQueue:
+    """Return the exact steady state of a queue with room for `capacity` packets.
+
+    A message too big for the room left is accepted in part. The cost is O(limit capacity^3).
+
+    Args:
+        rate: messages in a unit of time.
+        service: law of a service.
+        vacations: law of a vacation, or one for each number of services 0..limit; None for a server that
+            never goes away.
+        capacity: most packets K, the one in service included.
+        batch: packets of a message.
+        limit: most services of a visit; None for none.
+        repeats: chance that a service has to be repeated, which counts as one more.
+
+    Raises:
+        ValueError: a rate, a time, a count or a chance is not possible, or vacations do not fit the limit.
+
+    Example:
+        >>> from btqueue.queueing.vacations import Time, vacation_queue
+        >>> found = vacation_queue(rate=0.05, service=Time(6.0), vacations=Time(12.0), capacity=10, limit=2)
+        >>> round(found.mean_wait, 4)
+        13.4591
+    """
+    size = capacity + 1
+    laws = _checked(rate, service, vacations, capacity, batch, limit, repeats)
+    serving = _Interval.of(service, rate, batch, size)
+    after = repeats * serving.fills
+    after[:, :-1] += (1.0 - repeats) * serving.fills[:, 1:]  # the packet leaves
+    if laws is None:
+        fills, lasts = np.zeros((size, size)), np.zeros((size, size))
+        fills[0, min(batch, capacity)], lasts[0, 0] = 1.0, 1.0 / rate
+        away = [_Interval(fills, lasts)]
+    else:
+        away = [_Interval.of(law, rate, batch, size) for law in laws]
+    if limit is None:
+        # a visit begins again as soon as one ends: its services are the law of that chain
+        again = after.copy()
+        again[0] = away[0].fills[0]
+        law = _stationary(again)
+        services, ends = np.append(0.0, law[1:]), law[0]
+        starts, served = away[0].fills[0], np.zeros(0)
+        spent = ends * away[0].lasts[0]
+    else:
+        starts, services, served, spent = _limited(after, away, limit)
+        ends = 1.0
+    mean_away = 1.0 / rate if laws is None else laws[0].mean
+    if laws is not None and len(laws) > 1:  # limited
+        mean_away = float(served @ [law.mean for law in laws])
+    duration = float(services.sum()) * service.mean + ends * mean_away
+    occupancy = (services @ serving.lasts + spent) / duration
+    occupancy /= occupancy.sum()
+    throughput = float(services.sum()) * (1.0 - repeats) / duration
+    present = np.arange(size)
+    room = capacity - present
+    mean_queue = float(occupancy @ present)
+    loss = float(occupancy @ np.maximum(batch - room, 0.0)) / batch
+    left = services @ serving.fills * (1.0 - repeats)
+    sojourn = _sojourn(left, rate, batch)
+    wait = mean_queue / throughput - service.mean / (1.0 - repeats)
+    return VacationQueue(
+        occupancy, starts, served, float(services.sum() / ends) if ends > 0.0 else np.inf,
+        duration / ends if ends > 0.0 else np.inf, throughput, loss, float(occupancy @ (room < batch)),
+        mean_queue, wait, *sojourn,
+    )  # fmt: skip
+
+
+def _limited(after: NDArray, away: list[_Interval], limit: int) -> tuple[Vector, Vector, Vector, Vector]:
+    """Return the queue when visits begin, services and ends of one, and how long its vacation has q packets.
+
+    Args:
+        after: q -> the queue after a service, (K + 1, K + 1).
+        away: intervals of the vacation after 0, 1, ... services; the last one also for more.
+        limit: most services.
+    """
+    size = len(after)
+
+    def vacation(j: int) -> _Interval:
+        return away[min(j, len(away) - 1)]
+
+    on, over = np.eye(size), np.zeros((size, size))
+    for j in range(limit):
+        over += on[:, :1] * vacation(j).fills[0]
+        on[:, 0] = 0.0
+        if on.max() < NEVER:
+            break
+        on = on @ after
+    starts = _stationary(over + on @ vacation(limit).fills)
+    here, services, spent, served = starts, np.zeros(size), np.zeros(size), np.zeros(limit + 1)
+    for j in range(limit):
+        served[j] = here[0]
+        spent = spent + here[0] * vacation(j).lasts[0]
+        here = np.append(0.0, here[1:])
+        if here.max() <= NEVER * services.max():
+            break
+        services = services + here
+        here = here @ after
+    served[limit] = here.sum()
+    return starts, services, served, spent + here @ vacation(limit).lasts
+
+
+def _sojourn(left: Vector, rate: float, batch: int) -> tuple[float, float]:
+    """Return mean and standard deviation of the sojourn of a message.
+
+    Args:
+        left: how often packets leave of q that are present, (K + 1,).
+        rate: messages in a unit of time.
+        batch: packets of a message: the last one leaves whole messages behind.
+    """
+    law = left[1::batch] / left[1::batch].sum()
+    number = np.arange(len(law))
+    mean = float(law @ number) / rate
+    square = float(law @ (number * (number - 1.0))) / rate**2
+    return mean, max(square - mean**2, 0.0) ** 0.5
+
+
+def _checked(
+    rate: float,
+    service: Time | Discrete,
+    vacations: Time | Discrete | Sequence[Time | Discrete] | None,
+    capacity: int,
+    batch: int,
+    limit: int | None,
+    repeats: float,
+) -> list[Time | Discrete] | None:
+    """Return the laws of vacations as a list, one or limit + 1 of them; None if there are none.
+
+    Raises:
+        ValueError: as of `vacation_queue`.
+    """
+    counts = {"capacity": capacity, "batch": batch} | ({} if limit is None else {"limit": limit})
+    for name, count in counts.items():
+        if not isinstance(count, Integral) or count < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}")
+    if not 0.0 < rate < np.inf:
+        raise ValueError(f"rate must be positive and finite, got {rate!r}")
+    if not 0.0 <= repeats < 1.0:
+        raise ValueError(f"repeats must be a chance below 1, got {repeats!r}")
+    if vacations is None:
+        laws = None
+    else:
+        laws = [vacations] if isinstance(vacations, Time | Discrete) else list(vacations)
+        if len(laws) != 1 and (limit is None or len(laws) != limit + 1):
+            raise ValueError(
+                f"vacations must be one law, or one for each of 0 to {limit} services, got {len(laws)}"
+            )
+    if laws is None and limit is not None:
+        raise ValueError(f"a server that never goes away has no limit of a visit, got limit = {limit}")
+    for name, times in (("service", [service]), ("vacations", laws or [])):
+        for time in times:
+            if not time.possible:
+                raise ValueError(
+                    f"{name} must have a positive and finite mean, no negative times or scv, and "
+                    f"chances that sum to 1, got {time!r}"
+                )
+    return laws

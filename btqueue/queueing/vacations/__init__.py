@@ -1,1 +1,0 @@
-"""One queue whose server goes away: every discipline, with and without room for all."""
