@@ -35,18 +35,6 @@ def single_wait(arrival_rate: Any, service_mean: Any, service_second: Any, batch
     return work / (2 * (1 - load))
 
 
-def slotted_wait(arrival_probability: Any, service_mean: Any, service_second: Any) -> Any:
-    """Mean wait of Geo/G/1: a packet with the given probability at the end of each slot (Hunter 1983).
-
-    Example:
-        >>> from btqueue.queueing.closed_forms import slotted_wait
-        >>> round(slotted_wait(0.1, 6, 36), 4)
-        3.75
-    """
-    load = arrival_probability * service_mean
-    return arrival_probability * (service_second - service_mean) / (2 * (1 - load))
-
-
 def lost_share(load: Any, capacity: Any) -> Any:
     """Share of the packets that M/M/1/K loses, for a load other than 1 (there it is ``1 / (K + 1)``).
 

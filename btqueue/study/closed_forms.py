@@ -29,7 +29,6 @@ from btqueue.study.closed_form import ClosedForm
 
 PARAMETERS: Mapping[str, str] = {
     "arrival_rate": "lambda",
-    "arrival_probability": "lambda",
     "service_mean": "b",
     "service_second": "b_2",
     "batch_size": "k",
@@ -87,11 +86,10 @@ def _answer(closed_form: Callable[..., Any]) -> Any:
 
 
 _QUEUES = (
-    ("wait, M/G/1", queueing.single_wait, "single.single_queue.single_queue"),
-    ("wait, Geo/G/1", queueing.slotted_wait, "single.single_queue.single_queue"),
-    ("wait, exhaustive vacations", queueing.exhaustive_wait, "vacations.vacations.exhaustive_service_queue"),
-    ("wait, gated vacations", queueing.gated_wait, "vacations.vacations.gated_service_queue"),
-    ("wait, one-limited vacations", queueing.one_limited_wait, "vacations.vacations.limited_service_queue"),
+    ("wait, M/G/1", queueing.single_wait, "vacations.vacation_queue"),
+    ("wait, exhaustive vacations", queueing.exhaustive_wait, "vacations.vacation_queue"),
+    ("wait, gated vacations", queueing.gated_wait, "polling.polling.solve_polling"),
+    ("wait, one-limited vacations", queueing.one_limited_wait, "vacations.vacation_queue"),
     ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, "polling.polling.solve_polling"),
     ("wait, gated cycle", queueing.gated_cyclic_wait, "polling.polling.solve_polling"),
     ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, "polling.conservation.conservation_law"),
@@ -105,7 +103,7 @@ _QUEUES = (
         queueing.alternating_round_robin_cycle,
         "polling.model.PollingModel.mean_cycle",
     ),
-    ("cycle", queueing.cycle_time, "vacations.vacations.exhaustive_service_queue"),
+    ("cycle", queueing.cycle_time, "vacations.vacation_queue"),
 )
 
 _ANSWERS = (
@@ -142,13 +140,13 @@ def _queueing_entries() -> list[ClosedForm]:
             "throughput, saturated cycle",
             "packets/slot",
             build=partial(_expression, queueing.saturated_throughput),
-            twin=here + "vacations.vacations.limited_service_queue",
+            twin=here + "vacations.vacation_queue",
         ),
         source(
             "capacity, token bucket",
             "byte/s",
             build=partial(_expression, traffic.token_bucket_capacity),
-            twin=here + "single.finite_queue.finite_queue",
+            twin=here + "vacations.vacation_queue",
         ),
     ]
     for name, unit, form in (

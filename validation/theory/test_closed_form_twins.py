@@ -16,24 +16,18 @@ from btqueue.baseband import PACKET_TYPES, SLOT_S, fec, voice
 from btqueue.channel import TwoStateChannel, error_rates
 from btqueue.channel.packet_trains import train_success
 from btqueue.network.answers import jain_index
-from btqueue.queueing.laws import lattice
 from btqueue.queueing.polling.conservation import conservation_law
 from btqueue.queueing.polling.model import polling_model
 from btqueue.queueing.polling.polling import solve_polling
-from btqueue.queueing.single.finite_queue import finite_queue
-from btqueue.queueing.single.single_queue import single_queue
-from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.vacations import vacations
+from btqueue.queueing.vacations import Discrete, Time, vacation_queue
 from btqueue.study.closed_forms import closed_forms as catalogue
 
 FORMS = catalogue()
-SIX = lattice.point(6)
-FOUR_OR_EIGHT = np.bincount([4, 8]) / 2
-TEN_TO_TWENTY = lattice.uniform(10, 20)
+FOUR_OR_EIGHT = Discrete([4.0, 8.0], [0.5, 0.5])
+TEN_TO_TWENTY = Discrete(np.arange(10.0, 21.0), np.full(11, 1 / 11))
 THREE_OR_FIVE = {"l": 4.6, "l_2": 21.8}
 SERVICE = {"b": 6.0, "b_2": 40.0}
 VACATION = {"v": 15.0, "v_2": 235.0}
-CONTINUOUS = {"length": 4, "horizon": 4, "slotted": False}
 
 
 def cycle_of_queues(rate, queues, discipline, service=(2.0, 5.0), switch=(1.0, 2.0)):
@@ -72,39 +66,41 @@ def conserved(discipline):
 
 
 def saturated():
-    solution = vacations.limited_service_queue(
-        arrivals=PoissonBatches(10.0), service=SIX, vacations=lattice.point(2), capacity=20, limit=3
-    )
+    solution = vacation_queue(rate=10.0, service=Time(6.0), vacations=Time(2.0), capacity=20, limit=3)
     return solution.throughput
 
 
-def vacation_wait(solve, **limit):
-    """Batches of 2 or 4; capacity 200 leaves nothing to be lost."""
-    solution = solve(
-        arrivals=PoissonBatches(0.01, [0.0, 0.0, 0.5, 0.0, 0.5]),
-        service=FOUR_OR_EIGHT,
-        vacations=TEN_TO_TWENTY,
-        capacity=200,
-        **limit,
+def queue_wait(rate: float, vacations: Discrete | None = TEN_TO_TWENTY, limit: int | None = None) -> float:
+    """Batches of three; room for 300 leaves nothing to be lost."""
+    solution = vacation_queue(
+        rate=rate, service=FOUR_OR_EIGHT, vacations=vacations, capacity=300, batch=3, limit=limit
     )
     assert solution.packet_loss < 1e-10
     return solution.mean_wait
 
 
+def gated_queue():
+    """Polling of one queue is a queue with vacations."""
+    return polling_model(
+        arrival_rate=[0.09],
+        service_mean=6.0,
+        service_second=40.0,
+        switch_mean=15.0,
+        switch_second=235.0,
+        discipline="gated",
+    )
+
+
 def one_cycle():
     """Mean cycle of one queue that is served until it is empty; load .4, vacations of 4."""
-    solution = vacations.exhaustive_service_queue(
-        arrivals=PoissonBatches(0.1), service=lattice.point(4), vacations=lattice.point(4), capacity=60
-    )
-    return solution.mean_cycle
+    return vacation_queue(rate=0.1, service=Time(4.0), vacations=Time(4.0), capacity=60).mean_cycle
 
 
 def bucket_capacity():
-    """1,460 bytes in five packets at 307.8 bytes of tokens each: the rate at which the load is one."""
-    queue = finite_queue(
-        arrivals=PoissonBatches(1.0, lattice.point(5)), service=lattice.point(1), capacity=5, slotted=False
-    )
-    return 1460 * 31250.0 / 307.8 / queue.load
+    """1,460 bytes in five packets at 307.8 bytes of tokens each: the throughput where packets always wait."""
+    queue = vacation_queue(rate=1e4, service=Time(307.8 / 31250.0), vacations=None, capacity=20, batch=5)
+    assert queue.occupancy[0] < 1e-12
+    return queue.throughput * 1460 / 5
 
 
 def stationary(generator):
@@ -211,7 +207,7 @@ def independent(packets, hops):
 
 WALKS = {"w": 1.0, "w_2": 2.0, "b": 2.0, "b_2": 5.0, "N": 4, "lambda": 0.05}
 ROUND_ROBIN = {"N": 2, "lambda": 0.04, **THREE_OR_FIVE}
-BATCHES = {"lambda": 0.03, "k": 10 / 3, **SERVICE}
+BATCHES = {"lambda": 0.03, "k": 3.0, **SERVICE}
 TWO_QUEUES = {
     "lambda_1": 0.05,
     "lambda_2": 0.08,
@@ -228,32 +224,12 @@ TCP = {"p": 0.05, "b": 1.0, "RTT": 0.1, "T_0": 1.0, "W_m": 8.0}
 TIGHT = 1e-12
 
 TWINS = {
-    "wait, M/G/1": Twin(
-        {"lambda": 0.1, "k": 10 / 3, **SERVICE},
-        lambda: (
-            single_queue(
-                arrivals=PoissonBatches(0.1 / 3, [0, 0, 0.5, 0, 0.5]), service=FOUR_OR_EIGHT, **CONTINUOUS
-            ).mean_wait
-        ),
-        TIGHT,
-    ),
-    "wait, Geo/G/1": Twin(
-        {"lambda": 0.1, **SERVICE},
-        # on slots a packet joins at the end of its slot, so that its whole wait counts
-        lambda: (
-            single_queue(arrivals=BernoulliBatches(0.1), service=FOUR_OR_EIGHT, length=4, horizon=4).mean_wait
-        ),
-        TIGHT,
-    ),
-    "wait, exhaustive vacations": Twin(
-        {**BATCHES, **VACATION}, lambda: vacation_wait(vacations.exhaustive_service_queue)
-    ),
+    "wait, M/G/1": Twin({"lambda": 0.1, "k": 3.0, **SERVICE}, lambda: queue_wait(0.1 / 3, None), TIGHT),
+    "wait, exhaustive vacations": Twin({**BATCHES, **VACATION}, lambda: queue_wait(0.01)),
     "wait, gated vacations": Twin(
-        {**BATCHES, **VACATION}, lambda: vacation_wait(vacations.gated_service_queue)
+        {"lambda": 0.09, "k": 1.0, **SERVICE, **VACATION}, lambda: solve_polling(gated_queue()).mean_wait[0]
     ),
-    "wait, one-limited vacations": Twin(
-        {**BATCHES, **VACATION}, lambda: vacation_wait(vacations.limited_service_queue, limit=1)
-    ),
+    "wait, one-limited vacations": Twin({**BATCHES, **VACATION}, lambda: queue_wait(0.01, limit=1)),
     "wait, exhaustive cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "exhaustive")),
     "wait, gated cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "gated")),
     "wait, one-limited cycle": Twin(WALKS, lambda: conserved_wait(cycle_of_queues(0.05, 4, "limited"))),

@@ -12,19 +12,23 @@ DROPPED = """
 import jax.monitoring
 import numpy as np
 from btqueue.queueing import _compiled_programs as programs
-from btqueue.queueing.single.finite_queue import finite_queue
-from btqueue.queueing.traffic.arrivals import PoissonBatches
+from btqueue.queueing.polling.model import polling_model
+from btqueue.queueing.polling.polling import solve_polling
 
-def loss():
-    batches = PoissonBatches(0.2, np.array([0, 0, 0, 0, 0, 1.0]))
-    return float(finite_queue(arrivals=batches, service=np.array([0.0, 1.0]), capacity=7).packet_loss)
+def wait():
+    two = polling_model(
+        arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
+    )
+    found = solve_polling(two).mean_wait
+    assert found.dtype == np.float64 and jax.numpy.zeros(1).dtype == np.float32
+    return float(found[0])
 
-before, taken = loss(), programs.mappings_taken()
+before, taken = wait(), programs.mappings_taken()
 programs.LOOK_EVERY, programs.SHARE = 1, 0.0
 jax.monitoring.record_event_duration_secs(programs.COMPILED, 0.0)
 programs.keep_room()
 assert programs.mappings_taken() < taken
-assert loss() == before
+assert wait() == before
 """
 """In a process of its own: other tests go on with the programs of theirs."""
 

@@ -9,7 +9,7 @@ all 800 replications were 0.9 and 0.4 standard errors from the exact values, and
 for each: chance. A case that fails after a change of the random numbers deserves the same treatment.
 
 The exact values are those of `btqueue.queueing`, which shares nothing with the simulator, or printed ones
-that its tests hold it to (test_vacations, test_finite_queue). Times are in slots: rates a slot.
+that its tests hold it to (test_vacations). Times are in slots: rates a slot.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,9 @@ import numpy as np
 import pytest
 
 from btqueue.queueing import closed_forms as forms
-from btqueue.queueing.laws import lattice
 from btqueue.queueing.polling.conservation import conservation_law
 from btqueue.queueing.polling.model import polling_model
-from btqueue.queueing.single.finite_queue import finite_queue
-from btqueue.queueing.traffic.arrivals import PoissonBatches
+from btqueue.queueing.vacations import Time, vacation_queue
 from btqueue.simulator.queueing_only.polling_system import PollingSystem, simulate_polling_system
 from btqueue.simulator.queueing_only.random_times import (
     ConstantTime,
@@ -143,8 +141,9 @@ ONE_QUEUE["vacations, 5 a visit, batches of 5"] = Case(
 
 def room_for(places, batch_rate, batch, service):
     """The queue M^X/D/1 with so many places."""
-    arrivals = PoissonBatches(batch_rate, lattice.point(batch))
-    return finite_queue(arrivals=arrivals, service=lattice.point(service), capacity=places, slotted=False)
+    return vacation_queue(
+        rate=batch_rate, service=Time(service), vacations=None, capacity=places, batch=batch
+    )
 
 
 LIMITED = {

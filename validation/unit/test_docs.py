@@ -114,7 +114,7 @@ def test_the_pages_that_should_have_examples_have_them():
     names = {named(page) for page in WITH_EXAMPLES}
     assert {"README.md", "docs/tutorials/first-comparison.md"} <= names
     assert {named(page) for page in (DOCS / "how-to").glob("*.md") if page.stem != "index"} <= names
-    theory = {f"docs/explanation/queueing-{part}.md" for part in ("single", "vacations", "polling")}
+    theory = {f"docs/explanation/queueing-{part}.md" for part in ("vacations", "polling")}
     assert theory <= {named(page) for page in SHOWING_ANSWERS}
 
 
@@ -133,10 +133,6 @@ STEPS_OF_SOLVERS = {
     "btqueue.transport.recovery.overflow_late",
     "btqueue.queueing.polling.stations.moves",
     "btqueue.queueing.polling.stations.covariances",
-    "btqueue.queueing.vacations.visit_epochs.intervals",
-    "btqueue.queueing.vacations.visit_epochs.visits",
-    "btqueue.queueing.vacations.visit_epochs.budgeted_cycles",
-    "btqueue.queueing.vacations.visit_epochs.exhaustive_cycles",
 }
 """Functions that only make sense between others: the pages of theory show them at work."""
 
