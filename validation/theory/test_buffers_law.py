@@ -10,30 +10,22 @@ from hypothesis import strategies as st
 import btqueue as bt
 from btqueue.network.stations.buffers import Queue, filled
 from btqueue.network.stations.model import answer
+from btqueue.queueing.vacations import Time
 
 SEGMENT_KBIT = 11.68
 
 
-def whole(**changes: float) -> float:
+def whole(**changes: object) -> float:
     """Return the share of segments that find room: one packet each, served one after the other."""
-    usual = {
-        "rate": 1.0,
-        "batch": 1,
-        "packets": 1,
-        "places": 1,
-        "service": 1.0,
-        "limit": 1,
-        "away": 0.0,
-        "probe": 0.0,
-    }
-    return filled(Queue(**{**usual, **changes}))[0]  # type: ignore[arg-type]
+    usual = Queue(1.0, 1, 1, 1, 1.0, 1, (), 0.0)
+    return filled(usual._replace(**changes))[0]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("load", [0.3, 1.0, 2.0])
 def test_room_for_one_is_erlangs_loss_and_room_for_two_that_of_fixed_services(load: float) -> None:
-    assert whole(rate=load) == pytest.approx(1.0 / (1.0 + load), rel=0.01)
+    assert whole(rate=load) == pytest.approx(1.0 / (1.0 + load), rel=1e-9)
     # a departure leaves nobody with the chance that nobody comes in a service (Takagi 1993, M/D/1/2)
-    assert whole(rate=load, places=2) == pytest.approx(1.0 / (exp(-load) + load), rel=0.01)
+    assert whole(rate=load, places=2) == pytest.approx(1.0 / (exp(-load) + load), rel=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
@@ -41,7 +33,7 @@ def test_room_for_one_is_erlangs_loss_and_room_for_two_that_of_fixed_services(lo
 def test_no_more_is_carried_than_comes_or_than_visits_serve(
     rate: float, packets: int, places: int, limit: int, away: float
 ) -> None:
-    queue = Queue(rate, 1, packets, places, 1.0, limit, away, 0.0)
+    queue = Queue(rate, packets, 1, places, 1.0, limit, (Time(max(away, 0.01)),), 0.0)
     share, short = filled(queue)
     assert -1e-12 <= share <= 1.0 + 1e-12
     assert share < 1e-12 or packets <= places
@@ -50,7 +42,7 @@ def test_no_more_is_carried_than_comes_or_than_visits_serve(
 
 
 def test_more_room_loses_less() -> None:
-    shares = [whole(rate=0.15, packets=3, places=places, limit=3, away=1.0) for places in (3, 6, 12, 48)]
+    shares = [whole(rate=0.15, packets=3, places=places, limit=3, vacations=(Time(1.0),)) for places in (3, 6, 12, 48)]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0, abs=1e-3)
 

@@ -45,6 +45,7 @@ class Place(NamedTuple):
         over: chance that the visit is over; then none are used.
         busy: slots that the central has polled nobody else.
         rest: slots of its own frames since its last wait: they are held up by the next one.
+        owed: slots of the work of links that have not been visited since; the next wait takes them, too.
     """
 
     piconet: int
@@ -54,6 +55,7 @@ class Place(NamedTuple):
     over: float
     busy: float
     rest: float = 0.0
+    owed: float = 0.0
 
 
 class Met(NamedTuple):
@@ -690,7 +692,9 @@ class Laws:
         away = EMPTY * (n - 1.0)
         follows = place is not None and place.piconet == port.piconet
         pending = place.rest if place is not None and follows else 0.0
-        total, used, fresh, after = -pending, 0.0, False, 0.0
+        owed = place.owed if place is not None and follows else 0.0
+        total, used, fresh, after = owed - pending, 0.0, False, 0.0
+        owed = 0.0
 
         def wait(slots: float, visits: float, chance: float = 1.0) -> None:
             nonlocal total, pending
@@ -752,7 +756,12 @@ class Laws:
             if self.network.relay == "packet":  # earlier parts have gone down in the cycles of later ones
                 parts = ceil(train.frames / limit) - 1.0
                 slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
-            wait(slots, 1.0)
+            if c >= 0 and order.plain:
+                now = stretch(slots + pending, 1.0, queues.between(c, apart))
+                owed = stretch(slots + pending, 1.0, queues.pairs[c]) - now
+                total, pending = total + now, 0.0
+            else:
+                wait(slots, 1.0)
         frames = train.frames
         if follows and place is not None and place.link != port.link and self.network.relay == "packet":
             frames -= limit * max(ceil(frames / limit) - 1.0, 0.0)
@@ -774,7 +783,7 @@ class Laws:
             if fresh:
                 total += queues.elsewhere(c, pending)
         busy = min(frames, limit) * (train.air / train.frames + 1.0)
-        return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending)
+        return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending, owed)
 
     def stays(self, f: int) -> Iterator[tuple[int, float]]:
         """Yield the crossings of a flow in piconets of several links, and the time of a packet there (slots).

@@ -133,7 +133,8 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         return None
     port = _at_port(network, point, f)
     random, variance, width, gone = (0.0, 0.0, 0.0, 0.0) if port is None else port
-    rest = _behind_others(point, f, max(mean_s - gone, 0.0), back=back)
+    wait_s = laws.answers[f].wait_s if back else 0.0
+    rest = _behind_others(point, f, max(mean_s - gone - wait_s, 0.0), back=back)
     random, variance = random + rest[0], variance + rest[1]
     for visit in way:
         random, variance = random + visit.jitter_s, variance + visit.jitter_s**2
@@ -148,8 +149,8 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         own = float(point.own[f](laws.rests[f].window if back else inf, lone))
         parts = _met(parts, own, 1.0 - (1.0 - used) * (1.0 - flow.more) / max(flow.batch, 1.0))
     parts = _met(parts, float(point.stray[f]) if back else float(laws.waits[f]), used)
-    if back and laws.answers[f].wait_s > 0.0:
-        parts = _answered(parts, laws.answers[f].wait_s, transport.by_clock_s(flow))
+    if wait_s > 0.0:
+        parts = _answered(parts, wait_s, transport.by_clock_s(flow))
     mean = sum(chance * one for chance, one, _ in parts)
     known = max(mean_s - width / 2.0, 0.0)
     if mean > known:

@@ -545,6 +545,25 @@ class Queues:
         self.brought, self.alone = brought / np.maximum(alone, 1e-9), alone
         self.with_it = service + (1.0 - self.plain) * _ratio(self.further @ (rate * taken), rate)
 
+    def between(self, c: int, apart: float) -> list[tuple[float, float]]:
+        """Return work and full visits of links served between the visits to two links that a train crosses.
+
+        These are the two links themselves, and a share of the others if these are visited in between.
+
+        Args:
+            c: crossing of the second link.
+            apart: links between both.
+        """
+        near = {int(self.link[c]), int(self.link[self.prev[c]])}
+        part = apart / max(float(self.members[c]) - 2.0, 1.0)
+        return [
+            (rate, full) if link in near else (rate * part, full * part)
+            for link, (rate, full) in enumerate(
+                zip(self.others[c].tolist(), self.fullest.tolist(), strict=True)
+            )
+            if rate > 0.0 and (link in near or part > 0.0)
+        ]
+
     def vacations(self, port: int, frame: float, limit: int) -> list[Time]:
         r"""Return the times between visits of 0, 1, ... limit frames to a port of a host (slots).
 
@@ -583,7 +602,9 @@ class Queues:
         variance[-1] *= (1.0 + load * full) / (1.0 - load * full)
         works = works[0] > 0.0
         longest = away + limit * brings + float(self.full_visit[works].sum())
-        variance = np.minimum(variance, (time - own - away) * np.maximum(longest - (time - own), 0.0))
+        variance = np.minimum(
+            variance, np.maximum(time - own - away, 0.0) * np.maximum(longest - (time - own), 0.0)
+        )
         mean = np.maximum(time - own, LEAST) + EMPTY * (frames < limit)
         return [Time(a, b) for a, b in zip(mean.tolist(), (variance / mean**2).tolist(), strict=True)]
 
@@ -694,9 +715,9 @@ class Queues:
         if self.regular.any():
             others = others * self._kept(self.mine.astype(float))[:, None]
         self.others = np.where(self.filled[self.port], ALWAYS * self.same[self.port], others)
-        most = self.full_visit * np.minimum(self.links.visit / self.most, 1.0)  # as windows let them
+        self.fullest = self.full_visit * np.minimum(self.links.visit / self.most, 1.0)  # as windows let them
         self.pairs = [
-            [(rate_, full_) for rate_, full_ in zip(row, most.tolist(), strict=True) if rate_ > 0.0]
+            [(rate_, full_) for rate_, full_ in zip(row, self.fullest.tolist(), strict=True) if rate_ > 0.0]
             for row in self.others.tolist()
         ]
         # packets of others that go the other way share the frames of a train
