@@ -35,9 +35,9 @@ class Steps(NamedTuple):
     def whole(self) -> "sympy.Expr":
         """Return the formula with all parts put in."""
         known: dict[Any, Any] = {}
-        for symbol, part in self.parts:
+        for symbol, part in (*self.parts, ("result", self.result)):
             known[symbol] = part.xreplace(known)
-        return self.result.xreplace(known)
+        return known["result"]
 
 
 def _symbols(names: str) -> Any:
@@ -69,8 +69,8 @@ def lone_round_trip_ring() -> "sympy.Expr":
     """Mean round trip in s of a lone segment from a station to the next one.
 
     (N + 2 D + 2 A + 2 - 2 a + 2 (N - 2) (v + f)) T_s: half a cycle until the station is polled, the
-    segment up and in the next visit down, the acknowledgement up behind it, and down N - 1 visits later. ``a`` is 1
-    where the acknowledgement fills its visit up.
+    segment up and in the next visit down, the acknowledgement up behind it, and down N - 1 visits later.
+    ``a`` is 1 where the acknowledgement fills its visit up.
     """
     n, data, ack, visits, full, slot = _symbols("N D A v f T_s")
     waits = n + 2 - 2 * _answer_fills() + 2 * (n - 2) * (visits + full)

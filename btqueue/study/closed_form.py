@@ -94,7 +94,7 @@ class ClosedForm:
         def slope(part: Any) -> Any:
             """Return its derivative by the chain rule: small steps take far less time than the whole."""
             free = part.free_symbols
-            direct = channel.derivative(part, symbol).xreplace(known) if symbol in free else 0
+            direct: Any = channel.derivative(part, symbol).xreplace(known) if symbol in free else 0
             ways = [(one, by) for one, by in slopes.items() if one in free and by != 0]
             return direct + sum(channel.derivative(part, one).xreplace(known) * by for one, by in ways)
 

@@ -21,7 +21,7 @@ import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.study.closed_forms import closed_forms
 from btqueue.study.sensitivity.assumptions import Point, broken
-from btqueue.study.sensitivity.formula_values import WAYS, Setting, applicable
+from btqueue.study.sensitivity.formula_values import WAYS, Numbers, Setting, of_path, of_piconet
 from btqueue.study.summary import student_half_width
 
 RECORD = Path(__file__).with_suffix(".csv").with_name("closed_forms.csv")
@@ -146,9 +146,14 @@ def _function(form: str) -> Any:
     return tuple(entry.symbols), entry.function(*entry.symbols)
 
 
+def numbers_of(form: str, setting: Setting) -> Numbers | None:
+    """Return the numbers of a form in a scenario, which is not solved for them; None where it has none."""
+    return (of_path if "path" in form else of_piconet)(setting).get(form)
+
+
 def value(form: str, setting: Setting) -> float:
     """Return the value of a form in a scenario; NaN where it has none."""
-    numbers = applicable(setting).get(form)
+    numbers = numbers_of(form, setting)
     if numbers is None:
         return float("nan")
     names, function = _function(form)
@@ -157,8 +162,8 @@ def value(form: str, setting: Setting) -> float:
 
 def doubt(form: str, setting: Setting) -> str:
     """Return why a form refuses a scenario; empty if it does not."""
-    found = value(form, setting)
-    return broken(Point(form, found, applicable(setting)[form], setting)) if found == found else "no value"
+    numbers = numbers_of(form, setting)
+    return broken(Point(form, value(form, setting), numbers, setting)) if numbers else "no value"
 
 
 def simulated(form: str, scenario: Scenario) -> tuple[float, float]:
@@ -194,10 +199,10 @@ def errors(rows: list[Row]) -> dict[str, np.ndarray]:
     return {form: np.array(values) for form, values in found.items()}
 
 
-def table(rows: list[Row]) -> str:
-    """Return the Markdown table of errors."""
+def table(errors_of: dict[str, np.ndarray]) -> str:
+    """Return the Markdown table of these errors."""
     lines = ["| form | scenarios | median | 95th percentile | worst | wanted |", "|---|---|---|---|---|---|"]
-    for form, found in errors(rows).items():
+    for form, found in errors_of.items():
         size = abs(found)
         median, high = next(aim for name, aim in AIMS.items() if form.startswith(name))
         lines.append(
@@ -228,7 +233,7 @@ def main() -> None:
             rows.append(Row(form, text, *simulated(form, scenario)))
             keep([*rows, *(row for row in known.values() if row not in rows)])
     keep(rows)
-    print(table(rows))
+    print(table(errors(rows)))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def test_errors_are_as_small_as_was_wanted(form):
 
 def test_the_page_shows_the_errors(pytestconfig):
     page = (pytestconfig.rootpath / "docs/explanation/closed-forms.md").read_text("utf-8")
-    assert table(ROWS) in page
+    assert table(ERRORS) in page
 
 
 @pytest.mark.parametrize("form", [form for form in ERRORS if form.startswith("round trip")])

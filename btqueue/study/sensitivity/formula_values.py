@@ -188,7 +188,7 @@ WAYS = {"uplink": "up a star", "downlink": "down a star", "ring": "in a ring"}
 """Patterns of flows of a piconet, in the names of its formulas."""
 
 
-def _piconet(setting: Setting) -> dict[str, Numbers]:
+def of_piconet(setting: Setting) -> dict[str, Numbers]:
     """Stars and rings: lone and carried round trips, capacities."""
     scenario, data, ack = setting.scenario, setting.data, setting.ack
     where = WAYS.get(scenario.network.flows) if isinstance(scenario.network.flows, str) else None
@@ -233,7 +233,7 @@ def _piconet(setting: Setting) -> dict[str, Numbers]:
     return names | {f"round trip, carried {where} behind tokens": found | tokens}
 
 
-def _path(setting: Setting) -> dict[str, Numbers]:
+def of_path(setting: Setting) -> dict[str, Numbers]:
     """One flow that always has data, over outside links alone."""
     scenario, plan = setting.scenario, topology(setting.scenario)
     route = plan.route(plan.flows[0].source, plan.flows[0].target) if len(plan.flows) == 1 else ()
@@ -323,8 +323,8 @@ RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (
     _limited_repetition,
     _rates,
     _ring,
-    _piconet,
-    _path,
+    of_piconet,
+    of_path,
     _token_bucket,
     _interrupted_source,
     _delayed_acknowledgements,
