@@ -8,6 +8,7 @@ from closed_forms_against_simulation import AIMS, doubt, errors, recorded, scena
 
 import btqueue as bt
 from btqueue.study.sensitivity.formula_values import Setting
+from btqueue.study.sensitivity.formulas import formula
 
 ROWS = recorded()
 ERRORS = errors(ROWS)
@@ -73,6 +74,8 @@ def test_waits_for_tokens_as_long_as_timeouts_are_refused():
     slow = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 8.0})
     assert doubt(form, Setting(fast)) == ""
     assert "flow_control.token_rate_kbps" in doubt(form, Setting(slow))
+    none = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 1.0})
+    assert "590% of the tokens are asked for" in formula(form, scenario=none).doubt
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,10 @@ PLAIN: tuple[tuple[str, object, str], ...] = (
     ("link.arq", "unlimited", "packets are repeated until they are there"),
     ("link.arq_feedback", "reliable", "a packet is repeated only if it is not there"),
     ("link.adaptation", "fixed", "packets have one type"),
+    ("link.flush_timeout_s", None, "packets are repeated until they are there"),
+    ("link.node_buffer_bytes", None, "buffers hold all windows"),
+    ("radio.links", (), "radios are alike"),
+    ("traffic.load_schedule", (), "the load stays"),
 )
 """Keys of a polled piconet as the formulas know it: value and what they assume."""
 IN_TIME: tuple[tuple[str, object, str], ...] = tuple(
@@ -249,14 +253,18 @@ def _at_random(point: Point) -> Iterator[str]:
 
 
 def _tokens_in_time(point: Point) -> Iterator[str]:
-    """Yield whether waits for tokens are as long as timeouts; a bucket that is never full has no value."""
+    """Yield whether tokens do not carry the load, or are waited for until the timer expires."""
     if "tau" not in point.numbers:
         return
     import sympy
 
     at = {name: number.value for name, number in point.numbers.items()}
     timeout_s, beyond = point.setting.scenario.transport.min_rto_s, (at["beta"] - at["g"]) / at["tau"]
-    parts = token_tail(ring=point.setting.scenario.network.flows == "ring")
+    ring = point.setting.scenario.network.flows == "ring"
+    if (use := at["lambda"] * (at["g"] + ring * at["g_A"]) / at["tau"]) >= 1.0:
+        yield _fails(f"flow_control.token_rate_kbps: {use:.0%} of the tokens are asked for", "tokens suffice")
+        return
+    parts = token_tail(ring=ring)
     (theta, _), (factor, _) = parts[-2:]
     chance: Any = Steps(factor * sympy.exp(-theta * (beyond + timeout_s)), tuple(parts)).whole()
     late = float(chance.xreplace({one: at[str(one)] for one in chance.free_symbols}))

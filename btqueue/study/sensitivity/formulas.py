@@ -64,7 +64,7 @@ class Evaluated:
     @cached_property
     def doubt(self) -> str:
         """An assumption of the formula that does not hold in the scenario, in words; empty if all hold."""
-        if self.setting is None or math.isnan(self.value):
+        if self.setting is None or self.missing:
             return ""
         return broken(Point(self.form.name, self.value, self.numbers, self.setting))
 
