@@ -178,9 +178,9 @@ def derivative(expression: "sympy.Expr", symbol: "sympy.Symbol") -> "sympy.Expr"
     """
     import sympy
 
-    plain = {known: sympy.Dummy(str(known)) for known in expression.free_symbols}
+    plain = {known: sympy.Symbol(str(known)) for known in expression.free_symbols}
     signless = sympy.diff(expression.xreplace(plain), plain.get(symbol, symbol))
-    return cast("sympy.Expr", signless.xreplace({dummy: known for known, dummy in plain.items()}))
+    return cast("sympy.Expr", signless.xreplace({bare: known for known, bare in plain.items()}))
 
 
 def _access_success(b: "sympy.Symbol", sync_threshold: int = SYNC_THRESHOLD) -> "sympy.Expr":

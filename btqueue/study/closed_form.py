@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from btqueue.channel import closed_forms as channel
+from btqueue.network.closed_forms import Steps
 from btqueue.study.notation import Notation
 from btqueue.text_table import TextTable
 
@@ -34,6 +35,11 @@ class ClosedForm:
     @cached_property
     def expression(self) -> "sympy.Expr":
         """The formula as a sympy expression."""
+        built = self._built
+        return built.whole() if isinstance(built, Steps) else built
+
+    @cached_property
+    def _built(self) -> Any:
         return self.build()
 
     @property
@@ -55,10 +61,14 @@ class ClosedForm:
         raise ValueError(f"{self.name!r} has no symbol {name!r}, only {', '.join(self.symbols)}")
 
     def latex(self) -> str:
-        """The expression in LaTeX."""
+        """The expression in LaTeX; of one in steps the result, then each of its parts."""
         import sympy
 
-        return sympy.latex(self.expression)
+        built = self._built
+        if not isinstance(built, Steps):
+            return sympy.latex(built)
+        lines = [f"{sympy.latex(symbol)} = {sympy.latex(part)}" for symbol, part in built.parts]
+        return r",\quad ".join([sympy.latex(built.result), *lines])
 
     def table(self) -> TextTable:
         """Return the symbols with their units and meanings, as a table."""
@@ -75,7 +85,22 @@ class ClosedForm:
         Raises:
             ValueError: there is none in the expression.
         """
-        return channel.derivative(self.expression, self.symbol(name))
+        symbol, built = self.symbol(name), self._built
+        if not isinstance(built, Steps):
+            return channel.derivative(built, symbol)
+        known: dict[Any, Any] = {}
+        slopes: dict[Any, Any] = {}
+
+        def slope(part: Any) -> Any:
+            """Return its derivative by the chain rule: small steps take far less time than the whole."""
+            free = part.free_symbols
+            direct: Any = channel.derivative(part, symbol).xreplace(known) if symbol in free else 0
+            ways = [(one, by) for one, by in slopes.items() if one in free and by != 0]
+            return direct + sum(channel.derivative(part, one).xreplace(known) * by for one, by in ways)
+
+        for one, part in built.parts:
+            slopes[one], known[one] = slope(part), part.xreplace(known)
+        return slope(built.result)
 
     def function(self, *names: str, modules: Any = "numpy") -> Callable[..., Any]:
         """The expression as a function of the symbols of these names, in this order (``sympy.lambdify``).

@@ -247,17 +247,33 @@ def _baseband_entries() -> list[ClosedForm]:
 
 def _piconet_entries() -> list[ClosedForm]:
     solve = "btqueue.network.solve"
+    ways: tuple[tuple[str, piconet.Way], ...] = (
+        ("up a star", "up"), ("down a star", "down"), ("in a ring", "ring"),
+    )  # fmt: skip
+    carried = [
+        (f"round trip, carried {where}{behind}", "s", partial(piconet.carried_round_trip, way, tokens=tokens))
+        for where, way in ways
+        for behind, tokens in (("", False), (" behind tokens", True))
+    ]
+    forms = [
+        ("round trip, lone segment up a star", "s", piconet.lone_round_trip_up),
+        ("round trip, lone segment down a star", "s", piconet.lone_round_trip_down),
+        ("round trip, lone segment in a ring", "s", piconet.lone_round_trip_ring),
+        *carried,
+        ("delay up a star", "s", piconet.delay_up),
+        ("carried by a star, each flow", "segments/s", partial(piconet.carried, "up")),
+        ("carried by a ring, each flow", "segments/s", partial(piconet.carried, "ring")),
+        ("capacity of a star, each flow", "segments/s", piconet.star_capacity),
+        ("capacity of a ring under ARQ", "segments/s", piconet.repeated_ring_capacity),
+        ("window of one in a star, each flow", "segments/s", piconet.single_window_goodput),
+        ("window at the knee of a star", "segments", piconet.window_at_knee),
+        ("window over a path", "segments/s", piconet.path_goodput),
+        ("saw over a path", "segments/s", piconet.saw_goodput),
+    ]
+    entry = partial(ClosedForm, notation=notation.PICONET)
     return [
-        ClosedForm(name, unit, notation=notation.PICONET, build=build, twin=twin)
-        for name, unit, build, twin in (
-            ("round trip, lone segment up a star", "s", piconet.lone_round_trip_up, solve),
-            ("round trip, lone segment down a star", "s", piconet.lone_round_trip_down, solve),
-            ("delay up a star", "s", piconet.delay_up, solve),
-            ("capacity of a star, each flow", "segments/s", piconet.star_capacity, solve),
-            ("capacity of a ring under ARQ", "segments/s", piconet.repeated_ring_capacity, solve),
-            ("window at the knee of a star", "segments", piconet.window_at_knee, solve),
-            ("goodput, window of 4", "segments/s", partial(piconet.window_goodput, 4), PAPER),
-        )
+        *(entry(name, unit, build=build, twin=solve) for name, unit, build in forms),
+        entry("goodput, window of 4", "segments/s", build=partial(piconet.window_goodput, 4), twin=PAPER),
     ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sympy
 from scipy import integrate, optimize
+from wires import wire
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S, fec, voice
@@ -296,7 +297,12 @@ TWINS = {
 }
 
 
-STAR = {"N": 3, "D": 28, "A": 4, "K": 1, "T_s": SLOT_S}
+STAR = {"N": 3, "F": 5, "D": 28, "A": 4, "K": 1, "M": 15, "v": 1, "f": 0, "k": 0, "V": 0, "T_s": SLOT_S}
+LOADED = STAR | {"lambda": 40 / 11.68}
+TOKENS = {"tau": 12500.0, "beta": 3000, "g": 1539, "g_A": 183}
+NOISY = {"radio.model": "constant", "radio.per": 0.2}
+BUCKETS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 100.0}
+ROUND_TRIP = 0.1  # wanted of carried round trips for 95 scenarios of 100
 
 
 def piconet(flows: str, **changes) -> bt.Scenario:
@@ -308,8 +314,12 @@ def piconet(flows: str, **changes) -> bt.Scenario:
     return bt.load("venugopal-2006/piconet").changed(common | changes)
 
 
-def lone_round_trip(flows: str) -> float:
-    return float(bt.solve(piconet(flows, **{"traffic.load_kbps": 1e-12}))["rtt_s"][0])
+def round_trip(flows: str, **changes) -> float:
+    return float(bt.solve(piconet(flows, **changes))["rtt_s"][0])
+
+
+def lone_round_trip(flows: str, **changes) -> float:
+    return round_trip(flows, **{"traffic.load_kbps": 1e-6}, **changes)
 
 
 def delay_up() -> float:
@@ -329,21 +339,62 @@ def four_customers() -> float:
     return (1.0 - weights[0] / sum(weights)) / 0.05
 
 
+def single_segments() -> float:
+    """Of three stations in turn: acknowledgement, five frames of the next segment, an empty frame."""
+    frames = [3 + 1, *4 * [1 + 5], 1 + 3, 1 + 1]
+    return 1.0 / (3 * sum(frames) * SLOT_S)
+
+
+def over_a_wire(window: int, places: int = 1000) -> float:
+    """Segments a second over a wire of 1 Mbit/s, 0.05 s each way: segments of 0.012 s."""
+    wired = wire(link={"buffer_packets": places}, transport__receive_window_segments=window)
+    return float(bt.solve(wired)["goodput_kbps"].mean()) / 11.68
+
+
+LONE = 1e-7  # segments a second are few, not none
+PATH = {"s": 0.012, "R": 0.1 + 0.012 + 0.00032}
+LIMITED = {"polling.limit": 3}
 PICONETS = {
-    "round trip, lone segment up a star": Twin(STAR, lambda: lone_round_trip("uplink"), TIGHT),
-    "round trip, lone segment down a star": Twin(STAR, lambda: lone_round_trip("downlink"), TIGHT),
-    "capacity of a star, each flow": Twin(STAR, lambda: saturated_rate("uplink"), TIGHT),
+    "round trip, lone segment up a star": Twin(STAR, lambda: lone_round_trip("uplink"), LONE),
+    "round trip, lone segment down a star": Twin(
+        STAR | {"v": 2}, lambda: lone_round_trip("downlink", **LIMITED), LONE
+    ),
+    "round trip, lone segment in a ring": Twin(STAR, lambda: lone_round_trip("ring"), LONE),
+    "round trip, carried up a star": Twin(LOADED, lambda: round_trip("uplink"), ROUND_TRIP),
+    "round trip, carried down a star": Twin(LOADED, lambda: round_trip("downlink"), ROUND_TRIP),
+    "round trip, carried in a ring": Twin(LOADED, lambda: round_trip("ring"), ROUND_TRIP),
+    "round trip, carried up a star behind tokens": Twin(
+        LOADED | TOKENS, lambda: round_trip("uplink", **BUCKETS), ROUND_TRIP
+    ),
+    "round trip, carried down a star behind tokens": Twin(
+        LOADED | TOKENS, lambda: round_trip("downlink", **BUCKETS), ROUND_TRIP
+    ),
+    "round trip, carried in a ring behind tokens": Twin(
+        LOADED | TOKENS, lambda: round_trip("ring", **BUCKETS), ROUND_TRIP
+    ),
+    "carried by a star, each flow": Twin(
+        STAR | {"p": 0.2, "lambda": 200 / 11.68},
+        lambda: saturated_rate("uplink", **NOISY),
+        1e-7,
+    ),
+    "carried by a ring, each flow": Twin(
+        STAR | {"D": 23, "A": 3, "p": 0.2, "lambda": 4.0}, lambda: 4.0, TIGHT
+    ),
+    "capacity of a star, each flow": Twin(STAR | {"p": 0.2}, lambda: saturated_rate("uplink", **NOISY), 1e-7),
+    "window of one in a star, each flow": Twin(STAR, single_segments, TIGHT),
     "window at the knee of a star": Twin(
-        STAR, lambda: lone_round_trip("uplink") * saturated_rate("uplink"), TIGHT
+        STAR, lambda: lone_round_trip("uplink") * saturated_rate("uplink"), LONE
     ),
     "capacity of a ring under ARQ": Twin(
         {"N": 3, "D": 23, "A": 3, "T_s": SLOT_S, "h": 2, "p": 0.2},
-        lambda: saturated_rate("ring", **{"radio.model": "constant", "radio.per": 0.2}),
+        lambda: saturated_rate("ring", **NOISY),
         1e-7,  # laws of repetitions are cut at 1e-9
     ),
     "goodput, window of 4": Twin({"b": 0.05, "e": 0.12}, four_customers, TIGHT),
     # visits of 1,000 frames stand for no limit
-    "delay up a star": Twin(STAR | {"lambda": 40 / 11.68}, delay_up, 1e-3),
+    "delay up a star": Twin(LOADED, delay_up, 1e-3),
+    "window over a path": Twin(PATH | {"W": 6}, lambda: over_a_wire(6), 1e-6),
+    "saw over a path": Twin(PATH | {"B": 3}, lambda: over_a_wire(1000, 3), 0.02),
 }
 TWINS |= PICONETS
 
@@ -387,7 +438,7 @@ def test_derivatives_against_differences(name):
     form, values = FORMS[name], given(name)
     place = {symbol: mpmath.mpf(value) for symbol, value in values.items()}
     function = form.function(*values, modules="mpmath")
-    counts = ("K", "R", "M", "N", "n", "m", "g", "u", "P")
+    counts = ("K", "R", "M", "N", "n", "m", "g", "u", "P", "F", "v", "f", "k", "V", "T_s")
     with mpmath.workdps(40):
         for symbol in [symbol for symbol in values if symbol not in counts][:3]:
             step = place[symbol] * mpmath.mpf("1e-12")

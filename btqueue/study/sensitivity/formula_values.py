@@ -14,8 +14,10 @@ from types import MappingProxyType
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
+from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario import Scenario
 from btqueue.scenario.scope import in_tables
+from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import evaluate
 
 
@@ -62,6 +64,20 @@ class Setting:
     def ack(self) -> list[tuple[PacketType, int]]:
         """The packets of an acknowledgement."""
         return self.cut(TCP_PDU_OVERHEAD_BYTES)
+
+    def on_air(self, *, repeated: bool, ring: bool) -> float:
+        """Return the slots of a segment and its acknowledgement where all stations always send.
+
+        Each packet is repeated until it is there, if `repeated`. In a star the acknowledgement takes the
+        place of an empty half of a frame, and the other half of a segment's frames is empty.
+        """
+        other = 0 if ring else 1
+        found = 0.0
+        for packets, more in ((self.data, other), (self.ack, -other)):
+            for kind, _ in packets:
+                error = mean_error_rate(self.scenario.radio, kind) if repeated else 0.0
+                found += (kind.slots + more) / (1.0 - error) if error < 1.0 else math.inf
+        return found
 
     @cached_property
     def solved(self) -> Mapping[str, float]:
@@ -168,6 +184,75 @@ def _ring(setting: Setting) -> dict[str, Numbers]:
     }
 
 
+WAYS = {"uplink": "up a star", "downlink": "down a star", "ring": "in a ring"}
+"""Patterns of flows of a piconet, in the names of its formulas."""
+
+
+def of_piconet(setting: Setting) -> dict[str, Numbers]:
+    """Stars and rings: lone and carried round trips, capacities."""
+    scenario, data, ack = setting.scenario, setting.data, setting.ack
+    where = WAYS.get(scenario.network.flows) if isinstance(scenario.network.flows, str) else None
+    if scenario.network.topology != "piconet" or where is None or not ack:
+        return {}
+    ring, limit, frames, short = where == "in a ring", scenario.polling.limit, len(data), len(ack)
+    full, alone = int(frames % limit == 0), int(short % limit == 0)
+    behind = (
+        alone if full else int(frames % limit + short == limit)
+    )  # acknowledgement after the data of its visit
+    slots = sum(kind.slots for kind, _ in data), sum(kind.slots for kind, _ in ack)
+    error = 1 - setting.on_air(repeated=False, ring=ring) / setting.on_air(repeated=True, ring=ring)
+    load = scenario.traffic.load_kbps * 125.0 / scenario.traffic.message_bytes
+    control, words = scenario.flow_control, ("packets of a segment", "packets of an acknowledgement")
+    at = "polling.limit"
+    found = {
+        "N": Number(scenario.network.peripherals, "network.peripherals"), "F": Number(frames, words[0]),
+        "D": Number(slots[0] + frames, words[0]), "K": Number(short, words[1]),
+        "A": Number(slots[1] + short, words[1]), "M": Number(limit, at),
+        "v": Number(math.ceil(frames / limit), at), "f": Number(full, at), "k": Number(alone, at),
+        "V": Number((2 if ring else 1) * (frames // limit) + alone + ring * behind, at),
+        "T_s": Number(SLOT_S, "slot"), "p": Number(error, "radio"), "h": Number(2, "hops"),
+        "lambda": Number(load, "segments a second: traffic.load_kbps over traffic.message_bytes"),
+    }  # fmt: skip
+    kind = "ring" if ring else "star"
+    names: dict[str, Numbers] = {} if ring else {f"capacity of a {kind}, each flow": found}
+    if ring:
+        packets = {"D": Number(slots[0], words[0]), "A": Number(slots[1], words[1])}
+        names = {"capacity of a ring under ARQ": found | packets}
+    if scenario.traffic.source == "greedy":
+        one = scenario.transport.receive_window_segments == 1 and not ring
+        return names | ({"window of one in a star, each flow": found} if one else {})
+    names[f"carried by a {kind}, each flow"] = next(iter(names.values()))
+    if not control.enabled:
+        return names | {f"round trip, {one} {where}": found for one in ("lone segment", "carried")}
+    tokens = {
+        "tau": Number(control.token_rate_kbps * 125.0, "flow_control.token_rate_kbps, in byte/s"),
+        "beta": Number(control.bucket_bytes, "flow_control.bucket_bytes"),
+        "g": Number(sum(price for _, price in data), "tokens of a segment"),
+        "g_A": Number(sum(price for _, price in ack), "tokens of an acknowledgement"),
+    }
+    return names | {f"round trip, carried {where} behind tokens": found | tokens}
+
+
+def of_path(setting: Setting) -> dict[str, Numbers]:
+    """One flow that always has data, over outside links alone."""
+    scenario, plan = setting.scenario, topology(setting.scenario)
+    route = plan.route(plan.flows[0].source, plan.flows[0].target) if len(plan.flows) == 1 else ()
+    if not route or any(hop.kind != "outside" for hop in route) or scenario.traffic.source != "greedy":
+        return {}
+    links = [plan.outside[hop.index].link for hop in route]
+    header = scenario.transport.header_bytes
+    sizes = scenario.traffic.message_bytes + header, header
+    takes = [[(size + link.header_bytes) * 8e-3 / link.rate_kbps for link in links] for size in sizes]
+    trip = sum(map(sum, takes)) + 2 * sum(link.delay_s for link in links)
+    slowest = max(range(len(links)), key=lambda one: takes[0][one])
+    rate = {"s": Number(takes[0][slowest], f"network.outside_links, {links[slowest].name}")}
+    rate["R"] = Number(trip, "network.outside_links")
+    window = Number(scenario.transport.receive_window_segments, "transport.receive_window_segments")
+    buffer = Number(links[slowest].buffer_packets, f"buffer_packets of {links[slowest].name}")
+    saws = window.value > trip / rate["s"].value + buffer.value
+    return {"saw over a path": rate | {"B": buffer}} if saws else {"window over a path": rate | {"W": window}}
+
+
 def _token_bucket(setting: Setting) -> dict[str, Numbers]:
     control, traffic = setting.scenario.flow_control, setting.scenario.traffic
     if not control.enabled or setting.scenario.network.topology not in ("piconet", "scatternet"):
@@ -238,6 +323,8 @@ RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (
     _limited_repetition,
     _rates,
     _ring,
+    of_piconet,
+    of_path,
     _token_bucket,
     _interrupted_source,
     _delayed_acknowledgements,

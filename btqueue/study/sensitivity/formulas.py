@@ -26,9 +26,15 @@ class SymbolDerivative:
 
     symbol: str
     expression: sympy.Expr
-    latex: str
     value: float
     elasticity: float
+
+    @property
+    def latex(self) -> str:
+        """The derivative in LaTeX."""
+        import sympy
+
+        return sympy.latex(self.expression)
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Evaluated:
 
     Attributes:
         form: the formula.
-        numbers: by symbol.
+        numbers: by symbol; there may be more than it has.
         setting: the scenario whose numbers these are; None if they are of none.
     """
 
@@ -58,7 +64,7 @@ class Evaluated:
     @cached_property
     def doubt(self) -> str:
         """An assumption of the formula that does not hold in the scenario, in words; empty if all hold."""
-        if self.setting is None or math.isnan(self.value):
+        if self.setting is None or self.missing:
             return ""
         return broken(Point(self.form.name, self.value, self.numbers, self.setting))
 
@@ -68,13 +74,11 @@ class Evaluated:
         return tuple(self._derivative(name) for name in self.form.symbols)
 
     def _derivative(self, name: str) -> SymbolDerivative:
-        import sympy
-
         expression = self.form.derivative(name)
         value = math.nan if self.doubt else self._number(expression)
         known = name in self.numbers and self.value != 0
         elasticity = value * self.numbers[name].value / self.value if known else math.nan
-        return SymbolDerivative(name, expression, sympy.latex(expression), value, elasticity)
+        return SymbolDerivative(name, expression, value, elasticity)
 
     def _number(self, expression: Any) -> float:
         """Put the numbers in, with digits to spare: error rates are differences of nearly equal numbers."""
@@ -83,9 +87,9 @@ class Evaluated:
         if self.missing:
             return math.nan
         point = {
-            self.form.symbol(name): sympy.Float(number.value, 40) for name, number in self.numbers.items()
+            self.form.symbol(name): sympy.Float(self.numbers[name].value, 40) for name in self.form.symbols
         }
-        value = sympy.N(expression.subs(point), 20)
+        value = sympy.N(expression.xreplace(point), 20)
         return float(value) if value.is_real and value.is_finite else math.nan
 
 

@@ -1,0 +1,110 @@
+"""Closed forms beside recorded simulations: errors as wanted, and scenarios that they are not for."""
+
+import json
+
+import numpy as np
+import pytest
+from closed_forms_against_simulation import AIMS, doubt, errors, recorded, scenario_of, table, value
+
+import btqueue as bt
+from btqueue.study.sensitivity.formula_values import Setting
+from btqueue.study.sensitivity.formulas import formula
+
+ROWS = recorded()
+ERRORS = errors(ROWS)
+ENOUGH = 20
+RING = {
+    "network.flows": "ring", "network.peripherals": 4, "polling.limit": 5, "traffic.load_kbps": 30.0,
+    "transport.mss_bytes": 1460,
+}  # fmt: skip
+CARRIED = "round trip, carried in a ring"
+
+
+@pytest.mark.parametrize("form", ERRORS)
+def test_errors_are_as_small_as_was_wanted(form):
+    median, high = next(aim for name, aim in AIMS.items() if form.startswith(name))
+    size = abs(ERRORS[form])
+    assert len(size) >= ENOUGH
+    assert np.median(size) <= median
+    assert np.quantile(size, 0.95) <= high
+
+
+def test_the_page_shows_the_errors(pytestconfig):
+    page = (pytestconfig.rootpath / "docs/explanation/closed-forms.md").read_text("utf-8")
+    assert table(ERRORS) in page
+
+
+@pytest.mark.parametrize("form", [form for form in ERRORS if form.startswith("round trip")])
+def test_theory_is_the_twin_of_carried_round_trips(form):
+    """Five of the recorded scenarios, with the errors that were wanted beside simulations."""
+    for row in [row for row in ROWS if row.form == form][:5]:
+        scenario = scenario_of(form, json.loads(row.changes))
+        solved = float(bt.solve(scenario)["rtt_s"].mean())
+        assert value(form, Setting(scenario)) == pytest.approx(solved, rel=AIMS["round trip"][1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"polling.discipline": "exhaustive"}, "polling.discipline"),
+        ({"transport.delayed_ack": True}, "transport.delayed_ack"),
+        ({"transport.ack_path": "direct"}, "transport.ack_path"),
+        ({"network.relay": "segment"}, "network.relay"),
+        ({"traffic.source": "periodic"}, "traffic.source"),
+        ({"traffic.two_way": True}, "traffic.two_way"),
+        ({"traffic.load_kbps": 65.0}, "traffic.load_kbps"),
+        ({"traffic.message_bytes": 3000}, "traffic.message_bytes"),
+        ({"flow_control.baseband_packets": 20}, "flow_control.baseband_packets"),
+        ({"transport.receive_window_segments": 1}, "transport.receive_window_segments"),
+        ({"radio.model": "constant", "radio.ber": 1e-4}, "damaged"),
+        ({"run.jitter_s": 0.01}, "run.jitter_s"),
+        ({"voice.packet": "HV3", "voice.links": 1, "link.packets": ["DH3", "DH1"]}, "voice.packet"),
+        ({"link.packets": ["DH1"]}, "link.packets"),
+    ],
+)
+def test_carried_round_trips_refuse_by_key(changes, key):
+    assert doubt(CARRIED, Setting(scenario_of(CARRIED, RING))) == ""
+    assert key in doubt(CARRIED, Setting(scenario_of(CARRIED, RING | changes)))
+
+
+def test_waits_for_tokens_as_long_as_timeouts_are_refused():
+    form = f"{CARRIED} behind tokens"
+    tokens = RING | {"traffic.load_kbps": 5.0, "flow_control.enabled": True}
+    fast = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 60.0})
+    slow = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 8.0})
+    assert doubt(form, Setting(fast)) == ""
+    assert "flow_control.token_rate_kbps" in doubt(form, Setting(slow))
+    none = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 1.0})
+    assert "590% of the tokens are asked for" in formula(form, scenario=none).doubt
+
+
+@pytest.mark.parametrize(
+    ("form", "changes", "key"),
+    [
+        ("saw over a path", {"transport.variant": "tahoe"}, "transport.variant"),
+        ("saw over a path", {"transport.min_rto_s": 0.2}, "transport.min_rto_s"),
+        ("saw over a path", {"transport.delayed_ack": True}, "transport.delayed_ack"),
+        ("window over a path", {"link": {"loss": 0.01}}, "loss of wire"),
+        ("window over a path", {"link": {"half_duplex": True}}, "half_duplex of wire"),
+    ],
+)
+def test_paths_refuse_by_key(form, changes, key):
+    window, places = (1000, 20) if form.startswith("saw") else (5, 1000)
+    link = {"rate_kbps": 1000, "delay_s": 0.05, "buffer_packets": places}
+    plain = {"link": link, "transport.receive_window_segments": window}
+    assert doubt(form, Setting(scenario_of(form, plain))) == ""
+    other = plain | changes | {"link": link | changes.get("link", {})}
+    assert key in doubt(form, Setting(scenario_of(form, other)))
+
+
+@pytest.mark.parametrize(
+    ("form", "changes", "key"),
+    [
+        ("capacity of a star, each flow", {"network.flows": "uplink"}, "transport.receive_window_segments"),
+        ("capacity of a ring under ARQ", {"transport.receive_window_segments": 3}, "receive_window_segments"),
+        ("window of one in a star, each flow", {"network.flows": "uplink"}, "polling.limit"),
+    ],
+)
+def test_saturated_piconets_refuse_by_key(form, changes, key):
+    greedy = RING | {"traffic.source": "greedy", "transport.receive_window_segments": 1}
+    assert key in doubt(form, Setting(scenario_of(form, greedy | changes)))
