@@ -482,6 +482,11 @@ class Links:
                 for visit in visits:
                     if visit.train.spread > 0.0 and visit.kind == "port":
                         self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
+        # links in turn with others whose windows are all of one segment, and slots of an answer in its frames
+        uses = (self.frames.sum(axis=0) @ self.of_link) > 0.0
+        self.single = (uses <= self.stop_and_wait[:, None]).all(axis=0) & (self.members > 1.0)
+        self.single &= (self.bridge < 0) & np.array([one.central_bridge < 0 for one in piconets], bool)
+        self.answer = ((self.air[1] + self.frames[1]) @ self.of_link).max(axis=0, initial=0.0)
         self.utilisation = np.zeros(len(network.ports))
         # share of the time in frames of POLL and NULL that bridges answer first; waits for polls
         self.probes, self.waits = np.zeros((2, count))
@@ -559,11 +564,15 @@ class Links:
         longest = np.zeros(len(self.names))
         np.maximum.at(longest, self.port_link, np.where(busier, self.frame, 0.0))
         self.most_slots = self.visit * longest
+        # a visit without a limit ends with POLL and NULL; its last acknowledgement is alone in its frames. So
+        # it is of windows of one that leave room in a visit.
+        self.ends = np.where((self.limit > self.visit) & self.single, self.answer + EMPTY, 0.0)
+        self.ends = np.where(self.limit >= ENDLESS, 2.0 * EMPTY, self.ends)
         alone = self.others(self.load) == 0.0
         own = np.where((self.limit >= ENDLESS) & alone, ENDLESS, self.visit)  # such a visit need not end
         visits = own[self.port_link]
         self._meet()
-        ends = np.where((self.limit >= ENDLESS) & ~alone, 2.0 * EMPTY, 0.0)[self.port_link]
+        ends = np.where((self.limit >= ENDLESS) & alone, 0.0, self.ends)[self.port_link]
         self.busy = (
             self._cycles(visits * self.frame + ends, self.port_link) * self.visit[self.port_link] / visits
         )
@@ -614,9 +623,7 @@ class Links:
         """
         polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         always = self.full_link & (self.bridge < 0)
-        # a visit without a limit ends with POLL and NULL; its last acknowledgement is alone in its frames
-        ends = np.where(self.limit >= ENDLESS, 2.0 * EMPTY, 0.0)
-        most = self.most_slots - always * (EMPTY * self.idle_polls - ends) / self.share
+        most = self.most_slots - always * (EMPTY * self.idle_polls - self.ends) / self.share
         fixed, same = own + polls[rows], self.same[rows]
         # frames of POLL and NULL that a bridge answers first are a load, of one a cycle at most
         each = np.where(self.probes > 0.0, EMPTY, 0.0)

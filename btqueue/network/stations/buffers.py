@@ -465,7 +465,7 @@ def at_port(
     laws = point.links
     link, trains = laws.links.port_link[p], [visit.train for _, _, visit, _ in users]
     rate = np.array([point.rate[f] * point.sent[f] for f, *_ in users])
-    share = rate / max(rate.sum(), 1e-12)
+    share = rate / rate.sum() if rate.any() else np.full(len(rate), 1.0 / len(rate))
     tries = float(share @ [train.frames / train.packets for train in trains])
     polled, each = laws.polled, float(laws.links.frame[p])
     if used <= CROWDED and (polled.port[polled.host & ~polled.back] == p).any():
@@ -476,7 +476,7 @@ def at_port(
             Time(float(f"{one.mean * slot_s:.3g}"), float(f"{one.scv:.3g}"))
             for one in polled.vacations(p, each, limit)
         )
-        service, probe, repeats = each * slot_s, EMPTY * slot_s, 1.0 - 1.0 / tries
+        service, probe, repeats = each * slot_s, EMPTY * slot_s, max(1.0 - 1.0 / tries, 0.0)
         return queue._replace(
             service=float(f"{service:.3g}"), limit=limit, vacations=away, probe=probe, repeats=repeats
         )
@@ -568,11 +568,9 @@ def waiting(network: Network, point: Point) -> dict[str, float]:
     for p in sorted(set(polled.port[polled.host & ~polled.back & (polled.rate > 0.0)].tolist())):
         queue = unlimited(network, point, p)
         law = solved(queue).occupancy
-        most = sum(
-            flow.window * queue.packets
-            for f, flow in enumerate(flows)
-            if polled.host[(polled.port == p) & (polled.flow == f) & ~polled.back].any()
-        )
+        here = [(flow, stop) for flow in flows for stop in flow.forth if stop[:2] == ("port", p)]
+        most = sum(flow.window for flow, _ in here) * queue.packets
+        most = min(most, *(stop.places * queue.packets for _, stop in here))
         total[int(laws.links.up[p])] += float(law @ np.minimum(np.arange(len(law)), most))
     for f, flow in enumerate(flows):
         for c, stay in laws.stays(f):
