@@ -1,5 +1,7 @@
 """Queueing theory on a slotted time axis.
 
+`polling_model` and `solve_polling` stand here, and are imported (with JAX) when they are first used.
+
 From the ground up:
 
 * `laws`: probability vectors on the slots (`lattice`), with the mass beyond their end;
@@ -13,3 +15,19 @@ From the ground up:
 
 Every public function computes in double precision, whatever the caller's JAX precision.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from btqueue.queueing.polling.model import polling_model
+    from btqueue.queueing.polling.polling import solve_polling
+
+__all__ = ["polling_model", "solve_polling"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "model" if name == "polling_model" else "polling"
+    return getattr(importlib.import_module(f"{__name__}.polling.{home}"), name)
