@@ -10,8 +10,9 @@ disciplines. With ``s`` and ``s2`` the first two moments of all walks of a cycle
 
 ``w_i = rho_i`` and for limited queues ``w_i = rho_i (1 - u_i)``, ``u_i = lambda_i s / (k_i (1 - rho))``;
 ``N_i`` customers are served in a visit. For a limit above 1 the law needs ``E[N_i (N_i - 1)]``: a check
-rather than an answer. Batches ``G`` with ``g = E[G^2] / E[G]`` add ``sum_i (g_i - 1) b_i rho_i / (2 (1 - rho))`` and
-``sum_limited (g_i - 1) b_i u_i / 2``. Without walks the quotient by ``s`` is 0.
+rather than an answer. Batches ``G`` with ``g = E[G^2] / E[G]`` add
+``sum_i (g_i - 1) b_i rho_i / (2 (1 - rho))`` and ``sum_limited (g_i - 1) b_i u_i / 2``. Without walks the
+quotient by ``s`` is 0.
 
 Sources: Boxma & Groenendijk, Journal of Applied Probability 24 (1987), for limit 1; Fuhrmann & Wang,
 Performance Evaluation 9 (1988), for limits above.

@@ -138,7 +138,7 @@ def _vacation_queue(
     # that the state explains is taken as proportional to the noise: otherwise the iteration overshoots
     solved_variance = solved.served_pairs + solved.mean_served - solved.mean_served**2
     target = jnp.maximum(solved_variance - in_services, 0.05 * solved_variance) / gain.served**2
-    share = jnp.maximum(arrival_noise / (arrival_noise + explained), 0.02)
+    share = jnp.maximum(arrival_noise / (arrival_noise + explained), 0.1)
     return solved, Coupling(solved.full, target * share)
 
 

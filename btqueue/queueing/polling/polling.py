@@ -179,7 +179,7 @@ def solve_polling(
     *,
     max_limit: int | None = None,
     tolerance: float = 1e-11,
-    max_iterations: int = 500,
+    max_iterations: int = 2000,
 ) -> PollingSolution:
     """Mean waits, cycle moments and the conservation check of a polling system.
 
