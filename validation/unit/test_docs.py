@@ -133,6 +133,12 @@ STEPS_OF_SOLVERS = {
     "btqueue.transport.recovery.overflow_late",
     "btqueue.queueing.polling.stations.moves",
     "btqueue.queueing.polling.stations.covariances",
+    "btqueue.queueing.polling.stations.cycle_from",
+    "btqueue.queueing.polling.stations.memory",
+    "btqueue.queueing.polling.limited.visits",
+    "btqueue.queueing.polling.limited.vacation_queues",
+    "btqueue.queueing.polling.limited.couple",
+    "btqueue.queueing.polling.limited.levelled",
 }
 """Functions that only make sense between others: the pages of theory show them at work."""
 

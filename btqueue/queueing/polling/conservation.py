@@ -8,8 +8,11 @@ disciplines. With ``s`` and ``s2`` the first two moments of all walks of a cycle
                        + sum_limited [ rho_i^2 s / (k_i (1 - rho))
                                        - b_i (1 - rho_i) E[N_i (N_i - 1)] / (2 k_i) ],
 
-``w_i = rho_i`` and for limited queues ``w_i = rho_i (1 - lambda_i s / (k_i (1 - rho)))``; ``N_i`` customers
-are served in a visit. For a limit above 1 the law needs ``E[N_i (N_i - 1)]``: a check rather than an answer.
+``w_i = rho_i`` and for limited queues ``w_i = rho_i (1 - u_i)``, ``u_i = lambda_i s / (k_i (1 - rho))``;
+``N_i`` customers are served in a visit. For a limit above 1 the law needs ``E[N_i (N_i - 1)]``: a check
+rather than an answer. Batches ``G`` with ``g = E[G^2] / E[G]`` add
+``sum_i (g_i - 1) b_i rho_i / (2 (1 - rho))`` and ``sum_limited (g_i - 1) b_i u_i / 2``. Without walks the
+quotient by ``s`` is 0.
 
 Sources: Boxma & Groenendijk, Journal of Applied Probability 24 (1987), for limit 1; Fuhrmann & Wang,
 Performance Evaluation 9 (1988), for limits above.
@@ -42,7 +45,7 @@ def conservation_law(model: PollingModel, served_pairs: ArrayLike) -> Conservati
 
     Example:
         >>> from btqueue.queueing.polling.conservation import conservation_law
-        >>> from btqueue.queueing.polling.model import polling_model
+        >>> from btqueue.queueing import polling_model
         >>> system = polling_model(
         ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
         ... )
@@ -54,11 +57,12 @@ def conservation_law(model: PollingModel, served_pairs: ArrayLike) -> Conservati
     load = loads.sum()
     walk_second = (model.switch_second - model.switch_mean**2).sum() + walk**2
     idle = walk / (1.0 - load)
-    work = load * (model.arrival_rate @ model.service_second) / (2.0 * (1.0 - load))
-    total = work + load * walk_second / (2.0 * walk) + idle / 2.0 * (load**2 - (loads**2).sum())
-    limited = loads**2 * idle / model.limit - model.service_mean * (1.0 - loads) * jnp.asarray(
-        served_pairs, float
-    ) / (2.0 * model.limit)
+    behind = model.service_mean * (model.grouping - 1.0) / 2.0  # work of those behind in a customer's batch
+    work = (load * (model.arrival_rate @ model.service_second) / 2.0 + loads @ behind) / (1.0 - load)
+    walks = jnp.where(walk > 0.0, walk_second / jnp.where(walk > 0.0, walk, 1.0), 0.0)
+    total = work + load * walks / 2.0 + idle / 2.0 * (load**2 - (loads**2).sum())
+    pairs = model.service_mean * (1.0 - loads) * jnp.asarray(served_pairs, float) / (2.0 * model.limit)
+    limited = loads**2 * idle / model.limit + behind * model.full_visits - pairs
     total = total + jnp.where(model.is_a("gated"), loads**2 * idle, 0.0).sum()
     total = total + jnp.where(model.is_a("limited"), limited, 0.0).sum()
     return ConservationLaw(loads * (1.0 - model.full_visits), total)
@@ -70,11 +74,11 @@ def conservation_residual(model: PollingModel, mean_wait: ArrayLike, served_pair
 
     Example:
         >>> from btqueue.queueing.polling.conservation import conservation_residual
-        >>> from btqueue.queueing.polling.model import polling_model
+        >>> from btqueue.queueing import polling_model
         >>> system = polling_model(
         ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
         ... )
-        >>> from btqueue.queueing.polling.polling import solve_polling
+        >>> from btqueue.queueing import solve_polling
         >>> abs(float(conservation_residual(system, solve_polling(system).mean_wait, [0.0, 0.0]))) < 1e-9
         True
     """

@@ -1,13 +1,14 @@
 """A server that visits queues in cyclic order: the parameters, and what follows from them alone.
 
-Customers come to queue ``i`` in a Poisson stream; the server visits the queues in the order ``0, 1, ..., n-1,
+Customers come to queue ``i`` in Poisson batches; the server visits the queues in the order ``0, 1, ..., n-1,
 0, ...`` and after each visit, to an empty queue too, walks to the next one (the *switch-over*). A visit is
 
 * ``exhaustive``: until the queue is empty;
 * ``gated``: the customers found on coming, no later ones;
 * ``limited``: until the queue is empty or ``limit`` customers are served (E-limited; 1-limited for 1).
 
-The mean waits depend on the laws of services and switch-overs through their first two moments only.
+The mean waits of exhaustive and gated queues depend on the laws of services, switch-overs and batches through
+their first two moments only; those of limited queues are approximated from the same moments.
 """
 
 from collections.abc import Sequence
@@ -42,6 +43,8 @@ class PollingModel(eqx.Module):
         limit: most customers served in a visit, ``(n,)``; infinite unless the discipline is ``limited``.
         discipline: position in `DISCIPLINES`, ``(n,)``; numbers rather than words, so that systems with
             different disciplines batch and share one compiled program.
+        batch_mean: mean customers that come at once, ``(n,)``.
+        batch_second: mean square of them, ``(n,)``.
     """
 
     arrival_rate: Array
@@ -51,6 +54,8 @@ class PollingModel(eqx.Module):
     switch_second: Array
     limit: Array
     discipline: Array
+    batch_mean: Array
+    batch_second: Array
 
     @property
     def queues(self) -> int:
@@ -67,6 +72,16 @@ class PollingModel(eqx.Module):
         return self.arrival_rate * self.service_mean
 
     @property
+    def service_variance(self) -> Array:
+        """Variance of the service time, ``(n,)``."""
+        return self.service_second - self.service_mean**2
+
+    @property
+    def grouping(self) -> Array:
+        """``E[G^2] / E[G]`` of batches ``G``, ``(n,)``: mean size of the batch that a customer comes in."""
+        return self.batch_second / self.batch_mean
+
+    @property
     def mean_walk(self) -> Array:
         """Mean of all walks of a cycle."""
         return self.switch_mean.sum()
@@ -75,6 +90,11 @@ class PollingModel(eqx.Module):
     def mean_cycle(self) -> Array:
         """Mean time of a cycle, ``s / (1 - rho)`` whatever the disciplines (if stable)."""
         return self.mean_walk / (1.0 - self.loads.sum())
+
+    @property
+    def saturation(self) -> Array:
+        """``rho + s max(lambda_i / k_i)``; the system is stable if it is below 1."""
+        return self.loads.sum() + self.mean_walk * (self.arrival_rate / self.limit).max()
 
     @property
     def full_visits(self) -> Array:
@@ -94,19 +114,24 @@ def _each(value: Values, queues: int, name: str) -> Array:
 def _check(model: PollingModel) -> None:
     if is_traced(model):
         return
-    for name in ("arrival_rate", "service_mean"):
+    service = np.asarray(model.service_mean)
+    if not (np.isfinite(service) & (service > 0)).all():
+        raise ValueError(f"service_mean must be positive and finite, got {service}")
+    for name in ("arrival_rate", "switch_mean"):
         values = np.asarray(getattr(model, name))
-        if not (np.isfinite(values) & (values > 0)).all():
-            raise ValueError(f"{name} must be positive and finite, got {values}")
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(f"{name} must be finite and not negative, got {values}")
     for part in ("service", "switch"):
         mean = np.asarray(getattr(model, f"{part}_mean"))
         second = np.asarray(getattr(model, f"{part}_second"))
-        if not (np.isfinite(mean) & (mean >= 0)).all():
-            raise ValueError(f"{part}_mean must not be negative, got {mean}")
         if not (np.isfinite(second) & (second >= mean**2 * (1 - 1e-12))).all():
             raise ValueError(f"{part}_second must be at least {part}_mean squared, {mean**2}, got {second}")
-    if not np.asarray(model.switch_mean).sum() > 0:
-        raise ValueError("switch_mean must be positive for one queue at least, got zeros")
+    batch, second = np.asarray(model.batch_mean), np.asarray(model.batch_second)
+    if not (np.isfinite(batch) & (batch >= 1)).all():
+        raise ValueError(f"batch_mean must be at least 1 and finite, got {batch}")
+    least = batch**2 + (batch % 1) * (1 - batch % 1)  # the nearest whole numbers
+    if not (np.isfinite(second) & (second >= least * (1 - 1e-12)) & ((batch > 1) | (second == 1))).all():
+        raise ValueError(f"batch_second must be at least {least}, and 1 where batch_mean is 1, got {second}")
     limits = np.asarray(model.limit)[np.asarray(model.is_a("limited"))]
     if not ((limits >= 1) & (limits == np.rint(limits)) & np.isfinite(limits)).all():
         raise ValueError(f"limit must be a whole number of at least 1 for limited queues, got {limits}")
@@ -122,24 +147,30 @@ def polling_model(
     switch_second: Values,
     discipline: str | Sequence[str] = "exhaustive",
     limit: Values | None = None,
+    batch_mean: Values = 1.0,
+    batch_second: Values = 1.0,
 ) -> PollingModel:
     """The parameters of a cyclic polling system, checked, one value for each queue.
 
     Args:
-        arrival_rate: customers a slot, ``(n,)``; its length is the number of queues.
+        arrival_rate: customers (not batches) a slot, ``(n,)``; its length is the number of queues. Where
+            it is 0, the wait is that of a customer who came all the same.
         service_mean: mean service time, scalar or ``(n,)``.
         service_second: its mean square (``mean**2`` for a constant, ``2 * mean**2`` if exponential).
-        switch_mean: mean walk after a visit to the queue, scalar or ``(n,)``.
+        switch_mean: mean walk after a visit to the queue, scalar or ``(n,)``; if all are 0, the waits are the
+            limit of short walks.
         switch_second: its mean square.
         discipline: one of `DISCIPLINES`, or one for each queue.
         limit: most customers of a visit for the limited queues, scalar or ``(n,)``; entries of other queues
             are ignored.
+        batch_mean: mean customers that come at once, scalar or ``(n,)``.
+        batch_second: its mean square (``mean**2`` for constant batches).
 
     Raises:
         ValueError: naming the argument that is wrong.
 
     Example:
-        >>> from btqueue.queueing.polling.model import polling_model
+        >>> from btqueue.queueing import polling_model
         >>> system = polling_model(
         ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
         ... )
@@ -166,6 +197,8 @@ def polling_model(
         _each(switch_second, queues, "switch_second"),
         jnp.where(limited, limits, jnp.inf),
         codes,
+        _each(batch_mean, queues, "batch_mean"),
+        _each(batch_second, queues, "batch_second"),
     )
     _check(model)
     return model

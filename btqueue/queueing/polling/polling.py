@@ -1,29 +1,35 @@
-"""Exhaustive and gated polling, and mixtures of both: exact mean waits and cycle moments, any parameters.
+"""Cyclic polling: mean waits and cycle moments, exact for exhaustive and gated queues in any mixture.
 
 Both disciplines replace each customer found by independent offspring, so the queues at the instants when the
 server comes form a branching process with immigration. Its covariances come from `polling.stations`, and the
 mean waits from the time over which the customers gathered:
 
-    exhaustive   W = lambda b2 / (2 (1 - rho_i)) + E[I^2] / (2 E[I]),   I the intervisit time,
-    gated        W = (1 + rho_i) E[C^2] / (2 E[C]),                     C the cycle from visit to visit.
+    exhaustive   W = [lambda b2 + (g - 1) b] / (2 (1 - rho_i)) + E[I^2] / (2 E[I]),   I the intervisit time,
+    gated        W = (1 + rho_i) E[C^2] / (2 E[C]) + (g - 1) b / 2,                   C the cycle,
 
-Limited service has no such structure and no exact solution but for equal queues of limit 1
-(`closed_forms.one_limited_cyclic_wait`); `polling.conservation` holds for it all the same.
+``g = E[G^2] / E[G]`` for batches ``G``. Limited service has no such structure: `polling.limited` approximates
+it, and exactly solves equal queues of limit 1.
 
 Sources: Cooper & Murray, Bell System Technical Journal 48 (1969); Resing, Queueing Systems 13 (1993); Takagi,
 Analysis of Polling Systems (MIT Press, 1986).
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.errors import is_traced
-from btqueue.queueing.polling import stations
+from btqueue.queueing.errors import is_traced, require_count
+from btqueue.queueing.polling import limited, stations
 from btqueue.queueing.polling.conservation import conservation_residual
 from btqueue.queueing.polling.model import PollingModel
+
+TINY = 1e-8
+"""Walks and rates of 0 are taken as this share of the natural ones: the limit, to some eight digits."""
 
 
 class CycleMoments(eqx.Module):
@@ -54,41 +60,30 @@ class PollingSolution(eqx.Module):
         mean_sojourn: the same to the end of service.
         mean_queue: mean customers, the one in service included.
         mean_served: mean customers served in a visit.
+        served_pairs: ``E[N (N - 1)]`` of the ``N`` customers of a visit to a limited queue, 0 for others.
         moments: of cycles, intervisit times and visits.
-        conservation_residual: relative distance from the pseudo-conservation law; 0 up to rounding.
-        stable: whether the load of all queues together is below 1. If not, every mean is infinite.
+        conservation_residual: relative distance from the pseudo-conservation law before the law corrects
+            limited queues; 0 up to rounding without such.
+        stable: whether `PollingModel.saturation` is below 1. If not, every mean is infinite.
+        converged: whether the fixed point of limited queues was found.
     """
 
     mean_wait: Array
     mean_sojourn: Array
     mean_queue: Array
     mean_served: Array
+    served_pairs: Array
     moments: CycleMoments
     conservation_residual: Array
     stable: Array
-
-
-def _visits(model: PollingModel) -> stations.Visits:
-    """How the visits react to what they find."""
-    gated = model.is_a("gated")
-    served = model.arrival_rate * model.mean_cycle
-    stretch = jnp.where(gated, 1.0, 1.0 / (1.0 - model.loads))
-    return stations.Visits(
-        arrival_rate=model.arrival_rate,
-        duration=model.service_mean * stretch,
-        stretch=stretch,
-        includes_own=jnp.asarray(gated, float),
-        arrival_noise=served,
-        service_noise=served * (model.service_second - model.service_mean**2),
-        walk_variance=model.switch_second - model.switch_mean**2,
-    )
+    converged: Array
 
 
 def _cycle_moments(model: PollingModel, covariances: Array) -> CycleMoments:
     """Cycle, intervisit and visit times from the state's covariance at the start of each visit."""
     n = model.queues
-    whole = jnp.ones((n, 2 * n))
-    visit = jnp.concatenate([jnp.eye(n), jnp.zeros((n, n))], axis=1)
+    whole = jnp.concatenate([jnp.ones((n, 2 * n)), jnp.zeros((n, n))], axis=1)
+    visit = jnp.concatenate([jnp.eye(n), jnp.zeros((n, 2 * n))], axis=1)
 
     def variance(weights: Array) -> Array:
         return jnp.einsum("na,nab,nb->n", weights, covariances, weights)
@@ -104,66 +99,120 @@ def _cycle_moments(model: PollingModel, covariances: Array) -> CycleMoments:
     )
 
 
-def _waits(model: PollingModel, moments: CycleMoments) -> Array:
+def _branching_waits(model: PollingModel, moments: CycleMoments) -> Array:
     def residual(mean: Array, variance: Array) -> Array:
         return (variance + mean**2) / (2.0 * mean)
 
-    own_work = model.arrival_rate * model.service_second / (2.0 * (1.0 - model.loads))
+    before = model.service_mean * (model.grouping - 1.0)  # work ahead in a customer's batch, twice the mean
+    own_work = (model.arrival_rate * model.service_second + before) / (2.0 * (1.0 - model.loads))
     exhaustive = own_work + residual(moments.intervisit_mean, moments.intervisit_variance)
-    gated = (1.0 + model.loads) * residual(moments.cycle_mean, moments.cycle_variance)
+    gated = (1.0 + model.loads) * residual(moments.cycle_mean, moments.cycle_variance) + before / 2.0
     return jnp.where(model.is_a("gated"), gated, exhaustive)
 
 
-@jax.jit
-def _solve(model: PollingModel) -> PollingSolution:
-    load = model.loads.sum()
-    stable = load < 1.0
-    # an unstable system is solved at half of what it could carry, so that nothing is undefined
-    slower = jnp.where(stable, 1.0, 0.5 / load)
-    safe = eqx.tree_at(lambda m: m.arrival_rate, model, model.arrival_rate * slower)
-    moments = _cycle_moments(safe, stations.covariances(stations.moves(_visits(safe))))
-    wait = _waits(safe, moments)
+def _regular(model: PollingModel) -> PollingModel:
+    """The system with walks and rates that are not 0 and, if it is unstable, half of what it could carry."""
+    service = model.service_mean.mean()
+    walk = jnp.where(model.mean_walk > 0.0, 0.0, TINY * service)
+    least = TINY / (model.mean_walk + service)
+    slower = jnp.where(model.saturation < 1.0, 1.0, 0.5 / model.saturation)
+    rate = jnp.maximum(model.arrival_rate * slower, least)
+    return eqx.tree_at(
+        lambda m: (m.arrival_rate, m.switch_mean, m.switch_second),
+        model,
+        (rate, model.switch_mean + walk, model.switch_second + walk**2),
+    )
 
-    no_answer = jnp.where(model.is_a("limited").any(), jnp.nan, 0.0)
+
+@partial(jax.jit, static_argnames=("max_limit", "tolerance", "max_iterations"))
+def _solve(
+    model: PollingModel, *, max_limit: int | None, tolerance: float, max_iterations: int
+) -> PollingSolution:
+    stable, safe = model.saturation < 1.0, _regular(model)
+    pairs, converged = jnp.zeros(model.queues), jnp.asarray(True)
+    if max_limit is None:
+        linear = limited.visits(safe, limited.Coupling(pairs, pairs))
+        moments = _cycle_moments(safe, stations.covariances(stations.moves(linear)))
+        wait = first = _branching_waits(safe, moments)
+    else:
+        coupling, converged = limited.couple(
+            safe, max_limit=max_limit, tolerance=tolerance, max_iterations=max_iterations
+        )
+        queues, _, covariances = limited.vacation_queues(safe, coupling, max_limit)
+        moments = _cycle_moments(safe, covariances)
+        pairs = jnp.where(model.is_a("limited"), queues.served_pairs, 0.0)
+        first = jnp.where(model.is_a("limited"), queues.mean_wait, _branching_waits(safe, moments))
+        wait = limited.levelled(safe, first, pairs)
 
     def if_stable(values: Array) -> Array:
-        return jnp.where(stable, values, jnp.inf) + no_answer
+        return jnp.where(stable, values, jnp.inf)
 
     return PollingSolution(
         mean_wait=if_stable(wait),
         mean_sojourn=if_stable(wait + model.service_mean),
         mean_queue=if_stable(model.arrival_rate * (wait + model.service_mean)),
         mean_served=if_stable(model.arrival_rate * safe.mean_cycle),
+        served_pairs=if_stable(pairs),
         moments=jax.tree.map(if_stable, moments),
-        conservation_residual=conservation_residual(safe, wait, jnp.zeros(model.queues)),
+        conservation_residual=conservation_residual(safe, first, pairs),
         stable=stable,
+        converged=converged,
     )
 
 
-@in_float64
-def solve_polling(model: PollingModel) -> PollingSolution:
-    """Exact mean waits, cycle moments and the conservation check of exhaustive and gated queues.
+def _padded_limit(model: PollingModel, max_limit: int | None) -> int | None:
+    """The size to which limits are padded, or None if no queue is limited: few programs serve all limits."""
+    if is_traced(model.limit, model.discipline):
+        if max_limit is None:
+            raise ValueError("max_limit is needed when the limits are traced (jit, vmap), got None")
+        return max_limit
+    largest = max((int(limit) for limit in np.asarray(model.limit) if np.isfinite(limit)), default=0)
+    if max_limit is None:
+        return 1 << (largest - 1).bit_length() if largest else None
+    require_count(max_limit, "max_limit", least=max(largest, 1))
+    return max_limit
 
-    Compiles once for a number of queues. May be used under ``jit``, ``vmap`` and ``grad``; there an unstable
-    system is marked in the result instead of raised, and limited queues make every mean NaN.
+
+@in_float64
+def solve_polling(
+    model: PollingModel,
+    *,
+    max_limit: int | None = None,
+    tolerance: float = 1e-11,
+    max_iterations: int = 2000,
+) -> PollingSolution:
+    """Mean waits, cycle moments and the conservation check of a polling system.
+
+    Exact for exhaustive and gated queues, approximate where a queue is limited (`polling.limited`). Compiles
+    once for a number of queues and ``max_limit``. May be used under ``jit``, ``vmap`` and ``grad``; there an
+    unstable system and one without a fixed point are marked in the result instead of raised.
 
     Args:
         model: from `polling_model`.
+        max_limit: size to which the limits are padded; the next power of two of the largest by default.
+            Needed where the limits are traced.
+        tolerance: relative change at which the fixed point of limited queues counts as found.
+        max_iterations: iterations after which to give up.
 
     Raises:
-        ValueError: if a queue is of limited service, or the load is not below 1.
+        ValueError: if the system is unstable, or ``max_limit`` below a limit.
+        ArithmeticError: if the fixed point is not found.
 
     Example:
-        >>> from btqueue.queueing.polling.polling import solve_polling
-        >>> from btqueue.queueing.polling.model import polling_model
+        >>> from btqueue.queueing import polling_model, solve_polling
         >>> system = polling_model(
         ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
         ... )
         >>> solve_polling(system).mean_wait.round(4).tolist()
         [2.7891, 2.9828]
     """
-    if not is_traced(model.discipline) and bool(model.is_a("limited").any()):
-        raise ValueError('discipline must be "exhaustive" or "gated": limited service has no exact solution')
-    if not is_traced(model) and not float(model.loads.sum()) < 1.0:
-        raise ValueError(f"unstable: the load must be below 1, got {float(model.loads.sum()):.6g}")
-    return _solve(model)
+    size = _padded_limit(model, max_limit)
+    if not is_traced(model) and not float(model.saturation) < 1.0:
+        raise ValueError(
+            "unstable: the load, and with a limit k the load + lambda_i s / k_i, must be below 1, got "
+            f"{float(model.saturation):.6g}"
+        )
+    solution = _solve(model, max_limit=size, tolerance=tolerance, max_iterations=max_iterations)
+    if not is_traced(solution) and not bool(solution.converged):
+        raise ArithmeticError(f"no fixed point of the limited queues after {max_iterations} iterations")
+    return solution
