@@ -442,8 +442,8 @@ def _queue(
         places = MOST_PLACES  # a greater one that overflows is as full
     batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     room = max(int(places + 1e-6), 1)
-    messages_s = float(f"{float(rate.sum()) / batch:.3g}")  # that flows alike are solved once
-    found = Queue(messages_s, max(round(packets), 1), batch, room, float(f"{service:.3g}"), 1, (), 0.0)
+    messages_s = float(f"{float(rate.sum()) / batch:.9g}")  # that flows alike are solved once
+    found = Queue(messages_s, max(round(packets), 1), batch, room, float(f"{service:.9g}"), 1, (), 0.0)
     return at_port(point, index, users, found, used) if kind == "port" else found
 
 
@@ -473,19 +473,19 @@ def at_port(
         slot_s = SLOT_S / float(laws.links.share[link])
         limit = int(min(laws.links.limit[link], LONGEST_VISIT))
         away = tuple(
-            Time(float(f"{one.mean * slot_s:.3g}"), float(f"{one.scv:.3g}"))
+            Time(float(f"{one.mean * slot_s:.9g}"), float(f"{one.scv:.9g}"))
             for one in polled.vacations(p, each, limit)
         )
         service, probe, repeats = each * slot_s, EMPTY * slot_s, max(1.0 - 1.0 / tries, 0.0)
         return queue._replace(
-            service=float(f"{service:.3g}"), limit=limit, vacations=away, probe=probe, repeats=repeats
+            service=float(f"{service:.9g}"), limit=limit, vacations=away, probe=probe, repeats=repeats
         )
     limit = int(min(max(round(laws.links.visit[link] / tries), 1), LONGEST_VISIT))
     away = limit * max(queue.service - each * tries * SLOT_S, 0.0)
     service, probe = queue.service - away / limit, EMPTY * SLOT_S
-    away = max(float(f"{away:.3g}"), LEAST_AWAY * service)
+    away = max(float(f"{away:.9g}"), LEAST_AWAY * service)
     rows = (*(Time(away + probe),) * limit, Time(away))
-    return queue._replace(service=float(f"{service:.3g}"), limit=limit, vacations=rows, probe=probe)
+    return queue._replace(service=float(f"{service:.9g}"), limit=limit, vacations=rows, probe=probe)
 
 
 def unlimited(network: Network, point: Point, p: int) -> Queue:
@@ -501,7 +501,7 @@ def unlimited(network: Network, point: Point, p: int) -> Queue:
     packets = float(share @ [one[3] for one in users])
     size = max(round(packets), 1)
     segments = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
-    messages = float(f"{rate.sum() * packets / (size * segments):.3g}")
+    messages = float(f"{rate.sum() * packets / (size * segments):.9g}")
     found = at_port(point, p, users, Queue(messages, size, segments, 1, 1.0, 1, (), 0.0), 0.0)
     polled = point.links.polled
     here = np.flatnonzero((polled.port == p) & polled.host & ~polled.back)
@@ -531,7 +531,8 @@ def refused(network: Network, point: Point) -> Vector:
             if (stop.kind, stop.index) == ("port", visit.index)
         ]
         tcp = all(one.protocol == "tcp" for _, one, *_ in users)
-        if tcp and sum(one.window * size for _, one, _, size in users) <= visit.places * users[0][3]:
+        room = visit.places * users[0][3] + 0.5 * users[0][3]  # half of a segment is taken for sent
+        if tcp and sum(one.window * size for _, one, _, size in users) <= room:
             found[f] = 0.0
             continue
         if network.bridges or any(

@@ -31,12 +31,12 @@ from btqueue.scenario.metrics import PERCENTILES
 
 Vector = NDArray[np.float64]
 
-POINTS = 400
-"""Times at which a law is evaluated, between which it is interpolated."""
+POINTS, FINE = 200, 24
+"""Times at which a law is evaluated, and times between two of them."""
 FAR = 9.0
 """Standard deviations above the mean up to which a law is evaluated."""
 STEADY = 1e-6
-"""Squared coefficient of variation of a wait below which it is constant."""
+"""Squared coefficient of variation of a wait below which it is constant; so are uniform times beside it."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
@@ -70,7 +70,7 @@ class Law(NamedTuple):
             end = np.maximum(end, 0.0)
             return end * gammainc(shape, end / scale) - mean * gammainc(shape + 1.0, end / scale)
 
-        if not self.width:
+        if self.width <= STEADY * mean:
             return gammainc(shape, np.maximum(times, 0.0) / scale)
         return np.clip((integral(times) - integral(times - self.width)) / self.width, 0.0, 1.0)
 
@@ -78,8 +78,11 @@ class Law(NamedTuple):
         """Return the times below which these shares of all are, of the same shape (s)."""
         most = self.least + self.width + max(mean + FAR * var**0.5 for _, mean, var in self.parts)
         times = np.linspace(self.least, most * (1.0 + 1e-9), POINTS)
-        below = np.maximum.accumulate(self.below(times))
-        return np.interp(shares, below, times)
+        place = np.searchsorted(np.maximum.accumulate(self.below(times)), shares).clip(1, POINTS - 1)
+        fine = np.linspace(times[place - 1], times[place], FINE, axis=-1)  # between two of them
+        below = np.maximum.accumulate(self.below(fine), axis=-1)
+        found = [np.interp(share, *row) for share, *row in zip(shares, below, fine, strict=True)]
+        return np.array(found)
 
 
 def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[str, Vector]:

@@ -1,0 +1,109 @@
+"""Quantiles of round trips and delays from theory: laws of known values, limits, and the law of the port."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import gammaincinv
+
+import btqueue as bt
+from btqueue.network.stations import buffers
+from btqueue.network.stations.quantiles import Law, _answered, _met
+from btqueue.scenario.metrics import PERCENTILES
+
+SHARES = np.array(PERCENTILES) / 100.0
+
+
+def test_laws_of_one_part_are_those_of_the_textbook():
+    assert Law(1.0, 2.0, ((1.0, 0.0, 0.0),)).quantiles(SHARES) == pytest.approx(1.0 + 2.0 * SHARES, rel=1e-4)
+    gamma = Law(0.5, 0.0, ((1.0, 3.0, 4.5),))
+    assert gamma.quantiles(SHARES) == pytest.approx(0.5 + 1.5 * gammaincinv(2.0, SHARES), rel=1e-4)
+
+
+def test_the_sum_of_a_uniform_and_an_exponential_time():
+    times = np.array([0.3, 0.9, 1.5, 4.0])  # P(U + X <= t) by integrating 1 - exp(-x) over a width of 1
+    below = np.minimum(times, 1.0) + np.exp(-times) - np.exp(-np.maximum(times - 1.0, 0.0))
+    assert Law(0.0, 1.0, ((1.0, 1.0, 1.0),)).below(times) == pytest.approx(below, abs=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.floats(0.0, 5.0),
+    st.floats(0.0, 3.0),
+    st.floats(0.01, 2.0),
+    st.floats(0.01, 9.0),
+    st.floats(0.05, 0.95),
+)
+def test_quantiles_rise_with_the_share_and_return_it(
+    least: float, width: float, mean: float, scv: float, chance: float
+):
+    parts = _met([(1.0, mean, scv * mean**2)], 0.5 * mean, chance)
+    assert sum(part[0] for part in parts) == pytest.approx(1.0)
+    assert sum(share * one for share, one, _ in parts) == pytest.approx(1.5 * mean)
+    law = Law(least, width, tuple(parts))
+    found = law.quantiles(SHARES)
+    assert (np.diff(found) >= 0.0).all() and found[0] >= least
+    assert law.below(found) == pytest.approx(SHARES, abs=0.002)
+
+
+@pytest.mark.parametrize("wait", [0.01, 0.08, 0.15, 0.1999])
+def test_waits_for_an_acknowledgement_have_their_mean_and_end_with_the_timer(wait: float):
+    parts = _answered([(1.0, 0.0, 0.0)], wait, 0.2)
+    assert sum(share for share, *_ in parts) == pytest.approx(1.0)
+    assert sum(share * late for share, late, _ in parts) == pytest.approx(wait, rel=1e-3)
+    assert max(late for _, late, _ in parts) <= 0.2
+
+
+def carried(**changes: object) -> bt.Scenario:
+    """Return the shipped piconet with a load that it carries."""
+    quiet = {"traffic.load_kbps": 80.0, "run.duration_s": 2000.0, "run.warmup_s": 50.0, "run.replications": 4}
+    return bt.load("venugopal-2006/piconet").changed(quiet | changes)
+
+
+def far_off(scenario: bt.Scenario) -> dict[str, float]:
+    """Return the errors of theory beside the simulator, of two quantiles, the uplinks and what they lose."""
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario).mean("replication")
+    found = {
+        name: float(solved[name].values.mean() / simulated[name].values.mean() - 1.0)
+        for name in ("rtt_p90_s", "rtt_p95_s")
+    }
+    place = list(solved["queue"].values).index("uplink")
+    truth = float(simulated["queue_packets"].sel(queue="uplink"))
+    found["uplink"] = float(solved["queue_packets"].values[place]) / truth - 1.0
+    return found
+
+
+def test_the_port_of_the_shipped_piconet_is_the_queue_with_vacations(monkeypatch: pytest.MonkeyPatch):
+    """Another law in its place, that of a server which never goes away, is far off."""
+    asked = carried()
+    errors = far_off(asked)
+    assert (
+        abs(errors["rtt_p90_s"]) < 0.15 and abs(errors["rtt_p95_s"]) < 0.15 and abs(errors["uplink"]) < 0.15
+    )
+
+    real = buffers.vacation_queue
+
+    def stub(**queue: object):
+        return real(**queue | {"vacations": None, "limit": None, "repeats": 0.0})  # type: ignore[arg-type]
+
+    buffers.solved.cache_clear()
+    monkeypatch.setattr(buffers, "vacation_queue", stub)
+    wrong = far_off(asked)
+    buffers.solved.cache_clear()
+    assert abs(wrong["uplink"]) > 2.0 * abs(errors["uplink"]) and abs(wrong["uplink"]) > 0.15
+
+
+def test_datagrams_lost_at_the_uplinks_of_the_shipped_piconet():
+    asked = carried(**{"transport.protocol": "none", "flow_control.token_rate_kbps": 2000.0,
+                       "flow_control.baseband_packets": 15})  # fmt: skip
+    solved, simulated = bt.solve(asked), bt.simulate(asked).mean("replication")
+    truth = float(simulated["loss_baseband_buffer"].values.mean())
+    assert truth > 1e-3
+    assert float(solved["loss_baseband_buffer"].values.mean()) == pytest.approx(truth, rel=0.25)
+
+
+def test_windows_that_fit_lose_nothing_and_quantiles_of_losing_connections_are_not_given():
+    fits = bt.solve(carried(**{"transport.receive_window_segments": 4}))
+    assert (fits["loss_baseband_buffer"].values == 0.0).all()
+    losing = carried(**{"link.arq": "none", "radio.model": "constant", "radio.ber": 2e-5})
+    assert "rtt_p95_s" not in bt.solve(losing)
