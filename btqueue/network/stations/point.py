@@ -190,12 +190,13 @@ def operating_point(network: Network) -> Point:
         return _iterated(network, laws, np.zeros(len(load)))
     if not endless.any() and laws.use(load).max(initial=0.0) < CROWDED:
         point = _iterated(network, laws, load)
-        if not (point.wait > 0.0).any():
+        if not (point.wait > 0.0).any() and (point.rate >= CARRIED * load).all():
             return point
         laws = Laws(network)
     laws.links.endless[:] = endless | (load > 0.0)
     fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
-    held = (fluid.service > 0.0) @ fluid.wait > 0.0
+    # datagrams have no window to hold them back but a full station
+    held = (laws.windows < inf) | ((fluid.service > 0.0) @ fluid.wait > 0.0)
     laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
     return _iterated(laws.network, laws, fluid.rate)
 
