@@ -39,7 +39,8 @@ SELDOM_NEAR = 0.15
 MET = 0.1
 """Share of a round trip that is a wait for others, up to which bursts were right: 9 of 9 random scenarios."""
 HALF = 0.5
-"""Use of a lone 1-limited link, or share of the load that is carried, beyond which their laws were rough."""
+"""Use of a lone link with losses or 1-limited visits, or share of the load that is carried, beyond which laws
+of losses and of phases were rough."""
 IN_ORDER = 0.5
 """Segments that follow while one is held up by jitter, up to which waits behind it are small."""
 FEW = 4.0
@@ -261,7 +262,8 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
         if any(asked.gated_full(port.piconet) for port in ports_of):
             continue
         if flow.window < 2.0 and (senders > 1 or asked.relayed(f)):
-            in_order = all(asked.network.piconets[p.piconet].discipline == "1-limited" for p in ports_of)
+            turns = {asked.network.piconets[port.piconet].discipline for port in ports_of}
+            in_order = turns == {"1-limited"} and not flow.transport.delayed_ack
             if asked.air(f, regular=True) > SELDOM_MET and not in_order:
                 yield "windows of one segment take turns in an order of their own: goodput was up to 56 % off"
                 return
@@ -305,13 +307,13 @@ def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
     if f in asked.point.found:  # the law of losses has every window
         return crowded
     on_air = any(visit.kind == "port" for visit in flow.forth)
+    repeated = any(visit.train.spread > 0.0 for visit in flow.forth)
     if not wires:
-        return False
+        return repeated and near > BUSY_ALONE
     # few acknowledgements under way meet polls in a rhythm
     few = on_air and flow.window > 1.0 and flow.window * min(flow.acks, 1.0) <= FEW and near > SELDOM_NEAR
     both_ways = len({visit.index for visit in wires}) < len(wires) and near > 0.5
-    repeated = near > BUSY_ALONE and any(visit.train.spread > 0.0 for visit in flow.forth)
-    return few or crowded or both_ways or repeated or near > NEAR_FULL
+    return few or crowded or both_ways or (repeated and near > BUSY_ALONE) or near > NEAR_FULL
 
 
 def of_disciplines(asked: Asked) -> Iterator[str]:
@@ -580,6 +582,10 @@ def of_losses(asked: Asked) -> Iterator[str]:
                 f"{flow.loss:.1%} of the segments are lost at random: by TCP's law for them goodput was up "
                 "to 20 % off for this sender, loss or load, and round trips up to 25 %"
             )
+            return
+        if float(asked.used[: len(asked.network.ports)].max(initial=0.0)) > HALF:
+            found = f"{flow.loss:.1%} of the segments are lost on air that is busy"
+            yield f"{found}: goodput was up to 15 % off, round trips up to 10 %"
             return
 
 
