@@ -390,6 +390,7 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         several = transport.before(flow) > 1.0
         fades = several and any(visit.train.worse > 0.0 for visit in flow.forth)
         met = asked.air(f, regular=True) > BUSY_ALONE or asked.point.stray[f] > MET * asked.rtt[f]
+        met = met or any(visit.kind == "wire" for visit in flow.forth)  # a burst waits at both in series
         if flow.more > 0.0 and met and (fades or both_ways(asked, alone=several) or asked.several(f)):
             yield (
                 "an interrupted Bernoulli process writes messages in bursts, and several links have data, "
@@ -476,6 +477,12 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
             )
             return
         if endless:
+            if asked.several(f) and flow.acks < 1.0 and 1.0 < flow.window * flow.acks <= PAIR:
+                yield (
+                    "few delayed acknowledgements are under way over links in turn: how segments come in "
+                    "pairs is not known, and round trips were up to 17 % too short"
+                )
+                return
             if asked.point.wait[asked.point.service[f] > 0.0].max(initial=0.0) == 0.0 and transport.left_over(
                 flow, float(asked.point.base[f] - asked.point.gather[f]), float(asked.point.service[f].max())
             ):
