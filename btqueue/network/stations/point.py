@@ -53,7 +53,7 @@ CARRIED = 0.999
 """Share of the load above which it is carried."""
 WAITING = 0.4
 """Share of a round trip that waits at full stations, from which on rates follow from their capacities, and
-round trips from Little's law: 56 of 56 such answers were right, 45 of them of random scenarios."""
+round trips from Little's law: so in 56 of 56 answers that the bound is from, 45 of them random."""
 
 
 @dataclass
