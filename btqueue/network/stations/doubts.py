@@ -233,11 +233,11 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
             )
             return
     for f, flow, endless in asked.flows():
-        kept = not endless and flow.window < FEW and flow.acks < 1.0
+        kept = not endless and flow.window < FEW
         if kept and asked.point.own_stray[f] > SMALL * asked.rtt[f]:
             yield (
-                f"a window of {flow.window:g} segments keeps waits at the sender until delayed "
-                "acknowledgements come: round trips were up to 120 % too long"
+                f"a window of {flow.window:g} segments keeps waits at the sender: round trips were up to "
+                "20 % too long, with delayed acknowledgements 120 %"
             )
             return
         jitters = (asked.point.rate[f] * visit.jitter_s for visit in (*flow.forth, *flow.back))
