@@ -29,6 +29,7 @@ PLAIN = {
 """A download of segments of four DH5 and a DH3 (23 slots), acknowledged by a DH3."""
 LOSSY = {"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-5}
 OPEN = {"traffic__source": "poisson", "traffic__message_bytes": 1460}
+BUSY = {**OPEN, "network__flows": "downlink", "traffic__load_kbps": 145.0}
 UP = {"network.flows": [{"from": "p1.1", "to": "c1"}]}
 
 
@@ -142,25 +143,43 @@ def test_what_is_carried_is_what_is_offered_and_more_load_makes_nobody_faster(
         (
             {
                 "traffic__source": "ibp",
-                "traffic__load_kbps": 50.0,
+                "traffic__load_kbps": 100.0,
                 "traffic__message_bytes": 1460,
                 "traffic__two_way": True,
             },
             "Bernoulli",
         ),
-        ({"network__flows": "downlink", "polling__discipline": "fep"}, "which link is next"),
+        ({**BUSY, "polling__discipline": "fep"}, "which link is next"),
         ({"network__flows": "downlink", "transport__receive_window_segments": 1}, "windows of one segment"),
         ({"transport__variant": "vegas", "transport__receive_window_segments": 30}, "Vegas"),
         ({"flow_control__central_buffer_packets": 10}, "overflow"),
         ({"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-4}, "lost at random"),
         ({**LOSSY, "transport__frto": True}, "frto"),
-        ({**OPEN, "traffic__load_kbps": 500.0}, "random fill"),
+        (BUSY, "random fill"),
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "voice"),
     ],
 )  # fmt: skip
 def test_what_the_laws_know_roughly_does_not_stand(changes, words):
     _, notes = asked(**changes)
     assert any(words in doubt for doubt in notes["warnings"]), notes["warnings"]
+
+
+def test_windows_that_wait_before_a_full_station_stand_in_whatever_order_links_are_visited():
+    changes = {"network__flows": "downlink", "polling__discipline": "fep"}
+    metrics, notes = asked(**changes)
+    assert notes["warnings"] == []
+    window_kbit = 8 * SEGMENT_KBIT
+    assert metrics["rtt_s"] * metrics["goodput_kbps"] == pytest.approx(window_kbit, rel=1e-3)
+
+
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_a_source_that_offers_more_than_its_window_carries_is_one_that_always_has_data(window):
+    keys = {**UP, "polling__limit": 2, "transport__receive_window_segments": window}
+    keys = {name.replace(".", "__"): value for name, value in keys.items()} | {"network__peripherals": 1}
+    greedy, _ = asked(**keys)
+    held, _ = asked(**keys, **OPEN | {"traffic__source": "periodic", "traffic__load_kbps": 2000.0})
+    for name in ("goodput_kbps", "rtt_s"):
+        assert held[name] == pytest.approx(greedy[name], rel=1e-6)
 
 
 def test_a_download_on_its_own_stands():

@@ -14,7 +14,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations import transport
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Visit
-from btqueue.network.stations.point import CARRIED, Point
+from btqueue.network.stations.point import CARRIED, WAITING, Point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.queueing.vacations import Time, VacationQueue, vacation_queue
 
@@ -619,6 +619,11 @@ def doubts(network: Network, point: Point) -> list[str]:
             continue  # its losses are as good as counted
         if one.queue > 0.0 and _is_a_saw(network, point, r):
             continue
+        before = point.wait @ (point.service[users] > 0.0).T * point.rate[users]
+        windows = np.array([network.flows[f].window for f in users])
+        elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()
+        if one.queue == 0.0 and elsewhere and not network.bridges:
+            continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and any(int(f) in lost and lost[int(f)].overflows for f in users):
             found.append(
                 f"sources at random may overflow a buffer of {one.places + one.sent:.3g} packets before a "
