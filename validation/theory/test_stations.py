@@ -156,6 +156,7 @@ def test_what_is_carried_is_what_is_offered_and_more_load_makes_nobody_faster(
         ({"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-4}, "lost at random"),
         ({**LOSSY, "transport__frto": True}, "frto"),
         (BUSY, "random fill"),
+        ({"transport__receive_window_segments": 20000, "flow_control__enabled": False}, "before windows"),
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "voice"),
     ],
 )  # fmt: skip

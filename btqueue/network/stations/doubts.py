@@ -71,6 +71,8 @@ MOST_ANSWERS, MOST_BURSTS = 0.6, 0.55
 """The same for delayed acknowledgements, and for messages of several segments."""
 PAIR = 2.0
 """Segments of a small window."""
+ROUND_TRIPS = 10.0
+"""Of a run at least, for what holds of one without an end."""
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
 
@@ -701,6 +703,18 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
             return
 
 
+def of_the_run(asked: Asked) -> Iterator[str]:
+    """Yield windows so long that a run ends before they are open: they grow by a segment a round trip."""
+    for f, flow, endless in asked.flows():
+        rtt_s, run_s = float(asked.rtt[f]), asked.network.run_s
+        if endless and flow.protocol == "tcp" and rtt_s * ROUND_TRIPS > run_s:
+            yield (
+                f"a full window takes {rtt_s:.3g} s to go round, and a run lasts {run_s:.5g} s: it ends "
+                "before windows are open, and round trips were 40 times too long"
+            )
+            return
+
+
 def of_jumps(asked: Asked) -> Iterator[str]:
     """Yield fixed points that were not found to the end: laws jump where a station fills."""
     if asked.point.between and not all(asked.filled(f) for f, _, _ in asked.flows()):
@@ -727,5 +741,5 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
-    of_jumps, of_unread_keys,
+    of_jumps, of_the_run, of_unread_keys,
 )  # fmt: skip

@@ -315,7 +315,12 @@ class Flow:
 
 @dataclass(frozen=True)
 class Network:
-    """Stations and classes; `traits` are the keys that make a difference, for doubts about unread keys."""
+    """Stations and classes.
+
+    Attributes:
+        traits: the keys that make a difference, for doubts about unread keys.
+        run_s: time that a run lasts (s): the answer is for one without an end.
+    """
 
     ports: tuple[Port, ...]
     piconets: tuple[Piconet, ...]
@@ -325,6 +330,7 @@ class Network:
     flows: tuple[Flow, ...]
     relay: str
     traits: tuple[Trait, ...] = ()
+    run_s: float = inf
 
 
 def alike(network: Network) -> list[int]:
@@ -425,6 +431,7 @@ class _Builder:
             flows,
             self.scenario.network.relay,
             tuple(description(self.scenario).traits),
+            self.scenario.run.duration_s,
         )
 
     # -------------------------------------------------------------------------------------------- stations
