@@ -147,7 +147,7 @@ class VacationQueue(NamedTuple):
 
 
 class _Interval(NamedTuple):
-    """How a buffer fills during an interval, and how long it holds so many packets, (K + 1, K + 1) each."""
+    """How a buffer fills in an interval, and how long with each number of packets, (K + 1, K + 1) each."""
 
     fills: NDArray
     lasts: NDArray

@@ -453,7 +453,7 @@ def at_port(
     """Return the queue of a port with its visits.
 
     A visit to a port that is always full is followed by all that passes until the next one. Else the
-    others' visits take what came for them (`queues.Queues.vacations`).
+    others' visits take the packets that came for them (`queues.Queues.vacations`).
 
     Args:
         point: the operating point.
@@ -585,7 +585,7 @@ def waiting(network: Network, point: Point) -> dict[str, float]:
 
 @lru_cache(maxsize=512)
 def solved(queue: Queue) -> VacationQueue:
-    """Return the steady state of a queue; a message comes at once, and takes what room there is."""
+    """Return the steady state of a queue; a message comes at once, and takes the room that is left."""
     return vacation_queue(
         rate=queue.rate,
         service=Time(queue.service),

@@ -72,7 +72,7 @@ MOST_ANSWERS, MOST_BURSTS = 0.6, 0.55
 PAIR = 2.0
 """Segments of a small window."""
 ROUND_TRIPS = 10.0
-"""Of a run at least, for what holds of one without an end."""
+"""Round trips of a run at least, for an answer that is for a run without an end."""
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
 

@@ -186,7 +186,7 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, floa
 
 
 def _behind_others(point: Point, f: int, time_s: float, *, back: bool) -> tuple[float, float]:
-    """Return mean and variance of what others' trains take of a time in piconets of several links (s)."""
+    """Return mean and variance of the share of a time that others' trains take on the air (s)."""
     polled = point.links.polled
     mine = [c for (g, of, _), c in polled.number.items() if g == f and (back or not of)]
     if not mine:
