@@ -328,6 +328,7 @@ def test_gradients_of_exact_waits_are_those_of_differences():
             assert float(slopes[queue]) == pytest.approx(float((up - down) / (2 * step)), rel=1e-6)
 
 
+@pytest.mark.long
 def test_gradients_of_limited_waits_are_those_of_differences():
     """Two queues, all continuous inputs together: along one direction."""
     with jax.enable_x64(True):
