@@ -107,3 +107,44 @@ def test_windows_that_fit_lose_nothing_and_quantiles_of_losing_connections_are_n
     assert (fits["loss_baseband_buffer"].values == 0.0).all()
     losing = carried(**{"link.arq": "none", "radio.model": "constant", "radio.ber": 2e-5})
     assert "rtt_p95_s" not in bt.solve(losing)
+
+
+def test_acknowledgements_that_come_over_a_wire_wait_for_their_visit():
+    """By Little's law: a packet a segment, from the wire's end until it has gone down; hardly any meet.
+
+    The jitter of the wire hides in which phase of the idle cycle acknowledgements come.
+    """
+    members = {"name": "bt", "central": "gw", "peripherals": ["s1", "s2"]}
+    asked = bt.Scenario().changed(
+        {
+            "network.topology": "custom",
+            "network.piconet_list": [members],
+            "network.outside_links": [
+                {
+                    "name": "net",
+                    "from": "host",
+                    "to": "gw",
+                    "rate_kbps": 2000.0,
+                    "delay_s": 0.005,
+                    "jitter_s": 0.005,
+                }
+            ],
+            "network.flows": [{"from": "s1", "to": "host"}, {"from": "s2", "to": "host"}],
+            "traffic.source": "poisson",
+            "traffic.load_kbps": 2.0,
+            "flow_control.enabled": False,
+            "transport.delayed_ack": False,
+            "radio.model": "perfect",
+            "run.duration_s": 1000.0,
+            "run.replications": 4,
+        }
+    )
+    solved, simulated = bt.solve(asked), bt.simulate(asked).mean("replication")
+    truth = float(simulated["queue_packets"].sel(queue="downlink"))
+    place = list(solved["queue"].values).index("downlink")
+    assert float(solved["queue_packets"].values[place]) == pytest.approx(truth, rel=0.15)
+
+
+def test_quantiles_of_bursts_are_not_given_where_links_are_polled():
+    bursts = carried(**{"traffic.source": "ibp", "flow_control.enabled": False})
+    assert "rtt_p95_s" not in bt.solve(bursts)

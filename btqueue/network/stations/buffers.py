@@ -573,12 +573,10 @@ def waiting(network: Network, point: Point) -> dict[str, float]:
         most = sum(flow.window for flow, _ in here) * queue.packets
         most = min(most, *(stop.places * queue.packets for _, stop in here))
         total[int(laws.links.up[p])] += float(law @ np.minimum(np.arange(len(law)), most))
-    for f, flow in enumerate(flows):
-        for c, stay in laws.stays(f):
-            if polled.host[c] and not polled.back[c]:
-                continue
-            packets = flow.back[0].train.packets if polled.back[c] else flow.forth[-1].train.packets
-            total[int(polled.up[c])] += float(polled.rate[c]) * packets * stay
+    for f in range(len(flows)):
+        for c, train, stay in laws.stays(f):
+            if polled.back[c] or not polled.host[c]:
+                total[int(polled.up[c])] += float(polled.rate[c]) * train.packets * stay
     links = sum(piconet.members for piconet in network.piconets)
     return {"uplink": float(total[1]) / links, "downlink": float(total[0]) / links}
 

@@ -35,7 +35,8 @@ SELDOM, LOSSY = 2e-3, 0.015
 """Losses of a source at random, and of a lone one that always has data, up to which TCP's law was right: the
 latter in 12 of 13 random scenarios without bridges; the other one was on busy air (`HALF`)."""
 SELDOM_NEAR = 0.15
-"""Use of its slowest station by a window of few segments, up to which polls make little of its round trip."""
+"""Use of its slowest station by a window of few segments, up to which polls make little of its round trip;
+from fewer than ten random scenarios."""
 MET = 0.1
 """Share of a round trip that is a wait for others, up to which bursts on the air were right: 9 of 9
 random scenarios."""
@@ -43,7 +44,8 @@ HALF = 0.5
 """Use of a lone link with losses or 1-limited visits, or share of the load that is carried, beyond which laws
 of losses and of phases were rough."""
 IN_ORDER = 0.5
-"""Segments that follow while one is held up by jitter, up to which waits behind it are small."""
+"""Segments that follow while one is held up by jitter, up to which waits behind it are small; from one random
+scenario beyond."""
 FEW = 4.0
 """Segments of a window below which it matters in which order single ones meet polls and each other."""
 NEAR_FULL = 0.95
@@ -244,7 +246,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
             return
         jitters = (asked.point.rate[f] * visit.jitter_s for visit in (*flow.forth, *flow.back))
         if not endless and max(jitters, default=0.0) > IN_ORDER:
-            yield ("segments keep their order behind one with a long jitter: round trips were 9 % too short")
+            yield "segments keep their order behind one with a long jitter: round trips were 9 % too short"
             return
 
 

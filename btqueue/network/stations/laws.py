@@ -785,8 +785,8 @@ class Laws:
         busy = min(frames, limit) * (train.air / train.frames + 1.0)
         return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending, owed)
 
-    def stays(self, f: int) -> Iterator[tuple[int, float]]:
-        """Yield the crossings of a flow in piconets of several links, and the time of a packet there (slots).
+    def stays(self, f: int) -> Iterator[tuple[int, Train, float]]:
+        """Yield crossings of a flow in piconets of several links, trains, and times of a packet (slots).
 
         Of packets of its hosts it is that of the last one of a train, without others of its port ahead.
         """
@@ -808,7 +808,7 @@ class Laws:
                     rest = EMPTY * (apart * order.polls[0] + (1.0 - before.over)) + 1.0 - float(before.up)
                     slots = stretch(rest, 1.0, queues.pairs[c]) if apart > 0.0 else rest
                     slots += min(frames, float(queues.limit[c])) * float(queues.slots[c]) / frames
-                yield c, slots + float(queues.later[c])
+                yield c, visit.train, slots + float(queues.later[c])
                 host = False
 
     # -------------------------------------------------------------------------------------------------- waits

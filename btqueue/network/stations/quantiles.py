@@ -88,9 +88,10 @@ class Law(NamedTuple):
 def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[str, Vector]:
     """Return the quantiles of round trips and delays, by metric, shape (flows,) (s).
 
-    Not a number where they are not known: of connections that lose segments, of radios that fade, and where
-    windows hold back a source that has nothing to send at times. The round trip of a window that fills a
-    station is the sum of the services of its segments there.
+    Not a number where they are not known: of connections that lose segments, of radios that fade, of sources
+    in bursts in a piconet of several links, and where windows hold back a source that has nothing to send at
+    times. The round trip of a window that fills a station is the sum of the services of its segments there.
+    Measured errors: docs/explanation/queueing-vacations.md.
 
     Args:
         network: the stations.
@@ -126,6 +127,8 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     losing = flow.protocol == "tcp" and (f in point.found or (point.held is not None and f in point.held))
     if losing or flow.messages or flow.short or any(visit.train.worse > 0.0 for visit in way):
         return None
+    if flow.more > 0.0 and any((f, 0, stop) in laws.polled.number for stop in range(len(flow.forth))):
+        return None  # the queue with vacations is one of messages at random
     if laws.links.endless[f]:
         if not point.wait[point.service[f] > 0.0].any():
             return None

@@ -54,7 +54,7 @@ SAME = 1e-9
 """Difference up to which two numbers of frames are one."""
 MOST_FRAMES = 1e5
 """Frames of a train at most: minutes, in which a connection stands still however many more there are."""
-LEAST = 0.01
+LEAST_AWAY = 0.01
 """Slots after which a server that has found nothing looks again."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
@@ -266,6 +266,8 @@ class Queues:
         later: (C,) wait behind other flows at further ports, to which both come from hosts.
         behind: (P,) mean wait behind the trains of a port.
         apart: (P, N) work a slot of the other links that a port does not bring about.
+        fullest: (N,) work of a full visit, as windows let it be.
+        alone, brought: (C,) slots of a train, idle polls and its further trains included; share of these.
     """
 
     def __init__(self, network: Network, links: Links) -> None:
@@ -605,7 +607,7 @@ class Queues:
         variance = np.minimum(
             variance, np.maximum(time - own - away, 0.0) * np.maximum(longest - (time - own), 0.0)
         )
-        mean = np.maximum(time - own, LEAST) + EMPTY * (frames < limit)
+        mean = np.maximum(time - own, LEAST_AWAY) + EMPTY * (frames < limit)
         return [Time(a, b) for a, b in zip(mean.tolist(), (variance / mean**2).tolist(), strict=True)]
 
     def answers_late(self, piconet: int) -> bool:

@@ -16,8 +16,9 @@ vacations are like:
    wait is multiplied by ``1 + theta f`` with ``f = 0.3 + u / (1 - u)``, more where a queue is close to its
    own saturation and its memory long; one ``theta`` makes the law hold.
 
-Exact for equal queues of limit 1 and, with gamma laws, for one queue. The weights ``f`` and the linear model
-behind the vacations were found here, against simulations.
+Exact for equal queues of limit 1 and, with gamma laws, for one queue. The weights ``f``, the linear model
+behind the vacations and the floors that keep the iteration going (a fifth of the walks, .05 of the variance,
+.1 of the noise) were found here, against simulations; the last one on 120 systems, of which it shifts two.
 
 Sources: van Vuuren & Winands, Queueing Systems 55 (2007), for vacations that depend on the customers served;
 Fuhrmann & Wang, Performance Evaluation 9 (1988), for the law as a corrector.
@@ -173,8 +174,10 @@ def couple(
             size = (jnp.abs(moved) / jnp.maximum(jnp.abs(state[0]), start + 1e-99)).max()
             return state[0] + 0.5 * moved, size, state[2] + 1
 
+        def far(state: tuple[Array, Array, Array]) -> Array:
+            return (state[1] > tolerance) & (state[2] < max_iterations)
+
         begin = (start, jnp.asarray(jnp.inf), jnp.asarray(0))
-        far = lambda state: (state[1] > tolerance) & (state[2] < max_iterations)  # noqa: E731
         return jax.lax.while_loop(far, move, begin)[:2]
 
     served = model.arrival_rate * model.mean_cycle
