@@ -197,8 +197,8 @@ def token_wait(
 ) -> "sympy.Expr":
     """Mean wait in s for the tokens of a segment or an acknowledgement: C exp(-theta y) / theta.
 
-    y is what the bucket holds beyond the price, and the time in which the first packets of the segment are on
-    the air, while the last one waits.
+    y is the tokens that the bucket holds beyond the price, and the time in which the first packets of the
+    segment are on the air, while the last one waits.
     """
     import sympy
 

@@ -1,8 +1,8 @@
 """Limited queues, alone or beside exhaustive and gated ones: an approximation.
 
 No exact solution is known for unequal limited queues. Here each limited queue is taken out as a queue with
-vacations (`polling.limited_queue`), and the linear model of the visits (`polling.stations`) tells what its
-vacations are like:
+vacations (`polling.limited_queue`), and the linear model of the visits (`polling.stations`) gives the means
+and variances of these:
 
 1. The mean vacation after ``j`` services is its regression on ``j``: a long visit is followed by a long
    absence. The variance is the residual one, in proportion to the mean.
@@ -57,7 +57,7 @@ class Gains(NamedTuple):
 
 def _gains(model: PollingModel, full: Array) -> Gains:
     """The gains if visits are full with these probabilities; entries of other queues mean nothing."""
-    # of those that come during a visit: the share of the services that are in visits which end empty
+    # of the customers that come during a visit: the share served in visits which end empty
     fill = jnp.where(model.is_a("limited"), model.full_visits, 1.0)
     during = jnp.clip(1.0 - full / fill, 0.0, 1.0)
     stretch = 1.0 / (1.0 - model.loads * during)
@@ -87,7 +87,7 @@ def visits(model: PollingModel, coupling: Coupling) -> stations.Visits:
 def _vacation_queue(
     model: PollingModel, coupling: Coupling, covariance: Array, queue: Array, max_limit: int
 ) -> tuple[LimitedQueue, Coupling]:
-    """One limited queue on its own, and what it tells the others."""
+    """One limited queue on its own, and the coupling to the others that follows."""
     n = model.queues
     linear = visits(model, coupling)
     steps = stations.moves(linear)
@@ -146,7 +146,7 @@ def _vacation_queue(
 def vacation_queues(
     model: PollingModel, coupling: Coupling, max_limit: int
 ) -> tuple[LimitedQueue, Coupling, Array]:
-    """Every queue as a limited one with vacations, what follows for the coupling, and the covariances."""
+    """Every queue as a limited one with vacations, the coupling that follows, and the covariances."""
     covariances = stations.covariances(stations.moves(visits(model, coupling)))
     solved, found = jax.vmap(
         lambda covariance, queue: _vacation_queue(model, coupling, covariance, queue, max_limit)

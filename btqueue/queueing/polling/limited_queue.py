@@ -9,7 +9,7 @@ wait ``W`` follows from the customers left behind at departures,
 
     k E[X] = E[N] (lambda (W + b) + (g - 1) / 2) - (1 - rho) E[N (N - 1)] / 2,     g = E[G^2] / E[G],
 
-``X`` those that a visit leaves, ``N`` those that it serves, ``G`` those that come at once. The unknowns are
+``X`` the customers that a visit leaves, ``N`` the served ones, ``G`` a batch. The unknowns are
 ``e_0 - 1, e_1, ...``, which keep their digits when visits serve next to nobody.
 
 Source: van Vuuren & Winands, Queueing Systems 55 (2007).

@@ -1,7 +1,7 @@
 """What closed forms take for granted, and whether a scenario grants it.
 
-A formula is right only where its assumptions hold. Each is checked with the scenario's numbers, and what does
-not hold is said with both numbers: what the formula gives or takes, and what the scenario has.
+A formula is right only where its assumptions hold. Each is checked with the scenario's numbers. A sentence
+names each broken assumption with two numbers: the formula's and the scenario's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _fails(found: str, assumption: str) -> str:
 
 
 def _losses_limit(point: Point) -> Iterator[str]:
-    """Yield what carries fewer segments than a law of losses gives: the radio, tokens, or the source."""
+    """Yield the limits that carry fewer segments than a law of losses gives: radio, tokens, or source."""
     scenario, gives = point.setting.scenario, f"it gives {number(point.value)} segments/s"
     kilobits = scenario.traffic.message_bytes * 8e-3
     carried = [("the radio carries", "the radio", capacity(scenario).most_kbps() / kilobits)]
@@ -169,7 +169,7 @@ PLAIN: tuple[tuple[str, object, str], ...] = (
     ("radio.links", (), "radios are alike"),
     ("traffic.load_schedule", (), "the load stays"),
 )
-"""Keys of a polled piconet as the formulas know it: value and what they assume."""
+"""Keys of a polled piconet as the formulas know it: value and assumption."""
 IN_TIME: tuple[tuple[str, object, str], ...] = tuple(
     (key, 0.0, "hosts answer at once")
     for key in (
@@ -188,7 +188,7 @@ def _as_wanted(point: Point, wanted: tuple[tuple[str, object, str], ...]) -> Ite
 
 
 def _polled(point: Point) -> Iterator[str]:
-    """Yield what is unlike a piconet whose links are polled in turn, and whose buffers hold all windows."""
+    """Yield the keys that make it no piconet polled in turn, whose buffers hold all windows."""
     yield from _as_wanted(point, PLAIN)
     scenario, at = point.setting.scenario, point.numbers
     if at["K"].value != 1:
@@ -223,7 +223,7 @@ def _one_frame_to_spare(point: Point) -> Iterator[str]:
 
 
 def _at_random(point: Point) -> Iterator[str]:
-    """Yield what is unlike segments that come one at a time, at random."""
+    """Yield the keys by which segments do not come one at a time, at random."""
     scenario, at = point.setting.scenario, point.numbers
     traffic, transport = scenario.traffic, scenario.transport
     yield from _as_wanted(point, (("traffic.source", "poisson", "segments come at random"), *IN_TIME))
@@ -276,7 +276,7 @@ def _tokens_in_time(point: Point) -> Iterator[str]:
 
 
 def _plain_path(point: Point) -> Iterator[str]:
-    """Yield what is unlike a path of wires that lose nothing, with all acknowledgements."""
+    """Yield the keys that make it no path of wires that lose nothing, with all acknowledgements."""
     from_keys = (
         ("transport.protocol", "tcp", "segments are acknowledged"),
         ("transport.delayed_ack", False, "every segment is acknowledged at once"),
@@ -337,4 +337,4 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("delay of an answer", _carried),
     ("answers alone", _carried),
 )
-"""By the beginning of a formula's name what it assumes; the others are laws of the scenario's own numbers."""
+"""Assumptions by the beginning of a formula's name; other formulas are laws of the scenario's own numbers."""
