@@ -128,8 +128,9 @@ class VacationQueue(NamedTuple):
         batch_loss: share of the messages that lose at least one packet.
         mean_queue: mean number of packets present.
         mean_wait: mean time from the arrival of a packet that finds room to the beginning of its service.
-        sojourn_mean, sojourn_sd: of the time from the arrival of a message until its last packet has left;
-            too small where packets are lost.
+        sojourn_mean: of the time from the arrival of a message until its last packet has left; too small
+            where packets are lost.
+        sojourn_sd: standard deviation of that time.
     """
 
     occupancy: Vector

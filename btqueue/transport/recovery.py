@@ -38,7 +38,9 @@ class LossyPath:
         base_s: round-trip time of a lone segment.
         service_s: time between two segments at the bottleneck.
         variant: "tahoe", "reno", "newreno" or "sack".
-        min_rto_s, max_rto_s: bounds of the timeout; `backoff`: whether it doubles.
+        min_rto_s: least timeout (s).
+        max_rto_s: largest timeout (s).
+        backoff: whether the timeout doubles with each expiry.
         ack_loss: probability that an acknowledgement is lost.
         gathered: segments that share an acknowledgement at the receiver, 1 or more.
         ack_delay_s: timer of delayed acknowledgements; zero if each segment is acknowledged at once.
@@ -153,7 +155,8 @@ class Recovery(NamedTuple):
 
     Attributes:
         seconds: time from the last new acknowledgement to the next.
-        timeouts, fast_retransmits: mean numbers.
+        timeouts: mean number.
+        fast_retransmits: mean number.
         losses: mean number of segments lost, repetitions included.
         duplicates: mean number of duplicate acknowledgements.
         leads_to: chances of the starts of the next cycle.

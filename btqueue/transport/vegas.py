@@ -36,7 +36,9 @@ class Round:
     """The round trip of a marked segment with a given window, or with several (arrays).
 
     Attributes:
-        mean, sd, least: of its time (s): the least plus a gamma law.
+        mean: of its time (s): the least plus a gamma law.
+        sd: standard deviation of its time (s).
+        least: of its times (s).
         sent: segments sent meanwhile, the marked one included.
         acks: acknowledgements that come meanwhile.
     """
