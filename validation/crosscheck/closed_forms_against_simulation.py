@@ -1,9 +1,10 @@
 """Closed forms of TCP over a piconet and over wires against simulation, for docs/explanation/closed-forms.md.
 
-    python validation/crosscheck/closed_forms_against_simulation.py [--afresh]
+    python validation/crosscheck/closed_forms_against_simulation.py [--afresh] [--plot FILE]
 
 draws scenarios in the stated range of each form, simulates what is not in closed_forms.csv beside it, and
-prints the table of errors. `--afresh` simulates all. The test of these forms reads the same file.
+prints the table of errors. `--afresh` simulates all. The test of these forms reads the same file. `--plot`
+draws each form as a curve beside simulations in place of the table.
 """
 
 import csv
@@ -220,8 +221,100 @@ def keep(rows: list[Row]) -> None:
         writer.writerows((*row[:2], *(f"{number:.6g}" for number in row[2:])) for row in rows)
 
 
+STAR = {
+    "network.flows": "uplink",
+    "network.peripherals": 4,
+    "polling.limit": 5,
+    "traffic.message_bytes": 1460,
+    "transport.mss_bytes": 1460,
+}
+RING = STAR | {"network.flows": "ring"}
+TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 90.0}
+LOAD, WINDOW = "traffic.load_kbps", "transport.receive_window_segments"
+WIRE = {"rate_kbps": 1000, "delay_s": 0.1}
+PANELS: list[tuple[str, str, str, list[tuple[str, str, dict[str, Any], np.ndarray]]]] = [
+    ("Carried round trips", "load of each flow (kbit/s)", LOAD, [
+        ("round trip, carried up a star", "up a star", STAR, np.linspace(10, 90, 9)),
+        ("round trip, carried down a star", "down a star", STAR | {"network.flows": "downlink"},
+         np.linspace(10, 90, 9)),
+        ("round trip, carried in a ring", "in a ring", RING, np.linspace(5, 45, 9)),
+    ]),
+    ("Behind tokens of 90 kbit/s", "load of each flow (kbit/s)", LOAD, [
+        ("round trip, carried up a star behind tokens", "up a star", STAR | TOKENS, np.linspace(10, 60, 6)),
+        ("round trip, carried down a star behind tokens", "down a star",
+         STAR | TOKENS | {"network.flows": "downlink"}, np.linspace(10, 60, 6)),
+        ("round trip, carried in a ring behind tokens", "in a ring", RING | TOKENS, np.linspace(5, 40, 8)),
+    ]),
+    ("Load or capacity", "load of each flow (kbit/s)", LOAD, [
+        ("carried by a star, each flow", "star", STAR | {WINDOW: 24, "flow_control.baseband_packets": 400},
+         np.linspace(20, 260, 9)),
+        ("carried by a ring, each flow", "ring", RING | {WINDOW: 24, "flow_control.baseband_packets": 400},
+         np.linspace(20, 260, 9)),
+    ]),
+    ("Stations that always send", "stations", "network.peripherals", [
+        ("capacity of a star, each flow", "star", STAR | {"traffic.source": "greedy"}, np.arange(2, 8)),
+        ("capacity of a ring under ARQ", "ring",
+         RING | {"traffic.source": "greedy", WINDOW: 24, "flow_control.baseband_packets": 400},
+         np.arange(2, 8)),
+        ("window of one in a star, each flow", "star, window of one",
+         STAR | {"traffic.source": "greedy", WINDOW: 1, "polling.limit": 10}, np.arange(2, 8)),
+    ]),
+    ("One flow over a wire", "window (segments)", WINDOW, [
+        ("window over a path", "no losses", {"link": WIRE}, np.arange(2, 41, 4)),
+    ]),
+    ("A window that overflows a buffer", "places of the buffer (packets)", "buffer", [
+        ("saw over a path", "2 Mbit/s, 0.2 s", {"link": {"rate_kbps": 2000, "delay_s": 0.2}, WINDOW: 1000},
+         np.arange(4, 73, 8)),
+    ]),
+]  # fmt: skip
+"""Titles, labels of the axis below, keys, and curves: forms, names, scenarios, and values of the key."""
+SHORT = {"run.duration_s": 400.0, "run.replications": 4}
+
+
+def picture() -> Any:
+    """Return a figure of each form as a curve, with simulated points and their 95 % intervals."""
+    from matplotlib.figure import Figure
+
+    from btqueue.plotting import MARKERS, PALETTE, house_style
+
+    with house_style():
+        figure = Figure(figsize=(9.5, 8.5), layout="constrained")
+        for axes, (title, label, key, curves) in zip(figure.subplots(3, 2).flat, PANELS, strict=True):
+            for number, (form, name, changes, places) in enumerate(curves):
+                every = [_with(changes, key, place) for place in places.tolist()]
+                settings = [Setting(scenario_of(form, one)) for one in every]
+                there = [place for place, one in enumerate(settings) if not doubt(form, one)]
+                trip = form.startswith("round trip")
+                found = [
+                    simulated(form, scenario_of(form, every[n]).changed(SHORT if trip else {})) for n in there
+                ]
+                style = {"color": PALETTE[number]}
+                axes.plot(places[there], [value(form, settings[n]) for n in there], label=name, **style)
+                means, halves = np.array(found).T
+                axes.errorbar(
+                    places[there], means, halves, fmt=MARKERS[number], markerfacecolor="white", capsize=2,
+                    **style,
+                )  # fmt: skip
+            axes.set_title(title, fontsize=9)
+            axes.set_xlabel(label)
+            axes.set_ylabel("round trip (s)" if trip else "segments/s")
+            axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
+            axes.legend(fontsize=8)
+    return figure
+
+
+def _with(changes: dict[str, Any], key: str, place: float) -> dict[str, Any]:
+    """Return the changes with a value of a key, or of the buffer of the wire."""
+    if key == "buffer":
+        return changes | {"link": changes["link"] | {"buffer_packets": place}}
+    return changes | {key: place}
+
+
 def main() -> None:
-    """Simulate what is not recorded, and print the table."""
+    """Draw the forms, or simulate what is not recorded, and print the table."""
+    if "--plot" in sys.argv:
+        picture().savefig(sys.argv[sys.argv.index("--plot") + 1])
+        return
     known = {} if "--afresh" in sys.argv else {row[:2]: row for row in recorded()}
     rows: list[Row] = []
     for form, changes in drawn():
