@@ -142,7 +142,7 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     laws = point.links
     count = len(laws.names)
     used = point.rate @ point.service
-    waits = (point.service > 0.0) @ point.wait + point.gather
+    waits = point.waits + point.gather
     places, segment = np.full(count, inf), np.zeros(count)
     most, queue, rate, tcp = np.zeros((4, count))
     users: dict[int, list[tuple[int, Flow, Visit, float]]] = {}

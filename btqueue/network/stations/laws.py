@@ -22,6 +22,7 @@ from btqueue.network.stations import fading, transport
 from btqueue.network.stations.air import Links, Rounds, until_polled
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
+from btqueue.network.stations.turns import Turns
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -89,6 +90,7 @@ class Laws:
         self.polled = Queues(network, self.links)
         self.timed, self.round_s = np.zeros((2, len(network.flows)))
         self.names, self.number = resources(network)
+        self.turns = Turns(network, self.number)
         self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
         flows = len(network.flows)
         self.rounds: Rounds  # as the flow sees them whose trip is asked for
@@ -855,6 +857,7 @@ class Laws:
                 wait = float(queued[f, r] + transport.before(flow) * forth[f, r])
                 queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
+        turns, in_turn = self.turns.before, self.turns.waits(sends, ahead, most, steady=links.steady)
         own[:, self.brought] = 0.0
         own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
@@ -880,6 +883,14 @@ class Laws:
                     if c >= 0:
                         others[f] += float(queues.later[c] * queues.slot_s[c]) * quiet[r]
                         continue
+                    queue_of = self.turns.number.get(visit.turn, -1)
+                    brought = int(stop > 0 and visits[stop - 1][:2] == visit[:2])
+                    if queue_of >= 0 and visits is flow.forth:
+                        others[f] += (
+                            turns[brought, queue_of] + in_turn[:, queue_of].sum() - in_turn[f, queue_of]
+                        )
+                        longest = max(longest, in_turn[f, queue_of])
+                        continue
                     if visit.kind == "wire" and visits is flow.back and forth[f, r] > 0.0:
                         gone = float(base[f] - forth[f, r] - back[f, r] / acks[f] - visit.delay_s)
                         if visits[0] is visit:  # the acknowledgement comes at once
@@ -891,7 +902,8 @@ class Laws:
                         if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
                             again += max(each - (gone + each) % (each / use), 0.0)
                         else:
-                            again += _rest_of_sending(use, each, gone)
+                            rest = _rest_of_sending(use, each, gone)
+                            again += max(rest, turns[brought, queue_of]) if queue_of >= 0 else rest
                         continue
                     others[f] += total[r] - own[f, r]
                     if visits is flow.back and flow.reverse is not None and visit.kind == "port":

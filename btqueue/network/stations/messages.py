@@ -99,14 +99,17 @@ class End:
             for piece in message:
                 found.append((piece.count, piece.share))
                 for visit in piece.visits:
-                    state: tuple = (visit.index, round(float(self.used[self.laws.number[visit[:2]]]), 9))
+                    turns = self.laws.turns
+                    before = turns.before[1, turns.number[visit.turn]] if visit.turn in turns.number else 0.0
+                    used = self.used[self.laws.number[visit[:2]]]
+                    state: tuple = (visit.index, round(float(used), 9), round(float(before), 9))
                     if visit.kind == "port":
                         link = links.port_link[visit.index]
                         state = tuple(
                             round(float(value), 7)
                             for value in (links.away[link], links.busy[visit.index], links.frame[visit.index])
                         )
-                    found.append((visit.kind, visit[2:], state))
+                    found.append((visit._replace(index=0, turn=0), state))
         return tuple(found), flow.transport.model_dump_json(), flow.traffic.pause_s
 
     def lone(self, visits: tuple[Visit, ...], place: Any, gap: float = 0.0) -> tuple[float, Any]:
@@ -137,6 +140,7 @@ class End:
         links = laws.links
         air: dict[int, np.ndarray] = {}
         found: dict[Any, float] = {}
+        turns: dict[Any, float] = {}  # of others, where queues of a medium take turns
         for back, stops in ((False, visits), (True, self.flow.back)):
             times = acks if back else 1.0
             for visit in stops:
@@ -148,10 +152,13 @@ class End:
                 else:
                     key = visit.kind, visit.index
                     found[key] = found.get(key, 0.0) + times * visit.service_s
+                    queue = laws.turns.number.get(visit.turn, -1)
+                    if queue >= 0:
+                        turns[key] = turns.get(key, 0.0) + times * float(laws.turns.before[1, queue])
         for key, service in list(found.items()):
-            found[key] = (
-                service if bare else service / max(1.0 - float(self.used[laws.number[key]]), LEAST_ROOM)
-            )
+            if not bare:
+                shared = service / max(1.0 - float(self.used[laws.number[key]]), LEAST_ROOM)
+                found[key] = min(shared, service + turns.get(key, inf))
         for link, of_link in air.items():
             frames = of_link[:, 0].max()
             slots = of_link[:, 1].sum() + 2.0 * frames - of_link[:, 0].sum()

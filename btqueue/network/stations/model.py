@@ -79,7 +79,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     flows = network.flows
     count = len(flows)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
-    waits, used = (point.service > 0.0) @ point.wait, point.rate @ point.service
+    waits, used = point.waits, point.rate @ point.service
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
     flow_loss = np.array([flow.loss for flow in flows])

@@ -106,6 +106,7 @@ class Visit(NamedTuple):
         flush_s: age at which a packet is given up whose transmission fails.
         node: number of the node whose buffer has these places, for all its ports together; -1 if the
             station has them for itself.
+        turn: number of the queue before a wire that is served in turn with others; -1 elsewhere.
     """
 
     kind: str
@@ -118,6 +119,7 @@ class Visit(NamedTuple):
     places: float = inf
     flush_s: float = inf
     node: int = -1
+    turn: int = -1
 
     def shares_places(self, other: Visit) -> bool:
         """Whether segments wait in the same places before both stops."""
@@ -318,6 +320,7 @@ class Network:
     """Stations and classes.
 
     Attributes:
+        turns: number of the wire of each queue: the ends of the links of a medium take turns.
         traits: the keys that make a difference, for doubts about unread keys.
         run_s: time that a run lasts (s): the answer is for one without an end.
     """
@@ -329,6 +332,7 @@ class Network:
     buckets: tuple[Bucket, ...]
     flows: tuple[Flow, ...]
     relay: str
+    turns: tuple[int, ...] = ()
     traits: tuple[Trait, ...] = ()
     run_s: float = inf
 
@@ -357,15 +361,19 @@ def alike(network: Network) -> list[int]:
         own = (flow.source, flow.load, flow.batch, flow.more, flow.kilobits, flow.host_s, flow.jitter_s,
                flow.protocol, flow.window, id(flow.transport), id(flow.traffic), flow.acks, flow.short,
                flow.cut, (flow.reverse or 0) > f, *turns)  # fmt: skip
-        visits = [(back, visit._replace(index=0, node=min(visit.node, 0))) for back, visit in way]
+        visits = [
+            (back, visit._replace(index=0, node=min(visit.node, 0), turn=min(visit.turn, 0)))
+            for back, visit in way
+        ]
         colours.append(hash((own, *visits)))
     while True:
         places: dict[tuple, list[int]] = {}
         for colour, way in zip(colours, ways, strict=True):
             for stop, (_, visit) in enumerate(way):
                 places.setdefault((visit.kind, visit.index), []).append(hash((colour, stop)))
-                if visit.node >= 0:
-                    places.setdefault(("node", visit.node), []).append(hash((colour, stop)))
+                for kind, number in (("node", visit.node), ("turn", visit.turn)):
+                    if number >= 0:
+                        places.setdefault((kind, number), []).append(hash((colour, stop)))
         at: dict[Any, Any] = {place: hash(tuple(sorted(met))) for place, met in places.items()}
         links: dict[tuple[int, int], list[Any]] = {}
         for n, port in enumerate(network.ports):
@@ -380,7 +388,9 @@ def alike(network: Network) -> list[int]:
         for f, flow in enumerate(flows):
             met = []
             for _, visit in ways[f]:
-                met.append((at[visit.kind, visit.index], at.get(("node", visit.node))))
+                met.append(
+                    (at[visit.kind, visit.index], at.get(("node", visit.node)), at.get(("turn", visit.turn)))
+                )
                 if visit.kind == "port":
                     port = network.ports[visit.index]
                     met.append((link[port.piconet, port.link], whole[port.piconet]))
@@ -411,6 +421,7 @@ class _Builder:
         self.port_list: list[Port] = []
         self.wires: dict[str, int] = {}
         self.wire_list: list[Wire] = []
+        self.turns: dict[tuple[int, bool], tuple[int, int]] = {}  # number of the queue, and its wire
         self.buckets: dict[int, int] = {}
         self.bucket_list: list[Bucket] = []
         self.trains: dict[tuple, Train] = {}
@@ -430,6 +441,7 @@ class _Builder:
             tuple(self.bucket_list),
             flows,
             self.scenario.network.relay,
+            tuple(wire for _, wire in self.turns.values()),
             tuple(description(self.scenario).traits),
             self.scenario.run.duration_s,
         )
@@ -637,7 +649,17 @@ class _Builder:
                     )
                     lost += share * (1.0 - (1.0 - chance) ** blocks)
                 found.append(
-                    Visit("wire", wire, NO_TRAIN, service, link.delay_s, lost, link.jitter_s, places)
+                    Visit(
+                        "wire",
+                        wire,
+                        NO_TRAIN,
+                        service,
+                        link.delay_s,
+                        lost,
+                        link.jitter_s,
+                        places,
+                        turn=self.turns.setdefault((hop.index, forth), (len(self.turns), wire))[0],
+                    )
                 )
                 before = hop.kind
                 continue

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from btqueue.network.stations import sessions, transport
 from btqueue.network.stations.laws import CROWDED, Laws
 from btqueue.network.stations.network import Network
+from btqueue.network.stations.turns import binding
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -74,6 +75,7 @@ class Point:
         found: what losses make of connections, by their numbers.
         counted: connections whose window overflows a buffer, by number, and whether that is known well.
         held: what buffers make of connections with nothing to send at times (`buffers.held`), once asked.
+        turns_s: waits of each flow at full queues of media that take turns (s).
         between: whether rates, or segments or losses that follow from them, still changed in the last turn.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
@@ -98,6 +100,12 @@ class Point:
     counted: dict[int, bool] = field(default_factory=dict)
     held: dict[int, Any] | None = None
     between: bool = False
+    turns_s: Vector = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def waits(self) -> Vector:
+        """Waits of each flow at full stations (s), (flows,)."""
+        return (self.service > 0.0) @ self.wait + self.turns_s
 
 
 def settle(
@@ -193,13 +201,13 @@ def operating_point(network: Network) -> Point:
         return _iterated(network, laws, np.zeros(len(load)))
     if not endless.any() and laws.use(load).max(initial=0.0) < CROWDED:
         point = _iterated(network, laws, load)
-        if not (point.wait > 0.0).any() and (point.rate >= CARRIED * load).all():
+        if not point.waits.any() and (point.rate >= CARRIED * load).all():
             return point
         laws = Laws(network)
     laws.links.endless[:] = endless | (load > 0.0)
     fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     # datagrams have no window to hold them back but a full station
-    held = (laws.windows < inf) | ((fluid.service > 0.0) @ fluid.wait > 0.0)
+    held = (laws.windows < inf) | (fluid.waits > 0.0)
     laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
     return _iterated(laws.network, laws, fluid.rate)
 
@@ -210,7 +218,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
-    wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
+    count = len(laws.names)
+    wait, service = np.zeros(count + len(laws.turns.wires)), np.zeros((len(flows), count))
     step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
     expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
     sure = np.zeros(len(flows))  # waits for tokens that a full bucket does not hold
@@ -224,6 +233,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
+        queues_of = laws.turns.update(rate, sent, laws.alone)
         for f in laws.firsts:
             laws.answers[f] = transport.answers_of(
                 flows[f],
@@ -293,7 +303,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         laws.rests, limits = [laws.rests[f] for f in laws.like], limits[laws.like]
         closer = WAITS_SETTLED if laws.change < CLOSE else ROUGH  # no point is found in a rough turn
         held_by, offered = np.minimum(window, limits), np.minimum(load, most)
-        new, wait, _ = settle(held_by, offered, lone - late, service, wait, closer)
+        bound = binding(service, laws.turns, queues_of)
+        new, wait, _ = settle(held_by, offered, lone - late, bound, wait, closer)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
@@ -319,13 +330,13 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         if moved < AT_A_JUMP and (settled | (turned > 1.0)).all():
             held = (new < CARRIED * np.minimum(load, most)) & (rate > 0.0)
             trip = np.divide(np.minimum(window, limits), rate, out=np.full(len(flows), inf), where=rate > 0.0)
-            rest = trip - base - (service > 0.0) @ wait  # no more than a window is under way
+            rest = trip - base - (bound > 0.0) @ wait  # no more than a window is under way
             others = np.where(held, rest, np.minimum(others, rest))
             new, change = rate, moved
     return Point(
         new,
         sent,
-        wait,
+        wait[:count],
         service,
         base,
         trips[:, 0],
@@ -341,4 +352,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         talks,
         gather=gather,
         between=between,
+        turns_s=(queues_of > 0.0) @ wait[count:],
     )

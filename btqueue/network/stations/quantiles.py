@@ -130,7 +130,7 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     if flow.more > 0.0 and any((f, 0, stop) in laws.polled.number for stop in range(len(flow.forth))):
         return None  # the queue with vacations is one of messages at random
     if laws.links.endless[f]:
-        if not point.wait[point.service[f] > 0.0].any():
+        if not point.waits[f]:
             return None
         spread = max(visit.train.spread / max(visit.train.frames, 1e-9) ** 2 for visit in flow.forth)
         around = min(flow.window, ENDLESS) * spread * float(point.service[f].max()) ** 2

@@ -1,0 +1,134 @@
+r"""Wires whose queues take turns: the ends of half-duplex links, and the stations of a cell.
+
+A medium sends one packet of each of its queues in turn, as in polling with one customer a visit and no walks.
+A queue k that always has packets sends one in each round
+
+.. math:: C_k = s_k + \sum_{j \ne k} \min(s_j, \rho_j C_k),
+
+with the time s of a packet and the load of each queue: others take their load, and no more than one packet a
+round. So C is the service of a packet of k while k is busy. Before its turn a packet waits
+
+.. math:: T_k = \sum_{j \ne k} \min(s_j / 2, \rho_j (s_j / 2 + T_k)),
+
+for the packet that is sent and for the packets that come meanwhile, and no more than half of a packet of each
+queue. Before that it waits behind the packets of its own queue, as in M/G/1 with the service C. Where packets
+are alike and no queue fills its turns, both together are exactly the wait of one queue for all.
+
+A packet that the medium itself has just brought comes to its next queue when the medium has begun with
+another packet: it waits for whole packets, s in the place of s/2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.network.stations.network import Network
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+NEARLY = 0.98
+"""Use of a queue above which its packets wait as a full one's do."""
+
+
+class Turns:
+    """The queues of all media that have several.
+
+    Attributes:
+        shared: whether a resource is a medium with several queues, shape (resources,).
+        wires: number of the resource of the medium of each queue, shape (queues,).
+        packets: of a segment of each flow at each queue, and of its acknowledgements, (2, flows, queues).
+        work: the same in seconds.
+        before: wait of a packet of each queue for its turn, of those from elsewhere, and of those that the
+            medium has just brought, (2, queues) (s).
+    """
+
+    def __init__(self, network: Network, number: dict[tuple[str, int], int]) -> None:
+        """Read the queues of the wires of a network, whose resources have these numbers."""
+        flows, media = network.flows, np.array(network.turns, int)
+        users: dict[int, set[int]] = {}  # flows whose segments, not acknowledgements alone, meet at a medium
+        begun: dict[int, set[int]] = {}
+        for f, flow in enumerate(flows):
+            for visit in flow.forth:
+                if visit.kind == "wire":
+                    users.setdefault(visit.index, set()).add(f)
+                    begun.setdefault(visit.index, set()).add(visit.turn)
+        met = [wire for wire, queues in begun.items() if len(queues) > 1 and len(users[wire]) > 1]
+        kept = {int(queue): n for n, queue in enumerate(np.flatnonzero(np.isin(media, met)))}
+        self.wires = np.array([number["wire", network.turns[queue]] for queue in kept], int)
+        self.shared = np.zeros(len(number), bool)
+        self.shared[self.wires] = True
+        self.number = kept
+        self.packets, self.work = np.zeros((2, 2, len(flows), len(kept)))
+        for f, flow in enumerate(flows):
+            for back, visits in enumerate((flow.forth, flow.back)):
+                for visit in visits:
+                    if visit.turn in kept:
+                        times = flow.acks if back else 1.0
+                        self.packets[back, f, kept[visit.turn]] += times
+                        self.work[back, f, kept[visit.turn]] += times * visit.service_s
+        self.rounds = self.each = self.rate = np.zeros(len(kept))
+        self.before = np.zeros((2, len(kept)))
+
+    def update(self, rate: Vector, sent: Vector, alone: Vector) -> Matrix:
+        """Set the rounds of the queues to rates of flows, and return services at the queues.
+
+        Args:
+            rate: segments a second, (flows,).
+            sent: transmissions of each, (flows,).
+            alone: share of the acknowledgements that travel alone, (flows,).
+
+        Returns:
+            Service of a segment with its acknowledgements at each queue, for capacities, (flows, queues) (s).
+        """
+        packets, work = (
+            one[0] * sent[:, None] + one[1] * alone[:, None] for one in (self.packets, self.work)
+        )
+        self.rate = rate @ packets
+        carried = self.rate > 0.0
+        mean = work.sum(axis=0) / np.maximum(packets.sum(axis=0), 1e-300)
+        self.each = np.where(carried, rate @ work / np.where(carried, self.rate, 1.0), mean)
+        self.rounds, self.before = np.zeros(len(self.each)), np.zeros((2, len(self.each)))
+        for wire in np.unique(self.wires):
+            here = np.flatnonzero(self.wires == wire)
+            for k in here:
+                most, load = self.each[here[here != k]], (self.rate * self.each)[here[here != k]]
+                self.rounds[k] = self.each[k] + _most(most, load, load * self.each[k])
+                self.before[:, k] = [_most(part * most, load, part * load * most) for part in (0.5, 1.0)]
+        return packets * self.rounds
+
+    def waits(self, sends: Vector, ahead: Vector, most: Matrix, *, steady: Any) -> Matrix:
+        """Return what packets of each queue wait for segments of each flow ahead, (flows, queues) (s).
+
+        Args:
+            sends: segments a second of each flow, (flows,).
+            ahead: segments of its own message ahead of one, (flows,).
+            most: that the window of a flow lets wait at each resource, (flows, resources) (s).
+            steady: whether a flow always has data: they wait for each other at full queues only, (flows,).
+        """
+        open_ = np.where(steady, 0.0, sends)[:, None] * self.packets[0]
+        spare = np.maximum(1.0 - open_.sum(axis=0) * self.rounds, 1.0 - NEARLY)
+        services = self.packets[0] * self.rounds
+        queued = sends[:, None] * services**2 * (ahead[:, None] + 0.5) / spare
+        most = most[:, self.wires] * self.rounds / np.maximum(self.each, 1e-300)
+        return np.minimum(queued, most)
+
+
+def _most(most: Vector, load: Vector, begun: Vector) -> float:
+    """Return the x for which x is the sum of min(most, begun + load x) over queues."""
+    with np.errstate(all="ignore"):
+        order = np.argsort(np.where(load > 0.0, (most - begun) / load, np.inf))  # who fills its turns first
+    fixed, slope = float(begun.sum()), float(load.sum())
+    for j in order:
+        if slope < 1.0 and begun[j] + load[j] * fixed / (1.0 - slope) <= most[j]:
+            break
+        fixed, slope = fixed + float(most[j] - begun[j]), slope - float(load[j])
+    return fixed / (1.0 - max(slope, 0.0))
+
+
+def binding(service: Matrix, turns: Turns, queues: Matrix) -> Matrix:
+    """Return services at all resources that may be full: queues in the place of media with several."""
+    return np.hstack([np.where(turns.shared, 0.0, service), queues])

@@ -1,0 +1,84 @@
+"""Media whose queues take turns: exact limits, and cells beside the simulator."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import btqueue as bt
+from btqueue.network.stations.network import network_of
+from btqueue.network.stations.point import operating_point
+from btqueue.network.stations.turns import _most
+from btqueue.scenario.scope import in_tables
+
+CELL = bt.load("avancha-2002/wlan-chargen").changed(
+    {"traffic.source": "poisson", "traffic.load_kbps": 100.0, "run.duration_s": 200.0, "run.warmup_s": 5.0}
+)
+
+
+def cell(*flows, **changes):
+    return CELL.changed({"network.flows": list(flows), **changes})
+
+
+def flow(begin, end, **more):
+    return {"from": begin, "to": end, **more}
+
+
+positive = st.floats(1e-3, 10.0)
+
+
+@given(st.lists(st.tuples(positive, st.floats(0.0, 0.9), st.floats(0.0, 1.0)), min_size=1, max_size=6))
+def test_the_sum_of_bounded_parts_is_a_fixed_point(queues):
+    most, load, share = np.array(queues).T
+    begun = share * most
+    x = _most(most, load, begun)
+    assert x == pytest.approx(float(np.minimum(most, begun + load * x).sum()), rel=1e-9)
+
+
+@given(st.integers(2, 4), st.floats(0.05, 0.9))
+def test_queues_alike_wait_as_in_one_queue(count, use):
+    """Datagrams of one size from several stations: M/D/1."""
+    stations = [flow(f"laptop-{n + 1}", "ap") for n in range(count)]
+    rate = 4000.0 * 1460 / 1500 * use / count
+    scenario = cell(*stations, **{"transport.protocol": "none", "traffic.load_kbps": rate})
+    point = operating_point(network_of(in_tables(scenario)))
+    turns = point.links.turns
+    service_s, load = float(turns.each[0]), float(turns.rate @ turns.each)
+    waits = turns.before[0] + turns.waits(
+        point.rate, np.zeros(count), np.full((count, 9), 1e9), steady=False
+    ).sum(axis=0)
+    assert waits == pytest.approx([load * service_s / (2.0 * (1.0 - load))] * count, rel=1e-6)
+
+
+def test_a_light_station_waits_for_half_a_round_of_full_ones():
+    """One full queue: half of its packet, and with it in turn never more."""
+    found = _most(np.array([0.5]), np.array([1.0]), np.array([0.5]))
+    assert found == 0.5
+
+
+@pytest.mark.parametrize("windows", [(4, 22), (8, 8), (2, 16)])
+def test_stations_of_unequal_windows_have_equal_shares(windows):
+    """Of 95 % intervals of a deterministic cell nothing is left: 1 % is for its start."""
+    senders = [
+        flow(f"laptop-{2 * n + 1}", f"laptop-{2 * n + 2}", law="greedy", receive_window_segments=window)
+        for n, window in enumerate(windows)
+    ]
+    solved, simulated = bt.solve(cell(*senders)), bt.simulate(cell(*senders))
+    assert solved["goodput_kbps"].values == pytest.approx(
+        simulated["goodput_kbps"].mean("replication").values, rel=0.01
+    )
+    assert solved["rtt_s"].values == pytest.approx(simulated["rtt_s"].mean("replication").values, rel=0.02)
+
+
+def test_a_light_flow_does_not_wait_behind_the_queue_of_a_transfer():
+    """Its round trip was four times too long; what is left is in doubt."""
+    scenario = cell(flow("laptop-1", "laptop-2"), flow("laptop-3", "laptop-4", law="greedy"))
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
+    trips = simulated["rtt_s"].mean("replication").values
+    assert solved["rtt_s"].values == pytest.approx(trips, rel=0.1)
+    assert any("turns of others" in why for why in solved.attrs["why"])
+
+
+def test_sessions_beside_a_transfer_are_in_doubt():
+    found = bt.solve(bt.load("avancha-2002/wlan-chargen"))
+    assert any("sessions and other flows share a wire" in why for why in found.attrs["why"])
