@@ -1,10 +1,12 @@
 """Jobs in threads that Ctrl-C stops, with nothing lost that they had done."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
 from heapq import heappop, heappushpop
 from typing import Any
 
@@ -35,6 +37,12 @@ Job = Generator[None, bool | None, Any]
 
 Progress = Callable[[float], None]
 """Called with the share of the work done since the last call, in replications."""
+
+
+@cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Return the threads of this process: starting them takes longer than many a simulation."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="btqueue")
 
 
 def to_the_end(job: Job) -> Any:
@@ -78,7 +86,8 @@ def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
                 if count - len(results) < 2 * threads:
                     pieces, place, job = heappushpop(waiting, (pieces, place, job))
 
-    with interrupt_stops(stop), ThreadPoolExecutor(threads) as pool:
+    with interrupt_stops(stop):
+        pool = _pool(threads, os.getpid())
         futures = [pool.submit(work) for _ in range(min(threads, count))]
         left: Iterable[Future[None]] = futures
         while left and not any(future.done() and future.exception() for future in futures):
@@ -86,6 +95,7 @@ def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
             left = wait(futures, timeout=LOOK_EVERY_S, return_when=FIRST_EXCEPTION).not_done
         interrupted = stop.wanted
         stop.wanted = True  # after an exception, the others need not go on
+        wait(futures)
         for future in futures:
             future.result()
     in_order = [results[place] for place in sorted(results)]
