@@ -25,6 +25,8 @@ SMALL = 0.03
 """Share of a round trip that a rough part may have without a doubt: it is known to a third or better."""
 BUSY, BUSY_ALONE = 0.45, 0.6
 """Use of a resource by sources at random, beyond which their waits are rough: by several links, by one."""
+BUSY_RING = 0.57
+"""The same of relayed segments that fill whole visits: up to there 40 of 40 random rings were right."""
 BUSY_AIR = 0.85
 """The same of the air of a lone link: up to there 10 of 10 random scenarios were right."""
 PAIRED_WINDOW = 4
@@ -215,6 +217,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
         if p not in bridged and asked.network.piconets[p].members > 1:
             late = asked.point.links.polled.answers_late(p)
             most = BUSY if late or both_ways(asked, alone=False) else VISITED
+            most = BUSY_RING if asked.point.links.polled.fills_visits(p) else most
         if load > most:
             found = f"sources at random fill {load:.0%} of the air"
             yield f"{found}: above {most:.0%} round trips were up to 15 % off"
