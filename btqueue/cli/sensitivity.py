@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from btqueue.scenario import Scenario
     from btqueue.study.sensitivity.formulas import Evaluated
 
-Method = Literal["local", "gradient", "sobol", "morris", "simulate", "closed"]
+Method = Literal["local", "sobol", "morris", "simulate", "closed"]
 
 
 EXAMPLES = (
@@ -37,9 +37,8 @@ def sensitivity(
         Method,
         typer.Option(
             "--method",
-            help="Derivatives at the scenario, beside the ends of its spreads or (gradient) alone and sooner;"
-            " shares of variance (sobol) or effects (morris) over the spreads; simulated slopes beside the "
-            "solver's; or formulas.",
+            help="Derivatives at the scenario, and the ends of its spreads; shares of variance (sobol) or "
+            "effects (morris) over the spreads; simulated slopes beside theory's; or formulas.",
         ),
     ] = "local",
     metric: Metrics = None,
@@ -106,8 +105,6 @@ def sensitivity(
         raise BadInput(f"--at {at[0]}: goes with --formula")
     if samples is not None and method not in ("sobol", "morris"):
         raise BadInput(f"--samples: goes with --method sobol or morris, not {method}")
-    if method == "gradient" and spread:
-        raise BadInput("--spread: a gradient is taken at the scenario itself; --method local has ranges")
     if pairs and method != "sobol":
         raise BadInput(f"--pairs: goes with --method sobol, not {method}")
     assert base is not None and scenario is not None
@@ -152,9 +149,6 @@ def _run(
         progress = bar("points")
         if method == "local":
             return study.local_sensitivity(base, **wanted, workers=threads, progress=progress).dataset()
-        if method == "gradient":
-            metrics, keys = wanted["metrics"], wanted["keys"]
-            return study.gradient(base, metrics, keys, workers=threads, progress=progress).dataset()
         if method == "simulate":
             return study.simulated_slopes(base, **wanted, threads=threads, progress=progress)
         assert method in ("sobol", "morris")

@@ -15,6 +15,7 @@ from btqueue.cli.exits import put_json
 from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
+from btqueue.study.sensitivity.derivatives import BENT
 from btqueue.study.tables import number, with_interval
 
 LEAST_SHARE = 5e-4
@@ -26,10 +27,13 @@ MOST_REASONS = 4
 WORDS = {
     "kink": "kink: {left} below, {right} above",
     "jump": "jumps here",
-    "fitted": "{value} ± {error}",
+    "jump below": "jumps below, {right} above",
+    "jump above": "{left} below, jumps above",
+    "secant": "{value} ± {error}",
     "uncertain": "uncertain: {value} ± {error}",
     "one-sided": "{value} (one side)",
     "step": "{value} a step",
+    "steps": "{left} below, {right} above, a step",
     "none": "–",
 }
 """What stands in place of a plain derivative, by kind."""
@@ -41,7 +45,6 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
     screen.say(heading, "bold")
     printer = {
         "local": _local,
-        "gradient": _gradient,
         "sobol": _sobol,
         "morris": _morris,
         "simulate": _slopes,
@@ -54,6 +57,11 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
         base = f" = {number(float(found['base'].sel(metric=metric)))}" if "base" in found.coords else ""
         screen.say(f"\n{known.long_name}{unit}{base}", "bold")
         screen.print(table if table.row_count else Text("  no key has an effect", style="dim"))
+        idle = found.attrs["study"] == "local" and [
+            str(key) for key in found["key"].values if not _shown(found.sel(metric=metric, key=key))
+        ]
+        if idle and table.row_count:
+            screen.say(f"  no effect on {known.long_name}: {', '.join(idle)}", "dim")
         notes += [note for note in more if note not in notes]
     attrs = found.attrs
     answered = [f"answered by {attrs['answered_by']}"] if "answered_by" in attrs else []
@@ -68,13 +76,11 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
 def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
     """Return the keys with an effect, the largest first, and notes on missing sides."""
     table, notes = new_table("key", "value", "derivative", "elasticity", "low..high", "metric there"), []
-    slopes = [np.abs(one[name].values) for name in ("derivative", "left", "right")]
-    ends = [np.abs(one[name].values - float(one["base"])) for name in ("at_low", "at_high")]
-    shown = np.nanmax(np.nan_to_num(np.stack([*slopes, *ends])), axis=0) > 0
-    order = np.lexsort((-np.nan_to_num(slopes[0]), -one["effect"].values))
+    slopes = np.abs(one["derivative"].values)
+    order = np.lexsort((-np.nan_to_num(slopes), -one["effect"].values))
     for place in order:
         row = one.isel(key=place)
-        if not shown[place]:
+        if not _shown(row):
             continue
         table.add_row(
             str(row["key"].item()),
@@ -84,21 +90,9 @@ def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
             _range(row),
             f"{number(float(row['at_low']))}..{number(float(row['at_high']))}",
         )
-        if note := str(row["note"].item()):
+        if (note := str(row["note"].item())) and not note.endswith("not allowed"):
             notes.append(f"{row['key'].item()}: {note}")
     return table, notes
-
-
-def _gradient(one: xr.Dataset) -> tuple[Table, list[str]]:
-    """Return the keys with a derivative, the largest elasticity first."""
-    table = new_table("key", "value", "derivative", "elasticity")
-    slopes = np.stack([np.abs(one[name].values) for name in ("derivative", "left", "right")])
-    for place in np.lexsort((-np.nan_to_num(slopes[0]), -np.nan_to_num(np.abs(one["elasticity"].values)))):
-        row = one.isel(key=place)
-        if np.nan_to_num(slopes[:, place]).max() > 0:
-            cells = number(float(row["value"])), _derivative(row), _elasticity(row)
-            table.add_row(str(row["key"].item()), *cells)
-    return table, []
 
 
 def _range(row: xr.Dataset) -> str:
@@ -107,17 +101,32 @@ def _range(row: xr.Dataset) -> str:
     return "–" if math.isnan(low) else f"{number(low)}..{number(high)}"
 
 
+def _shown(row: xr.Dataset) -> bool:
+    """Whether a key changes the metric at all."""
+    slopes = [float(row[name]) for name in ("derivative", "left", "right")]
+    ends = [float(row[name]) - float(row["base"]) for name in ("at_low", "at_high")]
+    return bool(np.nan_to_num(np.abs([*slopes, *ends])).max() > 0.0) or str(row["kind"].item()) == "jump"
+
+
+def _kind(row: xr.Dataset) -> str:
+    """Return the kind of a derivative; "steps" if a step below and one above differ much."""
+    kind, left, right = str(row["kind"].item()), float(row["left"]), float(row["right"])
+    if kind == "jump" and not (math.isnan(left) and math.isnan(right)):
+        return "jump below" if math.isnan(left) else "jump above"
+    return "steps" if kind == "step" and abs(right - left) > BENT * max(abs(left), abs(right)) else kind
+
+
 def _derivative(row: xr.Dataset) -> str:
-    kind = str(row["kind"].item())
+    kind = _kind(row)
     numbers = {name: number(float(row[name])) for name in ("left", "right", "error")}
     return WORDS.get(kind, "{value}").format(value=number(float(row["derivative"])), **numbers)
 
 
 def _elasticity(row: xr.Dataset) -> str:
-    if str(row["kind"].item()) == "uncertain":
+    if _kind(row) == "uncertain":
         return "–"
     base, value = float(row["base"]), float(row["value"])
-    if str(row["kind"].item()) == "kink" and base and value:
+    if _kind(row) in ("kink", "steps") and base and value:
         left, right = (float(row[side]) * value / base for side in ("left", "right"))
         return f"{left:.3g} | {right:.3g}"
     elasticity = float(row["elasticity"])
@@ -197,9 +206,8 @@ def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
 
 def _footer(found: xr.Dataset) -> list[str]:
     attrs = found.attrs
-    if attrs["study"] in ("local", "gradient"):
-        rank = "elasticity times half the spread" if attrs["study"] == "local" else "elasticity"
-        lines = [f"{attrs['solved']} points solved; ranked by {rank}"]
+    if attrs["study"] == "local":
+        lines = [f"{attrs['solved']} points solved; ranked by elasticity times half the spread"]
         if attrs["without_effect"]:
             lines.append("without effect: " + ", ".join(attrs["without_effect"]))
         failed = attrs["failed"]

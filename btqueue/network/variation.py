@@ -15,7 +15,7 @@ import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,12 +76,36 @@ class _Answer(NamedTuple):
     sampled: bool
 
 
+class Sides(NamedTuple):
+    """The slopes of one metric by one key.
+
+    Attributes:
+        kind: "smooth", "one-sided" (there are answers on one side only), "kink" (different slopes below and
+            above), "jump" (of the metric itself), or "none" (no answer on either side).
+        slope: the derivative; NaN at a kink or a jump, and where there are no answers.
+        below: slope of the metric from below.
+        above: slope of the metric from above.
+        why: why there is no derivative; empty if there is one.
+    """
+
+    kind: Literal["smooth", "one-sided", "kink", "jump", "none"]
+    slope: float
+    below: float
+    above: float
+    why: str = ""
+
+
 class _Secants(NamedTuple):
-    """Slopes from below and from above, shape (n,), and the derivative; NaN where there is no answer."""
+    """Slopes from below and from above, shape (n,), and the derivative; NaN where there is no answer.
+
+    Attributes:
+        one_side: -1 or 1 if there are answers only below or only above, else 0; then both slopes are of it.
+    """
 
     below: NDArray[np.float64]
     above: NDArray[np.float64]
     slope: NDArray[np.float64]
+    one_side: int = 0
 
 
 class Plan:
@@ -157,24 +181,53 @@ class Plan:
         """
         point = {key: float(value) for key, value in self._checked(parameters).items()}
         here = self._answer(point)
-        if unknown := [name for name in names if name not in here.metrics]:
-            raise KeyError(f"{', '.join(unknown)}: the answer has {', '.join(here.metrics)}")
         found: dict[str, dict[str, float]] = {name: {} for name in names}
         doubts = [*here.warnings, *([SAMPLED] if here.sampled else [])]
-        given = {name: np.isfinite(here.metrics[name]) for name in names}
+        for key in self._checked(dict.fromkeys(keys)) if keys is not None else self.parameters:
+            for name, sides in self.sides(names, key, point).items():
+                found[name][key] = sides.slope
+                doubts += [f"{name}: {sides.why}"] if sides.why else []
+        _say(doubts)
+        return Judged(found, doubts)
+
+    def sides(
+        self, names: Sequence[str], key: str, parameters: Mapping[str, Any] | None = None
+    ) -> dict[str, Sides]:
+        """Return the slopes of means over flows by one key, by metric: from below, from above, and of both.
+
+        Args:
+            names: of metrics.
+            key: by which.
+            parameters: values that differ from those of the scenario, by key.
+
+        Raises:
+            KeyError, ScenarioError, NoConvergence, ImpossibleAnswer: as `slopes`.
+        """
+        point = {key: float(value) for key, value in self._checked(parameters).items()}
+        self._checked({key: None})
+        here = self._answer(point).metrics
+        if unknown := [name for name in names if name not in here]:
+            raise KeyError(f"{', '.join(unknown)}: the answer has {', '.join(here)}")
+        given = {name: np.isfinite(here[name]) for name in names}
 
         def means(answer: _Answer) -> NDArray[np.float64]:
             known = answer.metrics
             values = [known[name][there] if name in known else np.nan for name, there in given.items()]
             return np.array([float(np.mean(one)) if np.size(one) else math.nan for one in values])
 
-        for key in self._checked(dict.fromkeys(keys)) if keys is not None else self.parameters:
-            slopes, words = self._derivatives(point, key, means)
-            doubts += [f"{names[place]}: {why}" for place, why in words.items()]
-            for name, slope in zip(names, slopes, strict=True):
-                found[name][key] = float(slope)
-        _say(doubts)
-        return Judged(found, doubts)
+        secants, words, jumps = self._derivatives(point, key, means)
+        found = {}
+        for place, name in enumerate(names):
+            below, above, slope = (float(one[place]) for one in secants[:3])
+            if place in words:
+                kind = "none" if math.isnan(below) and math.isnan(above) else "kink"
+                kind = "jump" if place in jumps else kind
+            else:
+                kind = "none" if math.isnan(slope) else "one-sided" if secants.one_side else "smooth"
+            if kind == "one-sided":
+                below, above = (slope, math.nan) if secants.one_side < 0 else (math.nan, slope)
+            found[name] = Sides(kind, slope, below, above, words.get(place, ""))
+        return found
 
     def _checked(self, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         given = dict(parameters or {})
@@ -208,8 +261,8 @@ class Plan:
 
     def _derivatives(
         self, point: Mapping[str, float], key: str, values: Any
-    ) -> tuple[NDArray[np.float64], dict[int, str]]:
-        """Return derivatives by a key of the values, (n,), of answers, and where there are none, why.
+    ) -> tuple[_Secants, dict[int, str], set[int]]:
+        """Return slopes by a key of the values, (n,), of answers; why there are none, by place; and jumps.
 
         Args:
             point: where.
@@ -222,13 +275,15 @@ class Plan:
         answer = self._answer(point)
         here = values(answer)
         if answer.sampled:
-            return np.full_like(here, np.nan), {}
+            nothing = np.full_like(here, np.nan)
+            return _Secants(nothing, nothing, nothing), {}, set()
         floor = NOISE * np.abs(here) / value
         first = self._secants(point, key, value, step, here, values)
-        slope, apart = first.slope, np.abs(first.above - first.below)
+        (below, above, slope, _), apart = first, np.abs(first.above - first.below)
         size = np.maximum(np.abs(first.above), np.abs(first.below))
         open_ = np.isfinite(here) & ~(apart <= CLOSE * size + floor)
         words: dict[int, str] = {}
+        jumps: set[int] = set()
         if open_.any():
             last = self._secants(point, key, value, shorter, here, values)
             nearer = np.abs(last.above - last.below)
@@ -236,6 +291,7 @@ class Plan:
             less = 2.0 * apart * shorter / step if shorter < step else 0.0
             settled = nearer <= np.maximum(CLOSE * size, less) + SHORTER * floor
             slope = np.where(open_, np.where(settled, last.slope, np.nan), slope)
+            below, above = np.where(open_, last.below, below), np.where(open_, last.above, above)
             for place in np.flatnonzero(open_ & ~settled):
                 sides = (
                     f"slopes are {last.below[place]:.4g} from below and {last.above[place]:.4g} from above"
@@ -243,7 +299,10 @@ class Plan:
                 if np.isnan([last.below[place], last.above[place]]).all():
                     sides = "there is no answer on either side"
                 words[int(place)] = f"no derivative by {key} = {value:g}, where {sides}"
-        return np.where(np.abs(slope) <= floor, 0.0, slope), words
+                if shorter < step and nearer[place] > SHORTER / 2.0 * apart[place]:
+                    jumps.add(int(place))  # the difference of the values stays as the step shrinks
+        slope = np.where(np.abs(slope) <= floor, 0.0, slope)
+        return _Secants(below, above, slope, first.one_side), words, jumps
 
     def _secants(
         self, point: Mapping[str, float], key: str, value: float, step: float, here: Any, values: Any
@@ -262,7 +321,7 @@ class Plan:
         if np.isnan(down).all() != np.isnan(up).all():
             side = -1.0 if np.isnan(up).all() else 1.0
             half, whole = side * (at(side * step / 2.0) - here) / (step / 2.0), below if side < 0 else above
-            return _Secants(half, whole, 2.0 * half - whole)
+            return _Secants(half, whole, 2.0 * half - whole, int(side))
         return _Secants(below, above, (below + above) / 2.0)
 
     # -------------------------------------------------------------------------------------------------- JAX
@@ -327,9 +386,9 @@ class Plan:
             columns = [self._derivatives(point, key, flat) for key in point]
         except REFUSALS:  # of which the warning of the values tells
             return {name: np.full((*value.shape, len(point)), math.nan) for name, value in shapes.items()}
-        said = [why for _, words in columns for why in dict.fromkeys(words.values())]
+        said = [why for _, words, _ in columns for why in dict.fromkeys(words.values())]
         _say([SAMPLED] if self._answer(point).sampled else said)
-        every, found, begin = np.stack([column for column, _ in columns], axis=-1), {}, 0
+        every, found, begin = np.stack([secants.slope for secants, _, _ in columns], axis=-1), {}, 0
         for name, value in shapes.items():
             found[name] = every[begin : begin + value.size].reshape(*value.shape, len(point))
             begin += value.size

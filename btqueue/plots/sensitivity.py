@@ -28,8 +28,8 @@ def sensitivity_figure(dataset: xr.Dataset, metrics: Sequence[str] | None = None
     """Return a figure of a sensitivity study, a panel for each metric, the largest effect on top.
 
     Args:
-        dataset: of a local study (tornado), of a gradient (elasticities), of Sobol's or Morris's method, or
-            of simulated slopes; see `btqueue.study.sensitivity`.
+        dataset: of a local study (tornado), of Sobol's or Morris's method, or of simulated slopes; see
+            `btqueue.study.sensitivity`.
         metrics: those to draw; by default all on which any key has an effect.
         title: heading.
 
@@ -92,40 +92,6 @@ def _tornado(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> No
     axes.axvline(base, color="#333333", linewidth=0.9)
     axes.margins(x=0.12)
     axes.set_xlabel(axis_label(metric))
-
-
-def _elasticities(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
-    """Draw the elasticity by each key; at a kink those below and above, and intervals of fits."""
-    scale = one["value"].values / float(one["base"])
-    fits = np.isin(one["kind"].values, ("fitted", "uncertain"))
-    both = np.nan_to_num(one["elasticity"].values)
-    axes.barh(
-        places, both, xerr=np.where(fits, np.nan_to_num(np.abs(one["error"].values * scale)), 0.0),
-        height=0.6, color=HIGH, label="elasticity", error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
-    )  # fmt: skip
-    bent = np.isnan(one["elasticity"].values) & (_one_sided(one) > 0)
-    if bent.any():
-        for side, offset, colour in (("left", -0.16, LOW), ("right", 0.16, HIGH)):
-            slopes = np.nan_to_num(one[side].values * scale)[bent]
-            words = f"{'below' if side == 'left' else 'above'} a kink"
-            axes.barh(
-                places[bent] + offset, slopes, height=0.28, color=colour, hatch="///", edgecolor="white",
-                linewidth=0.5, label=words,
-            )  # fmt: skip
-    axes.axvline(0.0, color="#333333", linewidth=0.9)
-    axes.set_xlabel(f"% of {METRICS[metric].long_name} for 1 % of the key")
-
-
-def _one_sided(one: xr.Dataset) -> np.ndarray:
-    """Return the larger of the elasticities below and above, without sign."""
-    if not float(one["base"]):
-        return np.zeros(one.sizes["key"])  # nothing has an elasticity of a metric that is 0
-    slopes = np.fmax(np.abs(one["left"].values), np.abs(one["right"].values))
-    return np.nan_to_num(slopes * np.abs(one["value"].values / float(one["base"])))
-
-
-def _largest_elasticity(one: xr.Dataset) -> np.ndarray:
-    return np.fmax(np.nan_to_num(np.abs(one["elasticity"].values)), _one_sided(one))
 
 
 def _sobol(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
@@ -196,7 +162,6 @@ Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]
 
 PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
     "local": (_tornado, _largest_change),
-    "gradient": (_elasticities, _largest_elasticity),
     "sobol": (_sobol, lambda one: one["total"].values),
     "morris": (_morris, lambda one: one["absolute"].values),
     "simulate": (_slopes, _size_of_slope),

@@ -34,6 +34,7 @@ class Estimate:
         part: "flow", "link" or "queue" if the metric has one value for each of them, else "".
         means: of each part, over the replications.
         ci95s: their half-widths; empty from the solver.
+        samples: the mean over the parts in each replication; empty from the solver.
     """
 
     mean: float
@@ -41,6 +42,7 @@ class Estimate:
     part: str = ""
     means: tuple[float, ...] = ()
     ci95s: tuple[float, ...] = ()
+    samples: tuple[float, ...] = ()
 
 
 def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
@@ -117,10 +119,10 @@ def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:
             return Estimate(float(values))
         return Estimate(_mean(values), part=part, means=tuple(values.tolist()))
     if not part:
-        return Estimate(*_over_replications(values))
-    parts = [_over_replications(column) for column in values.T]
-    total = _over_replications(np.array([_mean(row) for row in values]))
-    return Estimate(*total, part, tuple(mean for mean, _ in parts), tuple(ci95 for _, ci95 in parts))
+        return Estimate(*_over_replications(values), samples=tuple(values.tolist()))
+    means, widths = zip(*(_over_replications(column) for column in values.T), strict=True)
+    samples = [_mean(row) for row in values]
+    return Estimate(*_over_replications(np.array(samples)), part, means, widths, tuple(samples))
 
 
 def _over_replications(samples: np.ndarray) -> tuple[float, float]:

@@ -1,151 +1,17 @@
-"""Gradients: two solves a key where the answer is smooth, a fit with its interval where it is sampled."""
+"""Derivatives of theory: of plans, by JAX, and of the study that asks for them."""
 
 import math
 import subprocess
 import sys
-from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.network import InDoubt, plan, solution, solve
-from btqueue.plots.sensitivity import sensitivity_figure
+from btqueue.network import InDoubt, plan
 from btqueue.scenario import ScenarioError
-from btqueue.study.sensitivity import gradient, local_sensitivity, solving
-from btqueue.study.sensitivity.differences import Derivative
-from btqueue.study.sensitivity.fitted import NODES, fitted
-from btqueue.study.sensitivity.gradients import STEP, central
-
-SMOOTH = {
-    "chen-2004/adaptive-1": ("goodput_kbps", ("radio.ber",)),
-    "johansson-2000/smooth": ("rtt_s", ("traffic.load_kbps", "radio.per", "link.l2cap_delay_s")),
-    "avancha-2002/wlan-tcp": ("goodput_kbps", ("traffic.pause_s",)),
-}
-"""A metric, and keys that it is smooth in, by scenario."""
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-def test_smooth_answers_cost_two_solves_a_key_and_match_other_differences(name, by_theory):
-    scenario, (metric, keys) = bt.load(name), SMOOTH[name]
-    found = gradient(scenario, [metric], keys)
-    assert found.solved == 1 + 2 * len(keys)
-    assert {row.factor.key for row in found.rows} == set(keys)
-    for row in found.rows:
-        # five points, fourth order, at a step of a percent: no argument in common but the scenario
-        value, h = row.factor.value, 1e-2 * row.factor.value
-        f = {k: mean(metric, scenario.changed({row.factor.key: value + k * h})) for k in (-2, -1, 1, 2)}
-        slope = (f[-2] - 8 * f[-1] + 8 * f[1] - f[2]) / (12 * h)
-        assert row.derivative.kind == "smooth"
-        assert row.derivative.value == pytest.approx(slope, rel=1e-3)
-        assert abs(row.derivative.value - slope) <= row.derivative.error + 1e-5 * abs(slope)
-
-
-def mean(metric: str, scenario: bt.Scenario) -> float:
-    return float(solve(scenario)[metric].mean())
-
-
-@pytest.fixture
-def by_theory(monkeypatch):
-    """Let studies stay with theory where it does not stand."""
-    monkeypatch.setattr(solving, "theory_or_simulation", solution)
-
-
-def test_what_a_pair_does_not_settle_goes_through_the_longer_study(by_theory):
-    # backed-off timers of 1 s reach the longest one of 64 s with their sixth doubling: no derivative
-    link = bt.load("chen-2004/adaptive-1").with_(link__arq="none", radio__ber=1e-4, transport__max_rto_s=64.0)
-    keys = ["transport.max_rto_s"]
-    (short,) = gradient(link, ["goodput_kbps"], keys).rows
-    (long,) = local_sensitivity(link, ["goodput_kbps"], keys).rows
-    assert short.derivative.kind == long.derivative.kind == "kink"
-    assert math.isnan(short.derivative.value)
-
-
-def test_keys_without_effect_or_answer_are_named():
-    found = gradient(bt.load("chen-2004/adaptive-1"), ["goodput_kbps"])
-    assert "radio.ber" in {row.factor.key for row in found.rows}
-    assert "transport.min_rto_s" in found.without_effect
-    assert found.dataset().attrs["study"] == "gradient"
-
-
-def test_whole_numbers_have_no_derivative():
-    with pytest.raises(ScenarioError, match=r"network.hops: takes whole numbers only"):
-        gradient(bt.load("chen-2004/adaptive-1"), keys=["network.hops"])
-
-
-@pytest.mark.parametrize(
-    ("function", "kind"),
-    [(math.exp, "smooth"), (abs, None), (lambda x: 0.0 if x < 0 else 1.0, None), (lambda x: 3.0, "flat")],
-)
-def test_a_pair_of_slopes_tells_smooth_from_bent(function, kind):
-    values = tuple(function(sign * STEP) for sign in (-1, 0, 1))
-    found = central(values, STEP, 1.0)
-    assert (None if found is None else found.kind) == kind
-    if found is not None and kind == "smooth":
-        assert abs(found.value - 1.0) <= found.error
-
-
-def test_values_that_are_missing_settle_nothing():
-    assert central((math.nan, 1.0, 1.1), 0.1, 1.0) is None
-
-
-def test_a_parabola_without_noise_has_its_slope():
-    places = 0.1 * NODES
-    found = fitted(places, 2.0 + 3.0 * places - 5.0 * places**2, 1.0)
-    assert found.kind == "fitted"
-    assert found.value == pytest.approx(3.0, rel=1e-12)
-    assert found.error < 1e-12
-
-
-def test_the_interval_of_a_fit_holds_its_confidence():
-    # 2,000 fits: of 95 % intervals 93.2 to 96.5 % cover in all but 1 of 1,000 runs of this test
-    rng = np.random.default_rng(5)
-    places = np.array([*(0.1 * NODES), 0.0])
-    covered = 0
-    for _ in range(2_000):
-        noisy = 1.0 + 0.5 * places + 2.0 * places**2 + 0.03 * rng.standard_normal(places.size)
-        found = fitted(places, noisy, 1.0)
-        covered += abs(found.value - 0.5) <= found.error
-        assert found.kind == ("fitted" if abs(found.value) > found.error else "uncertain")
-    assert 0.932 <= covered / 2_000 <= 0.965
-
-
-def test_a_fit_without_enough_points_is_none():
-    places = 0.1 * NODES
-    values = np.where(np.arange(places.size) < 5, 1.0, math.nan)
-    assert fitted(places, values, 1.0).kind == "none"
-    assert fitted(places, np.full(places.size, 7.0), 1.0).kind == "flat"
-
-
-def test_simulated_answers_get_a_fit_in_both_studies():
-    """Theory does not cover segments that are dropped whole."""
-    scenario = bt.load("venugopal-2006/piconet-errors-as-reported")
-    keys = ["transport.min_rto_s", "radio.period_s"]
-    short = gradient(scenario, ["goodput_kbps"], keys)
-    long = local_sensitivity(scenario, ["goodput_kbps"], keys)
-    assert [row.factor.key for row in short.rows] == [row.factor.key for row in long.rows] == keys[:1]
-    (quick,), (slow,) = short.rows, long.rows
-    assert quick.derivative == slow.derivative
-    assert quick.derivative.kind == "fitted"
-    # a longer least timeout: fewer attempts, less goodput
-    assert quick.derivative.value + quick.derivative.error < 0
-    assert short.without_effect == long.without_effect == ("radio.period_s",)
-
-
-def test_the_figure_shows_keys_at_a_kink_too(by_theory):
-    found = gradient(bt.load("johansson-2000/smooth"), ["rtt_s"], ["traffic.load_kbps", "link.l2cap_delay_s"])
-    assert {row.derivative.kind for row in found.rows} == {"smooth"}
-    size = found.rows[0].derivative.size
-    bent = replace(found.rows[0], derivative=Derivative("kink", left=size, right=-2.0 * size))
-    rows = (bent, *found.rows[1:])
-    found = replace(found, rows=rows)
-    (axes,) = sensitivity_figure(found.dataset()).axes
-    assert {label.get_text() for label in axes.get_yticklabels()} == {row.factor.key for row in rows}
-    legend = axes.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["elasticity", "below a kink", "above a kink"]
-
+from btqueue.study.sensitivity import local_sensitivity
 
 # ---------------------------------------------------------------------------------------------------- plans
 
@@ -283,7 +149,7 @@ def test_answers_and_derivatives_need_no_jax():
 import sys, warnings
 warnings.simplefilter("ignore")
 import btqueue as bt
-from btqueue.study.sensitivity import gradient
+from btqueue.study.sensitivity import local_sensitivity
 ring = bt.load("venugopal-2006/scatternet-1").with_(traffic__load_kbps=10.0)
 bt.network.plan(ring).slopes(["rtt_s"], keys=["traffic.load_kbps"])
 assert "jax" not in sys.modules
@@ -294,9 +160,40 @@ assert "jax" not in sys.modules
 
 def test_derivatives_of_a_study_are_those_of_a_plan():
     scenario, keys = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=20.0), [LOAD]
-    found = gradient(scenario, ["rtt_s", "goodput_kbps"], keys)
-    assert found.about["answered_by"] == "theory" and found.solved == 3
+    found = local_sensitivity(scenario, ["rtt_s", "goodput_kbps"], keys)
+    assert found.about["answered_by"] == "theory"
     slopes = plan(scenario).slopes(["rtt_s", "goodput_kbps"], keys=keys)
     assert len(found.rows) == 2
     for row in found.rows:
-        assert row.derivative.value == pytest.approx(slopes[row.metric][row.factor.key], rel=0.01)
+        assert row.derivative.value == slopes[row.metric][row.factor.key]
+
+
+@quietly
+def test_sides_tell_a_kink_from_a_jump():
+    """The longest timeout of 64 s is a kink; a bucket that just holds a packet more lets its segment by."""
+    link = bt.load("chen-2004/adaptive-1").with_(link__arq="none", radio__ber=1e-4)
+    sides = plan(link).sides(["goodput_kbps"], "transport.max_rto_s", {"transport.max_rto_s": 64.0})
+    (bent,) = sides.values()
+    assert bent.kind == "kink" and math.isnan(bent.slope) and bent.below < bent.above
+    (smooth,) = plan(RING).sides(["rtt_s"], LOAD).values()
+    assert smooth.kind == "smooth" and smooth.below == pytest.approx(smooth.above, rel=0.02)
+    assert smooth.slope == plan(RING).slopes(["rtt_s"], keys=[LOAD])["rtt_s"][LOAD]
+
+
+def test_a_jump_is_no_kink(monkeypatch):
+    """A metric that is a step function of the load jumps, one whose slope changes bends."""
+    asked, here = plan(RING), RING.traffic.load_kbps
+    real = asked._answer
+
+    def answer(point):
+        found, load = real({}), point.get(LOAD, here)
+        values = {
+            "goodput_kbps": np.array([float(load >= here)]),
+            "rtt_s": np.array([max(load - here, 0.0)]),
+        }
+        return found._replace(metrics=values)
+
+    monkeypatch.setattr(asked, "_answer", answer)
+    jump, kink = asked.sides(["goodput_kbps", "rtt_s"], LOAD).values()
+    assert (jump.kind, kink.kind) == ("jump", "kink")
+    assert (kink.below, kink.above) == pytest.approx((0.0, 1.0))

@@ -9,7 +9,7 @@ import btqueue as bt
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.stations import model as stations
 from btqueue.scenario import ScenarioError
-from btqueue.study.sensitivity import gradient
+from btqueue.study.sensitivity import local_sensitivity
 
 RING = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=40.0)
 
@@ -87,7 +87,7 @@ def test_a_solver_that_never_was_is_refused():
 def test_a_slope_is_of_theory_although_a_neighbour_is_in_doubt(doubt):
     """A step above the load the model doubts its answer; both ends are theory's all the same."""
     wanted = ["rtt_s"], ["traffic.load_kbps"]
-    expected = gradient(RING, *wanted)
+    expected = local_sensitivity(RING, *wanted)
     doubt(RING.traffic.load_kbps)
-    found = gradient(RING, *wanted)
+    found = local_sensitivity(RING, *wanted)
     assert [row.derivative for row in found.rows] == [row.derivative for row in expected.rows]

@@ -6,7 +6,6 @@ Locally (derivatives and elasticities at one operating point), in closed form, o
 
 from btqueue.study.sensitivity.by_simulation import simulated_slopes
 from btqueue.study.sensitivity.formulas import Evaluated, formula, formulas_of
-from btqueue.study.sensitivity.gradients import gradient
 from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.local_result import Local, Row
 from btqueue.study.sensitivity.over_ranges import global_sensitivity
@@ -18,7 +17,6 @@ __all__ = [
     "formula",
     "formulas_of",
     "global_sensitivity",
-    "gradient",
     "local_sensitivity",
     "simulated_slopes",
 ]

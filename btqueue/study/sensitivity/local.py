@@ -6,30 +6,30 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from btqueue.network.variation import Plan
 from btqueue.scenario import Scenario
+from btqueue.scenario.description import description, is_trait
 from btqueue.study.evaluate import Failure
-from btqueue.study.sensitivity.differences import (
+from btqueue.study.sensitivity.derivatives import (
     FLAT,
-    NOTHING,
-    STEPS,
     Derivative,
-    Slopes,
-    Stencil,
-    best_of,
-    floor_of,
-    judge,
-    slopes,
-    step_difference,
+    of_simulations,
+    of_steps,
+    of_theory,
+    of_zero,
 )
 from btqueue.study.sensitivity.factors import SHARE, Factor, factors
-from btqueue.study.sensitivity.fitted import fitted_derivatives, places
 from btqueue.study.sensitivity.local_result import Local, Row
 from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
 
-UNCHANGED = 1e-9
-"""Relative change of a metric that is none."""
+NOTHING = 1e-12
+"""A metric this small is 0, whatever its unit."""
+
+STEP = 0.1
+"""Of theory for a key that is 0, in units of the key (`Factor.unit`)."""
+
+MANY = 20
+"""Value of a whole number from which one step may do little, as of bytes."""
 
 
 def local_sensitivity(
@@ -42,43 +42,44 @@ def local_sensitivity(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Local:
-    """Return derivatives and elasticities of metrics by keys, from the solver.
+    """Return derivatives and elasticities of metrics by keys.
 
-    Keys that take real numbers get the derivative, by extrapolated differences with an estimated error, or
-    the reason why there is none (see `btqueue.study.sensitivity.differences`); where answers are simulated,
-    by a fit with a 95 % interval (see `btqueue.study.sensitivity.fitted`). Keys that take whole numbers get
-    the differences of one step. Metrics are means over flows.
+    Where theory stands they are its derivatives (`btqueue.network.variation.Plan`), or the reason why there
+    is none; whole numbers get the differences of one step. Elsewhere they are secants of simulations, from a
+    tenth of the key below to a tenth above, with a 95 % interval. Metrics are means over flows.
 
     Args:
         scenario: the operating point.
         metrics: names; by default goodput, round-trip time, segment loss and timeouts.
         keys: as in `btqueue.study.sensitivity.factors.factors`, like *spread* and *share*.
-        spread: by key, the range in which it may plausibly lie; its ends are solved, too.
+        spread: by key, the range in which it may plausibly lie; its ends are answered, too.
         share: width of the other ranges.
         workers: processes; by default this one alone, or all cores where there is much to do.
         progress: called with the points done and needed so far.
 
     Raises:
-        ScenarioError: a key, a range or a metric is wrong, or the solver has no model of the scenario.
-        NoConvergence: there is no operating point.
+        ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the
+            scenario.
+        NoConvergence: there is no operating point, and the scenario cannot be simulated.
     """
     varied = factors(scenario, keys, spread, share)
     solver = Solver(scenario, workers, progress)
     names = chosen_metrics(metrics, solver.answer.metrics)
     base = {name: solver.answer.metrics[name].mean for name in names}
-    active = active_factors(varied, names, solver)
-    real = [factor for factor in active if not factor.whole]
-    slopes_found = (fitted_derivatives if solver.simulated else derivatives_of)(real, names, solver)
+    there = {one.kind for one in description(scenario).traits}
+    given = set(spread or ())  # which may reach to where a key without effect has one
+    known = [f for f in varied if not f.value or not is_trait(f.key) or f.key in there | given]
+    active = active_factors(known, names, solver)
+    found = (_by_simulation if solver.simulated else _by_theory)(active, names, solver)
     rows, failed = [], {}
     for factor in active:
-        derivatives = _steps(factor, names, solver) if factor.whole else slopes_found[factor.key]
-        if all(derivative.kind == "none" for derivative in derivatives.values()):
-            failed[factor.key] = most_telling([failure for _, failure in _failures(factor, solver)])
+        failures = _failures(factor, solver)
+        if all(derivative.kind == "none" for derivative in found[factor.key].values()):
+            failed[factor.key] = most_telling([failure for _, failure in failures])
             continue
-        note = _note(factor, solver)
         for name in names:
             low, high = (_end(factor, end, name, base[name], solver) for end in (0, 1))
-            rows.append(Row(factor, name, base[name], derivatives[name], low, high, note))
+            rows.append(Row(factor, name, base[name], found[factor.key][name], low, high, _note(failures)))
     quiet = tuple(factor.key for factor in varied if factor not in active)
     return Local(scenario, base, tuple(rows), quiet, failed, solver.solved, solver.about)
 
@@ -96,8 +97,7 @@ def _change(factor: Factor, value: float) -> dict[str, float]:
 
 def _probes(factor: Factor) -> list[float]:
     """Return the values that show whether a key has any effect."""
-    ends = list(factor.ends) or [factor.value + factor.unit]
-    return [*ends, factor.value - 1, factor.value + 1] if factor.whole else ends
+    return list(factor.ends) or [factor.value + factor.unit]
 
 
 def _is_idle(factor: Factor, solver: Solver, base: Mapping[str, float]) -> bool:
@@ -105,63 +105,70 @@ def _is_idle(factor: Factor, solver: Solver, base: Mapping[str, float]) -> bool:
     answers = [solver.at(_change(factor, value)) for value in _probes(factor)]
     means = [answer.means for answer in answers if answer.failure is None]
     return bool(means) and all(
-        math.isclose(mean.get(name, math.nan), base[name], rel_tol=UNCHANGED, abs_tol=NOTHING)
+        math.isclose(mean.get(name, math.nan), base[name], rel_tol=FLAT, abs_tol=NOTHING)
         for mean in means
         for name in base
     )
 
 
-def derivatives_of(
-    active: Sequence[Factor], metrics: Sequence[str], solver: Solver
-) -> dict[str, dict[str, Derivative]]:
-    """Return derivatives by key and metric, with shorter steps for those keys that are not settled yet."""
-    found: dict[str, dict[str, list[Slopes]]] = {f.key: {m: [] for m in metrics} for f in active}
-    settled: dict[str, dict[str, Derivative]] = {f.key: {} for f in active}
-    for relative in STEPS:
-        open_ = [factor for factor in active if len(settled[factor.key]) < len(metrics)]
-        solver.solve_all(_change(f, f.value + offset) for f in open_ for offset in _offsets(f, relative))
-        for factor in open_:
-            for metric in set(metrics) - set(settled[factor.key]):
-                stencil = _stencil(factor, relative, metric, solver)
-                found[factor.key][metric].append(slopes(stencil))
-                floor, jump = _floors(factor, metric, stencil)
-                if derivative := judge(found[factor.key][metric], floor, jump):
-                    settled[factor.key][metric] = derivative
+Found = dict[str, dict[str, Derivative]]
+"""Derivatives by key and metric."""
+
+
+def _by_theory(active: Sequence[Factor], names: Sequence[str], solver: Solver) -> Found:
+    """Return theory's derivatives; of whole numbers, and of keys that a plan does not vary, by steps."""
+    plan = Plan(solver.scenario)
+    smooth = [factor for factor in active if not factor.whole and factor.key in plan.parameters]
+    stepped = [factor for factor in active if factor not in smooth]
+    solver.solve_all(_change(f, f.value + side * d) for f in stepped for side in (-1, 1) for d in _steps(f))
+    found: Found = {}
+    for factor in stepped:
+        below, above = (
+            [solver.at(_change(factor, factor.value + side * d)) for d in _steps(factor)] for side in (-1, 1)
+        )
+        for name in names:
+            down, up = ([answer.mean(name) for answer in way] for way in (below, above))
+            step = of_steps(solver.answer.mean(name), down, up, _steps(factor)[0])
+            found.setdefault(factor.key, {})[name] = step if factor.whole else of_zero(step)
+    solver.expect(len(smooth))
+    for factor in smooth:
+        found[factor.key] = {n: of_theory(sides) for n, sides in plan.sides(names, factor.key).items()}
+        solver.tell()
+    return found
+
+
+def _steps(factor: Factor) -> tuple[float, ...]:
+    """Return the steps by which theory is asked: a second one where one may do little."""
+    if not factor.whole:
+        return (STEP * factor.unit,)
+    return (1, 2) if factor.unit >= MANY else (1,)
+
+
+def _by_simulation(active: Sequence[Factor], names: Sequence[str], solver: Solver) -> Found:
+    """Return the secants of simulations over `SHARE` of each key to both sides."""
+    solver.solve_all(_change(f, f.value + offset) for f in active for offset in _offsets(f))
+
+    def samples(answer: Any, name: str) -> tuple[float, ...]:
+        return answer.metrics[name].samples if name in answer.metrics else ()
+
+    found: Found = {}
     for factor in active:
-        for metric in set(metrics) - set(settled[factor.key]):
-            floor, _ = _floors(factor, metric, _stencil(factor, STEPS[0], metric, solver))
-            settled[factor.key][metric] = best_of(found[factor.key][metric], floor)
-    return settled
+        offsets = _offsets(factor)
+        below, above = (solver.at(_change(factor, factor.value + offset)) for offset in offsets)
+        found[factor.key] = {
+            name: of_simulations(
+                samples(below, name), samples(solver.answer, name), samples(above, name), offsets
+            )
+            for name in names
+        }
+    return found
 
 
-def _offsets(factor: Factor, relative: float) -> list[float]:
-    step = relative * factor.unit
-    return [-step, -step / 2, step / 2, step]
-
-
-def _stencil(factor: Factor, relative: float, metric: str, solver: Solver) -> Stencil:
-    down, down_half, up_half, up = (
-        solver.at(_change(factor, factor.value + offset)).mean(metric)
-        for offset in _offsets(factor, relative)
-    )
-    return Stencil(
-        relative * factor.unit, solver.answer.metrics[metric].mean, (down, down_half), (up, up_half)
-    )
-
-
-def _floors(factor: Factor, metric: str, stencil: Stencil) -> tuple[float, float]:
-    """Return the least slope, and the least jump, that are more than noise."""
-    values = [stencil.centre, *stencil.below, *stencil.above]
-    floor = floor_of(values, factor.unit)
-    return floor, max(FLAT * float(np.nanmax(np.abs(values))), NOTHING)
-
-
-def _steps(factor: Factor, metrics: Sequence[str], solver: Solver) -> dict[str, Derivative]:
-    down, up = (solver.at(_change(factor, factor.value + step)) for step in (-1, 1))
-    return {
-        metric: step_difference(down.mean(metric), solver.answer.mean(metric), up.mean(metric))
-        for metric in metrics
-    }
+def _offsets(factor: Factor) -> tuple[float, float]:
+    """Return how far from the scenario a key is simulated, below and above."""
+    step = SHARE * factor.unit if factor.value else factor.unit
+    step = max(1, round(step)) if factor.whole else step
+    return -step, step
 
 
 def _end(factor: Factor, place: int, metric: str, base: float, solver: Solver) -> float:
@@ -173,32 +180,20 @@ def _end(factor: Factor, place: int, metric: str, base: float, solver: Solver) -
 
 
 def _failures(factor: Factor, solver: Solver) -> list[tuple[str, Failure]]:
-    """Return where ("below", "above") there is no answer near the scenario or at an end, and why."""
-    values = _near(factor, solver) + list(factor.ends)
+    """Return where ("below", "above") there is no answer, and why."""
     found: dict[str, Failure] = {}
-    for value in values:
-        failure = solver.at(_change(factor, value)).failure
-        if failure is not None:
-            found.setdefault("below" if value < factor.value else "above", failure)
+    for value, failure in solver.failures(factor.key):
+        found.setdefault("below" if value < factor.value else "above", failure)
     return sorted(found.items(), reverse=True)
 
 
-def _note(factor: Factor, solver: Solver) -> str:
+def _note(failures: Sequence[tuple[str, Failure]]) -> str:
     """Say on which sides answers are missing; that the key cannot have a value needs no explanation."""
     parts = []
-    for side, failure in _failures(factor, solver):
+    for side, failure in failures:
         why = "not allowed" if failure.kind == "scenario" else " ".join(failure.message.split())
         parts.append(f"nothing {side}: {why}")
     return "; ".join(parts)
-
-
-def _near(factor: Factor, solver: Solver) -> list[float]:
-    """Return the values around the scenario's own that were solved."""
-    if factor.whole:
-        return [factor.value - 1, factor.value + 1]
-    if solver.simulated:
-        return places(factor)
-    return [factor.value + offset for offset in _offsets(factor, STEPS[0])]
 
 
 def most_telling(failures: Sequence[Failure]) -> str:

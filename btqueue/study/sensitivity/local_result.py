@@ -10,7 +10,7 @@ from typing import Any
 import xarray as xr
 
 from btqueue.scenario import Scenario
-from btqueue.study.sensitivity.differences import Derivative
+from btqueue.study.sensitivity.derivatives import Derivative
 from btqueue.study.sensitivity.factors import Factor, coordinates
 
 
@@ -55,7 +55,7 @@ class Row:
         what one step of a number of bytes does says little.
         """
         changes = [abs(end - self.base) for end in (self.at_low, self.at_high) if math.isfinite(end)]
-        if self.derivative.kind in ("step", "jump", "uncertain", "none") and changes:
+        if self.derivative.kind in ("step", "jump", "flat", "uncertain", "none") and changes:
             return max(changes)
         return _or_zero(self.derivative.size) * self.factor.half_spread
 
@@ -68,11 +68,10 @@ class Local:
         scenario: where it was made.
         metrics: value of each metric there.
         rows: one for each metric and each key with an effect on any of them.
-        without_effect: keys that change no metric within their spread, or (gradient) by a small step.
+        without_effect: keys that change no metric within their spread.
         failed: keys for which there is no answer beside the scenario itself, and why.
         solved: points that were solved.
         about: how the scenario itself was answered: answered_by, why and warnings (`btqueue.study.evaluate`).
-        study: "local", or "gradient" without the ends of spreads.
     """
 
     scenario: Scenario
@@ -82,7 +81,6 @@ class Local:
     failed: Mapping[str, str]
     solved: int
     about: Mapping[str, Any]
-    study: str = "local"
 
     def ranked(self, metric: str) -> list[Row]:
         """Return the rows of a metric, the largest effect first."""
@@ -99,7 +97,7 @@ class Local:
         }
         varied = {row.factor.key: row.factor for row in self.rows}.values()
         labels = coordinates(self.metrics, varied, base=self.metrics.values())
-        attrs = {"study": self.study, "solved": self.solved, "without_effect": list(self.without_effect)}
+        attrs = {"study": "local", "solved": self.solved, "without_effect": list(self.without_effect)}
         return xr.Dataset(columns, labels, {**attrs, **self.about, "failed": dict(self.failed)})
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.problems import closest
-from btqueue.study.evaluate import Answer, Engine, answer_of, evaluate, theory_or_simulation
+from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
@@ -30,13 +31,14 @@ def pinned(scenario: Scenario, answer: Answer) -> tuple[Engine, Scenario]:
     """Return who gave an answer of a scenario, and the scenario as they are asked again about it.
 
     A difference between two answers is a slope only if both come from theory, or both from as many
-    simulations with the same random numbers.
+    simulations with the same random numbers: `FIRST` at least, for intervals of the differences.
     """
     if answer.notes["answered_by"] == "theory":
         return "theory", scenario
     batches = answer.notes.get("intervals") == "batch-means"
-    count = scenario.run.replications if batches else answer.notes["replications"]
-    return "simulate", scenario.changed({"run.precision": None, "run.replications": count})
+    count = max(scenario.run.replications if batches else answer.notes["replications"], FIRST)
+    changes = {"run.precision": None, "run.replications": count, "run.intervals": "replications"}
+    return "simulate", scenario.changed(changes)
 
 
 class Solver:
@@ -55,9 +57,14 @@ class Solver:
         self.answer = answer_of(theory_or_simulation(scenario))
         self.engine: Engine
         self.engine, self.scenario = pinned(scenario, self.answer)
+        notes, run = self.answer.notes, self.scenario.run
+        alike = notes.get("intervals") != "batch-means" and notes.get("replications") == run.replications
+        if self.simulated and not alike:
+            again = evaluate(self.scenario, "simulate", threads=None)
+            self.answer = replace(again, notes={**notes, **again.notes, "why": notes["why"]})
         self._workers, self._progress = workers, progress
         self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
-        self._asked = 0
+        self._asked = self._done = 0
 
     @property
     def simulated(self) -> bool:
@@ -78,16 +85,30 @@ class Solver:
         """Return the answer at changes that `solve_all` was given."""
         return self._known[_place(changes)]
 
+    def failures(self, key: str) -> list[tuple[float, Failure]]:
+        """Return the values of a key alone that have no answer, and why."""
+        alone = ((dict(place), answer) for place, answer in self._known.items() if len(place) == 1)
+        return [(at[key], one.failure) for at, one in alone if key in at and one.failure is not None]
+
     def solve_all(self, points: Iterable[Changes]) -> None:
         """Solve all points that are not known yet."""
         missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
         places, wanted = list(missing), list(missing.values())
-        before, self._asked = self._asked, self._asked + len(wanted)
+        self.expect(len(wanted))
         results = map_points(self.scenario, wanted, engines=(self.engine,), workers=self.useful(len(wanted)))
-        for done, result in enumerate(results, 1):
+        for result in results:
             self._known[places[result.number]] = result.answers[self.engine]
-            if self._progress is not None:
-                self._progress(before + done, self._asked)
+            self.tell()
+
+    def expect(self, points: int) -> None:
+        """Count points that are going to be answered."""
+        self._asked += points
+
+    def tell(self) -> None:
+        """Tell that a further point is answered."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._asked)
 
     def useful(self, points: int) -> int | None:
         """Return how many processes to use: this one alone for little work."""
