@@ -3,7 +3,8 @@
 Derivatives are central differences of the answers of the theory of stations, whose points are found to 1e-8.
 The laws of stations and transports are smooth nearly everywhere. Where they bend or jump (another packet
 fits, a buffer just fills, a window just holds a source back) secants from both sides differ however short
-they are, and there is no derivative. Every answer, at the point and beside it, passes
+they are: at a kink there is no derivative, and beside a jump that of the other side. Answers that are
+sampled have slopes of lines through answers further away. Every answer, at the point and beside it, passes
 `btqueue.network.solve.gate`.
 
 JAX is imported only where its tracers are handed in.

@@ -292,16 +292,16 @@ def page(rows: list[Row]) -> str:
 INTRODUCTION = f"""\
 # Slopes against simulation
 
-Derivatives of theory ([`bt.network.plan`](../how-to/differentiate.md)) beside slopes of the simulator. This page
-is written by `python validation/crosscheck/slopes_against_simulation.py`. Its numbers stand in [a file of
-their own](slopes-against-simulation.csv).
+Derivatives of theory ([`bt.network.plan`](../how-to/differentiate.md)) beside slopes of the simulator. This
+page is written by `python validation/crosscheck/slopes_against_simulation.py`. Its numbers stand in [a file
+of their own](slopes-against-simulation.csv).
 
 A simulated slope is a central difference over {STEP:.0%} of the key's value on either side, from
-{REPLICATIONS} or more pairs of runs of {DURATION_S:g} s that share their random numbers; behind ± is half of its 95 %
-interval. The elasticity is how many per cent the simulated metric changes for one per cent of the key. The
-error is relative to the simulated slope; where the elasticity is below {LEAST:g} it is relative to a slope of
-that elasticity. The points of the five published systems were chosen before any error was known. An answer
-in doubt misses the aim, however near its slope is. Of the published systems:
+{REPLICATIONS} or more pairs of runs of {DURATION_S:g} s that share their random numbers; behind ± is half of
+its 95 % interval. The elasticity is how many per cent the simulated metric changes for one per cent of the
+key. The error is relative to the simulated slope; where the elasticity is below {LEAST:g} it is relative to a
+slope of that elasticity. The points of the five published systems were chosen before any error was known. An
+answer in doubt misses the aim, however near its slope is. Of the published systems:
 
 """
 
