@@ -639,6 +639,8 @@ class Queues:
 
     def fills_visits(self, piconet: int) -> bool:
         """Return whether segments come one by one, are relayed, and end the last of their visits."""
+        if not self.count:
+            return False
         data = (self.piconet == piconet) & ~self.back
         whole = self.plain & (self.fills_last == 1.0) & self.relayed[self.flow]
         return bool(data.any()) and bool(whole[data].all())
