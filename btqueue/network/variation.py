@@ -3,7 +3,8 @@
 Derivatives are central differences of the answers of the theory of stations, whose points are found to 1e-8.
 The laws of stations and transports are smooth nearly everywhere. Where they bend or jump (another packet
 fits, a buffer just fills, a window just holds a source back) secants from both sides differ however short
-they are, and there is no derivative. Every answer, at the point and beside it, passes
+they are: at a kink there is no derivative, and beside a jump that of the other side. Answers that are
+sampled have slopes of lines through answers further away. Every answer, at the point and beside it, passes
 `btqueue.network.solve.gate`.
 
 JAX is imported only where its tracers are handed in.
@@ -47,7 +48,19 @@ NOISE = 1e-5
 """Elasticity that is none: the error of an answer over the step."""
 KEPT = 512
 """Answers that a plan keeps."""
-SAMPLED = "one connection was sampled, with errors of its own at each point: there are no derivatives"
+WIDE = (0.1, 0.2)
+"""Steps of slopes through sampled answers, as shares of the value of the key."""
+SAMPLED = (
+    "one connection was sampled, with errors of its own at each point: slopes are those of lines through "
+    "answers 10 and 20 % away"
+)
+FROM_ZERO = {
+    **dict.fromkeys(("delay_s", "tcp_delay_s", "ip_delay_s", "l2cap_delay_s", "baseband_delay_s"), 1e-5),
+    **dict.fromkeys(("jitter_s", "pause_s"), 1e-5),
+    **dict.fromkeys(("per", "loss", "loss_back"), 1e-5),
+    **dict.fromkeys(("ber", "ber_good", "ber_bad"), 1e-8),
+}
+"""Keys that may be varied where they are 0, by the last part of their names, with the step from there."""
 
 
 class InDoubt(UserWarning):
@@ -82,10 +95,11 @@ class Sides(NamedTuple):
     Attributes:
         kind: "smooth", "one-sided" (there are answers on one side only), "kink" (different slopes below and
             above), "jump" (of the metric itself), or "none" (no answer on either side).
-        slope: the derivative; NaN at a kink or a jump, and where there are no answers.
+        slope: the derivative; NaN at a kink and where there are no answers; where the metric jumps on one
+            side only, the slope from the other one, or, if that has no answers, the slope behind the jump.
         below: slope of the metric from below.
         above: slope of the metric from above.
-        why: why there is no derivative; empty if there is one.
+        why: why there is no derivative, or one from one side only; empty if there is one.
     """
 
     kind: Literal["smooth", "one-sided", "kink", "jump", "none"]
@@ -120,20 +134,31 @@ class Plan:
 
     Attributes:
         scenario: that is answered.
-        parameters: the values of the keys that may be varied: real numbers above 0 that have an effect, and
-            the whole ones that laws take as real numbers (windows, limits, buffers). Bytes stay whole: a
-            number between them is the next larger one, and derivatives are differences over whole bytes.
+        parameters: the values of the keys that may be varied: real numbers above 0 that have an effect,
+            delays, pauses, losses and error rates that are 0, and the whole numbers that laws take as real
+            ones (windows, limits, buffers). Sizes of messages stay whole: a number between two bytes is the
+            next larger one, and derivatives are differences over whole bytes. The rate of a medium that
+            outside links share is that of the first of these.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         """Read a scenario; see `plan`."""
         self.scenario = scenario
         traits = description(scenario).traits
+        media: dict[str, list[str]] = {}
+        for number, link in enumerate(scenario.network.outside_links, start=1):
+            media.setdefault(link.medium or str(number), []).append(
+                f"network.outside_links[{number}].rate_kbps"
+            )
+        self._of_medium = {first: others for first, *others in media.values()}
+        shared = {key for others in self._of_medium.values() for key in others}
         self.parameters: dict[str, float] = {
             one.key: float(one.value)
             for one in traits
-            if (isinstance(one.value, float) or (one.kind in WHOLE and isinstance(one.value, int)))
-            and one.value > 0
+            if one.key not in shared
+            and (isinstance(one.value, float) or (one.kind in WHOLE and isinstance(one.value, int)))
+            and (one.value > 0 or one.kind.rpartition(".")[2] in FROM_ZERO)
+            and (one.kind != "radio.ber" or scenario.radio.per is None)
         }
         self._known: dict[tuple[tuple[str, float], ...], _Answer | Exception] = {}
 
@@ -165,8 +190,8 @@ class Plan:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.
 
         Two further answers a key, four where the metric bends much, or jumps. Means are over the flows of
-        which `solve` gives the metric here. Derivatives are NaN where a metric jumps or bends, and where
-        there is no answer on either side.
+        which `solve` gives the metric here. Derivatives are NaN where a metric bends, and where there is no
+        answer on either side. Where it jumps on one side only, they are those beside the jump, in doubt.
 
         Args:
             names: of metrics.
@@ -248,7 +273,8 @@ class Plan:
             while len(self._known) >= KEPT:
                 self._known.pop(next(iter(self._known)))
             try:
-                solved = gate(in_tables(_at(self.scenario, changes)))
+                alike = {other: v for key, v in place for other in self._of_medium.get(key, ())}
+                solved = gate(in_tables(_at(self.scenario, changes | alike)))
                 values = {name: np.asarray(one.values, float) for name, one in solved.metrics.items()}
                 sampled = bool(solved.attrs.get("sampled"))
                 self._known[place] = _Answer(values, tuple(solved.attrs["warnings"]), sampled)
@@ -270,14 +296,16 @@ class Plan:
             values: an array of shape (n,) from an answer.
         """
         value = point.get(key, self.parameters[key])
-        step = max(1.0, round(STEP * value)) if _in_bytes(key) else STEP * value
-        shorter = 1.0 if _in_bytes(key) else step / SHORTER
+        step = STEP * value or FROM_ZERO[key.rpartition(".")[2]]
+        shorter = step / SHORTER
+        if _in_bytes(key):
+            step, shorter = max(2.0, round(step)), 1.0
         answer = self._answer(point)
         here = values(answer)
         if answer.sampled:
-            nothing = np.full_like(here, np.nan)
-            return _Secants(nothing, nothing, nothing), {}, set()
-        floor = NOISE * np.abs(here) / value
+            nothing, slope = np.full_like(here, np.nan), self._sampled_slope(point, key, value, here, values)
+            return _Secants(nothing, nothing, slope), {}, set()
+        floor = NOISE * np.abs(here) * STEP / (shorter if _in_bytes(key) else step)
         first = self._secants(point, key, value, step, here, values)
         (below, above, slope, _), apart = first, np.abs(first.above - first.below)
         size = np.maximum(np.abs(first.above), np.abs(first.below))
@@ -288,21 +316,57 @@ class Plan:
             last = self._secants(point, key, value, shorter, here, values)
             nearer = np.abs(last.above - last.below)
             size = np.maximum(np.abs(last.above), np.abs(last.below))
-            less = 2.0 * apart * shorter / step if shorter < step else 0.0
-            settled = nearer <= np.maximum(CLOSE * size, less) + SHORTER * floor
+            less = apart * min(2.0 * shorter / step, 0.75)
+            settled = nearer <= np.maximum(CLOSE * size, less) + step / shorter * floor
             slope = np.where(open_, np.where(settled, last.slope, np.nan), slope)
             below, above = np.where(open_, last.below, below), np.where(open_, last.above, above)
-            for place in np.flatnonzero(open_ & ~settled):
-                sides = (
-                    f"slopes are {last.below[place]:.4g} from below and {last.above[place]:.4g} from above"
-                )
-                if np.isnan([last.below[place], last.above[place]]).all():
-                    sides = "there is no answer on either side"
-                words[int(place)] = f"no derivative by {key} = {value:g}, where {sides}"
-                if shorter < step and nearer[place] > SHORTER / 2.0 * apart[place]:
-                    jumps.add(int(place))  # the difference of the values stays as the step shrinks
+            for place in np.flatnonzero(open_ & ~settled).tolist():
+                at = f"{key} = {value:g}"
+                low, high = float(last.below[place]), float(last.above[place])
+                further = float(first.below[place]), float(first.above[place])
+                found = f"slopes are {low:.4g} from below and {high:.4g} from above"
+                stay = [
+                    _stays(near, far, step / shorter, float(floor[place]))
+                    for near, far in zip((low, high), further, strict=True)
+                ]
+                if first.one_side:  # both are of this side, over half a step and a whole one
+                    stay = [_stays(low, high, 2.0, float(floor[place]))]
+                    found = f"slopes are {low:.4g} over half a step and {high:.4g} over one"
+                    slope[place] = 2.0 * high - low if stay == [False] else math.nan
+                elif math.isnan(low) and math.isnan(high):
+                    found = "there is no answer on either side"
+                if False in stay:
+                    jumps.add(place)
+                if True in stay and False in stay:
+                    slope[place] = low if stay[0] else high
+                    side = "below" if stay[0] else "above"
+                    words[place] = f"the slope by {at} is that from {side}, where {found}"
+                elif not math.isnan(slope[place]):
+                    words[place] = f"the slope by {at} is that behind a jump, where {found}"
+                else:
+                    words[place] = f"no derivative by {at}, where {found}"
         slope = np.where(np.abs(slope) <= floor, 0.0, slope)
         return _Secants(below, above, slope, first.one_side), words, jumps
+
+    def _sampled_slope(
+        self, point: Mapping[str, float], key: str, value: float, here: Any, values: Any
+    ) -> NDArray[np.float64]:
+        """Return slopes of lines through sampled answers at equal distances, NaN where there are none."""
+        over, squares = np.zeros_like(here), 0.0
+        for share in WIDE:
+            step = max(round(share * value), 1) if self._is_whole(key) else share * value
+            try:
+                ends = [self._answer({**point, key: value + side * step}) for side in (-1.0, 1.0)]
+            except REFUSALS:
+                continue
+            if step and all(end.sampled for end in ends):
+                over = over + step * (values(ends[1]) - values(ends[0]))
+                squares += 2.0 * step**2
+        return over / squares if squares else np.full_like(here, np.nan)
+
+    def _is_whole(self, key: str) -> bool:
+        """Whether the key is a whole number in the scenario."""
+        return isinstance(self.scenario.value_of(key), int)
 
     def _secants(
         self, point: Mapping[str, float], key: str, value: float, step: float, here: Any, values: Any
@@ -404,7 +468,15 @@ def plan(scenario: Scenario) -> Plan:
 
 
 def _in_bytes(key: str) -> bool:
-    return key.endswith("_bytes")
+    """Whether a key is a size that stays whole: of messages, of which packets take whole bytes."""
+    return key.endswith("_bytes") and key != "flow_control.bucket_bytes"
+
+
+def _stays(near: float, far: float, ratio: float, floor: float) -> bool | None:
+    """Whether a secant stays as its step shrinks; False at a jump, where the difference does; else None."""
+    if abs(near - far) <= CLOSE * max(abs(near), abs(far)) + ratio * floor:
+        return True
+    return False if abs(near) > ratio**0.5 * abs(far) else None
 
 
 def _at(scenario: Scenario, changes: Mapping[str, float]) -> Scenario:

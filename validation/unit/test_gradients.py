@@ -10,6 +10,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.network import InDoubt, plan
+from btqueue.network.variation import SAMPLED
 from btqueue.scenario import ScenarioError
 from btqueue.study.sensitivity import local_sensitivity
 
@@ -85,10 +86,53 @@ def test_where_the_laws_bend_there_is_no_derivative_and_a_doubt():
     assert not any(key in why for one in (below, above) for why in one.warnings)
 
 
-def test_what_is_sampled_has_no_derivatives():
-    with pytest.warns(InDoubt, match="one connection was sampled"):
-        found = plan(bt.load("venugopal-2006/piconet-4")).slopes(["rtt_s"], keys=[LOAD])
-    assert math.isnan(found["rtt_s"][LOAD])
+@quietly
+def test_slopes_of_what_is_sampled_are_of_lines_through_answers_further_away():
+    """By the load of a ring that carries it they are known: 1, and those of the answers themselves."""
+    asked = plan(bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=120.0))
+    found = asked.slopes(["goodput_kbps", "rtt_s"], keys=[LOAD])
+    assert SAMPLED in found.warnings
+    ends = {load: asked.metrics({LOAD: load})["rtt_s"].mean() for load in (96.0, 108.0, 132.0, 144.0)}
+    line = (12.0 * (ends[132.0] - ends[108.0]) + 24.0 * (ends[144.0] - ends[96.0])) / (
+        2.0 * (12.0**2 + 24.0**2)
+    )
+    assert found["goodput_kbps"][LOAD] == pytest.approx(1.0, rel=1e-3)
+    assert found["rtt_s"][LOAD] == pytest.approx(line, rel=1e-12)
+
+
+@quietly
+def test_delays_losses_and_pauses_of_none_are_varied_from_there():
+    """A delay of each host is passed twice each way; a pause lengthens a session by itself."""
+    asked = plan(RING)
+    assert asked.parameters["link.l2cap_delay_s"] == 0.0
+    sides = asked.sides(["rtt_s"], "transport.tcp_delay_s")["rtt_s"]
+    assert sides.kind == "one-sided" and math.isnan(sides.below)
+    assert asked.slopes(["goodput_kbps"], keys=["link.l2cap_delay_s"])["goodput_kbps"] == {
+        "link.l2cap_delay_s": 0.0
+    }
+    key, satellite = "network.outside_links[1].jitter_s", plan(bt.load("avancha-2002/satellite"))
+    assert satellite.slopes(["rtt_s"], keys=[key])["rtt_s"][key] == pytest.approx(2.0, rel=1e-3)  # both ways
+
+
+@quietly
+def test_a_rate_of_a_medium_is_that_of_all_its_links():
+    asked = plan(bt.load("avancha-2002/wlan-tcp"))
+    first, second = (f"network.outside_links[{number}].rate_kbps" for number in (1, 2))
+    assert first in asked.parameters and second not in asked.parameters
+    assert asked.slopes(["goodput_kbps"], keys=[first])["goodput_kbps"][first] > 0.0
+
+
+@quietly
+def test_where_a_metric_jumps_on_one_side_its_slope_is_that_of_the_other():
+    """Messages of 1,460 bytes just fill a segment: a byte more takes another one.
+
+    At the same rate of messages shorter ones carry less; at the same load there are more of them.
+    """
+    key, asked = "traffic.message_bytes", plan(CAPACITY)
+    sides = asked.sides(["goodput_kbps"], key)["goodput_kbps"]
+    assert sides.kind == "jump" and "is that from below" in sides.why
+    goodput, value = float(asked.metrics()["goodput_kbps"].mean()), asked.parameters[key]
+    assert sides.slope == sides.below == pytest.approx(goodput / value, rel=1e-6)
 
 
 def test_whole_numbers_may_be_taken_as_real_ones():
