@@ -47,6 +47,14 @@ WAITS_SETTLED = 1e-10
 FILLED = 1e-13
 """Most that a full resource may be off its capacity."""
 LEAST_STEP = 0.02
+LATE = 20
+"""Turns after which steps shrink, to where the laws jump."""
+SMOOTH = 3
+"""Turns with ever less change after which steps follow from the turn before even then."""
+OFTEN = 5
+"""Changes of direction in late turns that show a jump."""
+NO_NEARER = 0.9
+"""Part of the change of twice as many turns before that is left there."""
 AT_A_JUMP = 0.01
 """Most relative change of rates a turn that go to and fro where laws jump."""
 CARRIED = 0.999
@@ -76,6 +84,7 @@ class Point:
         held: what buffers make of connections with nothing to send at times (`buffers.held`), once asked.
         between: whether rates, or segments or losses that follow from them, still changed in the last turn.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
+        carried: flows whose load is carried.
     """
 
     rate: Vector
@@ -98,6 +107,7 @@ class Point:
     counted: dict[int, bool] = field(default_factory=dict)
     held: dict[int, Any] | None = None
     between: bool = False
+    carried: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
 
 def settle(
@@ -179,15 +189,27 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
     return wait
 
 
-def operating_point(network: Network) -> Point:
+def operating_point(network: Network, start: Point | None = None, *, refuses: bool = False) -> Point:
     """Return the fixed point of rates and waits.
 
     Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried:
     a load above that is as good as a source that always has data. Then the others' waits are those of queues
     at random.
+
+    Args:
+        network: stations and flows.
+        start: a point of the same stations and flows with other numbers: the way from there is shorter, as
+            long as the same loads are carried.
+        refuses: whether bridges lose what they have no room for.
     """
-    laws = Laws(network)
+    laws = Laws(network, refuses=refuses)
     load = np.array([flow.load for flow in network.flows])
+    if start is not None:
+        laws.go_on(start.links)
+        point = _iterated(network, laws, start.rate)
+        if (point.carried == start.carried).all() and point.converged:
+            return point
+        laws = Laws(network, refuses=refuses)
     endless = np.isinf(load)
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
@@ -195,7 +217,7 @@ def operating_point(network: Network) -> Point:
         point = _iterated(network, laws, load)
         if not (point.wait > 0.0).any() and (point.rate >= CARRIED * load).all():
             return point
-        laws = Laws(network)
+        laws = Laws(network, refuses=refuses)
     laws.links.endless[:] = endless | (load > 0.0)
     fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     # datagrams have no window to hold them back but a full station
@@ -209,10 +231,10 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     flows = network.flows
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
-    sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
-    wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
+    sent, full, wait, service = laws.sent, laws.full, laws.wait, np.zeros((len(flows), len(laws.names)))
     step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
-    expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
+    expiries, lone, smooth, offs = np.zeros(len(flows)), np.zeros(len(flows)), 0, []
+    places = rate
     sure = np.zeros(len(flows))  # waits for tokens that a full bucket does not hold
     laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
@@ -270,7 +292,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], own_waits + others, full)
-            network, flows = laws.network, laws.network.flows
+        if laws.refuses:
+            laws.refuse(rate, sent)
+        network, flows = laws.network, laws.network.flows
         talks = sessions.sessions_of(laws, asking, rate, service)
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
@@ -298,30 +322,44 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
         drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
-        if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
+        off = max(change, drift)
+        if off < within and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
-        late = turn >= PASSES // 3  # then steps shrink, to where the laws jump; tiny ones grow slowly
+        late = turn >= LATE
         turned = turned + (late & (move * before < 0.0))
-        longer = np.where(step < LEAST_STEP, step * 1.5, step) if late else np.minimum(step * 1.3, 1.0)
+        grow = np.where(step < LEAST_STEP, 1.5, 1.2) if late else 1.3
         least = 0.0 if late else LEAST_STEP
-        step = np.where(move * before < 0.0, np.maximum(step / 2.0, least), longer)
+        step = np.where(move * before < 0.0, np.maximum(step / 2.0, least), np.minimum(step * grow, 1.0))
         following = rate + step * move
-        if nearer and not late:  # of all mixtures of the last two, the one that is nearest to its successor
+        smooth = smooth + 1 if nearer else 0
+        if nearer and (smooth >= SMOOTH or not late):
+            # of all mixtures of the last two, the one that is nearest to its successor
             apart = (move - before) / np.maximum(new, 1e-9)
             share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
             following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
+        # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
+        last = turn == PASSES - 1
+        moved = np.max(np.abs(following - rate) / np.maximum(following, 1e-9), initial=0.0)
         places, before, rate = rate, move, following
-    else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
-        between = True
-        moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
-        settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
-        if moved < AT_A_JUMP and (settled | (turned > 1.0)).all():
+        least, often = (AT_A_JUMP, 1.0) if last else (within, OFTEN)
+        settled = (np.abs(move) <= least * np.maximum(new, 1e-9)) | (turned > often)
+        at_a_jump = bool(
+            moved < least
+            and settled.all()
+            and (last or off > NO_NEARER * min(offs[-2 * OFTEN : -OFTEN], default=0.0))
+        )
+        offs.append(off)
+        between = last or (late and at_a_jump)
+        if between and at_a_jump:
             held = (new < CARRIED * np.minimum(load, most)) & (rate > 0.0)
             trip = np.divide(np.minimum(window, limits), rate, out=np.full(len(flows), inf), where=rate > 0.0)
             rest = trip - base - (service > 0.0) @ wait  # no more than a window is under way
             others = np.where(held, rest, np.minimum(others, rest))
-            new, change = rate, moved
+            new, change = rate, float(moved)
+        if between:
+            break
+    laws.sent, laws.full, laws.wait = sent, full, wait
     return Point(
         new,
         sent,
@@ -341,4 +379,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         talks,
         gather=gather,
         between=between,
+        carried=new >= CARRIED * load,
     )
