@@ -87,7 +87,7 @@ def _alone(flight: float, share: float) -> float:
 
 @lru_cache(maxsize=512)
 def _chain(flight: float, most: int) -> tuple[Vector, Vector, Vector]:
-    """Return the equations of the chain, of single steps and of pairs, and its states; the last is the sum."""
+    """Return the equations of the chain, of single steps and of pairs, and its states."""
     number = np.arange(most + 1.0)
     found = []
     for steps in (
