@@ -148,25 +148,28 @@ class VacationQueue(NamedTuple):
 
 
 class _Interval(NamedTuple):
-    """How a buffer fills in an interval, and how long with each number of packets, (K + 1, K + 1) each."""
+    """How a buffer fills in an interval, and how long with each number of packets, (rows, K + 1) each.
+
+    There is a row for each number of packets before it, from none on.
+    """
 
     fills: NDArray
     lasts: NDArray
 
     @staticmethod
-    def of(time: Time | Discrete, rate: float, batch: int, size: int) -> _Interval:
+    def of(time: Time | Discrete, rate: float, batch: int, size: int, rows: int) -> _Interval:
         chance, reached, beyond = time.counts(rate, (size - 1) // batch + 1)
-        lasts = _filling(reached[1:] / rate, beyond / rate, batch, size)
-        return _Interval(_filling(chance, reached, batch, size), lasts)
+        lasts = _filling(reached[1:] / rate, beyond / rate, batch, size, rows)
+        return _Interval(_filling(chance, reached, batch, size, rows), lasts)
 
 
-def _filling(weights: Vector, tails: Vector, batch: int, size: int) -> NDArray:
+def _filling(weights: Vector, tails: Vector, batch: int, size: int, rows: int) -> NDArray:
     """Return the matrix of q -> min(q + n batch, K), with weights of n and the sums of those from n on."""
     row, content = np.zeros(2 * size), np.arange(size)
     steps = row[size::batch]
     steps[:] = np.where(weights > FAINT, weights, 0.0)[: len(steps)]
-    found = row[size + content[None, :] - content[:, None]]
-    found[:, -1] = tails[-(-content[::-1] // batch)]
+    found = row[size + content[None, :] - content[:rows, None]]
+    found[:, -1] = tails[-(-content[::-1][:rows] // batch)]
     return found
 
 
@@ -218,7 +221,7 @@ def vacation_queue(
     """
     size = capacity + 1
     laws = _checked(rate, service, vacations, capacity, batch, limit, repeats)
-    serving = _Interval.of(service, rate, batch, size)
+    serving = _Interval.of(service, rate, batch, size, size)
     after = repeats * serving.fills
     after[:, :-1] += (1.0 - repeats) * serving.fills[:, 1:]  # the packet leaves
     if laws is None:
@@ -226,7 +229,8 @@ def vacation_queue(
         fills[0, min(batch, capacity)], lasts[0, 0] = 1.0, 1.0 / rate
         away = [_Interval(fills, lasts)]
     else:
-        away = [_Interval.of(law, rate, batch, size) for law in laws]
+        away = [_Interval.of(law, rate, batch, size, 1) for law in laws[:-1]]  # from an empty queue
+        away.append(_Interval.of(laws[-1], rate, batch, size, size))
     if limit is None:
         # a visit begins again as soon as one ends: its services are the law of that chain
         again = after.copy()

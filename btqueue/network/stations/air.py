@@ -455,6 +455,7 @@ class Links:
         # from one poll of a link to the next without any load
         self.without_load = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         self.same = ((self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)).astype(float)
+        self.lone = not self.same.any()  # of each piconet flows use no more than a link
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
         self.plain = np.array([not flow.messages for flow in network.flows])
@@ -622,6 +623,8 @@ class Links:
         the longest cycle from above, at most one for each link that is no longer full.
         """
         polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
+        if self.lone:
+            return own + polls[rows]
         always = self.full_link & (self.bridge < 0)
         most = self.most_slots - always * (EMPTY * self.idle_polls - self.ends) / self.share
         fixed, same = own + polls[rows], self.same[rows]

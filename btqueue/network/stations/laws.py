@@ -884,13 +884,16 @@ class Laws:
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         found: dict[int, Own] = {}
-        # what other links leave of their trains
-        load = np.minimum(links.others(links.open_load), NEARLY)
-        kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
-        by_link = links.residuals(sends, answers, acks)
-        visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
-        left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
-        away = self._away(by_link, kept, rate * sent)
+        left = np.zeros_like(links.frames[0])  # what other links leave of their trains, by ports
+        if network.bridges:
+            load = np.minimum(links.others(links.open_load), NEARLY)
+            kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
+            by_link = links.residuals(sends, answers, acks)
+            visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
+            by_flow = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(
+                visits_left
+            )
+            left = by_flow[:, links.port_link] + self._away(by_link, kept, rate * sent)
         sending = sends @ forth
         for f in self.firsts:
             flow = flows[f]
@@ -927,7 +930,7 @@ class Laws:
                         others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
                     longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
-                        others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
+                        others[f] += left[f, visit.index]
                 if visits is flow.forth:
                     self.waits[f] = others[f]
             # of its own batch a segment waits for the segments ahead, at the slowest station

@@ -124,6 +124,9 @@ def settle(
     Each full resource is filled by its wait alone, one after the other from any `start`; that shows which
     have one. Newton's steps of all these waits together follow, as long as they come nearer.
     """
+    rate = np.minimum(load, window / base)
+    if not np.any(start) and (rate @ service <= 1.0).all():
+        return rate, np.zeros(service.shape[1]), 0.0
     used = (service > 0.0).astype(float)
     # one that takes at least as much of every flow is full first: behind it nothing waits
     least = np.all(service[:, :, None] <= service[:, None, :], axis=0)
