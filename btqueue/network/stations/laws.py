@@ -993,7 +993,9 @@ class Laws:
         both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
         return lambda window, lone: self.own_wait(f, window, lone, both)
 
-    def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
+    def fades(
+        self, rate: Vector, sent: Vector, forth: Matrix, base: Vector, *, waits: bool
+    ) -> tuple[Vector, Vector]:
         """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
 
         Where all links of a piconet fade at once it is one server for all their segments; else each port is.
@@ -1024,8 +1026,9 @@ class Laws:
                     float(base[f]),
                     float(windows[at].sum()),
                     size,
+                    waits=waits and flow.load < inf,
                 )
-                extra[f] += found.wait_s if flow.load < inf else 0.0
+                extra[f] += found.wait_s
                 timeouts[f] += found.timeouts
         return extra[self.like], timeouts[self.like]
 

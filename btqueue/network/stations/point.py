@@ -278,8 +278,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine, queues = laws.strays(rate, sent, forth, back, full, base)
-        faded, expiries = laws.fades(rate, sent, forth, base)
-        others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
+        quiet = full[: len(network.ports)].max(initial=0.0) == 0.0
+        faded, expiries = laws.fades(rate, sent, forth, base, waits=quiet)
+        others = others + faded
         tokens, sure, turns = laws.tokens(rate, sent, forth, back, full, trips[:, 0])
         others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         waits = [
@@ -313,7 +314,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         longest = laws.within_visits(window, service, full)
         others = np.minimum(others, longest - base)
         lone_before, lone = lone, base + others
-        most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
+        most, sent, _ = transport.caps(network, laws, rate, sent, lone, service, found_all=False)
         limits = np.zeros(len(flows))
         for f in laws.firsts:
             laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
@@ -362,6 +363,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             new, change = rate, float(moved)
         if between:
             break
+    *_, found = transport.caps(network, laws, rate, sent, lone, service, found_all=True)
     laws.sent, laws.full, laws.wait = sent, full, wait
     return Point(
         new,
