@@ -128,14 +128,16 @@ def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queu
     )
     if not (np.isfinite(cubic).all() and cubic[0] > 0.0):
         raise FloatingPointError("hardly anything gets through in any state of the radio")
-    y = np.sort(np.roots(cubic / cubic[0]).real)
+    third, second, first, last = cubic.tolist()
+    companion = [[-second / third, -first / third, -last / third], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    y = np.sort(np.linalg.eigvals(companion).real)
     top, y = y[2], y[:2]
     idle_bad = (mean_speed - x) * moves[0] / (top / size * (good - x / (1.0 + top)))
     idle = np.array([mean_speed - x - idle_bad, idle_bad])
     s, t = y / size, 1.0 + y
     other = speeds[::-1, None] * s * t - x * s - moves[::-1, None] * t
     tops = t * (idle[:, None] * other - t * (idle * moves)[::-1, None])
-    some = -tops / (np.polyval(np.polyder(cubic), y) * s)
+    some = -tops / (((3.0 * third * y + 2.0 * second) * y + first) * s)
     return _Queue(
         speeds, share, idle / speeds, some, np.asarray(-s, float), float((moves / speeds).sum()), mean_speed
     )

@@ -363,8 +363,7 @@ class Laws:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
         links, flows = self.links, self.network.flows
         share = np.where(links.endless, [1.0 / flow.window for flow in flows], 0.0)
-        work = (rate * sent)[:, None] * (links.air[0] + links.frames[0])
-        work += rate[:, None] * (links.air[1] + links.frames[1])
+        work = (rate * sent)[:, None] * links.each[0] + rate[:, None] * links.each[1]
         return share[:, None] * links.by_link(work) * SLOT_S
 
     # ---------------------------------------------------------------------------------------------- lone
@@ -1147,8 +1146,7 @@ class Laws:
         """
         links, network = self.links, self.network
         found = np.zeros((len(network.flows), len(network.ports)))
-        forth = rate[:, None] * (links.air[0] + links.frames[0])
-        back = rate[:, None] * (links.air[1] + links.frames[1])
+        forth, back = rate[:, None] * links.each
         by_flow = (
             np.maximum(
                 links.by_link(forth * links.up + back * ~links.up),

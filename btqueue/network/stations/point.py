@@ -59,6 +59,8 @@ AT_A_JUMP = 0.01
 """Most relative change of rates a turn that go to and fro where laws jump."""
 CARRIED = 0.999
 """Share of the load above which it is carried."""
+HARDLY = 0.99
+"""The same of a rough point."""
 WAITING = 0.4
 """Share of a round trip that waits at full stations, from which on rates follow from their capacities, and
 round trips from Little's law: so in 56 of 56 answers that the bound is from, 45 of them random."""
@@ -217,7 +219,7 @@ def operating_point(network: Network, start: Point | None = None, *, refuses: bo
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
     if not endless.any() and laws.use(load).max(initial=0.0) < CROWDED:
-        point = _iterated(network, laws, load)
+        point = _iterated(network, laws, load, least=HARDLY)
         if not (point.wait > 0.0).any() and (point.rate >= CARRIED * load).all():
             return point
         laws = Laws(network, refuses=refuses)
@@ -229,8 +231,13 @@ def operating_point(network: Network, start: Point | None = None, *, refuses: bo
     return _iterated(laws.network, laws, fluid.rate)
 
 
-def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLED) -> Point:
-    """Return the point to which rates settle; a rate that goes to and fro takes smaller steps."""
+def _iterated(
+    network: Network, laws: Laws, rate: Vector, within: float = SETTLED, least: float = 0.0
+) -> Point:
+    """Return the point to which rates settle; a rate that goes to and fro takes smaller steps.
+
+    A point that carries less than the part `least` of a load is a rough one.
+    """
     flows = network.flows
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
@@ -314,7 +321,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         longest = laws.within_visits(window, service, full)
         others = np.minimum(others, longest - base)
         lone_before, lone = lone, base + others
-        most, sent, _ = transport.caps(network, laws, rate, sent, lone, service, found_all=False)
+        most, sent, _ = transport.caps(network, laws, rate, sent, lone, service, every=False)
         limits = np.zeros(len(flows))
         for f in laws.firsts:
             laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
@@ -327,14 +334,15 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
         drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
         off = max(change, drift)
-        if off < within and turn > 1 and laws.change < CLOSE:
+        enough = within if (new >= least * load).all() else ROUGH
+        if off < enough and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
         late = turn >= LATE
         turned = turned + (late & (move * before < 0.0))
         grow = np.where(step < LEAST_STEP, 1.5, 1.2) if late else 1.3
-        least = 0.0 if late else LEAST_STEP
-        step = np.where(move * before < 0.0, np.maximum(step / 2.0, least), np.minimum(step * grow, 1.0))
+        shortest = 0.0 if late else LEAST_STEP
+        step = np.where(move * before < 0.0, np.maximum(step / 2.0, shortest), np.minimum(step * grow, 1.0))
         following = rate + step * move
         smooth = smooth + 1 if nearer else 0
         if nearer and (smooth >= SMOOTH or not late):
@@ -346,10 +354,10 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         last = turn == PASSES - 1
         moved = np.max(np.abs(following - rate) / np.maximum(following, 1e-9), initial=0.0)
         places, before, rate = rate, move, following
-        least, often = (AT_A_JUMP, 1.0) if last else (within, OFTEN)
-        settled = (np.abs(move) <= least * np.maximum(new, 1e-9)) | (turned > often)
+        most_moved, often = (AT_A_JUMP, 1.0) if last else (within, OFTEN)
+        settled = (np.abs(move) <= most_moved * np.maximum(new, 1e-9)) | (turned > often)
         at_a_jump = bool(
-            moved < least
+            moved < most_moved
             and settled.all()
             and (last or off > NO_NEARER * min(offs[-2 * OFTEN : -OFTEN], default=0.0))
         )
@@ -363,7 +371,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             new, change = rate, float(moved)
         if between:
             break
-    *_, found = transport.caps(network, laws, rate, sent, lone, service, found_all=True)
+    *_, found = transport.caps(network, laws, rate, sent, lone, service, every=True)
     laws.sent, laws.full, laws.wait = sent, full, wait
     return Point(
         new,

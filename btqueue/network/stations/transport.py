@@ -1020,7 +1020,7 @@ def caps(
     base: Vector,
     service: NDArray,
     *,
-    found_all: bool,
+    every: bool,
 ) -> tuple[Vector, Vector, dict[int, Law]]:
     """Return what losses let each flow send at most (1/s), transmissions of a segment, and the laws asked.
 
@@ -1071,8 +1071,8 @@ def caps(
                 known[key] = chain_of(flow, base_s, slowest, held if held < flow.window else inf)
             return known[key]
 
-        for grid in (COARSE, GRID if laws.change > GRID and not found_all else EXACT):
-            if grid == COARSE and (found_all or not rate[f] >= NEARLY * flow.load):
+        for grid in (COARSE, GRID if laws.change > GRID and not every else EXACT):
+            if grid == COARSE and (every or not rate[f] >= NEARLY * flow.load):
                 continue
             found[f] = law(slowest, grid)
             # the bucket is full after a timeout: what this does not pay for waits, but no lone segment does
