@@ -334,7 +334,7 @@ def _iterated(
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
         drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
         off = max(change, drift)
-        enough = within if (new >= least * load).all() else ROUGH
+        enough = ROUGH if least and (new < least * load).any() else within
         if off < enough and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
