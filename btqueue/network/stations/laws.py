@@ -107,8 +107,8 @@ class Laws:
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
-        # transmissions of segments, and full resources and waits there, in the last turn
-        self.sent, self.full, self.wait = np.ones(flows), *np.zeros((2, len(self.names)))
+        # transmissions of segments, and full resources and waits there, at the start and at the end
+        self.begin = self.ended = (np.ones(flows), *np.zeros((2, len(self.names))))
         self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
         self.windows = np.array([flow.window for flow in network.flows])
         self.acks = np.array([flow.acks for flow in network.flows])
@@ -162,12 +162,13 @@ class Laws:
     def go_on(self, other: Laws) -> None:
         """Begin where the laws of a network nearby have come to."""
         for mine, its, names in (
-            (self, other, "timed round_s rests waits queues answers sent full wait chains"),
+            (self, other, "timed round_s rests waits queues answers chains"),
             (self.links, other.links, "endless utilisation probes waits turns elsewhere settled filled"),
             (self.polled, other.polled, "present away varied cycle" if self.polled.count else ""),
         ):
             for name in names.split():
                 setattr(mine, name, copy(getattr(its, name)))
+        self.begin = other.ended
 
     def service(self) -> tuple[Matrix, Matrix]:
         """Return the service of a segment, and of its acknowledgements, at each resource (s)."""

@@ -241,7 +241,7 @@ def _iterated(
     flows = network.flows
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
-    sent, full, wait, service = laws.sent, laws.full, laws.wait, np.zeros((len(flows), len(laws.names)))
+    (sent, full, wait), service = laws.begin, np.zeros((len(flows), len(laws.names)))
     step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
     expiries, lone, smooth, offs = np.zeros(len(flows)), np.zeros(len(flows)), 0, []
     places = rate
@@ -372,7 +372,7 @@ def _iterated(
         if between:
             break
     *_, found = transport.caps(network, laws, rate, sent, lone, service, every=True)
-    laws.sent, laws.full, laws.wait = sent, full, wait
+    laws.ended = sent, full, wait
     return Point(
         new,
         sent,
