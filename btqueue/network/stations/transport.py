@@ -1028,18 +1028,18 @@ def caps(
     """
     flows = network.flows
     most, again, found = np.full(len(flows), inf), sent.copy(), {}
+    asked = [f for f in laws.firsts if flows[f].protocol == "tcp" and flows[f].source != "request-reply"]
+    asked = [f for f in asked if flows[f].loss or flows[f].ack_loss]
+    if not asked:
+        return most, again, found
     use = rate @ service
     known: dict[tuple, Law] = laws.chains
     endless = np.array([flow.load == inf for flow in flows])
     sharing = (service > 0.0).T.astype(float) @ endless
     buckets = len(network.ports) + len(network.wires)
     depths = np.array([bucket.depth / bucket.rate if bucket.rate else 0.0 for bucket in network.buckets])
-    for f in laws.firsts:
+    for f in asked:
         flow = flows[f]
-        if flow.protocol != "tcp" or flow.source == "request-reply":
-            continue
-        if flow.loss == 0.0 and flow.ack_loss == 0.0:
-            continue
         others = np.clip(use - rate[f] * service[f], 0.0, 0.98)
         stretched = service[f] / np.maximum(1.0 - others, 1.0 / np.maximum(sharing, 1.0))
         stretched /= max(sent[f], 1.0)  # of one transmission
