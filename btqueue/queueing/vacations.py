@@ -21,7 +21,8 @@ Sources: H. Takagi, Queueing Analysis, vols 1 and 2 (1991, 1993); T. Lee, Queuei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from numbers import Integral
 from typing import NamedTuple
 
@@ -148,25 +149,28 @@ class VacationQueue(NamedTuple):
 
 
 class _Interval(NamedTuple):
-    """How a buffer fills in an interval, and how long with each number of packets, (K + 1, K + 1) each."""
+    """How a buffer fills in an interval, and how long with each number of packets, (rows, K + 1) each.
+
+    There is a row for each number of packets before it, from none on.
+    """
 
     fills: NDArray
     lasts: NDArray
 
     @staticmethod
-    def of(time: Time | Discrete, rate: float, batch: int, size: int) -> _Interval:
+    def of(time: Time | Discrete, rate: float, batch: int, size: int, rows: int) -> _Interval:
         chance, reached, beyond = time.counts(rate, (size - 1) // batch + 1)
-        lasts = _filling(reached[1:] / rate, beyond / rate, batch, size)
-        return _Interval(_filling(chance, reached, batch, size), lasts)
+        lasts = _filling(reached[1:] / rate, beyond / rate, batch, size, rows)
+        return _Interval(_filling(chance, reached, batch, size, rows), lasts)
 
 
-def _filling(weights: Vector, tails: Vector, batch: int, size: int) -> NDArray:
+def _filling(weights: Vector, tails: Vector, batch: int, size: int, rows: int) -> NDArray:
     """Return the matrix of q -> min(q + n batch, K), with weights of n and the sums of those from n on."""
     row, content = np.zeros(2 * size), np.arange(size)
     steps = row[size::batch]
     steps[:] = np.where(weights > FAINT, weights, 0.0)[: len(steps)]
-    found = row[size + content[None, :] - content[:, None]]
-    found[:, -1] = tails[-(-content[::-1] // batch)]
+    found = row[size + content[None, :] - content[:rows, None]]
+    found[:, -1] = tails[-(-content[::-1][:rows] // batch)]
     return found
 
 
@@ -195,7 +199,7 @@ def vacation_queue(
 ) -> VacationQueue:
     """Return the exact steady state of a queue with room for `capacity` packets.
 
-    A message too big for the room left is accepted in part. The cost is O(limit capacity^3).
+    A message too big for the room left is accepted in part. The cost is O(log(limit) capacity^3).
 
     Args:
         rate: messages in a unit of time.
@@ -218,23 +222,27 @@ def vacation_queue(
     """
     size = capacity + 1
     laws = _checked(rate, service, vacations, capacity, batch, limit, repeats)
-    serving = _Interval.of(service, rate, batch, size)
+    serving = _Interval.of(service, rate, batch, size, size)
     after = repeats * serving.fills
     after[:, :-1] += (1.0 - repeats) * serving.fills[:, 1:]  # the packet leaves
-    if laws is None:
-        fills, lasts = np.zeros((size, size)), np.zeros((size, size))
-        fills[0, min(batch, capacity)], lasts[0, 0] = 1.0, 1.0 / rate
-        away = [_Interval(fills, lasts)]
-    else:
-        away = [_Interval.of(law, rate, batch, size) for law in laws]
+
+    @cache
+    def away(j: int) -> _Interval:
+        """Return the vacation after j services; only after the most of them the queue may not be empty."""
+        if laws is None:
+            fills, lasts = np.zeros((2, 1, size))
+            fills[0, min(batch, capacity)], lasts[0, 0] = 1.0, 1.0 / rate
+            return _Interval(fills, lasts)
+        return _Interval.of(laws[min(j, len(laws) - 1)], rate, batch, size, size if j == limit else 1)
+
     if limit is None:
         # a visit begins again as soon as one ends: its services are the law of that chain
         again = after.copy()
-        again[0] = away[0].fills[0]
+        again[0] = away(0).fills[0]
         law = _stationary(again)
         services, ends = np.append(0.0, law[1:]), law[0]
-        starts, served = away[0].fills[0], np.zeros(0)
-        spent = ends * away[0].lasts[0]
+        starts, served = away(0).fills[0], np.zeros(0)
+        spent = ends * away(0).lasts[0]
     else:
         starts, services, served, spent = _limited(after, away, limit)
         ends = 1.0
@@ -259,38 +267,40 @@ def vacation_queue(
     )  # fmt: skip
 
 
-def _limited(after: NDArray, away: list[_Interval], limit: int) -> tuple[Vector, Vector, Vector, Vector]:
+def _limited(
+    after: NDArray, away: Callable[[int], _Interval], limit: int
+) -> tuple[Vector, Vector, Vector, Vector]:
     """Return the queue when visits begin, services and ends of one, and how long its vacation has q packets.
 
     Args:
         after: q -> the queue after a service, (K + 1, K + 1).
-        away: intervals of the vacation after 0, 1, ... services; the last one also for more.
+        away: interval of the vacation after so many services.
         limit: most services.
     """
     size = len(after)
-
-    def vacation(j: int) -> _Interval:
-        return away[min(j, len(away) - 1)]
-
-    on, over = np.eye(size), np.zeros((size, size))
-    for j in range(limit):
-        over += on[:, :1] * vacation(j).fills[0]
-        on[:, 0] = 0.0
-        if on.max() < NEVER:
-            break
-        on = on @ after
-    starts = _stationary(over + on @ vacation(limit).fills)
+    goes_on = after.copy()
+    goes_on[0] = 0.0  # a visit ends with an empty queue
+    ended, then = [np.eye(size)[0]], [away(0).fills[0]]  # by the queue that a visit begins with
+    on = goes_on.sum(axis=1)
+    while len(ended) < limit and on.max() >= NEVER:
+        then.append(away(len(ended)).fills[0])
+        ended.append(goes_on @ ended[-1])
+        on = goes_on @ on
+    cycle = np.transpose(ended) @ np.array(then)
+    if on.max() >= NEVER:
+        cycle += np.linalg.matrix_power(goes_on, limit) @ away(limit).fills
+    starts = _stationary(cycle)
     here, services, spent, served = starts, np.zeros(size), np.zeros(size), np.zeros(limit + 1)
     for j in range(limit):
         served[j] = here[0]
-        spent = spent + here[0] * vacation(j).lasts[0]
+        spent = spent + here[0] * away(j).lasts[0]
         here = np.append(0.0, here[1:])
         if here.max() <= NEVER * services.max():
             break
         services = services + here
         here = here @ after
     served[limit] = here.sum()
-    return starts, services, served, spent + here @ vacation(limit).lasts
+    return starts, services, served, spent + here @ away(limit).lasts
 
 
 def _sojourn(left: Vector, rate: float, batch: int) -> tuple[float, float]:

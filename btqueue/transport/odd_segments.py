@@ -17,6 +17,7 @@ Approximations: the chain is stationary at each window; the places of trains in 
 and uniform; what is left of more than two segments to an acknowledgement is treated as one of two is.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -80,14 +81,23 @@ def _alone(flight: float, share: float) -> float:
     most = int(min(MOST, flight))
     if most < 1 or share == 0.0:
         return 0.0
-    number = np.arange(most + 1)
-    chain = np.zeros((most + 1, most + 1))
-    for more, rate in ((1, (flight - number) / (2.0 * flight)), (-1, number / flight)):
-        to = number + more
-        inside = (to >= 0) & (to <= most)
-        chain[number[inside], to[inside]] += rate[inside]
-    pairs = number[2:]
-    chain[pairs, pairs - 2] += pairs * (pairs - 1.0) * share
-    chain -= np.diag(chain.sum(axis=1))
-    system = np.vstack([chain.T[:-1], np.ones(most + 1)])
-    return float(np.linalg.solve(system, np.eye(most + 1)[-1]) @ number)
+    one_more, pairs, number = _chain(flight, most)
+    return float(np.linalg.solve(one_more + share * pairs, number == most) @ number)
+
+
+@lru_cache(maxsize=512)
+def _chain(flight: float, most: int) -> tuple[Vector, Vector, Vector]:
+    """Return the equations of the chain, of single steps and of pairs, and its states."""
+    number = np.arange(most + 1.0)
+    found = []
+    for steps in (
+        ((1, (flight - number) / (2.0 * flight)), (-1, number / flight)),
+        ((-2, number * (number - 1.0)),),
+    ):
+        chain = np.zeros((most + 1, most + 1))
+        for more, rate in steps:
+            chain += np.diag((rate[:-more] if more > 0 else rate[-more:]), more)
+        chain -= np.diag(chain.sum(axis=1))
+        found.append(chain.T)
+        found[-1][-1] = float(len(steps) > 1)
+    return found[0], found[1], number

@@ -8,7 +8,10 @@ Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the varian
 6582, RFC 6675, RFC 6298 (the timer is not restarted by a fast retransmit).
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +64,12 @@ class LossyPath:
     gathered: int = 1
     ack_loss: float = 0.0
     limited_transmit: bool = False
+
+    @cached_property
+    def timeless(self) -> "LossyPath":
+        """The path without its times: which windows there are and which segments are lost depends on this."""
+        room = float(int(self.room)) if self.room < self.window else inf
+        return replace(self, room=room, base_s=0.0, service_s=0.0)
 
     @property
     def lone_success(self) -> float:
@@ -142,6 +151,7 @@ class Ends(NamedTuple):
     most: int
 
 
+@lru_cache(maxsize=256)
 def ends_of(top: int, *, overflows: bool) -> Ends:
     """Return the ends of windows of up to `top` segments; one more `overflows`, or nothing does."""
     most = top + 1 if overflows else top
@@ -170,13 +180,11 @@ class Recovery(NamedTuple):
     leads_to: Vector
 
 
-def recovery_of(path: LossyPath, ends: Ends, starts: list[Start], deviation: Vector) -> Recovery:
-    """Enumerate losses, by how cycles end.
-
-    `deviation` is the mean deviation of round trips with so many in flight (s).
-    """
+@lru_cache(maxsize=256)
+def _holes(path: LossyPath, top: int) -> tuple[Vector, Vector]:
+    """Return the chances of 1, 2, ... holes at the ends of cycles, and of holes that duplicates show."""
+    ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
     flight = ends.flight
-    holes = np.arange(1, MOST_HOLES + 1)
     chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
     chance[:, -1] += 1.0 - chance.sum(axis=1)
     # An acknowledgement that waited for company comes with the first segment behind the hole, and is new;
@@ -186,7 +194,16 @@ def recovery_of(path: LossyPath, ends: Ends, starts: list[Start], deviation: Vec
     room = np.maximum(path.window - flight, 0)[:, None]
     arrive = [_duplicates_come(path, some, room) for some in (behind, behind - 1)]
     enough = (1.0 - new) * arrive[0] + new * arrive[1]
-    found = np.where(ends.silent[:, None], 0.0, chance * enough)
+    return chance, np.where(ends.silent[:, None], 0.0, chance * enough)
+
+
+def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: Vector) -> Recovery:
+    """Enumerate losses, by how cycles end.
+
+    `deviation` is the mean deviation of round trips with so many in flight (s).
+    """
+    ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
+    flight, (chance, found) = ends.flight, _holes(path.timeless, top)
     late = late_chance(path, np.maximum(flight, 1.0), deviation[flight])
     if ends.overflow is not None:
         late[ends.overflow] = overflow_late(path, ends.most, float(deviation[-1]))
@@ -199,7 +216,7 @@ def recovery_of(path: LossyPath, ends: Ends, starts: list[Start], deviation: Vec
     seconds += good * _until_found_s(path, flight)
     seconds += (1.0 - good) * (_expiries_s(path, flight) + path.round_trip(flight))
     mean_holes = chance @ holes
-    place, leads_to = _places(starts), np.zeros((len(flight), len(starts)))
+    place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
     every = np.arange(len(flight))
     half = np.maximum(4, flight)
     leads_to[every, place[SLOW][half]] += 1.0 - quick
@@ -224,7 +241,7 @@ def _reno(
     ends: Ends,
     found: Vector,
     chance: Vector,
-    starts: list[Start],
+    starts: Sequence[Start],
     late: Vector,
     answered: Vector,
 ) -> Recovery:
@@ -238,7 +255,7 @@ def _reno(
     p, flight = path.loss, ends.flight
     every = np.arange(len(flight))
     lone = found[:, 0] * (1.0 - p) * answered
-    place, leads_to = _places(starts), np.zeros((len(flight), len(starts)))
+    place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
     quick = found.sum(axis=1)
     timers, again, twice = 1.0 - quick + found[:, 0] - lone, np.zeros(len(flight)), np.zeros(len(flight))
     half = np.maximum(4, flight)
@@ -275,7 +292,8 @@ def _reno(
     )
 
 
-def _places(starts: list[Start]) -> dict[str, NDArray[np.int64]]:
+@lru_cache(maxsize=256)
+def _places(starts: tuple[Start, ...]) -> dict[str, NDArray[np.int64]]:
     """Return the numbers of the starts by kind and half segments."""
     found = {kind: np.zeros(max(one.half for one in starts) + 1, int) for kind in (AVOIDANCE, SLOW, LATE)}
     for number, start in enumerate(starts):

@@ -12,6 +12,7 @@ Sources: Padhye, Firoiu, Towsley & Kurose, IEEE/ACM Transactions on Networking 8
 losses); Mathis, Semke, Mahdavi & Ott, Computer Communication Review 27(3), 1997.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -54,21 +55,25 @@ class LossyRates(NamedTuple):
 
 
 class _Cycles(NamedTuple):
-    """Windows that open without loss, from each start, by segments acknowledged so far: (starts, segments).
+    """Windows that open without loss, from each start, until the next segment is lost first, or overflows.
 
     Attributes:
-        flight: segments in flight.
-        seen: segments in flight when what is acknowledged now was sent, a round trip ago.
-        time: time since the cycle began (s).
-        ends: chance that the cycle ends here: the next segment is the first one lost, or overflows.
-        end: number of the end (`recovery.Ends`).
+        ended: chances of the ends (`recovery.Ends`), (starts, ends).
+        fresh: mean segments acknowledged, by those in flight then, (starts, flights).
+        seen: the same by those in flight when what is acknowledged was sent, a round trip ago.
+        steps: mean parts of a window that pass with so many in flight, (starts, flights).
+        last: chance that the cycle ends with so many in flight, (starts, flights).
+        steady: mean segments that pass with the window at its greatest; none if it overflows, (starts,).
+        avoids: whether a start is in congestion avoidance, (starts,).
     """
 
-    flight: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    time: Vector
-    ends: Vector
-    end: NDArray[np.int64]
+    ended: Vector
+    fresh: Vector
+    seen: Vector
+    steps: Vector
+    last: Vector
+    steady: Vector
+    avoids: NDArray[np.bool_]
 
 
 def lossy_rates(path: LossyPath) -> LossyRates:
@@ -84,37 +89,27 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     top = int(max(2, min(path.window, path.room)))
     ends = ends_of(top, overflows=path.room < path.window)
     trips = _trips(path, np.arange(ends.most + 1.0))
-    starts = [
-        Start(kind, half) for kind in (AVOIDANCE, SLOW, LATE) for half in range(4, _most(path, ends.most) + 1)
-    ]
-    recovery = recovery_of(path, ends, starts, trips.deviation)
+    starts = _starts(path.timeless, ends.most)
+    recovery = recovery_of(path, top, starts, trips.deviation)
     if path.loss == 0.0:  # every cycle ends by overflow, and leads to few starts
         used = recovery.leads_to[ends.overflow] > 0.0
-        starts = [start for start, one in zip(starts, used, strict=True) if one]
+        starts = tuple(start for start, one in zip(starts, used, strict=True) if one)
         recovery = recovery._replace(leads_to=recovery.leads_to[:, used])
-    cycles = _cycles(path, starts, top, ends, trips.mean)
-    count, kinds = len(starts), len(ends.flight)
-    places = np.arange(count)[:, None] * kinds + cycles.end
-    ended = np.bincount(places.ravel(), cycles.ends.ravel(), count * kinds).reshape(count, kinds)
-    law, residual = _stationary(ended.astype(float), recovery.leads_to)
-    steady = float(law @ _steady(path, cycles))
+    cycles = _cycles(path.timeless, starts, top)
+    law, residual = _stationary(cycles.ended, recovery.leads_to)
+    steady = float(law @ cycles.steady)
     longest = float(trips.mean[top])
-    number = np.arange(cycles.flight.shape[1])
-    seen = law[:, None] * cycles.ends
-    end = law @ ended
-    seconds = float((seen * (cycles.time + _lag(path, starts, cycles))).sum()) + float(end @ recovery.seconds)
-    segments = float((seen * number).sum() + end @ ends.flight) + steady
-    seconds += steady * longest / top
+    fresh, number_seen, end = law @ cycles.fresh, law @ cycles.seen, law @ cycles.ended
+    flight = np.maximum(np.arange(ends.most + 1.0), 1.0)
+    lag = np.where(cycles.avoids[:, None], *_lag(path, flight))
+    seconds = float(law @ (cycles.steps @ (trips.mean / flight) + (cycles.last * lag).sum(axis=1)))
+    seconds += float(end @ recovery.seconds) + steady * longest / top
+    segments = float(fresh.sum() + end @ ends.flight) + steady
     timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
     losses = float(end @ recovery.losses)
     # what is lost at random has crossed the bottleneck, and what finds no room before it has not
     refused = 0.0 if ends.overflow is None else float(end[ends.overflow] * recovery.losses[ends.overflow])
     seconds = max(seconds, (segments + losses - refused) * path.service_s)
-    reached = np.cumsum(seen[:, ::-1], axis=1)[:, ::-1]
-    number_seen, fresh = (
-        np.bincount(flights[:, :-1].ravel(), reached[:, 1:].ravel(), ends.most + 1)
-        for flights in (cycles.seen, cycles.flight)
-    )
     fresh[top] += steady
     number_seen[top] += steady
     number_seen[1] += timeouts * (1.0 - path.loss) * path.segments_per_ack  # repetitions, alone on their way
@@ -128,7 +123,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         rtts=trips.samples.ravel(),
         weights=((number_seen / number_seen.sum())[:, None] * trips.shares).ravel(),
         residual=residual,
-        states=count,
+        states=len(starts),
     )
 
 
@@ -166,13 +161,17 @@ def _trips(path: LossyPath, windows: Vector) -> _Trips:
     )
 
 
-def _most(path: LossyPath, top: int) -> int:
-    """Return the greatest start there can be, in halves of a segment."""
-    return max(4, int(expired_flight(path, np.array(top))))
+@lru_cache(maxsize=256)
+def _starts(path: LossyPath, top: int) -> tuple[Start, ...]:
+    """Return the starts that there may be, up to the greatest one, in halves of a segment."""
+    most = max(4, int(expired_flight(path, np.array(top))))
+    return tuple(Start(kind, half) for kind in (AVOIDANCE, SLOW, LATE) for half in range(4, most + 1))
 
 
-def _cycles(path: LossyPath, starts: list[Start], top: int, ends: Ends, trips: Vector) -> _Cycles:
+@lru_cache(maxsize=256)
+def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     """Open windows until they are at their greatest, or a row without loss is too unlikely to matter."""
+    ends = ends_of(top, overflows=path.room < path.window)
     b = path.segments_per_ack
     begin = np.array([start.begin(path.window) for start in starts])[:, None]
     threshold = np.array([start.threshold(path.window) for start in starts])[:, None]
@@ -191,44 +190,50 @@ def _cycles(path: LossyPath, starts: list[Start], top: int, ends: Ends, trips: V
     waits = (path.gathered - 1.0) / 2.0
     before = np.where(acks < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
     seen = np.maximum(np.minimum(before, top), 1.0).astype(np.int64)
-    # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
-    steps = (trips / np.maximum(np.arange(len(trips)), 1.0))[flight]
-    steps *= np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)
     through = (1.0 - path.loss) ** n
     lost = np.where(n < last, path.loss * through, np.where(n == last, through, 0.0))
     end = flight.copy()
     if ends.overflow is not None:
         end[n == last] = ends.overflow
+    avoids = np.array([start.kind == AVOIDANCE for start in starts])
     if path.variant == "newreno":
-        avoids = np.array([start.kind == AVOIDANCE for start in starts])
         end[avoids, 0] = ends.blocked[flight[avoids, 0]]
-    time = np.cumsum(steps, axis=1) - steps
-    return _Cycles(flight, seen, time, lost, end)
+    reached = np.cumsum(lost[:, ::-1], axis=1)[:, -2::-1]  # that more segments are acknowledged
+    # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
+    slower = np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)[:, :-1]
+    row = np.arange(len(starts))
+
+    def by(number: NDArray[np.int64], value: Vector, most: int = ends.most + 1) -> Vector:
+        """Return the sums of values by a number, (starts, most)."""
+        places = (row[:, None] * most + number).ravel()
+        return np.bincount(places, value.ravel(), len(row) * most).astype(float).reshape(-1, most)
+
+    steady = np.zeros(len(row))
+    if ends.overflow is None:
+        steady = lost[row, (lost > 0.0).sum(axis=1) - 1] * (1.0 - path.loss) / path.loss
+    return _Cycles(
+        ended=by(end, lost, len(ends.flight)),
+        fresh=by(flight[:, :-1], reached),
+        seen=by(seen[:, :-1], reached),
+        steps=by(flight[:, :-1], reached * slower),
+        last=by(flight, lost),
+        steady=steady,
+        avoids=avoids,
+    )
 
 
-def _steady(path: LossyPath, cycles: _Cycles) -> Vector:
-    """Return the mean segments that pass with the window at its greatest, by start; none if it overflows."""
-    if path.room < path.window:
-        return np.zeros(len(cycles.ends))
-    last = (cycles.ends > 0.0).sum(axis=1) - 1
-    return cycles.ends[np.arange(len(last)), last] * (1.0 - path.loss) / path.loss
-
-
-def _lag(path: LossyPath, starts: list[Start], cycles: _Cycles) -> Vector:
-    """Return how far acknowledgements lag behind an even flow (s), by start and segments.
+def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
+    """Return how far acknowledgements lag behind an even flow (s), after a recovery and in a slow start.
 
     Segments go in bursts: those of a slow start at the beginning of the round; after a recovery half a round
     later than an even flow, less what the inflated window let out a round before, on average f/8 of the f/2
     segments, or less where the receive window is in the way.
     """
-    flight = np.maximum(np.arange(float(cycles.flight.max()) + 1.0), 1.0)
     idle = np.maximum(0.0, 1.0 - flight * path.service_s / path.base_s)
     room = np.clip(path.window - flight, 0.0, flight / 2.0)
     early = (room - room**2 / flight) / flight
-    share = np.maximum(0.5 - early - 1.0 / flight, 0.0)
-    avoids = np.array([start.kind == AVOIDANCE for start in starts])[:, None]
     trip = path.round_trip(flight) * idle
-    return np.where(avoids, (share * trip)[cycles.flight], (0.5 * trip)[cycles.flight])
+    return np.maximum(0.5 - early - 1.0 / flight, 0.0) * trip, 0.5 * trip
 
 
 def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) -> Vector:

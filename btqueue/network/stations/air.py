@@ -455,6 +455,7 @@ class Links:
         # from one poll of a link to the next without any load
         self.without_load = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         self.same = ((self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)).astype(float)
+        self.lone = not self.same.any()  # of each piconet flows use no more than a link
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
         self.plain = np.array([not flow.messages for flow in network.flows])
@@ -476,6 +477,7 @@ class Links:
                         self.air[back, f, visit.index] += times * visit.train.air
                         limit = self.limit[self.port_link[visit.index]]
                         self.whole[back, f, visit.index] += times * (visit.train.frames // limit)
+        self.each = self.air + self.frames
         self.varies = np.ones((2, *shape))  # square of the frames of a segment over that of their mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
@@ -486,7 +488,7 @@ class Links:
         uses = (self.frames.sum(axis=0) @ self.of_link) > 0.0
         self.single = (uses <= self.stop_and_wait[:, None]).all(axis=0) & (self.members > 1.0)
         self.single &= (self.bridge < 0) & np.array([one.central_bridge < 0 for one in piconets], bool)
-        self.answer = ((self.air[1] + self.frames[1]) @ self.of_link).max(axis=0, initial=0.0)
+        self.answer = (self.each[1] @ self.of_link).max(axis=0, initial=0.0)
         self.utilisation = np.zeros(len(network.ports))
         # share of the time in frames of POLL and NULL that bridges answer first; waits for polls
         self.probes, self.waits = np.zeros((2, count))
@@ -532,9 +534,8 @@ class Links:
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]
         self.rate_of, self.rates_now, self.slots_s = frames, sent, slots
-        self.work = self.by_link(sent[:, None] * (self.air[0] + self.frames[0]))
-        self.work += self.by_link(answered[:, None] * (self.air[1] + self.frames[1]))
-        there = self.opposite >= 0
+        self.work = self.by_link(sent[:, None] * self.each[0] + answered[:, None] * self.each[1])
+        there, share = self.opposite >= 0, self.share[self.port_link]
         facing = np.where(there, frames[self.opposite], 0.0)
         facing_slots = np.where(there, slots[self.opposite], 0.0)
         mean = np.divide(slots, frames, out=np.ones_like(slots), where=frames > 0.0)
@@ -543,14 +544,14 @@ class Links:
         apart = self._apart(sent, answered, frames, facing)
         # with frames in its queue: each has one of the other port's beside it, as far as there are any
         self.frame = mean + 1.0 + np.minimum(ratio, 1.0) * (1.0 - apart) * (other - 1.0)
-        self.frame /= self.share[self.port_link]
+        self.frame /= share
         self.present = self.frame.copy()
         busy = np.where(there, np.where(full[self.opposite], 1.0, self.utilisation[self.opposite]), 0.0)
-        self.beside = 1.0 + np.clip(busy, 0.0, 1.0) * (1.0 - apart) * (other - 1.0)
-        often = np.clip(busy, 0.0, 1.0) * np.minimum(ratio, 1.0) * (1.0 - apart)
-        self.frame_now = (mean + 1.0 + often * (other - 1.0)) / self.share[self.port_link]
+        self.beside = 1.0 + busy * (1.0 - apart) * (other - 1.0)
+        often = busy * np.minimum(ratio, 1.0) * (1.0 - apart)
+        self.frame_now = (mean + 1.0 + often * (other - 1.0)) / share
         own_busy = np.where(full, 1.0, self.utilisation)
-        paired = np.minimum(frames, facing) * np.clip(np.maximum(own_busy, busy), 0.0, 1.0) * (1.0 - apart)
+        paired = np.minimum(frames, facing) * np.maximum(own_busy, busy) * (1.0 - apart)
         pairs = np.zeros(len(self.names))
         np.maximum.at(pairs, self.port_link, paired)
         work = self.by_link(slots + frames) - 2.0 * pairs
@@ -576,22 +577,12 @@ class Links:
         self.busy = (
             self._cycles(visits * self.frame + ends, self.port_link) * self.visit[self.port_link] / visits
         )
-        self.open_load = (
-            self.by_link(
-                np.where(self.steady, 0.0, sent) @ (self.air[0] + self.frames[0])
-                + np.where(self.steady, 0.0, answered) @ (self.air[1] + self.frames[1])
-            )
-            * SLOT_S
-            / self.share
+        self.open_load, self.plain_load = (
+            np.array([~self.steady, self.plain]) @ self.work * SLOT_S / self.share
         )
-        self.plain_load = self.by_link(
-            (sent * self.plain) @ (self.air[0] + self.frames[0])
-            + (answered * self.plain) @ (self.air[1] + self.frames[1])
-        ) * (SLOT_S / self.share)
         self._bridges()
         self.ready = True
         # what the other half of a frame has while a port is busy
-        share = self.share[self.port_link]
         alone = (mean + 1.0) / share
         both = (mean + np.where(there, 1.0 + (1.0 - apart) * (other - 1.0), 1.0)) / share
         data = sent @ self.frames[0]
@@ -622,6 +613,8 @@ class Links:
         the longest cycle from above, at most one for each link that is no longer full.
         """
         polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
+        if self.lone:
+            return own + polls[rows]
         always = self.full_link & (self.bridge < 0)
         most = self.most_slots - always * (EMPTY * self.idle_polls - self.ends) / self.share
         fixed, same = own + polls[rows], self.same[rows]
@@ -875,7 +868,7 @@ class Links:
         limit = self.limit[self.port_link]
         found = np.zeros((len(sent), len(self.names)))
         for back, rates in ((0, sent[:, None]), (1, (answered / acks)[:, None])):
-            slots = self.air[back] + self.frames[back]
+            slots = self.each[back]
             frames = np.maximum(self.frames[back] / np.where(back, acks[:, None], 1.0), 1e-9)
             # repetitions vary; beyond the limit of a visit they wait for the next one
             varies = np.minimum(self.varies[back], np.maximum(limit / frames, 1.0))

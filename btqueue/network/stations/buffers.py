@@ -175,7 +175,7 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
 
 
 def _brings(network: Network, r: int) -> bool:
-    """Whether a bridge brings packets to a station: no more than it has room for (`model.bridge_losses`)."""
+    """Whether a bridge brings packets to a station: no more than it has room for (`Laws.refused`)."""
     return r < len(network.ports) and network.ports[r].up and network.ports[r].bridge >= 0
 
 

@@ -128,21 +128,23 @@ def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queu
     )
     if not (np.isfinite(cubic).all() and cubic[0] > 0.0):
         raise FloatingPointError("hardly anything gets through in any state of the radio")
-    y = np.sort(np.roots(cubic / cubic[0]).real)
+    third, second, first, last = cubic.tolist()
+    companion = [[-second / third, -first / third, -last / third], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    y = np.sort(np.linalg.eigvals(companion).real)
     top, y = y[2], y[:2]
     idle_bad = (mean_speed - x) * moves[0] / (top / size * (good - x / (1.0 + top)))
     idle = np.array([mean_speed - x - idle_bad, idle_bad])
     s, t = y / size, 1.0 + y
     other = speeds[::-1, None] * s * t - x * s - moves[::-1, None] * t
     tops = t * (idle[:, None] * other - t * (idle * moves)[::-1, None])
-    some = -tops / (np.polyval(np.polyder(cubic), y) * s)
+    some = -tops / (((3.0 * third * y + 2.0 * second) * y + first) * s)
     return _Queue(
         speeds, share, idle / speeds, some, np.asarray(-s, float), float((moves / speeds).sum()), mean_speed
     )
 
 
 def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float, base_s: float,
-          allowed: float, size: float) -> Faded:  # fmt: skip
+          allowed: float, size: float, *, waits: bool) -> Faded:  # fmt: skip
     """Return what the states of the radio at a port do to a flow that passes there.
 
     Args:
@@ -154,6 +156,7 @@ def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float,
         base_s: time of a lone segment at the mean speed.
         allowed: segments that windows let be under way at the server.
         size: E[S^2] / (2 E[S]^2) of the services of a state.
+        waits: whether its wait is asked for.
     """
     train = visit.train
     mean = train.air + train.frames
@@ -161,6 +164,9 @@ def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float,
     moves = np.array([train.worse / (1.0 - train.worse), 1.0]) / train.stay_s
     allowed = min(allowed, ENDLESS)
     each, crossing = each_s * states / mean, np.maximum(base_s + (states - mean) * SLOT_S, 1e-9)
+    silent, timeouts = _timer(flow, train, each[1], moves, rate, crossing[0])
+    if not waits:
+        return Faded(0.0, timeouts)
     queue = two_speeds(arrivals, 1.0 / np.maximum(each, crossing / allowed), moves, size)
     wait, in_worse = queue.wait(allowed - 1.0)
     load = min(arrivals / queue.mean_speed, FULL)
@@ -171,7 +177,6 @@ def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float,
     alone = queue._replace(speeds=1.0 / crossing, mean_speed=float(queue.share @ (1.0 / crossing)))
     alone = alone._replace(forgetting=float(moves @ crossing))
     longer = float(np.array([1.0 - worse, worse]) @ alone.excess()) * -float(np.expm1(-alone.forgetting))
-    silent, timeouts = _timer(flow, train, each[1], moves, rate, crossing[0])
     missing = silent * (max(in_worse - queue.share[1] * before, 0.0) + longer)
     return Faded(wait - before + longer - missing, timeouts)
 

@@ -9,17 +9,18 @@ cycle is the round of its piconets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import nbdtr, nbdtrc
+from scipy.special import bdtrc, nbdtr, nbdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, transport
-from btqueue.network.stations.air import Links, Rounds, until_polled
+from btqueue.network.stations.air import Links, Rounds, never_meet, until_polled
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 from btqueue.network.stations.turns import Turns
@@ -33,6 +34,8 @@ MANY_VISITS = 200
 """Visits of a train from which on their mean number is taken for their number."""
 CROWDED = 0.97
 """Use of a resource from which on it is taken for full."""
+SOME_LOST = 0.05
+"""Most by which the losses at bridges change in a turn."""
 NEARLY = 0.995
 """Most use of a resource in formulas of waits, which have none beyond 1."""
 
@@ -82,8 +85,10 @@ def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, 
 class Laws:
     """The stations of a network at a point, as a tagged segment of each flow meets them."""
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
+    def __init__(self, network: Network, *, refuses: bool = False) -> None:
+        self.network, self.plain = network, network.flows
+        self.refuses = refuses  # whether bridges lose what they have no room for
+        self.lost = np.zeros(len(network.ports))  # there, in the last turn
         self.like = np.array(alike(network), int)  # number of the first flow with the same answer
         self.firsts = sorted(set(self.like.tolist()))
         self.links = Links(network)
@@ -104,6 +109,11 @@ class Laws:
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
+        # transmissions of segments, and full resources and waits there, at the start and at the end
+        count = len(self.names)
+        self.begin = self.ended = (
+            np.ones(flows), np.zeros(count), np.zeros(count + len(self.turns.wires))
+        )  # fmt: skip
         self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
         self.windows = np.array([flow.window for flow in network.flows])
         self.acks = np.array([flow.acks for flow in network.flows])
@@ -142,10 +152,28 @@ class Laws:
                         window = min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
+        # ports at which bridges may find no room, and what may come to them
+        never = {n for n, port in enumerate(network.ports) if never_meet(network, port)}
+        self.arriving = {
+            n: None if n in never else self._arriving(n)
+            for n, port in enumerate(network.ports)
+            if n in never or (port.up and port.bridge >= 0 and port.places < inf)
+        }
         # on lone links, segments of a regular source that are back before the next one comes
         crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
         single = np.array([flow.batch <= 1.0 for flow in network.flows])
         self.regular = self.links.regular & single & (crowded == 0.0)
+
+    def go_on(self, other: Laws) -> None:
+        """Begin where the laws of a network nearby have come to."""
+        for mine, its, names in (
+            (self, other, "timed round_s rests waits queues answers chains"),
+            (self.links, other.links, "endless utilisation probes waits turns elsewhere settled filled"),
+            (self.polled, other.polled, "present away varied cycle" if self.polled.count else ""),
+        ):
+            for name in names.split():
+                setattr(mine, name, copy(getattr(its, name)))
+        self.begin = other.ended
 
     def service(self) -> tuple[Matrix, Matrix]:
         """Return the service of a segment, and of its acknowledgements, at each resource (s)."""
@@ -341,8 +369,7 @@ class Laws:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
         links, flows = self.links, self.network.flows
         share = np.where(links.endless, [1.0 / flow.window for flow in flows], 0.0)
-        work = (rate * sent)[:, None] * (links.air[0] + links.frames[0])
-        work += rate[:, None] * (links.air[1] + links.frames[1])
+        work = (rate * sent)[:, None] * links.each[0] + rate[:, None] * links.each[1]
         return share[:, None] * links.by_link(work) * SLOT_S
 
     # ---------------------------------------------------------------------------------------------- lone
@@ -863,13 +890,16 @@ class Laws:
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         found: dict[int, Own] = {}
-        # what other links leave of their trains
-        load = np.minimum(links.others(links.open_load), NEARLY)
-        kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
-        by_link = links.residuals(sends, answers, acks)
-        visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
-        left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
-        away = self._away(by_link, kept, rate * sent)
+        left = np.zeros_like(links.frames[0])  # what other links leave of their trains, by ports
+        if network.bridges:
+            load = np.minimum(links.others(links.open_load), NEARLY)
+            kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
+            by_link = links.residuals(sends, answers, acks)
+            visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
+            by_flow = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(
+                visits_left
+            )
+            left = by_flow[:, links.port_link] + self._away(by_link, kept, rate * sent)
         sending = sends @ forth
         for f in self.firsts:
             flow = flows[f]
@@ -915,7 +945,7 @@ class Laws:
                         others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
                     longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
-                        others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
+                        others[f] += left[f, visit.index]
                 if visits is flow.forth:
                     self.waits[f] = others[f]
             # of its own batch a segment waits for the segments ahead, at the slowest station
@@ -978,7 +1008,9 @@ class Laws:
         both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
         return lambda window, lone: self.own_wait(f, window, lone, both)
 
-    def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
+    def fades(
+        self, rate: Vector, sent: Vector, forth: Matrix, base: Vector, *, waits: bool
+    ) -> tuple[Vector, Vector]:
         """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
 
         Where all links of a piconet fade at once it is one server for all their segments; else each port is.
@@ -1009,8 +1041,9 @@ class Laws:
                     float(base[f]),
                     float(windows[at].sum()),
                     size,
+                    waits=waits and flow.load < inf,
                 )
-                extra[f] += found.wait_s if flow.load < inf else 0.0
+                extra[f] += found.wait_s
                 timeouts[f] += found.timeouts
         return extra[self.like], timeouts[self.like]
 
@@ -1023,7 +1056,7 @@ class Laws:
         a buffer for it.
         """
         flows = []
-        for f, flow in enumerate(self.network.flows):
+        for f, flow in enumerate(self.plain):
             stops = []
             for visit in flow.forth:
                 if visit.kind == "port" and visit.flush_s < inf:
@@ -1037,7 +1070,85 @@ class Laws:
                         visit = visit._replace(places=min(visit.places, places))
                 stops.append(visit)
             flows.append(replace(flow, forth=tuple(stops)))
+        self.plain = tuple(flows)
+        self.network = replace(self.network, flows=self.plain)
+
+    def refuse(self, rate: Vector, sent: Vector) -> None:
+        """Set the losses of the flows at the buffers of bridges."""
+        # rates answer losses steeply
+        lost, flows = self.lost + np.clip(self.refused(rate, sent) - self.lost, -SOME_LOST, SOME_LOST), []
+        self.lost = lost
+        for flow in self.plain:
+            forth = [
+                visit._replace(loss=1.0 - (1.0 - visit.loss) * (1.0 - lost[visit.index]))
+                if visit.kind == "port"
+                else visit
+                for visit in flow.forth
+            ]
+            flows.append(replace(flow, forth=tuple(forth)))
         self.network = replace(self.network, flows=tuple(flows))
+
+    def refused(self, rate: Vector, sent: Vector) -> Vector:
+        """Return the chance of a segment to lose a packet at each port, shape (ports,): at those of bridges.
+
+        A bridge brings from a visit what fits into its buffer for the other piconet; what it has brought
+        leaves at the next one. Groups of g packets come to it as a Poisson process, and c of them fit: of a
+        mean of m in a round E(N - c)^+ / m are lost.
+
+        Args:
+            rate: segments a second, shape (flows,).
+            sent: transmissions of each, shape (flows,).
+        """
+        links, found = self.links, np.zeros(len(self.network.ports))
+        for n, comes in self.arriving.items():
+            if comes is None:  # both ends are never there at once
+                found[n] = 1.0
+                continue
+            port, (most, packets, group, parts, left) = self.network.ports[n], comes
+            if group == 0.0:
+                continue
+            bridge = self.network.bridges[port.bridge]
+            round_s = SLOT_S * float(links.rounds.round[links.port_link[n]])
+            if bridge.schedule != "walk-in":
+                round_s = bridge.window_s * len(bridge.piconets)
+            fit, mean = port.places // group, max(float(rate * sent @ packets) * round_s / group, 1e-9)
+            if most <= port.places:
+                # it is full only where errors leave packets behind, which were to go with the visit before
+                found[n] = float(pdtrc(fit - 1.0, mean * left)) if left > 0.0 else 0.0
+                continue
+            # E(N - c)^+ of a Poisson number N
+            over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
+            found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
+        return found
+
+    def _arriving(self, n: int) -> tuple[float, Vector, float, float, float]:
+        """Return what comes to the port of a bridge.
+
+        These are the most packets in a round; packets of a segment of each flow, shape (flows,); packets of a
+        group, and groups of a segment; and the chance that errors leave some of a group behind.
+        """
+        network, port = self.network, self.network.ports[n]
+        windows = network.bridges[port.bridge].schedule != "walk-in"
+        packets, sources, group, parts, left = np.zeros(len(network.flows)), {}, 0.0, 1.0, 0.0
+        for f, flow in enumerate(network.flows):
+            ports = [visit for visit in flow.forth if visit.kind == "port"]
+            for place, visit in enumerate(ports):
+                if visit.index != n:
+                    continue
+                before = ports[place - 1].index if place else -1
+                limit = float(network.ports[before].limit) if place and not windows else inf
+                size = visit.train.packets
+                if network.relay == "segment" and limit < inf:  # whole segments come at once
+                    limit = ceil(limit / size) * size
+                sources[before] = limit
+                packets[f] += size
+                if network.relay == "packet":
+                    size = min(size, *(float(network.ports[one.index].limit) for one in ports[:place]), size)
+                group, parts = max(group, size), max(parts, ceil(visit.train.packets / size))
+                error = 1.0 - visit.train.packets / visit.train.frames
+                if error > 1e-9:
+                    left = max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
+        return sum(sources.values()), packets, group, parts, left
 
     def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:
         """Return what the meetings of bridges elsewhere leave of their trains, shape (flows, ports) (s).
@@ -1051,8 +1162,7 @@ class Laws:
         """
         links, network = self.links, self.network
         found = np.zeros((len(network.flows), len(network.ports)))
-        forth = rate[:, None] * (links.air[0] + links.frames[0])
-        back = rate[:, None] * (links.air[1] + links.frames[1])
+        forth, back = rate[:, None] * links.each
         by_flow = (
             np.maximum(
                 links.by_link(forth * links.up + back * ~links.up),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, inf
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.stations import buffers, nagle, quantiles, sessions, tagged, transport
-from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
@@ -35,10 +33,8 @@ JUST_CARRIED = (
 )
 TURNS, DAMPED = 8, 0.6
 """Most turns between the segments of a stream and the round trips, and the part of a change that is made."""
-LOSS_PASSES = 12
-"""Most turns between the losses at the buffers of bridges and the rates."""
-LOSSES_SETTLED = 1e-3
-"""Change of these losses from one turn to the next below which they are found."""
+LEAST_LOSS = 1e-3
+"""Chance of a segment to find the buffer of a bridge full, below which none does."""
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
@@ -74,7 +70,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         network, point = _in_rounds(scenario, network, point)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
         return tagged.tagged(scenario, network)
-    network, point = _with_bridge_losses(network, point)
+    if (point.links.refused(point.rate, point.sent) >= LEAST_LOSS).any():
+        point = operating_point(network, point, refuses=True)
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
@@ -319,83 +316,4 @@ def captured(network: Network) -> set[int]:
         holder = holders.setdefault(ports[0].piconet, ports[0].link)
         if holder != ports[0].link:
             found.add(f)
-    return found
-
-
-def _with_bridge_losses(network: Network, point: Point) -> tuple[Network, Point]:
-    """Return network and point with the segments that find the buffer of a bridge full on their way."""
-    plain, losses, change = network, np.zeros(len(network.ports)), 0.0
-    for _ in range(LOSS_PASSES):
-        new = bridge_losses(plain, point)
-        change = float(np.abs(new - losses).max(initial=0.0))
-        if change < LOSSES_SETTLED:
-            break
-        losses = losses + 0.5 * (new - losses) if losses.any() else new
-        flows = []
-        for flow in plain.flows:
-            forth = [
-                visit._replace(loss=1.0 - (1.0 - visit.loss) * (1.0 - losses[visit.index]))
-                if visit.kind == "port"
-                else visit
-                for visit in flow.forth
-            ]
-            flows.append(replace(flow, forth=tuple(forth)))
-        network = replace(plain, flows=tuple(flows))
-        point = operating_point(network)
-    point.between |= change >= LOSSES_SETTLED
-    return network, point
-
-
-def bridge_losses(network: Network, point: Point) -> Vector:
-    """Return the chance of a segment to lose a packet at each port, shape (ports,): at those of bridges.
-
-    A bridge brings from a visit what fits into its buffer for the other piconet; what it has brought leaves
-    at the next one. Groups of g packets come to it as a Poisson process, and c of them fit: of a mean of m in
-    a round E(N - c)^+ / m are lost.
-    """
-    links, found = point.links.links, np.zeros(len(network.ports))
-    for n, port in enumerate(network.ports):
-        found[n] = float(never_meet(network, port))
-        if not port.up or port.bridge < 0 or port.places == inf or found[n] == 1.0:
-            continue
-        bridge, link = network.bridges[port.bridge], links.port_link[n]
-        windows = bridge.schedule != "walk-in"
-        round_s = SLOT_S * float(links.rounds.round[link])
-        if windows:
-            round_s = bridge.window_s * len(bridge.piconets)
-        sources, packets, group, parts, left = {}, 0.0, 0.0, 1.0, 0.0
-        for f, flow in enumerate(network.flows):
-            ports = [visit for visit in flow.forth if visit.kind == "port"]
-            for place, visit in enumerate(ports):
-                if visit.index != n:
-                    continue
-                before = ports[place - 1].index if place else -1
-                limit = float(network.ports[before].limit) if place and not windows else inf
-                if network.relay == "segment" and limit < inf:  # whole segments come at once
-                    limit = ceil(limit / visit.train.packets) * visit.train.packets
-                sources[before] = limit
-                size = visit.train.packets
-                if network.relay == "packet":
-                    size = min(size, *(float(network.ports[one.index].limit) for one in ports[:place]), size)
-                carried = point.rate[f] * point.sent[f] * visit.train.packets
-                packets += carried * round_s
-                group = max(group, size)
-                error = 1.0 - visit.train.packets / visit.train.frames
-                left = (
-                    max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
-                    if error > 1e-9
-                    else left
-                )
-                parts = max(parts, ceil(visit.train.packets / size))
-        if not sources:
-            continue
-        fit = port.places // group
-        mean = max(packets / group, 1e-9)
-        if sum(sources.values()) <= port.places:
-            # it is full only where errors leave packets behind, which were to go with the visit before
-            found[n] = float(pdtrc(fit - 1.0, mean * left)) if left > 0.0 else 0.0
-            continue
-        # E(N - c)^+ of a Poisson number N
-        over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
-        found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
     return found

@@ -424,6 +424,7 @@ class _Builder:
         self.turns: dict[tuple[int, bool], tuple[int, int]] = {}  # number of the queue, and its wire
         self.buckets: dict[int, int] = {}
         self.bucket_list: list[Bucket] = []
+        self.radios: dict[tuple[int, int], Radio] = {}
         self.trains: dict[tuple, Train] = {}
 
     def network(self) -> Network:
@@ -529,16 +530,19 @@ class _Builder:
     def _radio(self, hop: Hop) -> Radio:
         up = hop.target == self.plan.piconets[hop.index].central
         member = self.plan.nodes[hop.source if up else hop.target]
-        radio = self.scenario.radio
-        for own in self.scenario.radio.links:
-            if own.node == member and own.direction in ("both", "up" if up else "down"):
-                radio = own.applied_to(self.scenario.radio)
-        return radio
+        if (hop.source, hop.target) not in self.radios:
+            radio = self.scenario.radio
+            for own in self.scenario.radio.links:
+                if own.node == member and own.direction in ("both", "up" if up else "down"):
+                    radio = own.applied_to(self.scenario.radio)
+            same = (one for one in self.radios.values() if one == radio)
+            self.radios[hop.source, hop.target] = next(same, radio)
+        return self.radios[hop.source, hop.target]
 
     def _train(self, hop: Hop, size: float, beside: float) -> Train:
         """Return the packets of a segment with so many bytes above L2CAP on a hop; `beside` go back."""
         radio = self._radio(hop)
-        key = (radio.model, repr(radio), size, beside)
+        key = (id(radio), size, beside)
         if key not in self.trains:
             self.trains[key] = train_of(self.scenario, radio, size, len(self.plan.piconets), beside)
         return self.trains[key]

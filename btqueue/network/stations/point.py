@@ -48,10 +48,20 @@ WAITS_SETTLED = 1e-10
 FILLED = 1e-13
 """Most that a full resource may be off its capacity."""
 LEAST_STEP = 0.02
+LATE = 20
+"""Turns after which steps shrink, to where the laws jump."""
+SMOOTH = 3
+"""Turns with ever less change after which steps follow from the turn before even then."""
+OFTEN = 5
+"""Changes of direction in late turns that show a jump."""
+NO_NEARER = 0.9
+"""Part of the change of twice as many turns before that is left there."""
 AT_A_JUMP = 0.01
 """Most relative change of rates a turn that go to and fro where laws jump."""
 CARRIED = 0.999
 """Share of the load above which it is carried."""
+HARDLY = 0.99
+"""The same of a rough point."""
 WAITING = 0.4
 """Share of a round trip that waits at full stations, from which on rates follow from their capacities, and
 round trips from Little's law: so in 56 of 56 answers that the bound is from, 45 of them random."""
@@ -78,6 +88,7 @@ class Point:
         turns_s: waits of each flow at full queues of media that take turns (s).
         between: whether rates, or segments or losses that follow from them, still changed in the last turn.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
+        carried: flows whose load is carried.
     """
 
     rate: Vector
@@ -101,6 +112,7 @@ class Point:
     held: dict[int, Any] | None = None
     between: bool = False
     turns_s: Vector = field(default_factory=lambda: np.zeros(0))
+    carried: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @property
     def waits(self) -> Vector:
@@ -122,6 +134,9 @@ def settle(
     Each full resource is filled by its wait alone, one after the other from any `start`; that shows which
     have one. Newton's steps of all these waits together follow, as long as they come nearer.
     """
+    rate = np.minimum(load, window / base)
+    if not np.any(start) and (rate @ service <= 1.0).all():
+        return rate, np.zeros(service.shape[1]), 0.0
     used = (service > 0.0).astype(float)
     # one that takes at least as much of every flow is full first: behind it nothing waits
     least = np.all(service[:, :, None] <= service[:, None, :], axis=0)
@@ -187,23 +202,35 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
     return wait
 
 
-def operating_point(network: Network) -> Point:
+def operating_point(network: Network, start: Point | None = None, *, refuses: bool = False) -> Point:
     """Return the fixed point of rates and waits.
 
     Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried:
     a load above that is as good as a source that always has data. Then the others' waits are those of queues
     at random.
+
+    Args:
+        network: stations and flows.
+        start: a point of the same stations and flows with other numbers: the way from there is shorter, as
+            long as the same loads are carried.
+        refuses: whether bridges lose what they have no room for.
     """
-    laws = Laws(network)
+    laws = Laws(network, refuses=refuses)
     load = np.array([flow.load for flow in network.flows])
+    if start is not None:
+        laws.go_on(start.links)
+        point = _iterated(network, laws, start.rate)
+        if (point.carried == start.carried).all() and point.converged:
+            return point
+        laws = Laws(network, refuses=refuses)
     endless = np.isinf(load)
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
     if not endless.any() and laws.use(load).max(initial=0.0) < CROWDED:
-        point = _iterated(network, laws, load)
+        point = _iterated(network, laws, load, least=HARDLY)
         if not point.waits.any() and (point.rate >= CARRIED * load).all():
             return point
-        laws = Laws(network)
+        laws = Laws(network, refuses=refuses)
     laws.links.endless[:] = endless | (load > 0.0)
     fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     # datagrams have no window to hold them back but a full station
@@ -212,16 +239,21 @@ def operating_point(network: Network) -> Point:
     return _iterated(laws.network, laws, fluid.rate)
 
 
-def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLED) -> Point:
-    """Return the point to which rates settle; a rate that goes to and fro takes smaller steps."""
+def _iterated(
+    network: Network, laws: Laws, rate: Vector, within: float = SETTLED, least: float = 0.0
+) -> Point:
+    """Return the point to which rates settle; a rate that goes to and fro takes smaller steps.
+
+    A point that carries less than the part `least` of a load is a rough one.
+    """
     flows = network.flows
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
-    sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
     count = len(laws.names)
-    wait, service = np.zeros(count + len(laws.turns.wires)), np.zeros((len(flows), count))
+    (sent, full, wait), service = laws.begin, np.zeros((len(flows), count))
     step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
-    expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
+    expiries, lone, smooth, offs = np.zeros(len(flows)), np.zeros(len(flows)), 0, []
+    places = rate
     sure = np.zeros(len(flows))  # waits for tokens that a full bucket does not hold
     laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
@@ -263,8 +295,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine, queues = laws.strays(rate, sent, forth, back, full, base)
-        faded, expiries = laws.fades(rate, sent, forth, base)
-        others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
+        quiet = full[: len(network.ports)].max(initial=0.0) == 0.0
+        faded, expiries = laws.fades(rate, sent, forth, base, waits=quiet)
+        others = others + faded
         tokens, sure, turns = laws.tokens(rate, sent, forth, back, full, trips[:, 0])
         others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         waits = [
@@ -280,7 +313,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], own_waits + others, full)
-            network, flows = laws.network, laws.network.flows
+        if laws.refuses:
+            laws.refuse(rate, sent)
+        network, flows = laws.network, laws.network.flows
         talks = sessions.sessions_of(laws, asking, rate, service)
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
@@ -296,7 +331,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         longest = laws.within_visits(window, service, full)
         others = np.minimum(others, longest - base)
         lone_before, lone = lone, base + others
-        most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
+        most, sent, _ = transport.caps(network, laws, rate, sent, lone, service, every=False)
         limits = np.zeros(len(flows))
         for f in laws.firsts:
             laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
@@ -309,30 +344,46 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
         drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
-        if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
+        off = max(change, drift)
+        enough = ROUGH if least and (new < least * load).any() else within
+        if off < enough and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
-        late = turn >= PASSES // 3  # then steps shrink, to where the laws jump; tiny ones grow slowly
+        late = turn >= LATE
         turned = turned + (late & (move * before < 0.0))
-        longer = np.where(step < LEAST_STEP, step * 1.5, step) if late else np.minimum(step * 1.3, 1.0)
-        least = 0.0 if late else LEAST_STEP
-        step = np.where(move * before < 0.0, np.maximum(step / 2.0, least), longer)
+        grow = np.where(step < LEAST_STEP, 1.5, 1.2) if late else 1.3
+        shortest = 0.0 if late else LEAST_STEP
+        step = np.where(move * before < 0.0, np.maximum(step / 2.0, shortest), np.minimum(step * grow, 1.0))
         following = rate + step * move
-        if nearer and not late:  # of all mixtures of the last two, the one that is nearest to its successor
+        smooth = smooth + 1 if nearer else 0
+        if nearer and (smooth >= SMOOTH or not late):
+            # of all mixtures of the last two, the one that is nearest to its successor
             apart = (move - before) / np.maximum(new, 1e-9)
             share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
             following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
+        # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
+        last = turn == PASSES - 1
+        moved = np.max(np.abs(following - rate) / np.maximum(following, 1e-9), initial=0.0)
         places, before, rate = rate, move, following
-    else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
-        between = True
-        moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
-        settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
-        if moved < AT_A_JUMP and (settled | (turned > 1.0)).all():
+        most_moved, often = (AT_A_JUMP, 1.0) if last else (within, OFTEN)
+        settled = (np.abs(move) <= most_moved * np.maximum(new, 1e-9)) | (turned > often)
+        at_a_jump = bool(
+            moved < most_moved
+            and settled.all()
+            and (last or off > NO_NEARER * min(offs[-2 * OFTEN : -OFTEN], default=0.0))
+        )
+        offs.append(off)
+        between = last or (late and at_a_jump)
+        if between and at_a_jump:
             held = (new < CARRIED * np.minimum(load, most)) & (rate > 0.0)
             trip = np.divide(np.minimum(window, limits), rate, out=np.full(len(flows), inf), where=rate > 0.0)
             rest = trip - base - (bound > 0.0) @ wait  # no more than a window is under way
             others = np.where(held, rest, np.minimum(others, rest))
-            new, change = rate, moved
+            new, change = rate, float(moved)
+        if between:
+            break
+    *_, found = transport.caps(network, laws, rate, sent, lone, service, every=True)
+    laws.ended = sent, full, wait
     return Point(
         new,
         sent,
@@ -353,4 +404,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         gather=gather,
         between=between,
         turns_s=(queues_of > 0.0) @ wait[count:],
+        carried=new >= CARRIED * load,
     )

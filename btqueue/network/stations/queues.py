@@ -528,8 +528,10 @@ class Queues:
         in_order[self.port] = self.plain
         trains = self.at_port @ rate
         squares = self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers)
-        filled_of = self.filled_of
-        own = self.own_link
+        filled_of, own = self.filled_of, self.own_link
+        elsewhere, facing_part = 1.0 - own, own * _ratio(paired, facing[2])[:, None]
+        facing_work, own_work = own * paired[:, None], own * work_in[:, None]
+        broken, spread = self.at_port @ (rate * self.breaks), (self.same - own) @ squares
         kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
         for _ in range(8):
             shared, fills, alone_then = self._meetings(rate, at_once)
@@ -539,21 +541,21 @@ class Queues:
             full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
             free = 1.0 - np.minimum(self.same @ work_at, MOST_LOAD)
             self.cycle = EMPTY * links.members[links.port_link] / free  # (P,)
-            share = own * _ratio(paired, facing[2])[:, None] + (1.0 - own) * _ratio(work_at, work_by)
-            busy = own * paired[:, None] + (1.0 - own) * work_at - share * driven
-            others = np.where(in_order[:, None] > 0.0, busy, work_at - own * work_in[:, None])
+            share = facing_part + elsewhere * _ratio(work_at, work_by)
+            busy = facing_work + elsewhere * work_at - share * driven
+            others = np.where(in_order[:, None] > 0.0, busy, work_at - own_work)
             others = np.where(self.filled, ALWAYS, np.maximum(others * kept, 0.0)) * self.same
             service = stretched(alone, visits, others[self.port], full_visit)
             self.load = self.at_port @ (rate * service)
             before = self.present
             mine = own @ work_at
             away = np.maximum(self.cycle * (1.0 - mine), EMPTY)
-            varies = self.cycle * _ratio((self.same - own) @ squares, 1.0 - (1.0 - free) ** 2) / away**2
+            varies = self.cycle * _ratio(spread, 1.0 - (1.0 - free) ** 2) / away**2
             self.away, self.varied = away, np.maximum(varies, 1e-6)
             quiet = self._none_comes(trains)
             part = np.minimum(_ratio(1.0 - quiet, trains * self.cycle) + (trains == 0.0), 1.0)
             ended = self.at_port @ (rate * np.maximum(filled_of + fills - self.breaks, 0.0)) * self.cycle
-            under = self.at_port @ (rate * self.breaks) * self.cycle
+            under = broken * self.cycle
             none = part * np.maximum(1.0 - under, 0.0) + alone_then
             self.present = np.clip((1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD)), 0.0, MOST_LOAD)
             self.service = service

@@ -41,8 +41,6 @@ BACKOFFS = 6
 """Doublings of a timer that are told apart."""
 NEARLY = 0.995
 """Most use of what losses let a connection send, in formulas of waits."""
-COARSE = 0.1
-"""The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
 COUNTED = 6
 """Segments that path and buffer hold from which on a saw is known: all of 77 random connections over one link
 for which that was said were right."""
@@ -58,6 +56,8 @@ LEAST_COUNT = 1e-6
 """Messages in a timer below which the limit of rare messages is taken."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
+COARSE, SPARE = 0.1, 2.0
+"""The same of a connection whose source offers less than losses let it send, by this factor."""
 EXACT = 1e-10
 """The same where rates have nearly settled."""
 
@@ -1013,23 +1013,33 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
 
 
 def caps(
-    network: Network, laws: Any, rate: Vector, sent: Vector, base: Vector, service: NDArray, turn: int
+    network: Network,
+    laws: Any,
+    rate: Vector,
+    sent: Vector,
+    base: Vector,
+    service: NDArray,
+    *,
+    every: bool,
 ) -> tuple[Vector, Vector, dict[int, Law]]:
-    """Return what losses let each flow send at most (1/s), transmissions of a segment, and the laws asked."""
+    """Return what losses let each flow send at most (1/s), transmissions of a segment, and the laws asked.
+
+    On the way to a point no more is asked than whether losses hold a source back.
+    """
     flows = network.flows
     most, again, found = np.full(len(flows), inf), sent.copy(), {}
+    asked = [f for f in laws.firsts if flows[f].protocol == "tcp" and flows[f].source != "request-reply"]
+    asked = [f for f in asked if flows[f].loss or flows[f].ack_loss]
+    if not asked:
+        return most, again, found
     use = rate @ service
     known: dict[tuple, Law] = laws.chains
     endless = np.array([flow.load == inf for flow in flows])
     sharing = (service > 0.0).T.astype(float) @ endless
     buckets = len(network.ports) + len(network.wires)
     depths = np.array([bucket.depth / bucket.rate if bucket.rate else 0.0 for bucket in network.buckets])
-    for f in laws.firsts:
+    for f in asked:
         flow = flows[f]
-        if flow.protocol != "tcp" or flow.source == "request-reply":
-            continue
-        if flow.loss == 0.0 and flow.ack_loss == 0.0:
-            continue
         others = np.clip(use - rate[f] * service[f], 0.0, 0.98)
         stretched = service[f] / np.maximum(1.0 - others, 1.0 / np.maximum(sharing, 1.0))
         stretched /= max(sent[f], 1.0)  # of one transmission
@@ -1038,14 +1048,12 @@ def caps(
             raise FloatingPointError("a segment takes for ever at a station")
         slowest_at = int(stretched.argmax())
         room = _room(network, laws, f, slowest_at, rate)
-        grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
-        grid = grid if laws.change > GRID else EXACT
 
         def law(
             slowest: float,
+            grid: float,
             flow: Flow = flow,
             base_s: float = float(base[f]),
-            grid: float = grid,
             room: float = room,
         ) -> Law:
             key = (
@@ -1063,13 +1071,18 @@ def caps(
                 known[key] = chain_of(flow, base_s, slowest, held if held < flow.window else inf)
             return known[key]
 
-        found[f] = law(slowest)
-        # the bucket is full after a timeout: what this does not pay for waits, but no lone segment does
-        between = found[f].goodput * found[f].transmissions / max(found[f].timeouts, 1e-12)
-        waits = stretched[buckets:] - depths / max(between, 1.0)
-        waits = np.minimum(stretched[buckets:], np.maximum(waits, base[f]))
-        if (longest := float(waits.max(initial=0.0))) > slowest:
-            found[f] = law(longest)
+        for grid in (COARSE, GRID if laws.change > GRID and not every else EXACT):
+            if grid == COARSE and (every or not rate[f] >= NEARLY * flow.load):
+                continue
+            found[f] = law(slowest, grid)
+            # the bucket is full after a timeout: what this does not pay for waits, but no lone segment does
+            between = found[f].goodput * found[f].transmissions / max(found[f].timeouts, 1e-12)
+            waits = stretched[buckets:] - depths / max(between, 1.0)
+            waits = np.minimum(stretched[buckets:], np.maximum(waits, base[f]))
+            if (longest := float(waits.max(initial=0.0))) > slowest:
+                found[f] = law(longest, grid)
+            if grid == COARSE and found[f].goodput > SPARE * flow.load:
+                break
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
     found = {f: found[first] for f, first in enumerate(laws.like.tolist()) if first in found}
