@@ -56,7 +56,7 @@ FEW = 4.0
 """Segments of a window below which it matters in which order single ones meet polls and each other."""
 NEAR_FULL = 0.95
 """Use of a station by a window that does not fill it, beyond which it fills it at times."""
-SHARED_AIR, SHARED_WIRE, OWN_WAITS = 0.5, 0.4, 0.09
+SHARED_AIR, SHARED_WIRE, OWN_WAITS, OWN_BURSTS = 0.5, 0.4, 0.25, 0.09
 """Use of the air, and of a wire, and share of a round trip that is a wait for own segments, up to which the
 law of the segments of a stream (`nagle`) was right."""
 IN_TURN = 0.5
@@ -504,7 +504,7 @@ def of_nagle(asked: Asked) -> Iterator[str]:
     """
     ports = len(asked.network.ports)
     wires = asked.used[ports:]
-    for f, flow, _ in asked.flows():
+    for f, flow, endless in asked.flows():
         under_way = asked.point.rate[f] * asked.rtt[f]
         in_bytes = flow.protocol == "tcp" and flow.transport.windows == "bytes" and flow.load < np.inf
         parts = in_bytes and not flow.messages and flow.traffic.message_bytes % flow.transport.mss_bytes
@@ -516,6 +516,12 @@ def of_nagle(asked: Asked) -> Iterator[str]:
             )
             return
         if not flow.cut:
+            continue
+        # of a backlog all segments are full, and leave as the station takes them
+        if asked.fills_alone(f) and flow.source == "poisson" and not asked.relayed(f):
+            if f not in asked.point.counted and asked.air(f, regular=True) < 1.0 + SMALL:
+                continue
+        if asked.small(f) and flow.source != "periodic" and not endless:
             continue
         if flow.window <= PAIR and (flow.window < PAIR or under_way > 1.0):
             yield (
@@ -539,9 +545,12 @@ def of_nagle(asked: Asked) -> Iterator[str]:
             )
             return
         mine = asked.point.service[f, ports:] > 0.0
-        crowded = asked.air(f) > SHARED_AIR or float(wires[mine].max(initial=0.0)) > SHARED_WIRE
+        most = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0))
+        crowded = asked.air(f) > (SHARED_AIR if most > HALF else VISITED)
+        crowded = crowded or float(wires[mine].max(initial=0.0)) > SHARED_WIRE
         crowded = crowded and flow.source != "periodic"
-        if crowded or asked.point.own_stray[f] > OWN_WAITS * asked.rtt[f]:
+        own = OWN_WAITS if flow.source == "poisson" else OWN_BURSTS
+        if crowded or asked.point.own_stray[f] > own * asked.rtt[f]:
             yield (
                 "messages share segments (Nagle's algorithm), and wait for each other or for other flows: "
                 "round trips were up to 20 % off"
@@ -748,7 +757,7 @@ def of_relays(asked: Asked) -> Iterator[str]:
                 "average only, and round trips were 20 % off in the median"
             )
             return
-        if endless and flow.acks < 1.0:
+        if endless and flow.acks < 1.0 and not full:
             yield (
                 "full windows are relayed and acknowledged in pairs: how pairs form on the way is not known, "
                 "and goodput was up to 16 % too high"
@@ -789,7 +798,8 @@ def of_tokens(asked: Asked) -> Iterator[str]:
 def of_the_edge(asked: Asked) -> Iterator[str]:
     """Yield loads close to what is carried."""
     for f, flow, endless in asked.flows():
-        if endless and 0.9 * flow.load < asked.point.rate[f] and not asked.filled(f):
+        known = asked.filled(f) or (asked.small(f) and flow.acks >= 1.0 and not flow.cut)
+        if endless and 0.9 * flow.load < asked.point.rate[f] and not known:
             yield "the load is within 10 % of what is carried: the source has nothing to send at times"
             return
         if not endless and np.isfinite(flow.load) and asked.point.rate[f] < CARRIED * flow.load:
