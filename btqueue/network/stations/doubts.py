@@ -415,6 +415,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             and (
                 busy.sum() > VISITED
                 or flow.window < FEW
+                or (flow.more > 0.0 and asked.point.own_stray[f] > SMALL * asked.rtt[f])
                 or (
                     flow.source == "periodic"
                     and asked.point.stray[f] + asked.point.own_stray[f] > SMALL * asked.rtt[f]
@@ -707,13 +708,15 @@ def of_phases(asked: Asked) -> Iterator[str]:
         few = len(asked.network.flows) < 2
         most = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0))
         # its own packets, and its acknowledgements, take turns
-        turns = few and any(asked.network.ports[v.index].limit == 1 < v.train.frames for v in ports)
+        wires = [v.index for v in (*flow.forth, *flow.back) if v.kind == "wire"]
+        turns = any(asked.network.ports[v.index].limit == 1 < v.train.frames for v in ports)
+        turns = few and (turns or len(set(wires)) < len(wires))
         # a segment that is back before the next one comes meets nothing of its flow
-        turns = turns and float(asked.point.rate[f] * asked.rtt[f]) > 1.0
-        alone = flow.source != "periodic" or endless or (few and not turns)
+        meets = not few or float(asked.point.rate[f] * asked.rtt[f]) > 1.0
         nearly = most > (HALF if turns else BUSY_WIRE)
-        crowded = asked.air(f, regular=True) > IN_STEP
-        if not alone and (asked.point.stray[f] > MET * asked.rtt[f] or crowded or nearly):
+        others = asked.point.stray[f] > MET * asked.rtt[f] or asked.air(f, regular=True) > IN_STEP
+        periodic = flow.source == "periodic" and not endless and meets and (turns or not asked.small(f))
+        if periodic and (nearly or (not few and others)):
             yield (
                 "round trips depend on the phases in which periodic sources meet others, which stay as "
                 "they are in a run; this is a mean, and was up to 40 % off"

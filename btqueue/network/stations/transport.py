@@ -979,10 +979,13 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
     if loss == 0.0:
         return Repairs(0.0, 0.0, rtt_s, 0.0)
     rto = max(transport.min_rto_s, rtt_s)
+    follow = rate * rto
+    if flow.cut:  # what is lost is not acknowledged, and only full segments leave (Nagle)
+        follow *= flow.kilobits * 125.0 / transport.mss_bytes
     if flow.source == "periodic" and flow.batch <= 1.0:
-        behind = float(rate * rto >= DUPLICATES)
+        behind = float(follow >= DUPLICATES)
     else:
-        behind = 1.0 - float(pdtr(DUPLICATES - 1, rate * rto))
+        behind = 1.0 - float(pdtr(DUPLICATES - 1, follow))
     # the window has opened since the last loss; or the few segments that it lets out all come through
     behind *= (
         through**DUPLICATES
