@@ -315,13 +315,16 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float) -> bool:
     """
     if len(flow.forth) > 1 and any(stop.train.slow > stop.train.fast for stop in flow.forth):
         return False  # while the radio is bad the queue is elsewhere
+    train = visit.train
+    if visit.kind == "port" and train.spread >= VARIES * train.frames**2:
+        return False
     if visit.kind != "port" or visit.node >= 0:
         return True
-    port, train = network.ports[visit.index], visit.train
+    port = network.ports[visit.index]
     single = _alone(network, visit) or port.limit == 1
     part = 0.0 if single else 1.0 / max(train.packets, 2.0)
     direct = len(flow.forth) == 1 and network.piconets[port.piconet].discipline in CYCLIC
-    return direct and int(room) == int(room + part + 1e-9) and train.spread < VARIES * train.frames**2
+    return direct and int(room) == int(room + part + 1e-9)
 
 
 def _alone(network: Network, visit: Visit) -> bool:
