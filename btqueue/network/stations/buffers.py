@@ -623,7 +623,8 @@ def doubts(network: Network, point: Point) -> list[str]:
         before = point.wait @ (point.service[users] > 0.0).T * point.rate[users]
         windows = np.array([network.flows[f].window for f in users])
         elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()
-        if one.queue == 0.0 and elsewhere and not network.bridges:
+        seldom = float(point.rate @ point.service[:, r]) < NEARLY_FULL
+        if one.queue == 0.0 and elsewhere and seldom and not network.bridges:
             continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and any(int(f) in lost and lost[int(f)].overflows for f in users):
             found.append(

@@ -192,8 +192,12 @@ class Asked(NamedTuple):
 
     def small(self, f: int) -> bool:
         """Return whether waits make so little of a round trip that it is known however segments meet."""
-        most = SMALL if self.point.links.links.endless[f] else SMALL_OPEN
-        return WAITS_OFF * self.unsure(f) < most
+        endless, flow = bool(self.point.links.links.endless[f]), self.network.flows[f]
+        others = 0.0
+        # windows of one that lose nothing may all go round in step
+        if endless and flow.window < 2.0 and flow.loss < RARE and len(self.network.flows) > 1:
+            others = self.air(f, regular=True) - float(self.point.rate[f] * self.point.service[f].max())
+        return WAITS_OFF * (self.unsure(f) + max(others, 0.0)) < (SMALL if endless else SMALL_OPEN)
 
     def cut(self, f: int) -> float:
         """Return the share of its goodput that losses take of a connection that always has data.
@@ -217,18 +221,35 @@ class Asked(NamedTuple):
         left = 1.0 - float(self.used[mine].max(initial=0.0))
         return turns <= set(CYCLIC) and left < SMALL / 2.0 and not self.point.wait[mine].any()
 
+    def opens_s(self, f: int) -> float:
+        """Return how long a full window opens by a segment for each acknowledgement of a window (s)."""
+        flow = self.network.flows[f]
+        return 0.5 * flow.window * float(self.rtt[f]) / max(min(flow.acks, 1.0), SMALL)
+
     def fills_alone(self, f: int) -> bool:
         """Return whether full stations hold a window that is open for most of a run, and a bucket nothing.
 
-        Then its rate is that of these stations, and its round trip follows by Little's law. A window that
-        losses or early timeouts have halved opens by a segment for each acknowledgement of a window.
+        Then its rate is that of these stations, and its round trip follows by Little's law.
         """
         flow, point = self.network.flows[f], self.point
-        opens_s = 0.5 * flow.window * self.rtt[f] / max(min(flow.acks, 1.0), SMALL)
         stations = len(self.network.ports) + len(self.network.wires)
         buckets = self.used[stations:][(point.service[f, stations:] > 0.0) & (point.wait[stations:] == 0.0)]
-        opens = opens_s < HALF * self.network.run_s
+        opens = self.opens_s(f) < HALF * self.network.run_s
         return self.filled(f) and opens and float(buckets.max(initial=0.0)) < BUSY_WIRE
+
+    def has_its_share(self, f: int) -> bool:
+        """Return whether it makes no difference to a full window in which order links are visited.
+
+        Where all links always have segments, both lwrr and fep visit them in turn; a relayed segment has to be
+        waited for at two of them.
+        """
+        flow, point = self.network.flows[f], self.point
+        if self.relayed(f):
+            return self.fills_alone(f)
+        waits = bool(point.links.links.endless[f]) and bool(point.wait[point.service[f] > 0.0].any())
+        ports = [self.network.ports[v.index] for v in flow.forth if v.kind == "port"]
+        turns = {self.network.piconets[port.piconet].discipline for port in ports}
+        return self.filled(f) or (waits and turns <= {"lwrr", "fep"})
 
     def gated_full(self, piconet: int) -> bool:
         """Return whether gated visits leave hardly any of the air of a piconet to polls."""
@@ -285,6 +306,8 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     for p, load in enumerate(air.tolist()):
         relayed = any(asked.relayed(f) for f in range(len(asked.network.flows)))
         most = BUSY if several or relayed else BUSY_ALONE if fades else BUSY_AIR
+        if not several:  # waits are those of a queue for its frames with their polls
+            load = max(load, float(asked.by_chance[:ports].max(initial=0.0)))
         if p not in bridged and asked.network.piconets[p].members > 1:
             late = asked.point.links.polled.answers_late(p)
             most = BUSY if late or both_ways(asked, alone=False) else VISITED
@@ -343,20 +366,25 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
         ports_of = [asked.network.ports[v.index] for v in flow.forth if v.kind == "port"]
         if any(asked.gated_full(port.piconet) for port in ports_of):
             continue
-        if asked.small(f) and flow.acks >= 1.0 and not flow.cut:
+        if asked.small(f) and not flow.cut:
             continue
         if f in asked.point.found and asked.hardly_lost(f):
             continue
         if flow.window < 2.0 and (senders > 1 or asked.relayed(f)):
             turns = {asked.network.piconets[port.piconet].discipline for port in ports_of}
-            meet = asked.air(f, regular=True) > SELDOM_MET and turns != {"1-limited"}
+            in_turn = turns == {"1-limited"} and len(ports_of) == len(flow.forth)
+            meet = asked.air(f, regular=True) > SELDOM_MET and not in_turn
             if flow.transport.delayed_ack or meet:  # timers keep step with polls
                 yield "windows of one segment take turns in an order of their own: goodput was up to 56 % off"
                 return
             continue
         if (full & mine).any():
             share = asked.point.wait[mine].sum() / max(asked.rtt[f], 1e-12)
-            if senders > 1 and share < 0.15:
+            turns = {asked.network.piconets[port.piconet].discipline for port in ports_of}
+            in_turn = (
+                turns <= set(CYCLIC) and len(flow.forth) == 1
+            )  # a full link has a full visit in each cycle
+            if senders > 1 and share < 0.15 and not in_turn:
                 yield (
                     f"windows of {flow.window:g} segments just fill a resource together: bursts meet there, "
                     "and goodput was up to 20 % too high"
@@ -393,7 +421,8 @@ def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
     on_air = any(visit.kind == "port" for visit in flow.forth)
     if f in asked.point.found:  # the law of losses has every window
         return crowded or (bool(wires) and on_air and 1.0 < flow.window <= FEW and near > BUSY_ALONE)
-    repeated = any(visit.train.spread > 0.0 for visit in flow.forth)
+    # of one acknowledgement under way nothing meets anything
+    repeated = any(visit.train.spread > 0.0 for visit in flow.forth) and flow.window * flow.acks > 1.0
     if not wires:
         return repeated and near > BUSY_ALONE
     # few acknowledgements under way meet polls in a rhythm
@@ -434,6 +463,8 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         endless = [f for f, _, always in crossing if always]
         bursts = any(not always and (flow.more > 0.0 or flow.batch > 1.0) for _, flow, always in crossing)
         shared = len(endless) > 1 and busy.sum() > BUSY and not asked.gated_full(number)
+        # links that have had data last are visited in turn
+        nearly_in_turn = piconet.discipline == "fep" and not any(asked.relayed(f) for f, _, _ in crossing)
         if piconet.discipline in ("exhaustive", "gated") and shared:
             yield (
                 f'[polling] discipline = "{piconet.discipline}": visits last as long as there are segments: '
@@ -447,8 +478,8 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             )
         elif (
             piconet.discipline not in (*CYCLIC, "gated")
-            and busy.sum() > (SELDOM_MET if bursts else IN_ANY_ORDER)
-            and not all(asked.fills_alone(f) if asked.relayed(f) else asked.filled(f) for f, _, _ in crossing)
+            and busy.sum() > (SELDOM_MET if bursts else HALF if nearly_in_turn else IN_ANY_ORDER)
+            and not all(asked.has_its_share(f) for f, _, _ in crossing)
         ):
             yield (
                 f'[polling] discipline = "{piconet.discipline}": which link is next is known on average '
@@ -477,7 +508,8 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         several = transport.before(flow) > 1.0
         fades = several and any(visit.train.worse > 0.0 for visit in flow.forth)
         met = asked.air(f, regular=True) > BUSY_ALONE or asked.point.stray[f] > MET * asked.rtt[f]
-        met = met or any(visit.kind == "wire" for visit in flow.forth)  # a burst waits at both in series
+        # a burst waits at both in series
+        met = met or asked.relayed(f) or any(visit.kind == "wire" for visit in flow.forth)
         if flow.more > 0.0 and met and (fades or both_ways(asked, alone=several) or asked.several(f)):
             yield (
                 "an interrupted Bernoulli process writes messages in bursts, and several links have data, "
@@ -490,6 +522,7 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         slowest = float((asked.point.service[f]).max(initial=0.0))
         most = MOST_BURSTS if flow.acks >= 1.0 else SELDOM_MET
         crowded = asked.air(f, regular=True) > most or asked.relayed(f) or flow.batch > flow.window
+        crowded = crowded or (flow.acks < 1.0 and flow.source == "periodic")
         if ahead * slowest > SMALL * asked.rtt[f] and flow.protocol == "tcp" and crowded:
             yield (
                 f"messages of {flow.batch:g} segments come at once to a path that is busy, relays them, or "
@@ -524,7 +557,8 @@ def of_nagle(asked: Asked) -> Iterator[str]:
                 continue
         if asked.small(f) and flow.source != "periodic" and not endless:
             continue
-        if flow.window <= PAIR and (flow.window < PAIR or under_way > 1.0):
+        alone = flow.window < PAIR and len(asked.network.flows) == 1
+        if flow.window <= PAIR and (flow.window < PAIR or under_way > 1.0) and not alone:
             yield (
                 "a window of so few segments keeps full ones behind a short one: goodput was up to twice as "
                 "much as in a run, round trips up to 26 % off"
@@ -713,7 +747,7 @@ def of_phases(asked: Asked) -> Iterator[str]:
         turns = few and (turns or len(set(wires)) < len(wires))
         # a segment that is back before the next one comes meets nothing of its flow
         meets = not few or float(asked.point.rate[f] * asked.rtt[f]) > 1.0
-        nearly = most > (HALF if turns else BUSY_WIRE)
+        nearly = most > (HALF if few else BUSY_WIRE)
         others = asked.point.stray[f] > MET * asked.rtt[f] or asked.air(f, regular=True) > IN_STEP
         periodic = flow.source == "periodic" and not endless and meets and (turns or not asked.small(f))
         if periodic and (nearly or (not few and others)):
@@ -801,7 +835,8 @@ def of_tokens(asked: Asked) -> Iterator[str]:
 def of_the_edge(asked: Asked) -> Iterator[str]:
     """Yield loads close to what is carried."""
     for f, flow, endless in asked.flows():
-        known = asked.filled(f) or (asked.small(f) and flow.acks >= 1.0 and not flow.cut)
+        known = asked.filled(f) or (asked.small(f) and not flow.cut)
+        known = known or (flow.source == "periodic" and f not in asked.point.found)
         if endless and 0.9 * flow.load < asked.point.rate[f] and not known:
             yield "the load is within 10 % of what is carried: the source has nothing to send at times"
             return
@@ -814,11 +849,28 @@ def of_the_run(asked: Asked) -> Iterator[str]:
     """Yield windows so long that a run ends before they are open: they grow by a segment a round trip."""
     for f, flow, endless in asked.flows():
         rtt_s, run_s = float(asked.rtt[f]), asked.network.run_s
+        slow = len(flow.forth) > 1 and asked.filled(f) and asked.opens_s(f) > HALF * run_s
+        if endless and flow.protocol == "tcp" and slow and rtt_s * ROUND_TRIPS <= run_s:
+            yield (
+                f"a window of {flow.window:g} segments is open after {asked.opens_s(f):.3g} s if a timer has "
+                "expired at the begin, and a run lasts not twice as long: round trips were up to 30 % too long"
+            )
+            return
         if endless and flow.protocol == "tcp" and rtt_s * ROUND_TRIPS > run_s:
             yield (
                 f"a full window takes {rtt_s:.3g} s to go round, and a run lasts {run_s:.5g} s: it ends "
                 "before windows are open, and round trips were 40 times too long"
             )
+            return
+
+
+def of_the_air(asked: Asked) -> Iterator[str]:
+    """Yield air that carries more than there is: rates and services do not fit together."""
+    links = asked.point.links.links
+    for number in range(len(asked.network.piconets)):
+        used = float(links.load[links.piconet == number].sum())
+        if used > 1.0 + SMALL:
+            yield f"what crosses the air would take {used:.0%} of it: goodput was up to 50 % off"
             return
 
 
@@ -848,5 +900,5 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
-    of_jumps, of_the_run, of_unread_keys,
+    of_the_air, of_jumps, of_the_run, of_unread_keys,
 )  # fmt: skip
