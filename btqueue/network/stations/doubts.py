@@ -231,7 +231,7 @@ class Asked(NamedTuple):
 
         Then its rate is that of these stations, and its round trip follows by Little's law.
         """
-        flow, point = self.network.flows[f], self.point
+        point = self.point
         stations = len(self.network.ports) + len(self.network.wires)
         buckets = self.used[stations:][(point.service[f, stations:] > 0.0) & (point.wait[stations:] == 0.0)]
         opens = self.opens_s(f) < HALF * self.network.run_s
@@ -240,8 +240,8 @@ class Asked(NamedTuple):
     def has_its_share(self, f: int) -> bool:
         """Return whether it makes no difference to a full window in which order links are visited.
 
-        Where all links always have segments, both lwrr and fep visit them in turn; a relayed segment has to be
-        waited for at two of them.
+        Where all links always have segments, both lwrr and fep visit them in turn; a relayed segment waits
+        for two of them.
         """
         flow, point = self.network.flows[f], self.point
         if self.relayed(f):
@@ -306,8 +306,6 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     for p, load in enumerate(air.tolist()):
         relayed = any(asked.relayed(f) for f in range(len(asked.network.flows)))
         most = BUSY if several or relayed else BUSY_ALONE if fades else BUSY_AIR
-        if not several:  # waits are those of a queue for its frames with their polls
-            load = max(load, float(asked.by_chance[:ports].max(initial=0.0)))
         if p not in bridged and asked.network.piconets[p].members > 1:
             late = asked.point.links.polled.answers_late(p)
             most = BUSY if late or both_ways(asked, alone=False) else VISITED
@@ -552,9 +550,9 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         if not flow.cut:
             continue
         # of a backlog all segments are full, and leave as the station takes them
-        if asked.fills_alone(f) and flow.source == "poisson" and not asked.relayed(f):
-            if f not in asked.point.counted and asked.air(f, regular=True) < 1.0 + SMALL:
-                continue
+        backlog = asked.fills_alone(f) and flow.source == "poisson" and f not in asked.point.counted
+        if backlog and not asked.relayed(f) and asked.air(f, regular=True) < 1.0 + SMALL:
+            continue
         if asked.small(f) and flow.source != "periodic" and not endless:
             continue
         alone = flow.window < PAIR and len(asked.network.flows) == 1
@@ -852,8 +850,8 @@ def of_the_run(asked: Asked) -> Iterator[str]:
         slow = len(flow.forth) > 1 and asked.filled(f) and asked.opens_s(f) > HALF * run_s
         if endless and flow.protocol == "tcp" and slow and rtt_s * ROUND_TRIPS <= run_s:
             yield (
-                f"a window of {flow.window:g} segments is open after {asked.opens_s(f):.3g} s if a timer has "
-                "expired at the begin, and a run lasts not twice as long: round trips were up to 30 % too long"
+                f"a window of {flow.window:g} segments opens in {asked.opens_s(f):.3g} s if a timer has "
+                f"expired early, and a run lasts {run_s:.5g} s: round trips were up to 30 % too long"
             )
             return
         if endless and flow.protocol == "tcp" and rtt_s * ROUND_TRIPS > run_s:
