@@ -634,8 +634,8 @@ def doubts(network: Network, point: Point) -> list[str]:
                 "to 70 %; how many losses end in timeouts is not known"
             )
             continue
-        # the air takes segments, and gives acknowledgements, several at a time
-        nearly = one.kind == "port" and one.most > one.places + one.sent and one.queue > 0.6 * one.places
+        # air gives acknowledgements several at a time, and a bucket has those of another connection
+        nearly = one.kind != "wire" and one.most > one.places + one.sent and one.queue > 0.6 * one.places
         # messages that meet before a bucket with room for hardly more than one
         small = one.kind == "bucket" and LEAST_ROOM * one.segment > one.places < one.most
         nearly |= small and float(point.rate @ point.service[:, r]) > SELDOM

@@ -341,7 +341,12 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
                 "20 % too long, with delayed acknowledgements 120 %"
             )
             return
-        jitters = (asked.point.rate[f] * visit.jitter_s for visit in (*flow.forth, *flow.back))
+        jitters = (
+            visit.jitter_s * float(asked.point.rate[asked.point.service[:, number] > 0.0].sum())
+            for visit in (*flow.forth, *flow.back)
+            if visit.kind == "wire"
+            for number in (asked.point.links.number["wire", visit.index],)
+        )
         if not endless and max(jitters, default=0.0) > IN_ORDER:
             yield "segments keep their order behind one with a long jitter: round trips were 9 % too short"
             return
@@ -606,6 +611,12 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
             return
         if endless:
             waits = float(asked.point.wait[asked.point.service[f] > 0.0].max(initial=0.0))
+            if flow.acks < 1.0 and asked.point.service[f].max(initial=0.0) > flow.transport.ack_delay_s:
+                yield (
+                    "segments come further apart than the timer of an acknowledgement, so that each has its "
+                    "own: goodput was up to 6 % too high"
+                )
+                return
             if not waits and asked.several(f) and flow.acks < 1.0 and 1.0 < flow.window * flow.acks <= PAIR:
                 yield (
                     "few delayed acknowledgements are under way over links in turn: how segments come in "
@@ -695,7 +706,9 @@ def of_losses(asked: Asked) -> Iterator[str]:
                 continue
             waits = asked.point.own_stray[f] + asked.point.stray[f]
             single = asked.point.rate[f] * asked.rtt[f] < 1.0 and waits < MET * asked.rtt[f]
-            if single and max(flow.loss, flow.ack_loss) < MET:  # timers repair them, and hold nothing up
+            # timers repair them, and hold nothing up, or seldom
+            follows = asked.point.rate[f] * flow.transport.min_rto_s > 1.0
+            if single and max(flow.loss, flow.ack_loss) < (LOSSY if follows else MET):
                 continue
             yield (
                 f"{flow.loss:.1%} of the segments are lost at random, and the source does not always have "
@@ -833,6 +846,10 @@ def of_tokens(asked: Asked) -> Iterator[str]:
 def of_the_edge(asked: Asked) -> Iterator[str]:
     """Yield loads close to what is carried."""
     for f, flow, endless in asked.flows():
+        more = flow.load - float(asked.point.rate[f])
+        if endless and 0.0 < more * asked.network.run_s < ROUND_TRIPS * min(flow.window, 1e9):
+            yield "the load is hardly more than is carried: it takes most of a run until a window is full"
+            return
         known = asked.filled(f) or (asked.small(f) and not flow.cut)
         known = known or (flow.source == "periodic" and f not in asked.point.found)
         if endless and 0.9 * flow.load < asked.point.rate[f] and not known:
