@@ -315,13 +315,16 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float) -> bool:
     """
     if len(flow.forth) > 1 and any(stop.train.slow > stop.train.fast for stop in flow.forth):
         return False  # while the radio is bad the queue is elsewhere
+    train = visit.train
+    even = visit.kind != "port" or train.spread < VARIES * train.frames**2
     if visit.kind != "port" or visit.node >= 0:
-        return True
-    port, train = network.ports[visit.index], visit.train
+        # after a loss a queue shorter than the path runs empty, and random services keep it so
+        return even or room < 2.0 * visit.places
+    port = network.ports[visit.index]
     single = _alone(network, visit) or port.limit == 1
     part = 0.0 if single else 1.0 / max(train.packets, 2.0)
     direct = len(flow.forth) == 1 and network.piconets[port.piconet].discipline in CYCLIC
-    return direct and int(room) == int(room + part + 1e-9) and train.spread < VARIES * train.frames**2
+    return direct and int(room) == int(room + part + 1e-9) and even
 
 
 def _alone(network: Network, visit: Visit) -> bool:
@@ -620,6 +623,8 @@ def doubts(network: Network, point: Point) -> list[str]:
         before = point.wait @ (point.service[users] > 0.0).T * point.rate[users]
         windows = np.array([network.flows[f].window for f in users])
         elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()
+        # a window that opens first waits for tokens
+        elsewhere = elsewhere and (one.kind != "bucket" or 2.0 * one.places > one.most)
         if one.queue == 0.0 and elsewhere and not network.bridges:
             continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and any(int(f) in lost and lost[int(f)].overflows for f in users):
@@ -629,8 +634,8 @@ def doubts(network: Network, point: Point) -> list[str]:
                 "to 70 %; how many losses end in timeouts is not known"
             )
             continue
-        # the air takes segments, and gives acknowledgements, several at a time
-        nearly = one.kind == "port" and one.most > one.places + one.sent and one.queue > 0.6 * one.places
+        # air gives acknowledgements several at a time, and a bucket has those of another connection
+        nearly = one.kind != "wire" and one.most > one.places + one.sent and one.queue > 0.6 * one.places
         # messages that meet before a bucket with room for hardly more than one
         small = one.kind == "bucket" and LEAST_ROOM * one.segment > one.places < one.most
         nearly |= small and float(point.rate @ point.service[:, r]) > SELDOM

@@ -289,7 +289,7 @@ def _iterated(
             if laws.answers[f].carried and flow.reverse is not None:
                 base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
             # the law of losses has it by windows
-            if not flow.loss and not flow.ack_loss and laws.answers[f].alone:
+            if laws.links.endless[f] and not flow.loss and not flow.ack_loss and laws.answers[f].alone:
                 gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
         base, gather = base[laws.like], gather[laws.like]
         if not np.isfinite(base).all():

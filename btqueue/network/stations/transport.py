@@ -401,12 +401,12 @@ def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
     round as a smaller window; or, where none come for longer than the timer, it goes round alone.
 
     Args:
-        flow: that always has data.
+        flow: that always has data, or more than is carried.
         base_s: round trip of a lone segment.
         service_s: time of the slowest station for a segment.
     """
     every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
-    if every <= 1 or flow.load < inf or window == inf:
+    if every <= 1 or flow.cut or window == inf:
         return 0.0
     together, left = base_s + min(delay, (every - 1.0) * service_s), window % every
     if left and base_s - (window - left) * service_s <= delay:
@@ -420,7 +420,7 @@ def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
     On a wire it is, unless they would wait about as long as the timer; polls make it uncertain.
     """
     every = _every(flow)
-    left = flow.window % every if every > 1 and flow.load == inf and flow.window < inf else 0.0
+    left = flow.window % every if every > 1 and not flow.cut and flow.window < inf else 0.0
     if not left:
         return False
     wait, delay = base_s - (flow.window - left) * service_s, flow.transport.ack_delay_s
@@ -434,13 +434,13 @@ def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
     goes round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
 
     Args:
-        flow: that always has data.
+        flow: that always has data, or more than is carried.
         base_s: round trip of a lone segment.
         service_s: time of the slowest station for a segment.
         rate: of its segments (1/s).
     """
     every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
-    if every <= 1 or flow.load < inf or window == inf or not window % every or 1.0 / rate > delay:
+    if every <= 1 or flow.cut or window == inf or not window % every or 1.0 / rate > delay:
         return 0.0
     left = window % every
     if base_s - (window - left) * service_s <= delay:
@@ -979,10 +979,13 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
     if loss == 0.0:
         return Repairs(0.0, 0.0, rtt_s, 0.0)
     rto = max(transport.min_rto_s, rtt_s)
+    follow = rate * rto
+    if flow.cut:  # what is lost is not acknowledged, and only full segments leave (Nagle)
+        follow *= flow.kilobits * 125.0 / transport.mss_bytes
     if flow.source == "periodic" and flow.batch <= 1.0:
-        behind = float(rate * rto >= DUPLICATES)
+        behind = float(follow >= DUPLICATES)
     else:
-        behind = 1.0 - float(pdtr(DUPLICATES - 1, rate * rto))
+        behind = 1.0 - float(pdtr(DUPLICATES - 1, follow))
     # the window has opened since the last loss; or the few segments that it lets out all come through
     behind *= (
         through**DUPLICATES
