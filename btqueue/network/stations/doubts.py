@@ -855,7 +855,8 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
     """Yield loads close to what is carried."""
     for f, flow, endless in asked.flows():
         more = flow.load - float(asked.point.rate[f])
-        if endless and 0.0 < more * asked.network.run_s < ROUND_TRIPS * min(flow.window, 1e9):
+        fills = flow.protocol == "tcp" and more * asked.network.run_s < ROUND_TRIPS * flow.window
+        if endless and more > 0.0 and fills:
             yield "the load is hardly more than is carried: it takes most of a run until a window is full"
             return
         known = asked.filled(f) or (asked.small(f) and not flow.cut)
