@@ -342,7 +342,8 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
         plain = flow.source == "poisson" and flow.batch <= 1.0 and flow.acks >= 1.0 and not flow.cut
         plain = plain and flow.loss < RARE and asked.point.rate[f] * asked.rtt[f] < HALF * flow.window
         kept = not endless and flow.window < FEW and not plain and not (asked.small(f) and flow.acks >= 1.0)
-        if kept and asked.point.own_stray[f] > SMALL * asked.rtt[f]:
+        full = flow.window < 2.0 and asked.point.rate[f] * asked.rtt[f] > BUSY_WIRE and asked.several(f)
+        if kept and (full or asked.point.own_stray[f] > SMALL * asked.rtt[f]):
             yield (
                 f"a window of {flow.window:g} segments keeps waits at the sender: round trips were up to "
                 "20 % too long, with delayed acknowledgements 120 %"
@@ -580,6 +581,13 @@ def of_nagle(asked: Asked) -> Iterator[str]:
             yield (
                 "short messages wait for acknowledgements (Nagle's algorithm), and links are not visited in "
                 "turn: round trips were up to 42 % too short"
+            )
+            return
+        late = float(asked.point.links.answers[f].wait_s) > MET * asked.rtt[f] and asked.several(f)
+        if released > 0.0 and flow.acks < 1.0 and late and not endless:
+            yield (
+                "short messages wait for delayed acknowledgements of several links: which of both timers and "
+                "segments come first is known on average only, and round trips were up to 31 % too short"
             )
             return
         if flow.source == "periodic" and released > 0.0 and not several and under_way > IN_TURN:
@@ -851,7 +859,8 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
     """Yield loads close to what is carried."""
     for f, flow, endless in asked.flows():
         more = flow.load - float(asked.point.rate[f])
-        if endless and 0.0 < more * asked.network.run_s < ROUND_TRIPS * min(flow.window, 1e9):
+        fills = flow.protocol == "tcp" and more * asked.network.run_s < ROUND_TRIPS * flow.window
+        if endless and more > 0.0 and fills:
             yield "the load is hardly more than is carried: it takes most of a run until a window is full"
             return
         known = asked.filled(f) or (asked.small(f) and not flow.cut)
