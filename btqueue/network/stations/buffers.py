@@ -634,8 +634,13 @@ def doubts(network: Network, point: Point) -> list[str]:
                 "to 70 %; how many losses end in timeouts is not known"
             )
             continue
+        # between two visits to a full link that relays nothing all of a window is at its port
+        links = point.links.links
+        waiting = one.kind == "port" and links.members[links.port_link[r]] > 1 and one.queue > 0.0
+        waiting = waiting and all(len(network.flows[f].forth) == 1 for f in users)
         # air gives acknowledgements several at a time, and a bucket has those of another connection
-        nearly = one.kind != "wire" and one.most > one.places + one.sent and one.queue > 0.6 * one.places
+        nearly = one.kind != "wire" and (waiting or one.queue > 0.6 * one.places)
+        nearly &= one.most > one.places + one.sent
         # messages that meet before a bucket with room for hardly more than one
         small = one.kind == "bucket" and LEAST_ROOM * one.segment > one.places < one.most
         nearly |= small and float(point.rate @ point.service[:, r]) > SELDOM
