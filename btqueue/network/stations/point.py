@@ -349,14 +349,14 @@ def _iterated(
         if off < enough and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
-        late = turn >= LATE
+        late, over = turn >= LATE, turn >= PASSES // 2  # half over without a point: steps only shrink
         turned = turned + (late & (move * before < 0.0))
-        grow = np.where(step < LEAST_STEP, 1.5, 1.2) if late else 1.3
+        grow = np.where(step < LEAST_STEP, 1.5, 1.0 if over else 1.2) if late else 1.3
         shortest = 0.0 if late else LEAST_STEP
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, shortest), np.minimum(step * grow, 1.0))
         following = rate + step * move
         smooth = smooth + 1 if nearer else 0
-        if nearer and (smooth >= SMOOTH or not late):
+        if nearer and not over and (smooth >= SMOOTH or not late):
             # of all mixtures of the last two, the one that is nearest to its successor
             apart = (move - before) / np.maximum(new, 1e-9)
             share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)

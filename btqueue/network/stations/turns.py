@@ -54,7 +54,8 @@ class Turns:
         for f, flow in enumerate(flows):
             for visit in flow.forth:
                 if visit.kind == "wire":
-                    users.setdefault(visit.index, set()).add(f)
+                    both = flow.messages and flow.reverse is not None  # the ends of a session are one
+                    users.setdefault(visit.index, set()).add(min(f, flow.reverse or 0) if both else f)
                     begun.setdefault(visit.index, set()).add(visit.turn)
         met = [wire for wire, queues in begun.items() if len(queues) > 1 and len(users[wire]) > 1]
         kept = {int(queue): n for n, queue in enumerate(np.flatnonzero(np.isin(media, met)))}
