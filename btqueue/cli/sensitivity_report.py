@@ -111,7 +111,7 @@ def _shown(row: xr.Dataset) -> bool:
 def _kind(row: xr.Dataset) -> str:
     """Return the kind of a derivative; "steps" if a step below and one above differ much."""
     kind, left, right = str(row["kind"].item()), float(row["left"]), float(row["right"])
-    if kind == "jump" and not (math.isnan(left) and math.isnan(right)):
+    if kind == "jump" and float(row["value"]) and not (math.isnan(left) and math.isnan(right)):
         return "jump below" if math.isnan(left) else "jump above"
     return "steps" if kind == "step" and abs(right - left) > BENT * max(abs(left), abs(right)) else kind
 

@@ -97,8 +97,8 @@ class Sides(NamedTuple):
             above), "jump" (of the metric itself), or "none" (no answer on either side).
         slope: the derivative; NaN at a kink and where there are no answers; where the metric jumps on one
             side only, the slope from the other one, or, if that has no answers, the slope behind the jump.
-        below: slope of the metric from below.
-        above: slope of the metric from above.
+        below: slope of the metric from below; NaN if it jumps there.
+        above: slope of the metric from above; NaN if it jumps there.
         why: why there is no derivative, or one from one side only; empty if there is one.
     """
 
@@ -240,18 +240,17 @@ class Plan:
             values = [known[name][there] if name in known else np.nan for name, there in given.items()]
             return np.array([float(np.mean(one)) if np.size(one) else math.nan for one in values])
 
-        secants, words, jumps = self._derivatives(point, key, means)
-        found = {}
+        secants, bent = self._derivatives(point, key, means)
+        found = dict.fromkeys(names, Sides("none", math.nan, math.nan, math.nan))
         for place, name in enumerate(names):
             below, above, slope = (float(one[place]) for one in secants[:3])
-            if place in words:
-                kind = "none" if math.isnan(below) and math.isnan(above) else "kink"
-                kind = "jump" if place in jumps else kind
-            else:
-                kind = "none" if math.isnan(slope) else "one-sided" if secants.one_side else "smooth"
-            if kind == "one-sided":
-                below, above = (slope, math.nan) if secants.one_side < 0 else (math.nan, slope)
-            found[name] = Sides(kind, slope, below, above, words.get(place, ""))
+            if place in bent:
+                found[name] = bent[place]
+            elif not math.isnan(slope) and secants.one_side:
+                sides = (slope, math.nan) if secants.one_side < 0 else (math.nan, slope)
+                found[name] = Sides("one-sided", slope, *sides)
+            elif not math.isnan(slope):
+                found[name] = Sides("smooth", slope, below, above)
         return found
 
     def _checked(self, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -287,8 +286,8 @@ class Plan:
 
     def _derivatives(
         self, point: Mapping[str, float], key: str, values: Any
-    ) -> tuple[_Secants, dict[int, str], set[int]]:
-        """Return slopes by a key of the values, (n,), of answers; why there are none, by place; and jumps.
+    ) -> tuple[_Secants, dict[int, Sides]]:
+        """Return slopes by a key of the values, (n,), of answers, and by place those that do not settle.
 
         Args:
             point: where.
@@ -304,14 +303,13 @@ class Plan:
         here = values(answer)
         if answer.sampled:
             nothing, slope = np.full_like(here, np.nan), self._sampled_slope(point, key, value, here, values)
-            return _Secants(nothing, nothing, slope), {}, set()
+            return _Secants(nothing, nothing, slope), {}
         floor = NOISE * np.abs(here) * STEP / (shorter if _in_bytes(key) else step)
         first = self._secants(point, key, value, step, here, values)
         (below, above, slope, _), apart = first, np.abs(first.above - first.below)
         size = np.maximum(np.abs(first.above), np.abs(first.below))
         open_ = np.isfinite(here) & ~(apart <= CLOSE * size + floor)
-        words: dict[int, str] = {}
-        jumps: set[int] = set()
+        bent: dict[int, Sides] = {}
         if open_.any():
             last = self._secants(point, key, value, shorter, here, values)
             nearer = np.abs(last.above - last.below)
@@ -321,32 +319,12 @@ class Plan:
             slope = np.where(open_, np.where(settled, last.slope, np.nan), slope)
             below, above = np.where(open_, last.below, below), np.where(open_, last.above, above)
             for place in np.flatnonzero(open_ & ~settled).tolist():
-                at = f"{key} = {value:g}"
-                low, high = float(last.below[place]), float(last.above[place])
-                further = float(first.below[place]), float(first.above[place])
-                found = f"slopes are {low:.4g} from below and {high:.4g} from above"
-                stay = [
-                    _stays(near, far, step / shorter, float(floor[place]))
-                    for near, far in zip((low, high), further, strict=True)
-                ]
-                if first.one_side:  # both are of this side, over half a step and a whole one
-                    stay = [_stays(low, high, 2.0, float(floor[place]))]
-                    found = f"slopes are {low:.4g} over half a step and {high:.4g} over one"
-                    slope[place] = 2.0 * high - low if stay == [False] else math.nan
-                elif math.isnan(low) and math.isnan(high):
-                    found = "there is no answer on either side"
-                if False in stay:
-                    jumps.add(place)
-                if True in stay and False in stay:
-                    slope[place] = low if stay[0] else high
-                    side = "below" if stay[0] else "above"
-                    words[place] = f"the slope by {at} is that from {side}, where {found}"
-                elif not math.isnan(slope[place]):
-                    words[place] = f"the slope by {at} is that behind a jump, where {found}"
-                else:
-                    words[place] = f"no derivative by {at}, where {found}"
+                near, far = ((float(one.below[place]), float(one.above[place])) for one in (last, first))
+                at, noise = f"{key} = {value:g}", float(floor[place])
+                bent[place] = _apart(at, near, far, step / shorter, noise, last.one_side)
+                slope[place] = bent[place].slope
         slope = np.where(np.abs(slope) <= floor, 0.0, slope)
-        return _Secants(below, above, slope, first.one_side), words, jumps
+        return _Secants(below, above, slope, first.one_side), bent
 
     def _sampled_slope(
         self, point: Mapping[str, float], key: str, value: float, here: Any, values: Any
@@ -450,9 +428,9 @@ class Plan:
             columns = [self._derivatives(point, key, flat) for key in point]
         except REFUSALS:  # of which the warning of the values tells
             return {name: np.full((*value.shape, len(point)), math.nan) for name, value in shapes.items()}
-        said = [why for _, words, _ in columns for why in dict.fromkeys(words.values())]
+        said = [why for _, bent in columns for why in dict.fromkeys(one.why for one in bent.values())]
         _say([SAMPLED] if self._answer(point).sampled else said)
-        every, found, begin = np.stack([secants.slope for secants, _, _ in columns], axis=-1), {}, 0
+        every, found, begin = np.stack([secants.slope for secants, _ in columns], axis=-1), {}, 0
         for name, value in shapes.items():
             found[name] = every[begin : begin + value.size].reshape(*value.shape, len(point))
             begin += value.size
@@ -470,6 +448,48 @@ def plan(scenario: Scenario) -> Plan:
 def _in_bytes(key: str) -> bool:
     """Whether a key is a size that stays whole: of messages, of which packets take whole bytes."""
     return key.endswith("_bytes") and key != "flow_control.bucket_bytes"
+
+
+def _apart(
+    at: str,
+    near: tuple[float, float],
+    far: tuple[float, float],
+    ratio: float,
+    floor: float,
+    one_side: int,
+) -> Sides:
+    """Tell a kink from a jump where secants do not settle.
+
+    Args:
+        at: key and value.
+        near: secants from below and from above, with the shorter step; where there are answers on one side
+            only, both are of this side, over half of a step and over a whole one.
+        far: the same with the longer step.
+        ratio: of the steps.
+        floor: slope that is none.
+        one_side: -1 or 1 if there are answers only below or only above.
+    """
+    low, high = near
+    if one_side:
+        found = f"slopes are {low:.4g} over half a step and {high:.4g} over one"
+        if _stays(low, high, 2.0, floor) is not False:
+            return Sides("kink", math.nan, low, high, f"no derivative by {at}, where {found}")
+        behind = 2.0 * high - low
+        sides = (behind, math.nan) if one_side < 0 else (math.nan, behind)
+        return Sides("jump", behind, *sides, f"the slope by {at} is that behind a jump, where {found}")
+    if math.isnan(low) and math.isnan(high):
+        return Sides(
+            "none", math.nan, low, high, f"no derivative by {at}, where there is no answer on either side"
+        )
+    found = f"slopes are {low:.4g} from below and {high:.4g} from above"
+    below, above = (_stays(*pair, ratio, floor) for pair in zip(near, far, strict=True))
+    if below and above is False:
+        return Sides("jump", low, low, math.nan, f"the slope by {at} is that from below, where {found}")
+    if above and below is False:
+        return Sides("jump", high, math.nan, high, f"the slope by {at} is that from above, where {found}")
+    if False in (below, above):
+        return Sides("jump", math.nan, math.nan, math.nan, f"no derivative by {at}, where {found}")
+    return Sides("kink", math.nan, low, high, f"no derivative by {at}, where {found}")
 
 
 def _stays(near: float, far: float, ratio: float, floor: float) -> bool | None:

@@ -23,7 +23,7 @@ from btqueue.scenario import Scenario
 from btqueue.study.closed_forms import closed_forms
 from btqueue.study.sensitivity.assumptions import Point, broken
 from btqueue.study.sensitivity.formula_values import WAYS, Numbers, Setting, of_path, of_piconet
-from btqueue.study.summary import student_half_width
+from btqueue.study.summary import summarise
 
 RECORD = Path(__file__).with_suffix(".csv").with_name("closed_forms.csv")
 SEED = 20261127
@@ -174,9 +174,8 @@ def simulated(form: str, scenario: Scenario) -> tuple[float, float]:
         if form.startswith("round trip")
         else ("goodput_kbps", scenario.traffic.message_bytes * 8e-3)
     )
-    answer = bt.simulate(scenario, threads=1)[metric]
-    values = answer.mean([dim for dim in answer.dims if dim != "replication"]).values / unit
-    return float(values.mean()), student_half_width(values)
+    found = summarise(bt.simulate(scenario, threads=1))[metric]
+    return found.mean / unit, found.ci95 / unit
 
 
 def recorded() -> list[Row]:

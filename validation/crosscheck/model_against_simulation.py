@@ -122,30 +122,28 @@ def answered(task: Task, known: Simulated) -> list[Row]:
 
 def simulated(scenario: Scenario) -> Simulated:
     """Simulate a point; return the metrics that are compared."""
-    from btqueue.study.summary import student_half_width
+    from btqueue.study.summary import summarise
 
-    answer, found = bt.simulate(scenario, threads=1), {}
-    for name in LEAST:
-        if name in answer:
-            inner = [dim for dim in answer[name].dims if dim != "replication"]
-            values = answer[name].mean(inner).values
-            found[name] = float(values.mean()), student_half_width(values)
-    return found
+    found = summarise(bt.simulate(scenario, threads=1))
+    return {name: (found[name].mean, found[name].ci95) for name in LEAST if name in found}
 
 
-def kept() -> list[Row]:
-    """Return what stands in the file."""
-    path = PAGE.with_suffix(".csv")
+def recorded(page: Path, columns: tuple[str, ...]) -> list[list[str]]:
+    """Return the rows of the file beside a page; none if it is missing, or has other columns."""
+    path = page.with_suffix(".csv")
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
-        if tuple(next(reader, ())) != COLUMNS:
-            return []
-        return [
-            Row(grid, point, asked, answers, system, regime, metric, *map(float, values))
-            for grid, point, asked, answers, system, regime, metric, *values in reader
-        ]
+        return list(reader) if tuple(next(reader, ())) == columns else []
+
+
+def kept() -> list[Row]:
+    """Return what stands in the file."""
+    return [
+        Row(grid, point, asked, answers, system, regime, metric, *map(float, values))
+        for grid, point, asked, answers, system, regime, metric, *values in recorded(PAGE, COLUMNS)
+    ]
 
 
 def keep(rows: Iterable[Row]) -> None:

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from model_against_simulation import recorded
 
 import btqueue as bt
 from btqueue.files import written_whole
 from btqueue.scenario import METRICS, Scenario
+from btqueue.study.summary import student_half_width, summarise
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "slopes-against-simulation.md"
 STEP = 0.05
@@ -196,16 +197,13 @@ def simulated(point: Point, replications: int, duration_s: float = DURATION_S) -
             }
         )
         ends.append(bt.simulate(changed, threads=1))
-    below, above = ends
+    below, above = (summarise(end) for end in ends)
     found = {}
     for name in AIMS:
         if name in below and name in above:
-            low, high = (
-                end[name].mean([dim for dim in end[name].dims if dim != "replication"]).values for end in ends
-            )
+            low, high = np.array([below[name].samples, above[name].samples])
             slopes = (high - low) / (2.0 * step)
-            half = stats.t.ppf(0.975, len(slopes) - 1) * slopes.std(ddof=1) / np.sqrt(len(slopes))
-            found[name] = float((low + high).mean() / 2.0), float(slopes.mean()), float(half)
+            found[name] = float((low + high).mean() / 2.0), float(slopes.mean()), student_half_width(slopes)
     return found
 
 
@@ -235,17 +233,10 @@ def rows_of(name: str, known: Simulated) -> list[Row]:
 
 def kept() -> list[Row]:
     """Return what stands in the file."""
-    path = PAGE.with_suffix(".csv")
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.reader(file)
-        if tuple(next(reader, ())) != Row._fields:
-            return []
-        return [
-            Row(system, point, asked, key, float(value), metric, stands, *map(float, numbers))
-            for system, point, asked, key, value, metric, stands, *numbers in reader
-        ]
+    return [
+        Row(system, point, asked, key, float(value), metric, stands, *map(float, numbers))
+        for system, point, asked, key, value, metric, stands, *numbers in recorded(PAGE, Row._fields)
+    ]
 
 
 def keep(rows: list[Row]) -> None:

@@ -213,8 +213,8 @@ def test_derivatives_of_a_study_are_those_of_a_plan():
 
 
 @quietly
-def test_sides_tell_a_kink_from_a_jump():
-    """The longest timeout of 64 s is a kink; a bucket that just holds a packet more lets its segment by."""
+def test_sides_tell_a_kink_from_a_derivative():
+    """At a longest timeout of 64 s, which the sixth doubling of 1 s just reaches, there is a kink."""
     link = bt.load("chen-2004/adaptive-1").with_(link__arq="none", radio__ber=1e-4)
     sides = plan(link).sides(["goodput_kbps"], "transport.max_rto_s", {"transport.max_rto_s": 64.0})
     (bent,) = sides.values()

@@ -51,8 +51,8 @@ def test_the_table_matches_independent_differences(chain):
         slope = (f[-2] - 8 * f[-1] + 8 * f[1] - f[2]) / (12 * h)
         row = next(row for row in chain.rows if (row.metric, row.factor.key) == (name, "radio.ber"))
         assert row.derivative.kind == "smooth"
-        assert row.derivative.value == pytest.approx(slope, rel=1e-4)
-        assert row.elasticity == pytest.approx(slope * ber / chain.metrics[name], rel=1e-4)
+        assert row.derivative.value == pytest.approx(slope, rel=1e-5)
+        assert row.elasticity == pytest.approx(slope * ber / chain.metrics[name], rel=1e-5)
         assert (row.at_low, row.at_high) == (metric(name, 0.9 * ber), metric(name, 1.1 * ber))
 
 

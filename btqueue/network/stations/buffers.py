@@ -175,7 +175,7 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
 
 
 def _brings(network: Network, r: int) -> bool:
-    """Whether a bridge brings packets to a station: no more than it has room for (`Laws.refused`)."""
+    """Whether a bridge brings packets to a station: no more than it has room for (`bridge_buffers`)."""
     return r < len(network.ports) and network.ports[r].up and network.ports[r].bridge >= 0
 
 

@@ -25,13 +25,13 @@ Vector = NDArray[np.float64]
 
 SMALL = 0.03
 """Share of a round trip that a rough part may have without a doubt: it is known to a third or better."""
-TOLERATED = 0.05
-"""Relative error of a round trip up to which an answer counts as right."""
 SMALL_OPEN = 0.05
 """The same where it makes no difference to goodput."""
+TOLERATED = 0.05
+"""Relative error of a round trip up to which an answer counts as right."""
 WAITS_OFF, LOSSES_OFF = 0.75, 0.25
 """Most relative error of waits on air with room to spare (97 % of 130 round trips of open sources), and of
-what losses take of goodput (of 25 lone connections)."""
+the goodput that losses take (of 25 lone connections). Both were chosen on these scenarios."""
 BUSY, BUSY_ALONE = 0.45, 0.6
 """Use of a resource by sources at random, beyond which their waits are rough: by several links, by one."""
 BUSY_PAIR = 0.55
@@ -63,8 +63,8 @@ FEW = 4.0
 NEAR_FULL = 0.95
 """Use of a station by a window that does not fill it, beyond which it fills it at times."""
 SHARED_AIR, SHARED_WIRE, OWN_WAITS, OWN_BURSTS = 0.5, 0.4, 0.25, 0.09
-"""Use of the air, and of a wire, and share of a round trip that is a wait for own segments, up to which the
-law of the segments of a stream (`nagle`) was right."""
+"""Use of the air and of a wire, and share of a round trip that is a wait for own segments (of messages at
+random, and of others), up to which the law of the segments of a stream (`nagle`) was right."""
 IN_TURN = 0.5
 """The same of segments under way, of periodic sources with short messages."""
 VISITED = 0.75
@@ -197,7 +197,7 @@ class Asked(NamedTuple):
         return max(1.0 - sure / self.rtt[f], 0.0)
 
     def small(self, f: int) -> bool:
-        """Return whether waits make so little of a round trip that it is known however segments meet."""
+        """Return whether waits are so small a part of a round trip that their error does not matter."""
         endless, flow = bool(self.point.links.links.endless[f]), self.network.flows[f]
         others = 0.0
         # windows of one that lose nothing may all go round in step
@@ -206,7 +206,7 @@ class Asked(NamedTuple):
         return WAITS_OFF * (self.unsure(f) + max(others, 0.0)) < (SMALL if endless else SMALL_OPEN)
 
     def cut(self, f: int) -> float:
-        """Return the share of its goodput that losses take of a connection that always has data.
+        """Return the share of the goodput of a connection that always has data which losses take.
 
         Without losses it would have its window under way, or its station full.
         """
@@ -217,7 +217,7 @@ class Asked(NamedTuple):
         return 1.0 - float(point.rate[f]) / max(most, 1e-9)
 
     def hardly_lost(self, f: int) -> bool:
-        """Return whether losses leave hardly any time of a station, visited in turn, to nobody."""
+        """Return whether losses leave hardly any time of a station unused, if links are visited in turn."""
         mine = self.point.service[f] > 0.0
         turns = {
             self.network.piconets[self.network.ports[v.index].piconet].discipline
@@ -228,7 +228,7 @@ class Asked(NamedTuple):
         return turns <= set(CYCLIC) and left < SMALL / 2.0 and not self.point.wait[mine].any()
 
     def opens_s(self, f: int) -> float:
-        """Return how long a full window opens by a segment for each acknowledgement of a window (s)."""
+        """Return the time that congestion avoidance takes to open a window from its half (s)."""
         flow = self.network.flows[f]
         return 0.5 * flow.window * float(self.rtt[f]) / max(min(flow.acks, 1.0), SMALL)
 
@@ -937,7 +937,7 @@ def of_the_air(asked: Asked) -> Iterator[str]:
     for number in range(len(asked.network.piconets)):
         used = float(links.load[links.piconet == number].sum())
         if used > 1.0 + SMALL:
-            yield f"what crosses the air would take {used:.0%} of it: goodput was up to 50 % off"
+            yield f"the segments on the air would take {used:.0%} of it: goodput was up to 50 % off"
             return
 
 

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, nbdtr, nbdtrc, pdtrc
+from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, transport
-from btqueue.network.stations.air import Links, Rounds, never_meet, until_polled
+from btqueue.network.stations.air import Links, Rounds, until_polled
+from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 from btqueue.network.stations.turns import Turns
@@ -87,8 +88,8 @@ class Laws:
 
     def __init__(self, network: Network, *, refuses: bool = False) -> None:
         self.network, self.plain = network, network.flows
-        self.refuses = refuses  # whether bridges lose what they have no room for
-        self.lost = np.zeros(len(network.ports))  # there, in the last turn
+        self.refuses = refuses  # whether packets that a bridge has no room for are lost
+        self.lost = np.zeros(len(network.ports))  # chance of a segment to be lost so, in the last turn
         self.like = np.array(alike(network), int)  # number of the first flow with the same answer
         self.firsts = sorted(set(self.like.tolist()))
         self.links = Links(network)
@@ -152,20 +153,17 @@ class Laws:
                         window = min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
-        # ports at which bridges may find no room, and what may come to them
-        never = {n for n, port in enumerate(network.ports) if never_meet(network, port)}
-        self.arriving = {
-            n: None if n in never else self._arriving(n)
-            for n, port in enumerate(network.ports)
-            if n in never or (port.up and port.bridge >= 0 and port.places < inf)
-        }
+        self.brings = Brought(network)
         # on lone links, segments of a regular source that are back before the next one comes
         crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
         single = np.array([flow.batch <= 1.0 for flow in network.flows])
         self.regular = self.links.regular & single & (crowded == 0.0)
 
     def go_on(self, other: Laws) -> None:
-        """Begin where the laws of a network nearby have come to."""
+        """Begin where the laws of the same stations with other numbers have come to.
+
+        The names are those of all that a turn takes over from the turn before.
+        """
         for mine, its, names in (
             (self, other, "timed round_s rests waits queues answers chains"),
             (self.links, other.links, "endless utilisation probes waits turns elsewhere settled filled"),
@@ -1076,79 +1074,9 @@ class Laws:
     def refuse(self, rate: Vector, sent: Vector) -> None:
         """Set the losses of the flows at the buffers of bridges."""
         # rates answer losses steeply
-        lost, flows = self.lost + np.clip(self.refused(rate, sent) - self.lost, -SOME_LOST, SOME_LOST), []
-        self.lost = lost
-        for flow in self.plain:
-            forth = [
-                visit._replace(loss=1.0 - (1.0 - visit.loss) * (1.0 - lost[visit.index]))
-                if visit.kind == "port"
-                else visit
-                for visit in flow.forth
-            ]
-            flows.append(replace(flow, forth=tuple(forth)))
-        self.network = replace(self.network, flows=tuple(flows))
-
-    def refused(self, rate: Vector, sent: Vector) -> Vector:
-        """Return the chance of a segment to lose a packet at each port, shape (ports,): at those of bridges.
-
-        A bridge brings from a visit what fits into its buffer for the other piconet; what it has brought
-        leaves at the next one. Groups of g packets come to it as a Poisson process, and c of them fit: of a
-        mean of m in a round E(N - c)^+ / m are lost.
-
-        Args:
-            rate: segments a second, shape (flows,).
-            sent: transmissions of each, shape (flows,).
-        """
-        links, found = self.links, np.zeros(len(self.network.ports))
-        for n, comes in self.arriving.items():
-            if comes is None:  # both ends are never there at once
-                found[n] = 1.0
-                continue
-            port, (most, packets, group, parts, left) = self.network.ports[n], comes
-            if group == 0.0:
-                continue
-            bridge = self.network.bridges[port.bridge]
-            round_s = SLOT_S * float(links.rounds.round[links.port_link[n]])
-            if bridge.schedule != "walk-in":
-                round_s = bridge.window_s * len(bridge.piconets)
-            fit, mean = port.places // group, max(float(rate * sent @ packets) * round_s / group, 1e-9)
-            if most <= port.places:
-                # it is full only where errors leave packets behind, which were to go with the visit before
-                found[n] = float(pdtrc(fit - 1.0, mean * left)) if left > 0.0 else 0.0
-                continue
-            # E(N - c)^+ of a Poisson number N
-            over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
-            found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
-        return found
-
-    def _arriving(self, n: int) -> tuple[float, Vector, float, float, float]:
-        """Return what comes to the port of a bridge.
-
-        These are the most packets in a round; packets of a segment of each flow, shape (flows,); packets of a
-        group, and groups of a segment; and the chance that errors leave some of a group behind.
-        """
-        network, port = self.network, self.network.ports[n]
-        windows = network.bridges[port.bridge].schedule != "walk-in"
-        packets, sources, group, parts, left = np.zeros(len(network.flows)), {}, 0.0, 1.0, 0.0
-        for f, flow in enumerate(network.flows):
-            ports = [visit for visit in flow.forth if visit.kind == "port"]
-            for place, visit in enumerate(ports):
-                if visit.index != n:
-                    continue
-                before = ports[place - 1].index if place else -1
-                limit = float(network.ports[before].limit) if place and not windows else inf
-                size = visit.train.packets
-                if network.relay == "segment" and limit < inf:  # whole segments come at once
-                    limit = ceil(limit / size) * size
-                sources[before] = limit
-                packets[f] += size
-                if network.relay == "packet":
-                    size = min(size, *(float(network.ports[one.index].limit) for one in ports[:place]), size)
-                group, parts = max(group, size), max(parts, ceil(visit.train.packets / size))
-                error = 1.0 - visit.train.packets / visit.train.frames
-                if error > 1e-9:
-                    left = max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
-        return sum(sources.values()), packets, group, parts, left
+        change = self.brings.refused(self.links, rate, sent) - self.lost
+        self.lost = self.lost + np.clip(change, -SOME_LOST, SOME_LOST)
+        self.network = replace(self.network, flows=losing(self.plain, self.lost))
 
     def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:
         """Return what the meetings of bridges elsewhere leave of their trains, shape (flows, ports) (s).

@@ -70,7 +70,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         network, point = _in_rounds(scenario, network, point)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
         return tagged.tagged(scenario, network)
-    if (point.links.refused(point.rate, point.sent) >= LEAST_LOSS).any():
+    laws = point.links
+    if (laws.brings.refused(laws.links, point.rate, point.sent) >= LEAST_LOSS).any():
         point = operating_point(network, point, refuses=True)
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows

@@ -213,7 +213,7 @@ def operating_point(network: Network, start: Point | None = None, *, refuses: bo
         network: stations and flows.
         start: a point of the same stations and flows with other numbers: the way from there is shorter, as
             long as the same loads are carried.
-        refuses: whether bridges lose what they have no room for.
+        refuses: whether packets that a bridge has no room for are lost.
     """
     laws = Laws(network, refuses=refuses)
     load = np.array([flow.load for flow in network.flows])

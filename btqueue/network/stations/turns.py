@@ -20,8 +20,6 @@ another packet: it waits for whole packets, s in the place of s/2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,9 +33,12 @@ NEARLY = 0.98
 
 
 class Turns:
-    """The queues of all media that have several.
+    """The queues of all media that bring segments of several flows from several queues.
+
+    Media of one flow are left to the law of one queue: its packets know each other.
 
     Attributes:
+        number: of each queue among these, by its number in the network.
         shared: whether a resource is a medium with several queues, shape (resources,).
         wires: number of the resource of the medium of each queue, shape (queues,).
         packets: of a segment of each flow at each queue, and of its acknowledgements, (2, flows, queues).
@@ -97,11 +98,13 @@ class Turns:
             here = np.flatnonzero(self.wires == wire)
             for k in here:
                 most, load = self.each[here[here != k]], (self.rate * self.each)[here[here != k]]
-                self.rounds[k] = self.each[k] + _most(most, load, load * self.each[k])
-                self.before[:, k] = [_most(part * most, load, part * load * most) for part in (0.5, 1.0)]
+                self.rounds[k] = self.each[k] + _bounded_sum(most, load, load * self.each[k])
+                self.before[:, k] = [
+                    _bounded_sum(part * most, load, part * load * most) for part in (0.5, 1.0)
+                ]
         return packets * self.rounds
 
-    def waits(self, sends: Vector, ahead: Vector, most: Matrix, *, steady: Any) -> Matrix:
+    def waits(self, sends: Vector, ahead: Vector, most: Matrix, *, steady: NDArray[np.bool_]) -> Matrix:
         """Return what packets of each queue wait for segments of each flow ahead, (flows, queues) (s).
 
         Args:
@@ -118,10 +121,10 @@ class Turns:
         return np.minimum(queued, most)
 
 
-def _most(most: Vector, load: Vector, begun: Vector) -> float:
-    """Return the x for which x is the sum of min(most, begun + load x) over queues."""
+def _bounded_sum(most: Vector, load: Vector, begun: Vector) -> float:
+    """Return the x that is the sum of min(most, begun + load x) over queues."""
     with np.errstate(all="ignore"):
-        order = np.argsort(np.where(load > 0.0, (most - begun) / load, np.inf))  # who fills its turns first
+        order = np.argsort(np.where(load > 0.0, (most - begun) / load, np.inf))  # that fill their turns first
     fixed, slope = float(begun.sum()), float(load.sum())
     for j in order:
         if slope < 1.0 and begun[j] + load[j] * fixed / (1.0 - slope) <= most[j]:
@@ -131,5 +134,11 @@ def _most(most: Vector, load: Vector, begun: Vector) -> float:
 
 
 def binding(service: Matrix, turns: Turns, queues: Matrix) -> Matrix:
-    """Return services at all resources that may be full: queues in the place of media with several."""
+    """Return services at all resources that may be full, with the queues of shared media in their place.
+
+    Args:
+        service: of each flow at each resource, (flows, resources) (s).
+        turns: the queues.
+        queues: service of each flow at each queue, (flows, queues) (s).
+    """
     return np.hstack([np.where(turns.shared, 0.0, service), queues])

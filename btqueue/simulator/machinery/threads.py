@@ -41,7 +41,10 @@ Progress = Callable[[float], None]
 
 @cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """Return the threads of this process: starting them takes longer than many a simulation."""
+    """Return threads that are kept: starting two takes 0.2 ms of CPU, a part of a short simulation's own.
+
+    A process that was forked has none of the threads of its parent: each has a pool by its number.
+    """
     return ThreadPoolExecutor(threads, thread_name_prefix="btqueue")
 
 

@@ -15,12 +15,12 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.simulator import simulate
+from btqueue.simulator import simulation
 from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.solving import Progress, chosen_metrics
-from btqueue.study.summary import student_half_width
+from btqueue.study.summary import student_half_width, summarise
 
 COLUMNS = ("simulated", "ci95", "solved", "inside", "gain")
 
@@ -79,13 +79,14 @@ def simulated_slopes(
         low, high = _ends(factor)
         samples, solved = [], _Solved(paired, factor)
         for count, end in enumerate((low, high)):
-            samples.append(simulate(paired.changed({factor.key: end}), threads=threads))
+            samples.append(summarise(simulation(paired.changed({factor.key: end}), threads=threads)))
             if progress is not None:
                 progress(2 * place + count + 1, 2 * len(varied))
         warnings += [f"{factor.key}: {words}" for words in solved.warnings]
         for row, name in enumerate(names):
-            pair = _replications(samples[0], name), _replications(samples[1], name)
-            found = _slope(*pair, high - low) | {"solved": solved.slope(name)}
+            both = all(name in one for one in samples)
+            below, above = (np.array(one[name].samples if both else ()) for one in samples)
+            found = _slope(below, above, high - low) | {"solved": solved.slope(name)}
             found["inside"] = _covers(found["simulated"], found["ci95"], found["solved"])
             for column, value in found.items():
                 columns[column][row, place] = value
@@ -107,14 +108,6 @@ def _leading_keys(
 def _ends(factor: Factor) -> tuple[float, float]:
     assert factor.spread is not None
     return factor.spread.low, factor.spread.high
-
-
-def _replications(dataset: xr.Dataset, metric: str) -> np.ndarray:
-    """Return the mean of a metric over its flows (or links, or queues), one for each replication."""
-    if metric not in dataset:
-        return np.full(dataset.sizes["replication"], math.nan)
-    values = dataset[metric]
-    return values.mean([dim for dim in values.dims if dim != "replication"]).values
 
 
 def _slope(low: np.ndarray, high: np.ndarray, width: float) -> dict[str, float]:

@@ -66,7 +66,7 @@ def of_theory(sides: Sides) -> Derivative:
     if sides.kind == "smooth" and sides.slope == 0.0:
         return Derivative("flat", 0.0, 0.0, 0.0, 0.0)
     if sides.kind == "jump":
-        return Derivative("jump")
+        return Derivative("jump", left=sides.below, right=sides.above)
     return Derivative(sides.kind, sides.slope, abs(sides.above - sides.below) / 2.0, sides.below, sides.above)
 
 
