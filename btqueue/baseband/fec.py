@@ -1,7 +1,7 @@
 """The 2/3-rate forward error correction of DM packets: the shortened Hamming (15,10) code.
 
 Generator polynomial g(D) = (D + 1)(D^4 + D + 1) = D^5 + D^4 + D^2 + 1: every single error in a block is
-corrected and every double error detected.  The failure probabilities are computed as such and not as one
+corrected and every double error detected. The failure probabilities are computed directly and not as one
 minus a success, so that they keep their digits at the smallest bit error rates.
 
 Source: Bluetooth Core Specification, Baseband part, section on the rate-2/3 FEC; Valenti, Robert and Reed,

@@ -12,4 +12,4 @@ TCP_HEADER_BYTES: Final = 20
 """TCP header without options (RFC 9293)."""
 
 TCP_PDU_OVERHEAD_BYTES: Final = L2CAP_HEADER_BYTES + IP_HEADER_BYTES + TCP_HEADER_BYTES
-"""What an L2CAP frame adds to the data of a TCP segment; also the size of the frame of a pure ACK."""
+"""Bytes that an L2CAP frame adds to the data of a TCP segment; also the size of the frame of a pure ACK."""

@@ -123,7 +123,7 @@ def packet_type(name: str) -> PacketType:
     """Look up an ACL packet type by its name in the specification.
 
     Raises:
-        ValueError: no such type; the message lists the known ones and, if there is one, a close match.
+        ValueError: unknown type; the message lists the known types and, if there is one, a close match.
     """
     try:
         return PACKET_TYPES[name]

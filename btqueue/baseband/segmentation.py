@@ -7,13 +7,13 @@ Two policies, both without mixing two frames in one packet:
     holds it.  No other choice takes fewer packets.
 ``best-fit``
     As many *full* packets of the largest type as the frame fills; the rest in the packets that leave the
-    least payload space unused and, among those, take the fewest slots (each packet with its one-slot reply).
-    Less padding than ``osu`` at the price of more packets.
+    least payload space unused and, if several do, take the fewest slots (each packet with its one-slot
+    reply). Less padding than ``osu`` at the price of more packets.
 
-Sources: the names and the intent are those of Das, Ghose, Razdan, Saran and Shorey, "Enhancing performance of
+Sources: the names and the intent are from Das, Ghose, Razdan, Saran and Shorey, "Enhancing performance of
 asynchronous data traffic over the Bluetooth wireless ad-hoc network", INFOCOM 2001; ``osu`` in the form used
-by Venugopal (M.Sc. thesis, University of Manitoba 2006, sections 2.3.3 and 3.2.3).  The thesis only names
-best fit; the order of preference above is ours.
+by Venugopal (M.Sc. thesis, University of Manitoba 2006, sections 2.3.3 and 3.2.3). The thesis only names best
+fit; the order of preference above is ours.
 """
 
 from collections.abc import Sequence

@@ -61,7 +61,7 @@ class VoiceLinks:
         return self.period - self.reserved
 
     def frames(self, slots: int) -> int:
-        """Frames of so many slots, the answer included, that fit into one gap."""
+        """Frames of `slots` slots, the answer included, that fit into one gap."""
         return self.gap // _frame(slots)
 
 

@@ -105,9 +105,9 @@ def goodput(
 
     Args:
         packet: the packet type.
-        bits: what errors can hit; on air, acknowledgements are lost too.
+        bits: the bits that errors can hit; on air, acknowledgements are lost too.
         reply_slots: slots of the answer, ``packet.slots`` for the same type in both directions.
-        rate_kbps: rate without errors, a number or a symbol; that of full packets, exactly, if left out.
+        rate_kbps: rate without errors, a number or a symbol; if left out, the exact rate of full packets.
     """
     import sympy
 
@@ -131,14 +131,15 @@ def threshold_equation(
     same_type_reply: bool = False,
     rates_kbps: "tuple[float | sympy.Expr, float | sympy.Expr] | None" = None,
 ) -> "sympy.Expr":
-    """What is zero in ``b`` where the robust type starts to carry more: difference of the goodputs, kbit/s.
+    """Difference of the goodputs (kbit/s) in ``b``: zero where the robust type starts to carry more.
 
     Args:
         fast: the type that is better without errors.
         robust: the type that is better with many.
-        bits: what errors can hit.
+        bits: the bits that errors can hit.
         same_type_reply: whether both directions use the same type; else the answer takes one slot.
-        rates_kbps: rates without errors of the two, numbers or symbols, in place of those of full packets.
+        rates_kbps: rates without errors of the two, numbers or symbols, in place of the rates of full
+            packets.
     """
     rates = rates_kbps or (None, None)
     first, second = (
@@ -173,8 +174,8 @@ def threshold_derivative(equation: "sympy.Expr", parameter: "sympy.Symbol") -> "
 def derivative(expression: "sympy.Expr", symbol: "sympy.Symbol") -> "sympy.Expr":
     """Derivative of one of these expressions.
 
-    By way of symbols without a sign: for those with one, sympy multiplies out powers of thousands of factors
-    in search of the sign of what it has found, which takes hours.
+    The symbols are replaced by symbols without a sign. For symbols with a sign, sympy multiplies out powers
+    of thousands of factors to find the sign of the derivative, which takes hours.
     """
     import sympy
 

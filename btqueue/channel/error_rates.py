@@ -1,12 +1,13 @@
 """From bit error rate to packet error rate, for independent bit errors and perfect error detection.
 
-Two conventions for what an error can hit:
+Two conventions for the bits that an error can hit:
 
 ``payload``
     only the user payload, as in most models of the literature: P = 1 - (1-b)^(8u) without coding,
     P = 1 - q(b)^ceil(8u/10) with the (15,10) code;
 ``on-air``
-    all that the receiver needs: sync word, packet header and the whole body (payload header, payload, CRC).
+    every part that the receiver needs: sync word, packet header and the whole body (payload header, payload,
+    CRC).
 
 Each success probability is a product of many factors close to one, so every function adds up logarithms of
 the failure rates (log1p) and comes back with expm1: a packet error rate of 1e-15 is as exact as one of 0.1.
@@ -45,7 +46,7 @@ def packet_error_rate(
     Args:
         packet: the packet type.
         ber: bit error rate of the body, any shape, within [0, 1].
-        bits: what errors can hit, ``"payload"`` or ``"on-air"``.
+        bits: the bits that errors can hit, ``"payload"`` or ``"on-air"``.
         header_ber: bit error rate of access code and header (always GFSK), which differs from ``ber`` in an
             enhanced-rate packet; ``None`` for the same.  It counts on air only.  Broadcast with ``ber``.
         sync_threshold: bit errors in the sync word still accepted.  It counts on air only.

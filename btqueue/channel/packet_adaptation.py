@@ -38,7 +38,7 @@ def goodput_crossing(
     Args:
         fast: the type that is better without errors.
         robust: the type that is better at ``ber_max``.
-        bits: what errors can hit.
+        bits: the bits that errors can hit.
         ber_max: upper end of the search; the goodputs must cross once below it.
 
     Returns:

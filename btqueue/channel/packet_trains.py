@@ -12,7 +12,7 @@ Three observation models give three matrices (state law pi, packet error rate P_
     the state at the packet's end decides the whole packet: D_t = e^{Q n T_s} diag(1 - P_t(b));
 ``bit-level``
     every symbol (every block of a coded body, the access code and the header each as a whole) sees the state
-    of its own time;
+    at its time;
 ``published``
     the state is drawn afresh for every packet, D_t = 1 pi diag(1 - P_t(b)), so that all packets of all hops
     are independent.  This is the formula of Venugopal's thesis (2006, section 5.3).  A state outlasts a
@@ -65,7 +65,7 @@ def packet_success_matrix(
         channel: the link's channel.
         packet: the packet type, full.
         observation: see the module's description.
-        bits: what errors can hit, ``"payload"`` or ``"on-air"``.
+        bits: the bits that errors can hit, ``"payload"`` or ``"on-air"``.
         sync_threshold: bit errors in the sync word still accepted (on air only).
 
     Returns:
@@ -105,7 +105,7 @@ def train_success_matrix(
             for all gaps or one for each of the ``len(packets) - 1``.  The default is the one-slot reply in
             between.
         observation: see the module's description.
-        bits: what errors can hit.
+        bits: the bits that errors can hit.
         sync_threshold: bit errors in the sync word still accepted (on air only).
 
     Returns:
@@ -180,7 +180,7 @@ def exchange_success(
         ack_gap_s: gaps between the ACK's packets.
         hops: number of links, at least 1.
         observation: see the module's description.
-        bits: what errors can hit.
+        bits: the bits that errors can hit.
         sync_threshold: bit errors in the sync word still accepted (on air only).
 
     Raises:

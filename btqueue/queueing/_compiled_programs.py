@@ -1,9 +1,9 @@
 """Room for JAX's compiled programs in a long process.
 
-XLA keeps every program that it has compiled: in memory, a large one some 50 MB, and in memory mappings of its
-own, of which Linux allows a process 65,530 (``vm.max_map_count``). One that solves thousands of systems of
-different shapes gets there, and the next compilation ends it with a segmentation fault. So memory and
-mappings are looked at now and then, and when too much of what is allowed is taken, JAX's programs are
+XLA keeps every compiled program in memory, some 50 MB for a large one. Each program also takes memory
+mappings, of which Linux allows a process 65,530 (``vm.max_map_count``). A process that solves thousands of
+systems of different shapes reaches this limit, and the next compilation ends it with a segmentation fault. So
+memory and mappings are checked now and then. When too much of the allowance is taken, JAX's programs are
 dropped; they are compiled again when next called.
 """
 
@@ -62,6 +62,6 @@ def keep_room() -> None:
 
 
 def give_back_memory() -> None:
-    """Return to the system what a compilation has freed, half a GB for a large one: glibc keeps it."""
+    """Return to the system the memory that a compilation has freed (up to half a GB); glibc would keep it."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)

@@ -73,7 +73,7 @@ def gated_wait(
     vacation_second: Any,
     batch_size: Any = 1,
 ) -> Any:
-    """Mean wait of M^X/G/1 with vacations where a visit serves those present at its start.
+    """Mean wait of M^X/G/1 with vacations where a visit serves the packets present at its start.
 
     Example:
         >>> from btqueue.queueing.closed_forms import gated_wait
@@ -97,8 +97,8 @@ def one_limited_wait(
 ) -> Any:
     """Mean wait of M^X/G/1 with vacations where a visit serves at most one packet.
 
-    Work decomposition: at the start of a vacation there stand, if a packet was served (``served`` a visit),
-    those that came during its wait and service and those behind it in its batch.
+    Work decomposition: if a packet was served (``served`` a visit), the queue at the start of a vacation
+    holds the packets that came during its wait and service, and the packets behind it in its batch.
 
     Example:
         >>> from btqueue.queueing.closed_forms import one_limited_wait
@@ -143,7 +143,7 @@ def weighted_waits(
     tour_second: Any,
     discipline: str = "exhaustive",
 ) -> Any:
-    """The pseudo-conservation law: what ``sum_i w_i E[W_i]`` is in a cycle of queues of one discipline.
+    """The pseudo-conservation law: ``sum_i w_i E[W_i]`` in a cycle of queues of one discipline.
 
     ``w_i = rho_i``; if ``"one-limited"`` ``w_i = rho_i (1 - lambda_i s / (1 - rho))``. ``tour_`` moments
     are of all walks of a cycle.

@@ -3,18 +3,18 @@ r"""One queue whose server goes away: M/G/1 and M/G/1/K with vacations, in batch
 Messages of `batch` packets come at random (Poisson). The server works through a *visit*: until the queue is
 empty, or until it has served `limit` packets (E-limited service; 1-limited for a limit of 1, exhaustive
 without one). Then it takes a *vacation*, whose law may depend on the packets served; a server that comes back
-to an empty queue takes another one. A server that never goes away waits for the next message (M/G/1/K).
+to an empty queue takes another vacation. A server that never goes away waits for the next message (M/G/1/K).
 
 Nothing leaves during a service or a vacation, so the room K is applied once at its end: with A packets that
 come meanwhile the queue goes from q to min(q + A, K), and the queue at the beginnings of visits is a Markov
-chain on 0..K. Followed service by service it gives how often services, and vacations, begin with q packets
-present. All else follows: of an interval in which N messages come, n have come and no more for a mean time of
-:math:`\Pr(N > n) / \lambda`.
+chain on 0..K. Solved service by service, it gives how often services, and vacations, begin with q packets
+present. All other results follow: in an interval in which N messages come, the mean time during which exactly
+n have come is :math:`\Pr(N > n) / \lambda`.
 
-The messages left behind by a message that leaves are those that came during its sojourn T, so that
-:math:`E[N] = \lambda E[T]` and :math:`E[N (N - 1)] = \lambda^2 E[T^2]` (J. Keilson and L. Servi, Oper. Res.
-Letters 9, 1990). Where packets are lost these two are too small: of messages of three packets in rooms for 8
-to 30, simulated, the mean by 3 % at a loss of .3 % and 5 % at 1.1 %, the standard deviation by 11 % and 44 %.
+The messages left behind by a departing message came during its sojourn T, so that :math:`E[N] = \lambda E[T]`
+and :math:`E[N (N - 1)] = \lambda^2 E[T^2]` (J. Keilson and L. Servi, Oper. Res. Letters 9, 1990). Where
+packets are lost these two are too small: of messages of three packets in rooms for 8 to 30, simulated, the
+mean is 3 % low at a loss of .3 % and 5 % at 1.1 %, the standard deviation 11 % and 44 %.
 
 Sources: H. Takagi, Queueing Analysis, vols 1 and 2 (1991, 1993); T. Lee, Queueing Systems 5 (1989).
 """
@@ -53,7 +53,7 @@ class Time(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether there is such a time."""
+        """Whether the law is one of a positive, finite time."""
         return 0.0 < self.mean < np.inf and 0.0 <= self.scv < np.inf
 
     def counts(self, rate: float, most: int) -> NDArray:
@@ -99,7 +99,7 @@ class Discrete(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether there is such a time."""
+        """Whether the law is one of a positive, finite time."""
         values, chances = np.asarray(self.values, float), np.asarray(self.chances, float)
         return (
             values.shape == chances.shape == (values.size,)
@@ -121,7 +121,7 @@ class VacationQueue(NamedTuple):
         occupancy: law of the packets present at a random moment, the one in service included, shape (K + 1,).
         visit_start: law of the queue when the server comes, shape (K + 1,).
         served: chance that a visit ends after j services with an empty queue, j = 0..limit - 1, and that it
-            ends at its limit, shape (limit + 1,); of exhaustive visits there is no such law.
+            ends at its limit, shape (limit + 1,); exhaustive visits have no such law.
         mean_served: services in a visit.
         mean_cycle: time from one visit to the next.
         throughput: packets that leave in a unit of time.
@@ -165,7 +165,7 @@ class _Interval(NamedTuple):
 
 
 def _filling(weights: Vector, tails: Vector, batch: int, size: int, rows: int) -> NDArray:
-    """Return the matrix of q -> min(q + n batch, K), with weights of n and the sums of those from n on."""
+    """Return the matrix of q -> min(q + n batch, K), with weights of n and their sums from n on."""
     row, content = np.zeros(2 * size), np.arange(size)
     steps = row[size::batch]
     steps[:] = np.where(weights > FAINT, weights, 0.0)[: len(steps)]
@@ -270,11 +270,11 @@ def vacation_queue(
 def _limited(
     after: NDArray, away: Callable[[int], _Interval], limit: int
 ) -> tuple[Vector, Vector, Vector, Vector]:
-    """Return the queue when visits begin, services and ends of one, and how long its vacation has q packets.
+    """Return the queue at starts of visits, services and ends of visits, and the vacation time at each queue.
 
     Args:
         after: q -> the queue after a service, (K + 1, K + 1).
-        away: interval of the vacation after so many services.
+        away: interval of the vacation, by the number of services before it.
         limit: most services.
     """
     size = len(after)

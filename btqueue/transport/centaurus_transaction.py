@@ -1,19 +1,19 @@
 r"""Whole messages with bitmaps: the transfer of one CentaurusComm object as an absorbing chain.
 
 An object of N packets is offered and accepted, its packets are sent without feedback and closed with DONE;
-the receiver answers ACK (complete) or PROCEED with the bitmap of what it has, and the sender sends what is
-missing. Control messages are never repeated: if one is lost, the session hangs until a watchdog ends it and
-the object is offered again; the receiver's bitmap survives. With m packets missing the states are A(m), about
-to offer, and R(m), about to send:
+the receiver answers ACK (complete) or PROCEED with the bitmap of the packets received, and the sender sends
+the missing packets. Control messages are never repeated: if one is lost, the session hangs until a watchdog
+ends it and the object is offered again; the receiver's bitmap survives. With m packets missing the states are
+A(m), about to offer, and R(m), about to send:
 
 .. math::
    A(m) &= \sum_{failures} q_i\,(d_i + A(m)) + \sum_{successes} s_i\,(d_i + R(m)) \\
    R(m) &= \sum_k \binom mk p^k (1-p)^{m-k} \{ c_D\,(w_m + A(k))
            + (1 - c_D)\,[c_A\,(w_m + A(k)) + (1 - c_A)\,(b_m + a + R(k)\,1_{k>0})]\}
 
-where p is the loss of a packet, c_D and c_A that of DONE and of its answer, b_m the time until DONE is there,
-a that of the answer, and w_m the time until the watchdog has ended a session that hangs. Upward in m this is
-a 2 x 2 system. Exact for independent losses and fixed times.
+where p is the loss probability of a packet, c_D and c_A the loss probabilities of DONE and of its answer, b_m
+the time until DONE arrives, a the time until its answer arrives, and w_m the time until the watchdog has
+ended a session that hangs. Upward in m this is a 2 x 2 system. Exact for independent losses and fixed times.
 
 Source: Avancha et al., Computer Networks 40 (2002), sections 3.1 and 3.4; the chain is ours.
 """
@@ -45,13 +45,13 @@ class Transaction:
     Attributes:
         offer: how an offer can end; the probabilities add up to 1.
         burst_s: ``(N + 1,)`` time from the first packet until DONE has arrived, with 0 to N packets to send.
-        answer_s: time from there until the sender has the answer.
+        answer_s: time from the arrival of DONE until the sender has the answer.
         hang_s: ``(N + 1,)`` time from the first packet until a session that hangs has been ended.
         data_loss: loss of a data packet.
         done_loss: loss of DONE.
         answer_loss: loss of the answer to DONE.
         until: the transfer is over when the receiver has the object, or when the sender knows.
-        repeat: how the offer of an object ends that the receiver has whole already, its ACK having been lost;
+        repeat: how an offer ends when the receiver has the whole object already because its ACK was lost;
             acceptance ends the transfer. Unset: as any offer, followed by DONE and its answer.
         first: how the very first offer ends, if it differs from later ones (data sent along with it).
     """

@@ -1,16 +1,17 @@
-r"""Delayed and piggybacked acknowledgements: how long a segment waits, and what carries its acknowledgement.
+r"""Delayed and piggybacked acknowledgements: how long a segment waits, and which segment carries its ACK.
 
 A receiver holds the acknowledgement of a segment back until the next segment of the same direction comes
-(every second one forces it out), a segment of its own can carry it, or a clock says so. The next segment does
-not come at random: where one is left behind on the link it follows after a service, d seconds; else the link
-must first get one, at rate l:
+(every second one forces it out), the receiver sends a segment that can carry it, or a clock expires. The next
+segment does not come at random. If a segment is queued behind the first on the link, it arrives one service
+time later, after d seconds. Otherwise the link must first get a segment, at rate l:
 
     P(D > t) = 1 for t < d, and after that 0 if followed, exp(-l (t - d)) if not.
 
 Segments of the receiver are written at random, with rate m. The clock is a timer, or a free-running tick. A
-tick clears what waits, so that waits begin more often early in its period: nothing waits just after a tick; a
-spell begins with the rate f of segments and ends with e, so that nothing waits at phase t with probability
-w + (1 - w) exp(-(f + e) t), w = e / (f + e). With no service and memoryless arrivals all is exact.
+tick sends the acknowledgement that waits, so that waits begin more often early in its period. Just after a
+tick no acknowledgement waits. Waits begin at the rate f of segments and end at rate e, so that none is in
+progress at phase t with probability w + (1 - w) exp(-(f + e) t), w = e / (f + e). With no service and
+memoryless arrivals all is exact.
 
 Approximation: services have no spread here; their part is small against the wait.
 
@@ -32,7 +33,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 class WaitLaw(NamedTuple):
-    """The law of a wait, as points: what ends it at each of these times (s).
+    """The distribution of a wait at discrete times (s), by the event that ends it.
 
     Attributes:
         times: (n,) of the points.
@@ -67,16 +68,16 @@ class WaitLaw(NamedTuple):
 
 
 class Receiver(NamedTuple):
-    """What ends a wait.
+    """The rates and times of the events that end a wait.
 
     Attributes:
         rate: segments a second that come.
         gap: time (s) to the next segment, if one is left behind.
-        followed: chance that one is.
-        forward: rate (1/s) at which the link gets one if none is.
+        followed: chance that a segment is left behind.
+        forward: rate (1/s) at which the link gets a segment if none is left behind.
         reverse: rate (1/s) at which the receiver writes segments that can carry the acknowledgement.
         period: of the clock (s).
-        clock: what it is.
+        clock: its kind.
     """
 
     rate: float
@@ -95,7 +96,7 @@ class Receiver(NamedTuple):
         times = np.concatenate([early, late])
         weights = np.concatenate([early_weights, late_weights])
         lasting, left, ticks = self._lasting(times), *self._clock(times)
-        # what happens at one moment: the next segment behind this one, or the end of a timer
+        # events at a fixed time: the next segment behind this one arrives, or a timer expires
         forced = followed and self.gap < self.period
         moment = np.array([gap if forced else self.period])
         rest = self._lasting(moment) * self._clock(moment)[0]

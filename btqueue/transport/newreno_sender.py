@@ -27,7 +27,7 @@ SENDER = np.dtype(
         *((name, np.bool_) for name in ("recovering", "backoff")),
     ]
 )
-"""A sender as a record, for compiled code; `smoothed` and `variation` are what `smooth` returns."""
+"""A sender as a record, for compiled code; `smoothed` and `variation` are returned by `smooth`."""
 
 
 def answer(sender, number, now):

@@ -10,11 +10,12 @@ are (w + n)/2 acknowledgements, of which each opens the window by 1/w. So
 * two less in ``n (n - 1) t``, if a share t of a round trip is as long as the timer: one comes while another
   waits, and they go round as a pair.
 
-That is a Markov chain for each w. Where the window stays at its limit, what is alone is its odd segment. A
-segment waits no longer than the others are away.
+That is a Markov chain for each w. Where the window stays at its limit, only its odd segment goes alone. A
+segment waits at most until the next segment comes back from its round trip.
 
 Approximations: the chain is stationary at each window; the places of trains in the round trip are independent
-and uniform; what is left of more than two segments to an acknowledgement is treated as one of two is.
+and uniform; where an acknowledgement covers more than two segments, an incomplete group is treated as the odd
+segment of a pair.
 """
 
 from functools import lru_cache
@@ -46,12 +47,12 @@ class OddSegments(NamedTuple):
 
 
 def odd_segments(flight: Vector, window: int, trip: Vector, service_s: float, delay_s: float) -> OddSegments:
-    """Return what goes round alone.
+    """Return the segments that go round alone, and their waits for the timer.
 
     Args:
         flight: segments in flight.
-        window: the most that may be.
-        trip: round-trip time with so many in flight (s).
+        window: the most segments that may be in flight.
+        trip: round-trip time with that number in flight (s).
         service_s: time between two segments at the bottleneck.
         delay_s: timer of the acknowledgement; without delayed acknowledgements it is zero.
 

@@ -1,8 +1,8 @@
-"""What a lost segment costs: how long its repair takes, how it can fail, and the window that is left.
+"""Loss recovery: how long the repair of a lost segment takes, how it can fail, and the window that is left.
 
-What is approximate: holes behind the first are spread evenly over the flight; SACK repairs one in a round
-trip and several in up to two, NewReno one in each round trip; Reno halves its window twice for two holes and
-waits for its timer with more; nothing is lost in a recovery except what is sent again.
+Approximations: holes behind the first are spread evenly over the flight. SACK repairs one hole in a round
+trip and several in up to two; NewReno repairs one in each round trip. Reno halves its window twice for two
+holes and waits for its timer with more. During a recovery only retransmissions can be lost.
 
 Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the variants repair several holes); RFC
 6582, RFC 6675, RFC 6298 (the timer is not restarted by a fast retransmit).
@@ -31,7 +31,7 @@ MOST_HOLES = 12
 
 @dataclass(frozen=True)
 class LossyPath:
-    """What the window meets.
+    """The path that a congestion window works on.
 
     Attributes:
         loss: probability that a segment is lost.
@@ -77,7 +77,7 @@ class LossyPath:
         return (1.0 - self.loss) * (1.0 - self.ack_loss)
 
     def round_trip(self, flight: ArrayLike) -> Vector:
-        """Return the round-trip time (s) with so many segments in flight: the path's, or the queue's.
+        """Return the round-trip time (s) with `flight` segments in flight: the path's, or the queue's.
 
         In each round of growth one acknowledgement releases two segments at once, so that half of the
         segments wait for one that was sent with them.
@@ -86,9 +86,10 @@ class LossyPath:
         return np.maximum(self.base_s + self._pair(flight), flight * self.service_s)
 
     def trip_of_new(self, flight: ArrayLike) -> Vector:
-        """Return the round-trip time (s) of new segments; it is longer than that of repetitions.
+        """Return the round-trip time (s) of new segments; repetitions have a shorter one.
 
-        The first of those that share an acknowledgement waits for the last, unless they stand in a queue.
+        The first of the segments that share an acknowledgement waits for the last, unless they stand in a
+        queue.
         """
         flight = np.asarray(flight, float)
         gathered = min(self.ack_delay_s, (self.segments_per_ack - 1.0) * self.service_s)
@@ -161,7 +162,7 @@ def ends_of(top: int, *, overflows: bool) -> Ends:
 
 
 class Recovery(NamedTuple):
-    """What follows the end of a cycle; arrays by end.
+    """The recovery after the end of a cycle; arrays by end.
 
     Attributes:
         seconds: time from the last new acknowledgement to the next.
@@ -200,7 +201,7 @@ def _holes(path: LossyPath, top: int) -> tuple[Vector, Vector]:
 def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: Vector) -> Recovery:
     """Enumerate losses, by how cycles end.
 
-    `deviation` is the mean deviation of round trips with so many in flight (s).
+    `deviation` is the mean deviation of round trips (s) by the number of segments in flight.
     """
     ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
     flight, (chance, found) = ends.flight, _holes(path.timeless, top)
@@ -245,12 +246,13 @@ def _reno(
     late: Vector,
     answered: Vector,
 ) -> Recovery:
-    """Return what follows losses of Reno, which leaves recovery at the first new acknowledgement.
+    """Return the recoveries of Reno, which leaves fast recovery at the first new acknowledgement.
 
-    A second hole, at place j of f, has to be found anew, by duplicates of what was sent in the first
-    recovery and at its end: the window, inflated to f/2 + f - 2, lets out n segments beyond f, and deflated
-    to f/2 some more where j is late. If these are fewer than three, or a third hole follows, the timer
-    repairs it. (A third one would need more than 20 segments in flight, and a late second one, to be found.)
+    A second hole, at place j of f, has to be found anew, by duplicate acknowledgements of the segments sent
+    in the first recovery and at its end: the window, inflated to f/2 + f - 2, lets out n segments beyond f,
+    and deflated to f/2 some more where j is late. If these are fewer than three, or a third hole follows, the
+    timer repairs it. (A third one would need more than 20 segments in flight, and a late second one, to be
+    found.)
     """
     p, flight = path.loss, ends.flight
     every = np.arange(len(flight))
@@ -302,15 +304,16 @@ def _places(starts: tuple[Start, ...]) -> dict[str, NDArray[np.int64]]:
 
 
 def _at_least(number: int, trials: NDArray, chance: float) -> Vector:
-    """Return the probability of at least so many successes."""
+    """Return the probability of at least `number` successes."""
     less = binomial.probability(np.arange(number), np.maximum(trials, 0)[..., None], chance)
     return 1.0 - less.sum(axis=-1)
 
 
 def _duplicates_come(path: LossyPath, behind: NDArray, room: NDArray) -> Vector:
-    """Return the chance of three duplicates from so many segments behind a hole.
+    """Return the chance of three duplicate acknowledgements from `behind` segments after a hole.
 
-    With limited transmit one or two are enough, if what they let out arrives and the window has room for it.
+    With limited transmit one or two are enough, if the new segments that they release arrive and the window
+    has room for them.
     """
     found = _at_least(DUPLICATE_THRESHOLD, behind, 1.0 - path.ack_loss)
     if not path.limited_transmit:
@@ -354,12 +357,12 @@ def _rounds(variant: str, holes: Vector) -> Vector:
 
 
 def _expiries_s(path: LossyPath, flight: NDArray) -> Vector:
-    """Return the mean time (s) until a retransmission gets through: the timeout, and those that follow."""
+    """Return the mean time (s) until a retransmission gets through: the first timeout and its repetitions."""
     first = np.maximum(path.min_rto_s, path.round_trip(flight))
     factor = 2.0 if path.backoff else 1.0
     lost = 1.0 - path.lone_success
     more = sum(lost**k * np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))
-    last = np.minimum(path.max_rto_s, first * factor**BACKOFFS)  # and so do those that follow
+    last = np.minimum(path.max_rto_s, first * factor**BACKOFFS)  # as do all later timeouts
     return first + more + lost ** (BACKOFFS + 1) / max(1.0 - lost, 1e-12) * last
 
 
@@ -388,9 +391,9 @@ def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
 def overflow_late(path: LossyPath, flight: int, deviation: float) -> float:
     """Return the chance that the timer expires before the repair of an overflow is acknowledged.
 
-    A segment that finds no place takes no time of the bottleneck: the round trips before it are those of one
-    segment less, and hardly deviate, for the last longer one is a round trip ago. The repair, at the end of
-    the queue, is acknowledged a service later than they.
+    A segment that finds no room takes no time of the bottleneck. The round trips before it therefore have one
+    segment less in flight, and hardly deviate: the last longer round trip is one round trip ago. The repair
+    stands at the end of the queue and is acknowledged a service time later.
     """
     queued = (flight - 1.0) * path.service_s
     timeout = max(path.min_rto_s, max(queued, path.base_s) + 4.0 * deviation)
@@ -398,8 +401,8 @@ def overflow_late(path: LossyPath, flight: int, deviation: float) -> float:
 
 
 def _exceeds(excess: Vector, width: float) -> Vector:
-    """Return the chance that a time is too long which is uniform over a service around its mean.
+    """Return the chance that a time, uniform over one service time around its mean, is too long.
 
-    What a segment waits for others of its burst is between nothing and a service.
+    The wait of a segment for others of its burst is between zero and one service time.
     """
     return np.clip(0.5 + excess / width, 0.0, 1.0)

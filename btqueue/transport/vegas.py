@@ -1,10 +1,10 @@
 r"""TCP Vegas without loss: where its window settles behind a bottleneck, and its walk where times are random.
 
-Vegas compares in each round trip what it would have sent in the least round trip with what it has sent:
-``excess = cwnd - sent Base / RTT`` segments are queued. Below ``alpha`` the window grows by 1/cwnd for each
-acknowledgement, above ``beta`` it shrinks, between them it rests. With a fixed bottleneck that is all: the
-flight stops at the first window with ``alpha`` segments queued. A link that repeats packets makes round trips
-random, Base becomes the least of very many, and the rest a random walk, solved here as a Markov chain.
+In each round trip Vegas compares the data that the least round trip would have let it send with the data
+sent: ``excess = cwnd - sent Base / RTT`` segments are queued. Below ``alpha`` the window grows by 1/cwnd for
+each acknowledgement, above ``beta`` it shrinks, between them it stays. With a fixed bottleneck the window
+stops growing once ``alpha`` segments are queued. A link that repeats packets makes round trips random: Base
+becomes the least of very many round trips, and the window makes a random walk, solved here as a Markov chain.
 
 Sources: Brakmo & Peterson, IEEE JSAC 13 (1995); Low, Peterson & Wang, J. ACM 49 (2002).
 """
@@ -58,7 +58,7 @@ class Round:
 
     @cached_property
     def _gamma(self) -> tuple[Vector, Vector]:
-        """Shape and scale (s) of what is beyond the least; of any law where there is no spread."""
+        """Shape and scale (s) of the time beyond the least; arbitrary values where there is no spread."""
         random = np.greater(self.sd, 0.0)
         sd = np.where(random, self.sd, 1.0)
         beyond = np.where(random, np.subtract(self.mean, self.least), 1.0)
@@ -88,7 +88,8 @@ def window_walk(
     """Return the law of Vegas's window (per-acknowledgement adjustment) over a greedy connection.
 
     Windows and Base depend on each other: Base is the least of `ROUNDS` round trips from the law of the
-    window, and of those until it first rests. If round trips do not vary, it stays there.
+    window, and of the round trips until the window first stays constant. If round trips do not vary, it stays
+    at this value.
 
     Args:
         of_window: the round trip for each whole window.
@@ -143,7 +144,7 @@ def window_walk(
 
 
 def after(cwnd: Numbers, acks: Numbers) -> Vector:
-    """Return cwnd after so many steps of 1/cwnd, up or (acks below 0) down: cwnd d(cwnd) = d(acks).
+    """Return cwnd after `acks` steps of 1/cwnd, up or (acks below 0) down: cwnd d(cwnd) = d(acks).
 
     Example:
         >>> from btqueue.transport.vegas import after
@@ -237,7 +238,7 @@ def _mean_law(chances: Vector, places: NDArray[np.int64], start: int) -> Vector:
             if chance > NEGLIGIBLE and place not in reached:
                 reached.append(int(place))
     index = {state: i for i, state in enumerate(reached)}
-    # visits to each state: one at the start, and those that lead there from the round before
+    # visits to each state: one at the start, and the transitions into it from the round before
     system = np.eye(len(reached))
     for state in reached:
         stays = 1.0

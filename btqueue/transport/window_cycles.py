@@ -59,10 +59,10 @@ class _Cycles(NamedTuple):
 
     Attributes:
         ended: chances of the ends (`recovery.Ends`), (starts, ends).
-        fresh: mean segments acknowledged, by those in flight then, (starts, flights).
-        seen: the same by those in flight when what is acknowledged was sent, a round trip ago.
-        steps: mean parts of a window that pass with so many in flight, (starts, flights).
-        last: chance that the cycle ends with so many in flight, (starts, flights).
+        fresh: mean segments acknowledged, by the number in flight then, (starts, flights).
+        seen: the same by the number in flight a round trip ago, when the acknowledged segments were sent.
+        steps: mean parts of a window that pass, by the number in flight, (starts, flights).
+        last: chance that the cycle ends, by the number in flight, (starts, flights).
         steady: mean segments that pass with the window at its greatest; none if it overflows, (starts,).
         avoids: whether a start is in congestion avoidance, (starts,).
     """
@@ -107,7 +107,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     segments = float(fresh.sum() + end @ ends.flight) + steady
     timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
     losses = float(end @ recovery.losses)
-    # what is lost at random has crossed the bottleneck, and what finds no room before it has not
+    # segments lost at random have crossed the bottleneck; segments that find no room before it have not
     refused = 0.0 if ends.overflow is None else float(end[ends.overflow] * recovery.losses[ends.overflow])
     seconds = max(seconds, (segments + losses - refused) * path.service_s)
     fresh[top] += steady
@@ -131,9 +131,9 @@ class _Trips(NamedTuple):
     """Round trips of new segments, by the number in flight.
 
     Attributes:
-        mean: that with which they are delivered, one window in each.
-        samples: (flights, kinds) what acknowledgements show.
-        shares: of these.
+        mean: the round trip that gives the delivery rate, one window in each.
+        samples: (flights, kinds) the round trips measured by acknowledgements.
+        shares: of each sample.
     """
 
     mean: Vector
@@ -142,13 +142,13 @@ class _Trips(NamedTuple):
 
     @property
     def deviation(self) -> Vector:
-        """Mean deviation of what acknowledgements show, by the number in flight (s)."""
+        """Mean deviation of the measured round trips, by the number in flight (s)."""
         mean = (self.samples * self.shares).sum(axis=1, keepdims=True)
         return (np.abs(self.samples - mean) * self.shares).sum(axis=1)
 
 
 def _trips(path: LossyPath, windows: Vector) -> _Trips:
-    """Return the round trips of new segments with so many in flight."""
+    """Return the round trips of new segments, by the number in flight (`windows`)."""
     together = path.trip_of_new(windows)
     odd = odd_segments(windows, path.window, together, path.service_s, path.ack_delay_s)
     single = path.round_trip(windows)[:, None] + odd.waits
@@ -185,8 +185,9 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     avoiding = np.sqrt(square + np.log(square / threshold**2))  # 1/w for each, to the second order
     cwnd = np.where(acks < opening, begin + acks, avoiding)
     flight = np.maximum(np.minimum(cwnd, top), 1.0).astype(np.int64)
-    # What is acknowledged now was sent with a window by 1/b smaller. Of segments that share an ACK the first
-    # waits in the queue for those behind it, which were sent with it, or with the next: half as long.
+    # The segments acknowledged now were sent with a window smaller by 1/b. Of segments that share an ACK the
+    # first waits in the queue for the segments behind it. These were sent with it, or with the next: half as
+    # long.
     waits = (path.gathered - 1.0) / 2.0
     before = np.where(acks < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
     seen = np.maximum(np.minimum(before, top), 1.0).astype(np.int64)
@@ -226,8 +227,8 @@ def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
     """Return how far acknowledgements lag behind an even flow (s), after a recovery and in a slow start.
 
     Segments go in bursts: those of a slow start at the beginning of the round; after a recovery half a round
-    later than an even flow, less what the inflated window let out a round before, on average f/8 of the f/2
-    segments, or less where the receive window is in the way.
+    later than an even flow. The lag is smaller by the segments that the inflated window released a round
+    before, on average f/8 of the f/2 segments, or fewer where the receive window limits them.
     """
     idle = np.maximum(0.0, 1.0 - flight * path.service_s / path.base_s)
     room = np.clip(path.window - flight, 0.0, flight / 2.0)
@@ -254,7 +255,7 @@ def _stationary(ended: Vector, leads_to: Vector) -> tuple[Vector, float]:
     """Return the law of the starts, and how far a further cycle moves it.
 
     Each cycle leads from starts to ends to starts, and nearly forgets its start. Two cycles in a row are
-    averaged, for those that alternate. Sums without BLAS, whose threads cost more than such small ones take.
+    averaged, as starts may alternate. Sums without BLAS, whose threads cost more time than these small sums.
     """
     law, before, moved = np.full(len(ended), 1.0 / len(ended)), np.zeros(len(ended)), np.inf
     for _ in range(MOST_CYCLES):

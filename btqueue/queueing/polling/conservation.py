@@ -1,6 +1,6 @@
 """The pseudo-conservation law of cyclic polling: a weighted sum of the mean waits, exactly.
 
-The work in the system is that of the queue without walks plus what stands there during walks, whatever the
+The work in the system is the work of the queue without walks plus the work present during walks, for all
 disciplines. With ``s`` and ``s2`` the first two moments of all walks of a cycle,
 
     sum_i w_i E[W_i] = rho sum lambda_i b2_i / (2 (1 - rho)) + rho s2 / (2 s)
@@ -57,7 +57,7 @@ def conservation_law(model: PollingModel, served_pairs: ArrayLike) -> Conservati
     load = loads.sum()
     walk_second = (model.switch_second - model.switch_mean**2).sum() + walk**2
     idle = walk / (1.0 - load)
-    behind = model.service_mean * (model.grouping - 1.0) / 2.0  # work of those behind in a customer's batch
+    behind = model.service_mean * (model.grouping - 1.0) / 2.0  # work behind a customer in its batch
     work = (load * (model.arrival_rate @ model.service_second) / 2.0 + loads @ behind) / (1.0 - load)
     walks = jnp.where(walk > 0.0, walk_second / jnp.where(walk > 0.0, walk, 1.0), 0.0)
     total = work + load * walks / 2.0 + idle / 2.0 * (load**2 - (loads**2).sum())

@@ -2,23 +2,24 @@
 
 No exact solution is known for unequal limited queues. Here each limited queue is taken out as a queue with
 vacations (`polling.limited_queue`), and the linear model of the visits (`polling.stations`) gives the means
-and variances of these:
+and variances of the vacations:
 
 1. The mean vacation after ``j`` services is its regression on ``j``: a long visit is followed by a long
    absence. The variance is the residual one, in proportion to the mean.
 2. A queue that was not emptied remembers: vacations in a row are correlated. The variance of the vacation
    after a full visit is raised by twice the sum of the autocovariances, at lag ``t`` times ``u**t`` with
-   ``u = lambda s / (k (1 - rho))`` the fill of its visits, and by the covariance of its own services with the
-   vacation that follows.
-3. A limited queue serves, of every customer found more, a share that is the probability that a visit empties
-   it; the noise is such that the customers served vary as in the vacation queue. Steps 1 to 3 are iterated.
+   ``u = lambda s / (k (1 - rho))`` the fill of its visits, and by the covariance of the queue's services with
+   the vacation that follows.
+3. Of every additional customer found, a limited queue serves a share: the probability that a visit empties
+   it. The noise is chosen so that the customers served vary as in the vacation queue. Steps 1 to 3 are
+   iterated.
 4. The pseudo-conservation law, with ``E[N (N - 1)]`` from the vacation queues, gives the level: every mean
-   wait is multiplied by ``1 + theta f`` with ``f = 0.3 + u / (1 - u)``, more where a queue is close to its
-   own saturation and its memory long; one ``theta`` makes the law hold.
+   wait is multiplied by ``1 + theta f`` with ``f = 0.3 + u / (1 - u)``, more where a queue is close to
+   saturation and its memory long; one ``theta`` makes the law hold.
 
 Exact for equal queues of limit 1 and, with gamma laws, for one queue. The weights ``f``, the linear model
 behind the vacations and the floors that keep the iteration going (a fifth of the walks, .05 of the variance,
-.1 of the noise) were found here, against simulations; the last one on 120 systems, of which it shifts two.
+.1 of the noise) were fitted to simulations; the floor of the noise on 120 systems, of which it shifts two.
 
 Sources: van Vuuren & Winands, Queueing Systems 55 (2007), for vacations that depend on the customers served;
 Fuhrmann & Wang, Performance Evaluation 9 (1988), for the law as a corrector.
@@ -41,14 +42,14 @@ EVEN_SHARE = 0.3
 
 
 class Coupling(NamedTuple):
-    """What the queues tell each other, ``(n,)`` each; only entries of limited queues count."""
+    """The quantities that couple the queues, ``(n,)`` each; only entries of limited queues count."""
 
     full: Array  # probability that a visit serves the limit
     arrival_noise: Array  # variance of the customers found that the state before the visit does not explain
 
 
 class Gains(NamedTuple):
-    """What a limited queue serves in the same visit of the customers that come in more, ``(n,)`` each."""
+    """The share of additional customers that a limited queue serves in the same visit, ``(n,)`` each."""
 
     served: Array  # for a customer found more
     of_service: Array  # for a slot of service noise
@@ -135,8 +136,8 @@ def _vacation_queue(
         own_limit,
         max_limit=max_limit,
     )
-    # arrival noise such that the customers served vary in the linear model as in the vacation queue; the part
-    # that the state explains is taken as proportional to the noise: otherwise the iteration overshoots
+    # arrival noise that makes the customers served vary in the linear model as in the vacation queue; the
+    # part that the state explains is taken as proportional to the noise: otherwise the iteration overshoots
     solved_variance = solved.served_pairs + solved.mean_served - solved.mean_served**2
     target = jnp.maximum(solved_variance - in_services, 0.05 * solved_variance) / gain.served**2
     share = jnp.maximum(arrival_noise / (arrival_noise + explained), 0.1)

@@ -1,4 +1,4 @@
-"""A server that visits queues in cyclic order: the parameters, and what follows from them alone.
+"""A server that visits queues in cyclic order: the parameters, and quantities that need only them.
 
 Customers come to queue ``i`` in Poisson batches; the server visits the queues in the order ``0, 1, ..., n-1,
 0, ...`` and after each visit, to an empty queue too, walks to the next one (the *switch-over*). A visit is
@@ -8,7 +8,7 @@ Customers come to queue ``i`` in Poisson batches; the server visits the queues i
 * ``limited``: until the queue is empty or ``limit`` customers are served (E-limited; 1-limited for 1).
 
 The mean waits of exhaustive and gated queues depend on the laws of services, switch-overs and batches through
-their first two moments only; those of limited queues are approximated from the same moments.
+their first two moments only; the mean waits of limited queues are approximated from the same moments.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from btqueue.queueing._precision import in_float64
 from btqueue.queueing.errors import is_traced
 
 DISCIPLINES = ("exhaustive", "gated", "limited")
-"""What may end a visit."""
+"""The rules that may end a visit."""
 
 Values = ArrayLike | Sequence[float] | Sequence[int]
 """One value for all queues, or one for each."""
@@ -153,8 +153,8 @@ def polling_model(
     """The parameters of a cyclic polling system, checked, one value for each queue.
 
     Args:
-        arrival_rate: customers (not batches) a slot, ``(n,)``; its length is the number of queues. Where
-            it is 0, the wait is that of a customer who came all the same.
+        arrival_rate: customers (not batches) a slot, ``(n,)``; its length is the number of queues. Where it
+            is 0, the wait is for a single customer who comes nevertheless.
         service_mean: mean service time, scalar or ``(n,)``.
         service_second: its mean square (``mean**2`` for a constant, ``2 * mean**2`` if exponential).
         switch_mean: mean walk after a visit to the queue, scalar or ``(n,)``; if all are 0, the waits are the

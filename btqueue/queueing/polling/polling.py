@@ -7,8 +7,8 @@ mean waits from the time over which the customers gathered:
     exhaustive   W = [lambda b2 + (g - 1) b] / (2 (1 - rho_i)) + E[I^2] / (2 E[I]),   I the intervisit time,
     gated        W = (1 + rho_i) E[C^2] / (2 E[C]) + (g - 1) b / 2,                   C the cycle,
 
-``g = E[G^2] / E[G]`` for batches ``G``. Limited service has no such structure: `polling.limited` approximates
-it, and exactly solves equal queues of limit 1.
+``g = E[G^2] / E[G]`` for batches ``G``. Limited service has no branching structure: `polling.limited`
+approximates it, and solves equal queues of limit 1 exactly.
 
 Sources: Cooper & Murray, Bell System Technical Journal 48 (1969); Resing, Queueing Systems 13 (1993); Takagi,
 Analysis of Polling Systems (MIT Press, 1986).
@@ -63,7 +63,7 @@ class PollingSolution(eqx.Module):
         served_pairs: ``E[N (N - 1)]`` of the ``N`` customers of a visit to a limited queue, 0 for others.
         moments: of cycles, intervisit times and visits.
         conservation_residual: relative distance from the pseudo-conservation law before the law corrects
-            limited queues; 0 up to rounding without such.
+            limited queues; 0 up to rounding without limited queues.
         stable: whether `PollingModel.saturation` is below 1. If not, every mean is infinite.
         converged: whether the fixed point of limited queues was found.
     """
@@ -111,7 +111,7 @@ def _branching_waits(model: PollingModel, moments: CycleMoments) -> Array:
 
 
 def _regular(model: PollingModel) -> PollingModel:
-    """The system with walks and rates that are not 0 and, if it is unstable, half of what it could carry."""
+    """The system with positive walks and rates and, if it is unstable, with half of the saturation load."""
     service = model.service_mean.mean()
     walk = jnp.where(model.mean_walk > 0.0, 0.0, TINY * service)
     least = TINY / (model.mean_walk + service)

@@ -1,18 +1,18 @@
-"""Second moments of visits and cycles from a linear model of the visits, exact for exhaustive and gated ones.
+"""Second moments of visits and cycles from a linear model, exact for exhaustive and gated visits.
 
-Let ``X`` be the customers that the server finds at a queue: ``L``, left behind by the last visit, and those
-that came over the time ``T`` since the queue's last gate, its *intervisit* time (the whole cycle if gated).
+Let ``X`` be the customers that the server finds at a queue: ``L``, left behind by the last visit, and the
+arrivals over the time ``T`` since the queue's last gate, its *intervisit* time (the whole cycle if gated).
 About the means,
 
     X = L + lambda T + e,     D = d X + d' z,     L' = l X + l' z,
 
 where ``D`` is the length of the visit, ``L'`` the customers it leaves behind, ``e`` the noise of the arrivals
-and ``z`` that of the service times. Exhaustive and gated visits leave nobody who was found behind, a visit of
+and ``z`` the noise of the service times. Exhaustive and gated visits serve every customer found. A visit of
 ``N`` customers has ``Var z = E[N] Var B`` and ``Var e = E[N] E[G^2] / E[G]`` for batches ``G``, and
 
     D = (b X + z) / (1 - rho) (exhaustive),     D = b X + z (gated).
 
-These are the regressions of Resing's branching process, so that the covariances below are exact. For limited
+These are the regressions of Resing's branching process, so the covariances below are exact. For limited
 visits the gains ``d``, ``d'``, ``l``, ``l'`` and the noise are chosen in `polling.limited`.
 
 State vector of length ``3 n``: last visit of each queue, last walk after it, customers left behind.
