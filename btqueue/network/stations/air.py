@@ -17,21 +17,21 @@ Matrix = NDArray[np.float64]
 
 
 LONG = 3.0
-"""Means of the time in which a central is elsewhere, beyond which it hardly ever is."""
+"""Longest absence of a central that is taken into account, in multiples of its mean."""
 PROBED = 100
 """Most turns between the cycles of piconets and the rounds of the bridges that they find there."""
 BRIEF = 3
 """Frames of an exchange that takes hardly longer than the polls around it."""
 FILLED = 1.4
-"""Packets that wait for an exchange, in multiples of its frames, from which on it is filled."""
+"""Packets waiting for an exchange, in multiples of its frames, from which on the exchange is full."""
 OFTEN = 2.5
-"""Transmissions of a packet from which on the law of what an exchange brings is rough."""
+"""Transmissions of a packet from which on the law of the segments of an exchange is rough."""
 TURNS = 60
 """Turns in which the waits of a bridge for polls settle."""
 STEPS = 10
-"""Newton's steps to the round of a bridge; from the round before two or three do."""
+"""Newton's steps to the round of a bridge; from the previous round two or three suffice."""
 LEAST = 0.02
-"""Least share of the time that the load of others leaves."""
+"""Least share of the time that the load of other flows leaves."""
 
 
 class Rounds(NamedTuple):
@@ -83,7 +83,7 @@ class Legs(NamedTuple):
     def visits(
         self, sizes: list[tuple[float, float, float]], total: float
     ) -> tuple[float, float, float, float, list[float], list[float]]:
-        """Return what the visits take in a round.
+        """Return the time that the visits take in a round.
 
         These are the stay as a central and its slope in the round, the part of a round that is known and its
         slope, and the visits as a member and their slopes.
@@ -114,11 +114,11 @@ class Legs(NamedTuple):
 
 
 class Tour(NamedTuple):
-    """What a central has to do for others between two full visits to a bridge (slots).
+    """The work of a central for other links between two full visits to a bridge (slots).
 
     Attributes:
-        mean, variance: of the time for what the last visit has brought, if it has brought any.
-        sure: time that is taken in any case.
+        mean, variance: of the time for the segments that the last visit brought, if it brought any.
+        sure: time taken in any case.
         some: chance that the last visit has brought anything.
         polls: time between two polls of the bridge after that.
         whole: longest visit to another link, with the poll behind it, if visits are limited.
@@ -136,10 +136,10 @@ class Tour(NamedTuple):
 
         Args:
             absence: mean of the time that it is elsewhere.
-            variance: of that.
+            variance: of this time.
         """
         mean = square = 0.0
-        full, empty = self.sure + self.mean, self.sure  # an absence without any is hardly ever shorter
+        full, empty = self.sure + self.mean, self.sure  # after an empty visit absences are hardly shorter
         cases = ((self.some, full, self.variance + variance), (1.0 - self.some, empty, 0.0))
         for chance, tour, spread in cases:
             late, first, second = _beyond(tour, max(spread, 1e-3), absence)
@@ -195,19 +195,19 @@ def slowed(alone: Vector, together: Vector, crowded: Vector) -> Vector:
     """Return the mean service of a queue beside another one that shares its server: coupled processors.
 
     While both are busy each is served at the speed `together` (1 alone). In equilibrium the mean drifts of
-    the squared work and of the product of both vanish, which gives the mean work of two queues alike without
-    an approximation (Fayolle & Iasnogorodski 1979): that of one queue with this service.
+    the squared work and of the product of both vanish, which gives the mean work of two equal queues without
+    an approximation (Fayolle & Iasnogorodski 1979): the mean work of one queue with this service.
 
     Args:
         alone: service with the server to itself.
         together: the speed.
-        crowded: share of the time in which the other one would be busy if this one always was.
+        crowded: share of the time in which the other queue would be busy if this one always was.
     """
     return alone / (1.0 - crowded * (1.0 - together))
 
 
 def doubts(network: Network, point: Any) -> list[str]:
-    """Return in words where the laws of bridges are rough, with errors against the simulation.
+    """Return the doubts about the laws of bridges, with errors against the simulation.
 
     Args:
         network: the stations.
@@ -308,7 +308,7 @@ def until_polled(gone: float, more: float, gap: float, first: float) -> float:
 
     Args:
         gone: mean time after which it comes back, an exponential one with mean `more` in it.
-        more: at least a slot: nothing is known better.
+        more: at least a slot: no time is known better.
         gap: from one poll to the next.
         first: time of the first poll.
     """
@@ -385,7 +385,7 @@ def _halving(
 
 
 def _of_one_window(network: Network, point: Any, f: int) -> list[str]:
-    """Return what is rough of a connection that always has data, alone over bridges."""
+    """Return the doubts about a connection that always has data and is alone over bridges."""
     flow, found = network.flows[f], []
     stops = [(network.ports[visit.index], visit) for visit in flow.forth if visit.kind == "port"]
     bridged = [(port, visit) for port, visit in stops if port.bridge >= 0]
@@ -421,11 +421,12 @@ class Links:
         busy: cycle of a port that always has frames, shape (ports,) (slots).
         frame: slots of one of its frames then, with the other half, shape (ports,).
         visit: frames of a full visit, shape (links,).
-        idle: cycle of a link without frames, shape (links,) (slots); `away` what of it others take.
+        idle: cycle of a link without frames, shape (links,) (slots); `away` the part that others take.
         rounds: of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
         present: slots of a frame while the port is busy at present, with the other half, shape (ports,).
-        range: frames with the other port idle, and with it busy, over those at present, shape (2, ports).
+        range: slots of a frame with the other port idle, and with it busy, over the present slots, shape (2,
+            ports).
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
         open: 1 for such a source, 0 for a source that always has data, shape (flows,).
     """
@@ -484,7 +485,7 @@ class Links:
                 for visit in visits:
                     if visit.train.spread > 0.0 and visit.kind == "port":
                         self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
-        # links in turn with others whose windows are all of one segment, and slots of an answer in its frames
+        # links visited in turn with others, all with windows of one segment; slots of an answer in its frames
         uses = (self.frames.sum(axis=0) @ self.of_link) > 0.0
         self.single = (uses <= self.stop_and_wait[:, None]).all(axis=0) & (self.members > 1.0)
         self.single &= (self.bridge < 0) & np.array([one.central_bridge < 0 for one in piconets], bool)
@@ -542,7 +543,7 @@ class Links:
         other = np.divide(facing_slots, facing, out=np.ones_like(slots), where=facing > 0.0)
         ratio = np.divide(facing, frames, out=np.zeros_like(slots), where=frames > 0.0)
         apart = self._apart(sent, answered, frames, facing)
-        # with frames in its queue: each has one of the other port's beside it, as far as there are any
+        # with frames in its queue: each shares with a frame of the other port, as far as there are any
         self.frame = mean + 1.0 + np.minimum(ratio, 1.0) * (1.0 - apart) * (other - 1.0)
         self.frame /= share
         self.present = self.frame.copy()
@@ -565,8 +566,8 @@ class Links:
         longest = np.zeros(len(self.names))
         np.maximum.at(longest, self.port_link, np.where(busier, self.frame, 0.0))
         self.most_slots = self.visit * longest
-        # a visit without a limit ends with POLL and NULL; its last acknowledgement is alone in its frames. So
-        # it is of windows of one that leave room in a visit.
+        # A visit without a limit ends with POLL and NULL; its last acknowledgement is alone in its frames.
+        # The same holds for windows of one segment that leave room in a visit.
         self.ends = np.where((self.limit > self.visit) & self.single, self.answer + EMPTY, 0.0)
         self.ends = np.where(self.limit >= ENDLESS, 2.0 * EMPTY, self.ends)
         alone = self.others(self.load) == 0.0
@@ -582,7 +583,7 @@ class Links:
         )
         self._bridges()
         self.ready = True
-        # what the other half of a frame has while a port is busy
+        # slots of the other half of a frame while a port is busy
         alone = (mean + 1.0) / share
         both = (mean + np.where(there, 1.0 + (1.0 - apart) * (other - 1.0), 1.0)) / share
         data = sent @ self.frames[0]
@@ -601,7 +602,7 @@ class Links:
         self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
-        """Return the share of pairs that a window of one keeps apart: of data and their acknowledgements."""
+        """Return the share of pairs of data and their acknowledgements that a window of one keeps apart."""
         mine = sent[:, None] * self.frames[0] + answered[:, None] * self.frames[1]
         against = np.where(self.opposite >= 0, mine[:, self.opposite], 0.0)
         return (mine * against * self.alone[:, None]).sum(axis=0) / np.maximum(frames * facing, 1e-300)
@@ -609,8 +610,8 @@ class Links:
     def _cycles(self, own: Vector, rows: NDArray[np.int64]) -> Vector:
         """Return the mean cycles with visits of `own` slots to the links `rows`, shape of both.
 
-        What the others take grows with the cycle up to a full visit, and is concave: Newton's steps come to
-        the longest cycle from above, at most one for each link that is no longer full.
+        The time that the other links take grows with the cycle up to a full visit, and is concave. Newton's
+        steps reach the longest cycle from above, at most one for each link that is no longer full.
         """
         polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         if self.lone:
@@ -618,7 +619,7 @@ class Links:
         always = self.full_link & (self.bridge < 0)
         most = self.most_slots - always * (EMPTY * self.idle_polls - self.ends) / self.share
         fixed, same = own + polls[rows], self.same[rows]
-        # frames of POLL and NULL that a bridge answers first are a load, of one a cycle at most
+        # frames of POLL and NULL that a bridge answers first are a load, at most one each cycle
         each = np.where(self.probes > 0.0, EMPTY, 0.0)
         cycle = fixed + same @ (np.maximum(most, 0.0) + each)
         for _ in range(2 * len(most) + 1):
@@ -656,7 +657,7 @@ class Links:
         self.rounds = self.rounds._replace(polls=np.maximum(self.away, self.without_load))
 
     def _bridges(self) -> None:
-        """Put the rounds of bridges in the place of the cycles of their links, and of their own piconets'."""
+        """Replace the cycles of the links of bridges, and of their own piconets, by the rounds of bridges."""
         network, turns, elsewhere = self.network, self.turns, self.rounds.elsewhere
         if not network.bridges:
             return
@@ -692,11 +693,11 @@ class Links:
     def _filled_round(self, bridge: Bridge, links: NDArray[np.int64]) -> float:
         """Return the round (slots) of a bridge whose visits are full.
 
-        While it is elsewhere, the central serves the others, in a *tour* V of what the last visit has
-        brought; then it polls in vain until the bridge is there. So the bridge waits for (V - D)^+ after an
-        absence D, or for half of the time between polls. V is nothing if no segment has come through, else
-        it is taken for gamma, with the variance of D. Where ordinary visits are limited, the bridge is
-        polled after each of them.
+        While the bridge is elsewhere, the central serves the other links, in a *tour* of length V, with the
+        segments of the last visit. Then it polls in vain until the bridge is there. So the bridge waits for
+        (V - D)^+ after an absence D, or for half of the time between polls. V is 0 if no segment has come
+        through, else it is taken as gamma distributed, with the variance of D. Where ordinary visits are
+        limited, the bridge is polled after each of them.
 
         Args:
             bridge: that walks in.
@@ -722,7 +723,7 @@ class Links:
             last, move = move, new - places
             if np.abs(move[0]).max() < 1e-11 * whole:
                 break
-            # of all mixtures of the last two, the one that is nearest to its successor
+            # of all mixtures of the last two, the mixture nearest to its successor
             scale = 1.0 / np.maximum(new.max(axis=1), 1e-12)[:, None]
             apart = (move - last) * scale
             share = float((apart * move * scale).sum()) / max(float((apart**2).sum()), 1e-300)
@@ -732,10 +733,10 @@ class Links:
         return whole + float(new[0].sum())
 
     def _tour(self, link: int) -> Tour:
-        """Return what the central has to do for the others between two full visits to a bridge."""
+        """Return the work of the central for other links between two full visits to a bridge."""
         ports = np.flatnonzero(self.port_link == link)
         port = int(ports[np.argmax(self.rate_of[ports])])
-        rounds = self.visit[link] / max(self.rate_of[port], 1e-300)  # of one visit, per frame a second
+        rounds = self.visit[link] / max(self.rate_of[port], 1e-300)  # of a visit, per frame a second
         number, spread, some = 1.0, 0.0, 1.0  # of a link that no flow crosses
         if self.trains[port]:
             train = max(self.trains[port], key=lambda one: self.rates_now[one[0]] * one[1].frames)[1]
@@ -829,7 +830,7 @@ class Links:
         """Return the round of a bridge, its stay as a central, and its waits for polls (slots).
 
         The waits follow from the absences, which are the rest of the round. Newton's steps start from the
-        round found before. Where they fail at a kink, and at first, steps of half the change lead there.
+        round found before. Where they fail at a kink, and at first, steps of half the change are made.
 
         Args:
             n: number of the bridge.
@@ -837,14 +838,14 @@ class Links:
             port: whose visits are full, -1 for none.
         """
         load, follows, busy, slots = legs.load, [0.0] * len(legs.here), -1, 0.0
-        if port >= 0:  # what its visits bring goes on over other links
+        if port >= 0:  # the segments of its visits go on over other links
             busy = int(self.port_link[port])
             slots = float(self.visit[busy] * self.frame_now[port])
             work = self.work[:, legs.here]
             through, own = (self.work[:, busy] > 0.0) @ work, float(self.work[:, busy].sum())
             load = (self.load[legs.here] * (1.0 - through / np.maximum(work.sum(axis=0), 1e-300))).tolist()
             follows = (slots * through / max(own, 1e-300)).tolist()
-        sizes = []  # of each visit: slots at once, and for each slot of a round up to the most
+        sizes = []  # of each visit: fixed slots, slots for each slot of a round, and the most slots
         for k, link in enumerate(legs.here):
             if link == busy or legs.full[k]:
                 size = slots if link == busy else legs.most[k]
@@ -863,7 +864,8 @@ class Links:
     def residuals(self, sent: Vector, answered: Vector, acks: Vector) -> Matrix:
         """Return the mean residual work of the visits to each link by each flow (slots), (flows, links).
 
-        Half of the second moment of what a visit takes of a segment or its acknowledgement, times their rate.
+        Half of the second moment of the work of a segment, or its acknowledgement, in a visit, times its
+        rate.
         """
         limit = self.limit[self.port_link]
         found = np.zeros((len(sent), len(self.names)))
@@ -878,10 +880,10 @@ class Links:
 
 
 def _completed(frames: float, train: Train) -> tuple[float, float, float]:
-    """Return mean and variance of the segments that so many frames complete, and the chance of any.
+    """Return mean and variance of the segments that `frames` frames complete, and the chance of any.
 
-    Packets come through independently: B of them, binomial; and a segment has been begun at any of its p
-    packets, so that B packets complete the whole part of B / p segments, or one more.
+    Packets come through independently: their number B is binomial. The first segment may have been begun at
+    any of its p packets, so that B packets complete the whole part of B / p segments, or one more.
     """
     tries, packets, through = round(frames), max(round(train.packets), 1), train.packets / train.frames
     number = np.arange(tries + 1.0)

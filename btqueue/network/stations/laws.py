@@ -1,9 +1,9 @@
 """The stations of a network at a point, as a tagged segment of each flow meets them.
 
 A segment that comes to an idle link waits for a poll: half of the cycle with an empty visit, and the rest of
-the segments of others in service (Pollaczek & Khinchine). The way of a lone segment is followed stop by stop:
-where in the cycle a visit ends decides how long the segment waits for the next one. A bridge is a link whose
-cycle is the round of its piconets.
+the segments of others in service (Pollaczek & Khinchine). The time of a lone segment is added up stop by
+stop: the place in the cycle where a visit ends decides how long the segment waits for the next visit. A
+bridge is a link whose cycle is the round of its piconets.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ NEARLY = 0.995
 
 
 class Place(NamedTuple):
-    """Where in the cycle of a piconet something has just come.
+    """The place in the cycle of a piconet that a segment has just reached.
 
     Attributes:
         piconet, link, up: of the port that it has crossed.
         used: frames of the visit so far.
-        over: chance that the visit is over; then none are used.
-        busy: slots that the central has polled nobody else.
-        rest: slots of its own frames since its last wait: they are held up by the next one.
+        over: chance that the visit is over; then no frames are used.
+        busy: slots during which the central has polled no other link.
+        rest: slots of its frames since its last wait; the next wait delays them.
         owed: slots of the work of links that have not been visited since; the next wait takes them, too.
     """
 
@@ -66,7 +66,8 @@ class Place(NamedTuple):
 class Met(NamedTuple):
     """When (slots) a bridge that met the segment left the piconet; with windows, when its window there began.
 
-    A begin that is not known is not a number. `earlier` says when it left others, as far as that is known.
+    A begin that is not known is not a number. `earlier` has the times when it left other piconets, as far as
+    they are known.
     """
 
     piconet: int
@@ -88,8 +89,8 @@ class Laws:
 
     def __init__(self, network: Network, *, refuses: bool = False) -> None:
         self.network, self.plain = network, network.flows
-        self.refuses = refuses  # whether packets that a bridge has no room for are lost
-        self.lost = np.zeros(len(network.ports))  # chance of a segment to be lost so, in the last turn
+        self.refuses = refuses  # whether packets are lost if a bridge has no room for them
+        self.lost = np.zeros(len(network.ports))  # chance of this loss for a segment, in the last turn
         self.like = np.array(alike(network), int)  # number of the first flow with the same answer
         self.firsts = sorted(set(self.like.tolist()))
         self.links = Links(network)
@@ -97,9 +98,9 @@ class Laws:
         self.timed, self.round_s = np.zeros((2, len(network.flows)))
         self.names, self.number = resources(network)
         self.turns = Turns(network, self.number)
-        self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
+        self.works: dict[int, Any] = {}  # work of sessions on each medium; it does not depend on the point
         flows = len(network.flows)
-        self.rounds: Rounds  # as the flow sees them whose trip is asked for
+        self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
@@ -120,9 +121,9 @@ class Laws:
         self.acks = np.array([flow.acks for flow in network.flows])
         self.meets = np.array([flow.meets for flow in network.flows])
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
-        self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
+        self.varies = np.ones((2, flows, len(self.names)))  # mean square of a service over its squared mean
         self.windowed = any(bridge.schedule != "walk-in" for bridge in network.bridges)
-        # ports of bridges from which all that a visit has brought leaves in the next one
+        # ports of bridges where the next visit takes all segments of the last visit
         begins = {
             (way[0].kind, way[0].index) for flow in network.flows for way in (flow.forth, flow.back) if way
         }
@@ -154,15 +155,15 @@ class Laws:
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
         self.brings = Brought(network)
-        # on lone links, segments of a regular source that are back before the next one comes
+        # on lone links, segments of a regular source that are back before the next segment comes
         crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
         single = np.array([flow.batch <= 1.0 for flow in network.flows])
         self.regular = self.links.regular & single & (crowded == 0.0)
 
     def go_on(self, other: Laws) -> None:
-        """Begin where the laws of the same stations with other numbers have come to.
+        """Begin with the state of the laws of the same stations with other numbers.
 
-        The names are those of all that a turn takes over from the turn before.
+        The names are the attributes that a turn takes over from the turn before.
         """
         for mine, its, names in (
             (self, other, "timed round_s rests waits queues answers chains"),
@@ -224,7 +225,7 @@ class Laws:
         Args:
             f: number of the flow.
             rate: of its segments (1/s).
-            carried: whether the source gets through what it offers.
+            carried: whether the goodput is the offered load.
         """
         flow, polled = self.network.flows[f], self.polled
         if not any((f, 1, stop) in polled.number for stop in (0, 1)) or self.answers[f].carried:
@@ -239,7 +240,7 @@ class Laws:
         self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
 
     def own_s(self, f: int) -> float:
-        """Return how much later each segment of a flow makes the next one that is not answered (s)."""
+        """Return the delay that each segment of a flow causes to the next unacknowledged one (s)."""
         queues = self.polled
         mine = [c for (g, back, _), c in queues.number.items() if g == f and not back and queues.host[c]]
         if not mine or not self.links.ready:
@@ -247,7 +248,7 @@ class Laws:
         return max(float(queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c]) for c in mine)
 
     def in_turn(self, f: int, service: Vector) -> tuple[NDArray[np.int64], float]:
-        """Return the ports of bridges that limit a connection alike, and the variance of their services.
+        """Return the ports of bridges that limit a connection equally, and the variance of their services.
 
         Args:
             f: number of the flow.
@@ -288,9 +289,9 @@ class Laws:
         return rounds * float(links.busy[port]) * SLOT_S + other + 4.0 * flow.host_s + flow.jitter_s
 
     def starved(self, rate: Vector, service: Matrix) -> Matrix:
-        """Return services at bridges with the time in which a bridge finds too few segments (s).
+        """Return services at bridges including the time in which a bridge finds too few segments (s).
 
-        Where several bridges limit a connection alike, its segments wait before any of them, and one queue
+        Where several bridges limit a connection equally, its segments wait before any of them, and one queue
         or another runs empty (`transport.starved`).
         """
         if not self.network.bridges:
@@ -305,7 +306,7 @@ class Laws:
 
     @property
     def alone(self) -> Vector:
-        """Acknowledgements that travel alone, over those of a source that always has data, shape (flows,)."""
+        """Acknowledgements that travel alone, relative to a source that always has data, shape (flows,)."""
         each = zip(self.answers, self.acks.tolist(), strict=True)
         return np.array([one.alone / acks if acks else 1.0 for one, acks in each])
 
@@ -318,7 +319,7 @@ class Laws:
         return queue, self.rests[flow.reverse].window
 
     def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
-        """Return where the window of a flow rests at a rate, and to what it opens if segments are held back.
+        """Return the settled window of a flow at a rate, and the window it opens to if it holds segments.
 
         Args:
             f: number of the flow.
@@ -351,12 +352,12 @@ class Laws:
         return np.where(each > 0.0, window * each, inf)
 
     def plain_load(self, piconet: int) -> float:
-        """Return the share of the time of a piconet that flows take which are no sessions."""
+        """Return the share of the time of a piconet that flows other than sessions take."""
         links = self.links
         return float(links.plain_load[links.piconet == piconet].sum())
 
     def between(self, link: int) -> float:
-        """Return the slots that pass between two frames of a link that has more of them, in the mean."""
+        """Return the mean slots between two frames of a link that has further frames."""
         links = self.links
         if links.limit[link] >= ENDLESS and not links.plain_load.any():
             return 0.0  # a visit lasts as long as the message
@@ -389,12 +390,12 @@ class Laws:
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
         polled = any(
             (f, 1, stop) in self.polled.number for stop in (0, 1)
-        )  # there the answers of hosts are known that take some time
+        )  # there answers delayed by hosts are known
         endless = float(self.links.endless[f] and at_once)
         total = np.zeros(2)
         for part, released, forth in flow.kinds or ((1.0, endless, flow.forth),):
             start, met, clock, mean = None, {}, 0.0, np.zeros(2)
-            # a new segment begins where the acknowledgement has come that lets it out
+            # a new segment begins where the acknowledgement that lets it out has arrived
             for begun in (1.0, released) if released else (1.0,):
                 there, place = self.way(forth, start, load_of, rate, met, clock, f=f)
                 there, back = there + hosts, 0.0
@@ -427,23 +428,24 @@ class Laws:
         f: int = -1,
         back: int = 0,
     ) -> tuple[float, Any]:
-        """Return the time of a way, and where in the cycle of which piconet it ends.
+        """Return the time of a way, and the place in the cycle of a piconet where it ends.
 
         Args:
             visits: on the way.
-            place: where in a cycle it begins, if that is known.
+            place: where in a cycle it begins, if known.
             own: load of each link by the flow's own segments, shape (links,).
             rate: of the segments (1/s).
             of: "stream", "message" (the other halves of its frames are empty), or "work" (frames alone: other
                 links get no polls, and nothing waits for the first one).
 
-        A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
-        is too late for the answer to that packet; what a packet up makes the central's host send is too late
-        for the next frame. A packet that the central passes on to another link is not.
+        A visit ends with a frame of POLL and NULL, or its last frame. A segment that a member sends in answer
+        to a packet down is too late for the answering half of this frame. A segment that the central's host
+        sends in answer to a packet up is too late for the next frame. A packet that the central passes on to
+        another link is in time.
 
         Args:
             visits: stops of the way.
-            place: where in a cycle it begins; None where that is not known.
+            place: where in a cycle it begins; None where it is not known.
             own: load of each link by the flow's own segments, shape (links,).
             rate: segments a second.
             met: where each bridge was when it last met the segment; brought up to date.
@@ -516,7 +518,7 @@ class Laws:
                 part = train.air / train.frames + 1.0 if train.frames else 0.0
                 first, last, spared = frames, used + frames - limit * (groups - 1.0), (groups - 1.0) * EMPTY
                 gaps = (groups - 1.0) * float(rounds.round[link]) - spared
-                if packets and groups > 1:  # the bridge passes on what it has of each visit
+                if packets and groups > 1:  # the bridge passes on the packets of each visit
                     first = max(min(limit - used, frames), min(limit, frames - limit + used))
                     gaps += 2.0 * part * (frames - first) - spared
                 if relayed:
@@ -537,16 +539,16 @@ class Laws:
         return float(seconds), place
 
     def _behind_data(self, f: int, visit: Visit) -> float:
-        """Return how much longer an acknowledgement of a lone link goes beside data than beside POLL (slots).
+        """Return how much longer an acknowledgement of a lone link takes beside data than beside POLL.
 
-        A departure leaves a queue of batches X empty with the chance (1 - rho) / E X (Burke 1975).
-        Else the first frame of the next segment comes before the acknowledgement. `Links.beside` has a part
-        of that already, on average. Round trips of messages of two to five segments were within 3 % of the
+        A departure leaves a queue of batches X empty with the chance (1 - rho) / E X (Burke 1975). Else the
+        first frame of the next segment comes before the acknowledgement. `Links.beside` includes a part of
+        this time already, on average. Round trips of messages of two to five segments were within 3 % of the
         simulator, with a shorter last segment within 5 %.
         """
         flow, data = self.network.flows[f], int(self.links.opposite[visit.index])
         trains = [one.train for one in flow.forth if (one.kind, one.index) == ("port", data)]
-        held = max(flow.batch, 2.0) > flow.together  # a window that goes round takes its services, no more
+        held = max(flow.batch, 2.0) > flow.together  # a full window takes only its service times
         if not trains or self.links.endless[f] or held or flow.messages:
             return 0.0
         acks = max(flow.batch, 1.0) * min(flow.acks, 1.0)
@@ -558,7 +560,7 @@ class Laws:
         return max(behind * longest - known, 0.0)
 
     def _apart(self, place: Place, port: Port, polls: float, gated: bool) -> float:
-        """Return the slots from a packet of one link to the visit to another one of its piconet."""
+        """Return the slots from a packet of one link to the visit to another link of its piconet."""
         piconet = self.network.piconets[port.piconet]
         members = float(piconet.members)
         slots = 0.0 if place.up else 1.0
@@ -571,8 +573,8 @@ class Laws:
     ) -> float:
         """Return the wait (slots) for a frame of a link whose member, or central, is a bridge.
 
-        A bridge that the segment has met comes when it has been everywhere else. While the central serves
-        another link, or is elsewhere, it does not poll: a bridge that has come meanwhile is there.
+        A bridge that the segment has met comes back after all its other piconets. While the central serves
+        another link, or is elsewhere, it does not poll: a bridge that has come meanwhile waits there.
         """
         piconet, rounds = self.network.piconets[port.piconet], self.rounds
         central, absence = piconet.central_bridge, float(rounds.elsewhere[port.piconet])
@@ -607,7 +609,7 @@ class Laws:
         return up + poll + chance * (late / 2.0 * (central < 0) + wait) + (1.0 - chance) * EMPTY
 
     def _keeps_windows(self, port: Port) -> bool:
-        """Whether a link has to wait for the windows of a bridge."""
+        """Return whether a link has to wait for the windows of a bridge."""
         if not self.windowed:
             return False
         ends = (port.bridge, self.network.piconets[port.piconet].central_bridge)
@@ -622,7 +624,7 @@ class Laws:
         return wait
 
     def _window(self, bridge: int, piconet: int, slots: float, met: dict[int, Met], clock: float) -> float:
-        """Return the wait for a window of a bridge in a piconet, and for those behind it that a train needs.
+        """Return the wait for a window of a bridge in a piconet, and for further windows that a train needs.
 
         Windows come in turn (sniff), or each is in one of the piconets at random (PCSS).
         """
@@ -684,7 +686,7 @@ class Laws:
             self._part(central, place.piconet, met, ended + rest, place.busy)
 
     def _part(self, bridge: int, piconet: int, met: dict[int, Met], left: float, busy: float) -> None:
-        """Note when a bridge leaves a piconet; its stay in its own one was longer by `busy` slots."""
+        """Note when a bridge leaves a piconet; its stay in its own piconet was longer by `busy` slots."""
         before, one = met.get(bridge), self.network.bridges[bridge]
         if before is not None:
             earlier = {**dict(before.earlier), before.piconet: before.left}
@@ -700,15 +702,16 @@ class Laws:
     ) -> tuple[float, Place]:
         """Return the slots to the end of a train at a port of a piconet without bridges, and where it ends.
 
-        A wait holds up the frames since the last one, too: meanwhile work comes for the other links.
+        A wait is stretched together with the frames since the last wait: meanwhile work comes for other
+        links.
 
         Args:
             visit: of the port.
-            place: where the train, or what it follows, has been before.
+            place: where the train, or the train that it answers, has been before.
             c: its crossing of `Queues`; -1: waits grow by `extra` slots a visit of the others.
             host: whether it comes from a host.
             extra: slots that the others add to a cycle.
-            of: as `way` has it.
+            of: as in `way`.
         """
         work, stream = of == "work", of == "stream"
         queues, train, port = self.polled, visit.train, self.network.ports[visit.index]
@@ -734,7 +737,7 @@ class Laws:
         flow = self.network.flows[queues.flow[c]] if answers else None
 
         def late(slots: float, chance: float) -> float:
-            """Return how much later an answer goes that its host holds back, but for the time that it does.
+            """Return the extra delay of an answer that its host holds back, beyond the hold time.
 
             Visits come after some slots, and then once in a cycle.
             """
@@ -752,7 +755,7 @@ class Laws:
         elif place.link == port.link:
             over = max(place.over, order.closes)
             behind, frame = queues.next_one(c) if host else (0.0, 0.0)
-            if place.up and host and not up:  # a packet up makes the central's host send too late for a frame
+            if place.up and host and not up:  # the central's host answers a packet up too late for a frame
                 missed = (EMPTY, EMPTY) if work else order.missed_down
                 slots = (1.0 - over) * missed[0] + over * missed[1]
                 # behind the data of the next segment the visit goes on
@@ -770,7 +773,7 @@ class Laws:
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used
                 after = late(EMPTY, 1.0 - over) + late(order.missed_up, over)
-                after += behind * (frame - EMPTY)  # in the place of POLL there are data of the next segment
+                after += behind * (frame - EMPTY)  # instead of POLL there are data of the next segment
         else:
             apart = (port.link - place.link) % n - 1.0
             slots = (
@@ -803,7 +806,7 @@ class Laws:
         over = max(over, order.closes)
         used = max(used + frames - (breaks + over) * limit, 0.0)
         total += pending
-        if c < 0 and stream:  # what the other half of a frame has on average, beside a slot
+        if c < 0 and stream:  # mean slots of the other half of a frame, beyond one slot
             total += frames * (self.links.beside[visit.index] - 1.0)
         if c >= 0:
             total += after - float(queues.saved[c])
@@ -815,7 +818,8 @@ class Laws:
     def stays(self, f: int) -> Iterator[tuple[int, Train, float]]:
         """Yield crossings of a flow in piconets of several links, trains, and times of a packet (slots).
 
-        Of packets of its hosts it is that of the last one of a train, without others of its port ahead.
+        For packets of its hosts it is the time of the last packet of a train, without other trains of its
+        port ahead.
         """
         queues, flow, place = self.polled, self.network.flows[f], None
         for back, visits in enumerate((flow.forth, flow.back)):
@@ -843,13 +847,13 @@ class Laws:
     def strays(
         self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, base: Vector
     ) -> tuple[Vector, Vector, dict[int, Own]]:
-        """Return what a segment of each flow waits for others' segments, and for its own, (flows,) each (s).
+        """Return the waits of a segment of each flow for other flows, and for its own, (flows,) each (s).
 
         `base` are the round trips of lone segments (s).
 
-        At the ports of the polled air it is what other links leave of their service, and the queue of the own
-        port; at wires and buckets the queue of an M/G/1 server with batches. Of flows that wait longest at a
-        port of a piconet without bridges, that queue is returned as well.
+        At the ports of the polled air these are the residual work of other links, and the queue of the own
+        port; at wires and buckets they are the queue of an M/G/1 server with batches. For flows that wait
+        longest at a port of a piconet without bridges, this queue is returned as well.
         """
         network, links, queues = self.network, self.links, self.polled
         flows = network.flows
@@ -857,7 +861,7 @@ class Laws:
         ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
         sends, answers = rate * sent, rate * self.alone
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
-        # services beside what the other half of the frames has
+        # services including the other half of the frames
         ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
         forth, back = forth.copy(), back.copy()
         for service, frames in zip((forth, back), links.frames, strict=True):
@@ -866,7 +870,8 @@ class Laws:
         # are spaced
         work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
         work += answers[:, None] * back**2 / acks[:, None] * self.varies[1] / 2.0
-        # connections that always send fill what is left; they wait for each other at full resources only
+        # connections that always send fill the spare capacity; they wait for each other at full resources
+        # only
         spare = np.maximum(
             1.0 - np.where(links.steady, 0.0, sends) @ forth - np.where(links.steady, 0.0, answers) @ back,
             1.0 - NEARLY,
@@ -888,7 +893,7 @@ class Laws:
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         found: dict[int, Own] = {}
-        left = np.zeros_like(links.frames[0])  # what other links leave of their trains, by ports
+        left = np.zeros_like(links.frames[0])  # residual work of trains of other links, by ports
         if network.bridges:
             load = np.minimum(links.others(links.open_load), NEARLY)
             kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
@@ -925,7 +930,7 @@ class Laws:
                             gone = visit.delay_s + 2.0 * flow.host_s + flow.jitter_s / 2.0
                         # ends of a medium take turns
                         use, each = float(sending[r]), float(forth[f, r])
-                        if links.endless[f]:  # it is met by the others of its window
+                        if links.endless[f]:  # it meets the other segments of its window
                             use -= float(sends[f]) * each / flow.window
                         if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
                             again += max(each - (gone + each) % (each / use), 0.0)
@@ -935,7 +940,7 @@ class Laws:
                         continue
                     others[f] += total[r] - own[f, r]
                     if visits is flow.back and flow.reverse is not None and visit.kind == "port":
-                        # an acknowledgement waits while the segment behind its own is sent
+                        # an acknowledgement waits while the segment behind its data is sent
                         idle, busy = links.range[:, visit.index]
                         followed = self.queues[f].followed(flow.more)
                         slower = (1.0 - followed) * idle + followed * busy
@@ -946,7 +951,7 @@ class Laws:
                         others[f] += left[f, visit.index]
                 if visits is flow.forth:
                     self.waits[f] = others[f]
-            # of its own batch a segment waits for the segments ahead, at the slowest station
+            # a segment waits for the segments ahead in its batch, at the slowest station
             slowest = max(
                 (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
             )
@@ -971,13 +976,13 @@ class Laws:
         return others[like], mine[like], found
 
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
-        """Return the part of its wait for its own segments that one has in the network (s).
+        """Return the part of the wait for segments of the same flow that is spent in the network (s).
 
         Args:
             f: number of the flow.
             window: segments that may be under way.
             lone_s: round trip without these waits.
-            wait_s: for segments of its flow, with what the window holds back.
+            wait_s: for segments of its flow, including segments that the window holds back.
         """
         queue, answers = self.queues[f], self.answers[f]
         of_batch = max(wait_s - queue.wait_s, 0.0)
@@ -1009,9 +1014,10 @@ class Laws:
     def fades(
         self, rate: Vector, sent: Vector, forth: Matrix, base: Vector, *, waits: bool
     ) -> tuple[Vector, Vector]:
-        """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
+        """Return the time that states of radios add to round trips (s), and timeouts a second, by flow.
 
-        Where all links of a piconet fade at once it is one server for all their segments; else each port is.
+        Where all links of a piconet fade at once, the piconet is one server for all their segments; else each
+        port is a server.
         """
         flows, links = self.network.flows, self.links
         extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
@@ -1048,10 +1054,10 @@ class Laws:
     def flush(
         self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector
     ) -> None:
-        """Set the losses by flush timeouts of flows that wait so long, (flows,) (s), at their ports.
+        """Set the losses by flush timeouts of flows with these waits, (flows,) (s), at their ports.
 
-        A connection that always has data fills its queue until the last segments are too old: the timeout is
-        a buffer for it.
+        A connection that always has data fills its queue until the last segments are too old: the timeout
+        acts as a buffer.
         """
         flows = []
         for f, flow in enumerate(self.plain):
@@ -1079,13 +1085,13 @@ class Laws:
         self.network = replace(self.network, flows=losing(self.plain, self.lost))
 
     def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:
-        """Return what the meetings of bridges elsewhere leave of their trains, shape (flows, ports) (s).
+        """Return the residual work of meetings of bridges elsewhere, shape (flows, ports) (s).
 
-        A bridge that brings a segment along is not elsewhere.
+        A bridge that carries the segment is not elsewhere.
 
         Args:
             by_link: mean residual work of each flow at each link, shape (flows, links) (s).
-            kept: share of a flow's own work that a segment of it finds, shape (flows,).
+            kept: share of the work of its flow that a segment finds, shape (flows,).
             rate: segments sent a second, shape (flows,).
         """
         links, network = self.links, self.network
@@ -1127,13 +1133,14 @@ class Laws:
     def tokens(
         self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, there: Vector
     ) -> tuple[list[tuple[Tail, Tail]], Vector, Vector]:
-        """Return what a segment and its acknowledgement wait for tokens by chance, and for sure (s).
+        """Return the random and the certain waits of a segment and its acknowledgement for tokens (s).
 
-        The last array is the time in which a bucket grants tokens for a segment of the flow and all else.
+        The last array is the time in which a bucket grants tokens for a segment of the flow and all traffic
+        between two of them.
 
-        What is missing in a bucket is the work of an M/G/1 server: its tail is exponential (Cramér &
-        Lundberg). The first packets of a segment go ahead while the last one waits, which has less air before
-        it.
+        The deficit of a bucket is the work of an M/G/1 server: its tail is exponential (Cramér & Lundberg).
+        The first packets of a segment go ahead while the last one waits. Then less air time remains for the
+        last packet.
         """
         flows = self.network.flows
         tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
@@ -1167,7 +1174,7 @@ class Laws:
                 continue
             room = bucket.places * use / max(packets, 1e-12)
             x = x * min(1.0, use / float(d @ x))
-            if not any(random):  # streams without chance that the rate of tokens carries
+            if not any(random):  # deterministic streams that the token rate carries
                 for f, _, price in who:
                     sure[f] += max(price - depth, 0.0)
                 continue
@@ -1193,7 +1200,7 @@ class Laws:
                 share = min(decay * float(np.exp(-theta * max(depth - price, 0.0))), 1.0)
                 tail = Tail(share, 1.0 / theta, room)
                 old = tails[f][way]
-                if old.share > 0.0:  # the slower one of two buckets on a way is waited for
+                if old.share > 0.0:  # of two buckets on a way the slower decides
                     tail = max(old, tail, key=lambda one: one.share * one.mean)
                 tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
         return tails, sure, turns
@@ -1202,14 +1209,14 @@ class Laws:
 def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:
     """Return the wait of an acknowledgement for the segment that is being sent over its medium (s).
 
-    The medium has been busy since the data left it, for the segments behind them: then its services follow
-    each other from that time on. The busy time ends as fast as what a departure leaves behind in M/D/1 is
-    served. Or it was idle and still is; or it is busy at random. For one flow it is 1 to 5 % of the round
-    trip short.
+    There are three cases. The medium has been busy since the data left it, with the segments behind them:
+    then its services follow each other from that time on, and this busy period ends at the rate at which the
+    queue left behind by a departure in M/D/1 is served. Or it was idle and still is. Or it is busy at random.
+    For one flow the wait is too short by 1 to 5 % of the round trip.
 
     Args:
         use: of the medium by segments.
-        service_s: of one.
+        service_s: service time of a segment.
         away_s: time since the data have left the medium.
     """
     if not use > 0.0:
@@ -1253,7 +1260,8 @@ def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[f
 def in_order_s(mean_s: float, rate: float) -> float:
     """Return the mean delay by an exponential jitter that keeps the order of segments at this rate (s).
 
-    A segment leaves with the last one before it: the mean of the maximum of J_k - k / rate, k = 0, 1, ...
+    A segment leaves no earlier than the segments before it: the mean of the maximum of J_k - k / rate, k = 0,
+    1, ...
     """
     if mean_s == 0.0 or rate <= 0.0:
         return mean_s

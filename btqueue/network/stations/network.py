@@ -46,7 +46,7 @@ NEIGHBOUR_SHARE = 0.5
 
 
 class Train(NamedTuple):
-    """What a segment, or an acknowledgement, is on the air of one hop: means over the states of the radio.
+    """The packets of a segment, or an acknowledgement, on the air of one hop: means over the radio's states.
 
     Attributes:
         packets: that it is cut into.
@@ -55,7 +55,7 @@ class Train(NamedTuple):
         air: slots of all transmissions, together.
         loss: chance that the segment does not come through whole.
         spread: variance of the number of transmissions, as if the radio changed its state between them.
-        fast, slow: slots of all transmissions and one-slot answers, in the better and the worse states.
+        fast, slow: slots of all transmissions and one-slot answers, in the better and in the worse states.
         worse: share of the time in the worse states; none if the radio does not fade.
         stay_s: mean time that the worse states last.
         together: whether all links of a piconet fade at once.
@@ -92,20 +92,20 @@ NO_TRAIN = Train(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Visit(NamedTuple):
-    """A stop of a segment: at which station, what it takes there (s), and what it meets on the way on (s).
+    """A stop of a segment: the station, its service there, and the delays and losses on the way to the next.
 
     Attributes:
         kind: "port", "wire" or "bucket".
         index: of the station of its kind.
         train: on the air; nothing elsewhere.
         service_s: time on a wire, or of the tokens at their rate.
-        delay_s: behind it: propagation.
+        delay_s: propagation behind the station (s).
         jitter_s: mean of an exponential time after that, in the order of the segments.
         places: segments that find place before the station.
         loss: chance to be lost there at random.
-        flush_s: age at which a packet is given up whose transmission fails.
-        node: number of the node whose buffer has these places, for all its ports together; -1 if the
-            station has them for itself.
+        flush_s: age at which a packet is given up if its transmission fails.
+        node: number of the node whose buffer has these places, for all its ports together; -1 if only this
+            station uses them.
         turn: number of the queue before a wire that is served in turn with others; -1 elsewhere.
     """
 
@@ -192,18 +192,19 @@ class Bridge:
     patience_s: float
 
     def early(self, piconet: int) -> float:
-        """Return by how much (slots) a bridge may be late, on average, for a poll at the same time.
+        """Return the mean time (slots) that a bridge may be late for a poll at the same time.
 
-        All polls begin at even slots. Of those at the same time that of the piconet of the lower number is
-        first: a bridge that comes from there is in time for a poll here, and one that goes there is not.
+        All polls begin at even slots. Of polls at the same time the piconet of the lower number polls first.
+        A bridge that comes from a piconet of lower number is therefore in time for a poll here, and a bridge
+        that comes from a higher number is not.
         """
         before = self.piconets[self.piconets.index(piconet) - 1]
         return 0.0 if self.switch_s else float((piconet > before) - (piconet < before))
 
     def share(self, frame: float) -> float:
-        """Return the share of the time for one of the piconets, with frames of so many slots, by windows.
+        """Return the share of the time that windows give to one piconet, with frames of `frame` slots.
 
-        A bridge leaves each window a frame earlier, and on average half of another one does not fit.
+        A bridge leaves each window a frame earlier, and on average half of another frame does not fit.
         """
         window = self.window_s / SLOT_S
         return max(window - EMPTY - frame / 2.0, EMPTY) / window / len(self.piconets)
@@ -253,7 +254,7 @@ class Flow:
         window: segments that may be under way; infinite without a transport.
         transport, traffic: the tables as the flow sees them, for laws of transport.
         acks: acknowledgements a segment.
-        short: whether messages do not fill their segments, which wait for acknowledgements (Nagle).
+        short: whether messages leave short segments, which wait for acknowledgements (Nagle).
         reverse: number of the flow that answers, for a session.
         messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
         kinds: segments of a stream that Nagle's algorithm cuts: share of them, how often they leave as an
@@ -296,7 +297,7 @@ class Flow:
 
     @property
     def together(self) -> float:
-        """Segments that may be under way at once: of a stream with short ones less than its window."""
+        """Segments that may be under way at once: less than the window for a stream with short segments."""
         return 1.0 + (self.window - 1.0) * self.meets if self.kinds else self.window
 
     @property
@@ -322,7 +323,7 @@ class Network:
     Attributes:
         turns: number of the wire of each queue: the ends of the links of a medium take turns.
         traits: the keys that make a difference, for doubts about unread keys.
-        run_s: time that a run lasts (s): the answer is for one without an end.
+        run_s: time that a run lasts (s); the answer is for an endless run.
     """
 
     ports: tuple[Port, ...]
@@ -341,8 +342,8 @@ def alike(network: Network) -> list[int]:
     """Return for each flow the first one with the same answer by symmetry; itself if there is none.
 
     Colours of flows, links and stations are refined by the colours that they meet until no class splits any
-    more: an equitable partition, so that a fixed point exists that is equal within each class. Bridges have
-    an order in time: there each flow is alone.
+    more. The result is an equitable partition, so that a fixed point exists that is equal within each class.
+    Bridges have an order in time, so with bridges each flow is a class.
 
     Source: B. McKay, Practical graph isomorphism, Congressus Numerantium 30 (1981), for the refinement.
     """
@@ -405,7 +406,7 @@ def network_of(scenario: Scenario, cuts: tuple[Cut | None, ...] = ()) -> Network
 
     Args:
         scenario: to be read.
-        cuts: the segments of each flow whose messages share them, where they are known.
+        cuts: the segments of each flow whose messages share segments, where they are known.
     """
     return _Builder(scenario, cuts).network()
 
@@ -540,7 +541,7 @@ class _Builder:
         return self.radios[hop.source, hop.target]
 
     def _train(self, hop: Hop, size: float, beside: float) -> Train:
-        """Return the packets of a segment with so many bytes above L2CAP on a hop; `beside` go back."""
+        """Return the packets of a segment of `size` bytes above L2CAP on a hop; `beside` bytes go back."""
         radio = self._radio(hop)
         key = (id(radio), size, beside)
         if key not in self.trains:
@@ -634,7 +635,7 @@ class _Builder:
     def _visits(
         self, route: tuple[Hop, ...], sizes: Sequence[tuple[float, float]], beside: float = 0.0
     ) -> tuple[Visit, ...]:
-        """Return the stops of segments of these bytes, and shares; `beside` bytes go the other way."""
+        """Return the stops of segments of these sizes (bytes, share); `beside` bytes go the other way."""
         s, found, before = self.scenario, [], None
         for place, hop in enumerate(route):
             if hop.kind == "outside":
@@ -691,13 +692,14 @@ class _Builder:
                 self.port_list[port].places / max(train.packets, 1.0) - 0.5
             )  # half of a segment is being sent
             if place and self.port_list[port].up and self.port_list[port].bridge >= 0:
-                places = inf  # a bridge loses what a visit brings beyond its buffer, whatever the window
+                places = inf  # a bridge loses the packets of a visit beyond its buffer, whatever the window
             node = -1
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
                 if (held := s.link.node_buffer_bytes // size - 1.0) < places:
                     places, node = held, hop.source
-            # the packets of a segment come at once: a queue that holds fewer lets no segment through whole
+            # the packets of a segment come at once: a queue that holds fewer packets loses a part of every
+            # segment
             at_once = enters and not s.flow_control.enabled
             blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
             flush = s.link.flush_timeout_s if s.link.arq != "none" else None
@@ -713,7 +715,7 @@ def _least_s(visits: tuple[Visit, ...]) -> float:
 
 
 def _messages(own: Scenario, index: int, plan: FlowPlan) -> list[list[tuple[int, int]]]:
-    """Return of each message of this end of a session the user bytes and the number of its segments."""
+    """Return the user bytes and the number of segments of each message of this end of a session."""
     traffic, transport = own.traffic, own.transport
     if traffic.source != "request-reply":
         return []
@@ -733,7 +735,7 @@ def _answers(own: Scenario, messages: tuple[tuple[Piece, ...], ...], index: int,
     if not any(segments):
         return 0.0
     if own.transport.protocol == "centaurus":
-        # PROCEED and ACK answer each object; OBJ and DONE, of the other end, go with its data
+        # PROCEED and ACK answer each object; the other end sends OBJ and DONE with its data
         client = plan.reverse is not None and index < plan.reverse
         goodbye = 2 if own.traffic.goodbye_bytes else 0
         return (4 + goodbye if client else 5 + goodbye) / sum(segments)
@@ -779,7 +781,7 @@ def more_of(traffic: Any, rate: float) -> float:
 
 
 def _price(s: Scenario, radio: Radio, size: float) -> float:
-    """Return the tokens (bits) of a segment with so many bytes above L2CAP."""
+    """Return the tokens (bits) of a segment of `size` bytes above L2CAP."""
     pdu = size + s.link.l2cap_header_bytes
     if s.flow_control.charge != "payload":
         return pdu * 8.0
@@ -805,8 +807,8 @@ class State(NamedTuple):
 def states_of(radio: Radio) -> list[State]:
     """Return the states of a radio.
 
-    The halves of an alternating radio last for a fixed time. What piles up in a state grows with the square
-    of its stay, of which an exponential stay of half the mean has the same mean.
+    The halves of an alternating radio last for a fixed time. The backlog of a state grows with the square of
+    its stay; an exponential stay of half the mean has the same mean square.
     """
     if radio.model in ("perfect", "constant"):
         ber = 0.0 if radio.model == "perfect" else radio.ber
@@ -840,12 +842,12 @@ def _trace_states(radio: Radio) -> list[State]:
 
 
 def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: float = 0.0) -> Train:
-    """Return what a segment with so many bytes above L2CAP is on a hop with this radio.
+    """Return the packets of a segment of `size` bytes above L2CAP on a hop with this radio.
 
-    With repetition a link that always has segments sends in each state as many as it can there: means over
-    segments weigh a state by its share of the time and its speed, that of the segment with the `beside`
-    bytes of its acknowledgement in the other halves of the frames. Without, the states of a segment's packets
-    follow from each other, one frame later.
+    With repetition a link that always has segments sends in each state as fast as it can. So means over
+    segments weigh a state by its share of the time and its speed, with the `beside` bytes of the
+    acknowledgement in the other halves of the frames. Without repetition the states of successive packets of
+    a segment are correlated, one frame apart.
     """
     link, pdu = s.link, size + s.link.l2cap_header_bytes
     if pdu == 0:
@@ -887,7 +889,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
         slow=1.0 / mean(1.0 / each, worse),
         worse=float(share[worse].sum()),
         stay_s=stay,
-        # a schedule in time is that of all links
+        # a schedule in time holds for all links
         together=float(radio.fading == "per-piconet" or radio.model in ("alternating", "trace")),
         loss_fast=mean(lost, ~worse),
         loss_slow=mean(lost, worse),
@@ -897,7 +899,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
 def _beside(
     s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float, piconets: int
 ) -> Vector:
-    """Return the slots by state that so many bytes in the other halves of a train's frames add."""
+    """Return the slots, by state, that `size` bytes in the other halves of a train's frames add."""
     found = np.zeros(len(states))
     if not size or len(states) == 1:
         return found
@@ -929,9 +931,9 @@ def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -
 
 
 def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
-    """Return the train of packets with these error rates, repeated as the link does.
+    """Return the train of packets with these error rates, repeated by the rule of the link.
 
-    A packet that is given up takes the rest of its segment along.
+    If a packet is given up, the rest of its segment is not sent.
     """
     count, once = float(len(slots)), float(slots.sum())
     if link.arq == "none":

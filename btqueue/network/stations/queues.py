@@ -1,11 +1,12 @@
 r"""Waits at the ports of piconets without bridges: processor sharing with a queue at every port.
 
-**Work.** A train of k frames of l slots takes k (l + 1) slots, less two for every visit that it fills: an
-empty frame would have gone there. Packets of both ports of a link that share a frame save two slots more.
+**Work.** A train of k frames of l slots takes k (l + 1) slots, less two for every visit that it fills, as it
+saves the empty frame at the end of the visit. Packets of both ports of a link that share a frame save two
+slots more.
 
-**Others.** While a segment waits for a visit the other links are served; what comes for them while its own
-frames are sent is served before its next visit. So a wait of s slots in an idle piconet, with v visits to
-each other link, takes
+**Others.** While a segment waits for a visit the other links are served. Segments that arrive for them while
+its frames are sent are served before its next visit. So a wait of s slots in an idle piconet, with v visits
+to each other link, takes
 
 .. math:: t = s + \sum_j \min(\rho_j t, v F_j)
 
@@ -13,15 +14,16 @@ with the work :math:`\rho_j` of the other links and the work :math:`F_j` of a fu
 (L. Kleinrock, Queueing Systems II, 1976, section 4.4). A train of work w may be under way elsewhere when the
 segment comes: :math:`\sum x w^2 / 2`, stretched alike.
 
-**Own port.** A train behind another one of its port goes later by the frames of that one, its share of a
-cycle of M frames, and all that it brings with it on its further ports, stretched by the work that this port
-does not bring about. So the port is the M/G/1 queue with vacations in which each service has its share of
-the vacations: Pollaczek and Khinchine's wait, behind half a cycle. Under exhaustive service of equal links
-it is the mean wait of the pseudo-conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987),
-but for :math:`n / (1 - \rho')` in the place of :math:`n (1 - \rho_1) / (1 - \rho)`.
+**Own port.** A train behind another one at its port is delayed by three parts: the frames of the other train,
+the share of these frames in a cycle of M frames, and the work of the other train at its further ports. This
+delay is stretched by the work that this port does not cause. So the port is the M/G/1 queue with vacations in
+which each service has its share of the vacations: Pollaczek and Khinchine's wait, after half a cycle. Under
+exhaustive service of equal links it is the mean wait of the pseudo-conservation law (O. Boxma and W.
+Groenendijk, J. Appl. Prob. 24, 1987), but for :math:`n / (1 - \rho')` in the place of :math:`n (1 - \rho_1) /
+(1 - \rho)`.
 
-**Further ports.** Trains that the central relays come in the cycle in which they are served: nothing waits
-behind them there. An acknowledgement waits behind the segments of its first port.
+**Further ports.** Trains that the central relays arrive in the cycle in which they are served, so that no
+queue forms there. An acknowledgement waits behind the segments of its first port.
 
 Nothing is fitted.
 """
@@ -49,17 +51,17 @@ MOST_LOAD = 0.985
 """Use of a port, or of the air, in formulas of waits at most."""
 CYCLIC = ("e-limited", "1-limited", "round-robin", "exhaustive")
 LONGEST_LAW = 2000
-"""Frames of a train up to which the law of their number is followed; beyond, their mean is taken."""
+"""Frames of a train up to which the law of their number is used; beyond, their mean is taken."""
 SAME = 1e-9
 """Difference up to which two numbers of frames are one."""
 MOST_FRAMES = 1e5
-"""Frames of a train at most: minutes, in which a connection stands still however many more there are."""
+"""Frames of a train at most: they last for minutes, in which a connection stands still anyway."""
 LEAST_AWAY = 0.01
 """Slots after which a server that has found nothing looks again."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 RUN = np.arange(1.0, 41.0)
-"""Trains that follow each other at a port; runs of more are hardly met."""
+"""Trains that follow each other at a port; longer runs are rare."""
 NODES, WEIGHTS = np.polynomial.laguerre.laggauss(8)
 
 
@@ -112,15 +114,16 @@ def fills_after(first: Sent, second: Sent, limit: int) -> float:
 
 
 class Order(NamedTuple):
-    """What a discipline makes of an idle piconet with one busy link (slots).
+    """The polls of a discipline in an idle piconet with one busy link (slots).
 
     Attributes:
         first: mean slots until the first packet of an idle link is sent, POLL included; down, up.
         polls: visits of each idle link between two of a busy one; down, up.
         closes: whether a visit ends with the last packet that it found.
-        missed_up: until an acknowledgement goes up, if the data ended their visit.
-        missed_down: until one goes down, if the data did not end their visit, and if they did.
-        passed: visits of another link during the first wait, and while acknowledgements wait that go up and
+        missed_up: slots until an acknowledgement goes up, if the data ended their visit.
+        missed_down: slots until an acknowledgement goes down, if the data did not end their visit, and if
+            they did.
+        passed: visits of another link during the first wait, during the wait of an acknowledgement up, and
             down; large where other queues go first.
         interleaved: whether busy links take turns frame by frame.
         plain: whether links are visited in cyclic order, each until a frame is empty or the limit is reached.
@@ -140,10 +143,12 @@ def order_of(piconet: Piconet, flows: int, train: float) -> Order:
     """Return the numbers of a discipline.
 
     * *limited, exhaustive*: cyclic order for ever.
-    * *gated*: a visit ends with the last packet that it found. What comes during its poll goes alone.
+    * *gated*: a visit ends with the last packet that it found. A packet that arrives during its poll goes
+      alone.
     * *lwrr*: an idle link is visited in one of `max_weight` cycles.
     * *prc-lwrr*: an idle link is left out for as many idle cycles, unless all are. So a shorter train is sent
-      without a pause, and a visit that its last packet ends is repeated at once, too early for the answer.
+      without a pause. A visit that ends with the last packet of a train is repeated at once, too early for
+      the answer.
     * *fep*: only links with data, or not yet found without, are visited, a frame at a time.
     * *slq*: the longest queue of both ways, *ldq*: the longest queue of the way down; ties in cyclic order.
 
@@ -172,7 +177,7 @@ def order_of(piconet: Piconet, flows: int, train: float) -> Order:
         return Order((1.0, n), (0.0, 1.0), 0.0, cycle, (EMPTY, EMPTY), (0.5, many, 0.5), plain=False)
     polls = piconet.idle_polls
     repeated = (1.0 - polls) ** (n - 1.0) * EMPTY + polls * away
-    if name == "prc-lwrr":  # the idle ones were polled one after the other before the train
+    if name == "prc-lwrr":  # the idle links were polled one after the other before the train
         since, weight = train + EMPTY * np.arange(1, int(n)), 1.0 / polls
         polls = float(np.mean(since >= cycle * (weight - 1.0)))
         sooner = float(np.sum(since > cycle * (weight - 2.0)))
@@ -184,7 +189,7 @@ def order_of(piconet: Piconet, flows: int, train: float) -> Order:
 def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -> Vector:
     """Return how long waits take while others are served (slots): t = s + sum of min(work t, v F).
 
-    What is served grows ever more slowly with the time: Newton's method from above ends after a few steps.
+    The work served is concave in the time: Newton's method from above ends after a few steps.
 
     Args:
         slots: (K,) that they take alone.
@@ -210,8 +215,8 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
 def stretch(slots: float, visits: float, work: list[tuple[float, float]]) -> float:
     """Return the same of one wait, with pairs of the work and of a full visit of the links that have any.
 
-    Where the longest queue goes first, one behind links that are always full grows as long as theirs: then
-    they take turns, and each of them is visited once.
+    Where the longest queue goes first, a queue behind links that are always full grows as long as theirs:
+    then they take turns, and each of them is visited once.
     """
     most = [(rate, (min(visits, 1.0) if rate >= ALWAYS else visits) * full) for rate, full in work]
     time = slots + sum(full for _, full in most)
@@ -230,7 +235,7 @@ def stretch(slots: float, visits: float, work: list[tuple[float, float]]) -> flo
 
 
 def growth(works: Vector, regular: Vector) -> float:
-    """Return the work that a unit of waiting begets, directly and in turn, itself included.
+    """Return the work that a unit of waiting causes, directly and in turn, itself included.
 
     In an nD/D/1 queue of streams with loads r_i it is the integral of exp(-t) prod(1 + r_i t), since each
     stream brings one message a period (for equal streams: A. E. Eckberg, IEEE Trans. Commun. 27, 1979).
@@ -259,16 +264,17 @@ class Queues:
         slot_s: mean time of a slot that voice leaves, (C,) (s).
         others: (C, N) work a slot of the others while a train waits for a visit of its port.
         full_visit: (N,) work of a full visit.
-        service: (C,) by which a train makes the next one of its port later.
-        square: (C,) mean square of what a train finds of such a service, twice its residual.
+        service: (C,) delay of the next train of the port by a train.
+        square: (C,) mean square of the delay that an arriving train finds, twice its residual.
         load: (P,) of the ports.
         under_way: (C,) residual work of trains elsewhere, before it is stretched.
         saved: (C,) slots that others save a train that share its frames.
-        later: (C,) wait behind other flows at further ports, to which both come from hosts.
+        later: (C,) wait behind other flows at further ports, where segments of these flows come from hosts.
         behind: (P,) mean wait behind the trains of a port.
-        apart: (P, N) work a slot of the other links that a port does not bring about.
+        apart: (P, N) work a slot of the other links that a port does not cause.
         fullest: (N,) work of a full visit, as windows let it be.
-        alone, brought: (C,) slots of a train, idle polls and its further trains included; share of these.
+        alone, brought: (C,) slots of a train, idle polls and its further trains included; share of the
+            latter.
     """
 
     def __init__(self, network: Network, links: Links) -> None:
@@ -366,7 +372,7 @@ class Queues:
         self.mine = mine
         self.opposite = links.opposite
         self.there = links.opposite >= 0
-        # trains that may be under way elsewhere when a segment comes from a host, and what they follow
+        # trains that may be under way elsewhere when a segment comes from a host, and the trains before them
         elsewhere = (piconet[:, None] == piconet) & (self.port[:, None] != self.port)
         self.meets = (elsewhere & ~mine).astype(float)
         self.joined = np.zeros((self.count, self.count))
@@ -406,7 +412,7 @@ class Queues:
         self.answers = (self.prev >= 0) & self.back & ~self.back[before] & (self.link == self.link[before])
         related = self.answers[:, None] & (before[:, None] == c)
         apart = (self.link[:, None] == self.link) & self.up[:, None] & ~self.up & ~related & ~related.T
-        # answers that go up come behind their data; that they meet others' is in the queue of these
+        # answers that go up come behind their data; the queue of other flows' data has their meetings
         apart &= ~(self.answers & self.up)[:, None]
         # a train that comes while the other one is sent shares half of its frames
         self.joins = (self.host[:, None] * self.slots + self.host * self.slots[:, None]) / 2.0
@@ -417,7 +423,7 @@ class Queues:
         self.joins = self.joins + np.where(relayed, visit[before], 0.0)
         self.in_visits = np.where(relayed, np.ceil(self.frames / self.limit - SAME) - 1.0, self.full_visits)
         # where data end their visits, the answers of two flows meet at a link, one on its way up and one
-        # down, if the segment of one came in the cycle in which that of the other went up and down
+        # down, if the segment of one flow came in the cycle in which the other flow's went up and down
         down = relayed & self.back & self.answers[before]
         self.passes = (self.link[:, None] == self.link) & (self.answers & self.up)[:, None] & down
         self.passes &= self.flow[:, None] != self.flow
@@ -469,7 +475,7 @@ class Queues:
         at_port = self.at_port * rate
         inflow = at_port @ self.frames, at_port @ filled, at_port @ works
         self.rate, self.works, self.filled_of = rate, works, filled
-        # links that flows keep full which do not cross the port themselves, (P, N)
+        # links kept full by flows that do not cross the port themselves, (P, N)
         uses = np.zeros((len(steady), len(full)))
         uses[flow, self.link] = 1.0
         crosses = np.zeros((len(self.there), len(steady)))
@@ -479,7 +485,7 @@ class Queues:
         self._meet(inflow, clocked, beside, steady)
 
     def _alone(self, rate: Vector, members: float) -> float:
-        """Return the share of trains that have a visit of their own where one takes all that has come before.
+        """Return the share of trains that are alone in their visit, where a visit takes all packets found.
 
         Args:
             rate: of the trains of one piconet, (C,) a slot.
@@ -493,18 +499,19 @@ class Queues:
         return float(trains @ share / max(trains.sum(), 1e-12))
 
     def _serve(self, inflow: tuple[Vector, Vector, Vector], at_once: Vector) -> None:
-        r"""Find how much later each train makes the next one of its port, and how often ports have packets.
+        r"""Find the delay of the next train of a port by each train, and how often ports have packets.
 
-        A train leaves none behind at its port in :math:`(1 - P q) E(1 - e^{-\lambda V}) / (\lambda C)` of the
-        cases: a port that runs empty stays so until the next train of a time V without visits, in a cycle C,
-        unless the visit was full (P) and left some (q). V is taken for gamma; what came in a cycle is served
-        in the next one, so that the variance of cycles is :math:`C \sum \lambda_j w_j^2 / (1 - \rho^2)`.
-        Trains follow each other with that chance, in runs of geometric numbers. An acknowledgement shares
-        its frame with the train behind its data, or, if it waits for the next visit, with one that comes
-        meanwhile.
+        A train leaves no other behind at its port with the chance :math:`(1 - P q) E(1 - e^{-\lambda V}) /
+        (\lambda C)`: a port that runs empty stays empty until the next train of a time V without visits, in a
+        cycle C, unless the visit was full (P) and left some (q). V is taken as gamma distributed. Trains that
+        came in a cycle are served in the next one, so that the variance of cycles is :math:`C \sum \lambda_j
+        w_j^2 / (1 - \rho^2)`. Trains follow each other with the complement of that chance, in runs of
+        geometric numbers. An acknowledgement shares its frame with the train behind its data, or, if it waits
+        for the next visit, with one that comes meanwhile.
 
-        Two trains meet that come to both ports between two visits. One that the central relays comes behind
-        the visit in which it went up: in this time, too, another one may come to the port that it meets.
+        Two trains meet if they come to both ports of a link between two visits. A train that the central
+        relays comes after the visit in which it went up: during this time, too, another train may come to the
+        opposite port.
 
         Round trips of rings of 2, 3, 4 and 6 stations (segments of five frames, limits of 1 to 20) were off
         by 1.9 % at a use of 0.25, 3.1 % at 0.4, 4.4 % at 0.55, and 7.4 % at 0.8 (root mean square of 20).
@@ -518,7 +525,7 @@ class Queues:
         facing = [np.where(self.there, values[self.opposite], 0.0) for values in inflow]
         frames_by, work_by = links.by_link(frames_in), links.by_link(work_in)
         visits = self.frames / self.limit
-        # what a train brings with it: visits are full while the port is busy, acknowledgements share frames
+        # work at further ports: visits are full while the port is busy, acknowledgements share frames
         taken = np.where(self.back, self.slots - EMPTY * self.frames, self.slots - EMPTY * visits)
         brought = self.plain * _ratio(self.further @ (rate * taken), rate)
         alone = self.slots + EMPTY * (self.members - 1.0) * visits + brought
@@ -564,7 +571,8 @@ class Queues:
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.apart = others
         self.brought, self.alone = brought / np.maximum(alone, 1e-9), alone
-        # relayed answers to data that ended their visits come behind the next train: it finds a shorter one
+        # relayed answers to data that ended their visits come behind the next train, which finds a shorter
+        # one
         late = self.back & ~self.host
         late = self.further @ (rate * taken * late * self.fills_last[self.partner[self.prev]])
         run = self.present[self.port]
@@ -573,9 +581,9 @@ class Queues:
         self.with_it = service + (1.0 - self.plain) * _ratio(self.further @ (rate * taken), rate)
 
     def between(self, c: int, apart: float) -> list[tuple[float, float]]:
-        """Return work and full visits of links served between the visits to two links that a train crosses.
+        """Return work and full visits of the links served between visits to two links that a train crosses.
 
-        These are the two links themselves, and a share of the others if these are visited in between.
+        The links are the two themselves, and a share of the others if these are visited in between.
 
         Args:
             c: crossing of the second link.
@@ -594,12 +602,12 @@ class Queues:
     def vacations(self, port: int, frame: float, limit: int) -> list[Time]:
         r"""Return the times between visits of 0, 1, ... limit frames to a port of a host (slots).
 
-        The others' visits take all that came for them since the last one; a long visit is followed by a long
-        absence. Cycles in a row are an autoregressive process with the load :math:`\rho` as coefficient: the
-        variance of one is :math:`C \sum \lambda w^2 / (1 - \rho^2)`. A port that was not emptied, in a visit
-        that is full with the chance u, remembers them, and meets :math:`(1 + \rho u) / (1 - \rho u)` of that.
-        A time between a least and a longest one varies no more than by the product of the distances of its
-        mean from both (R. Bhatia and C. Davis, 2000).
+        The visits to other links serve all segments that came for them since the last visit; a long visit is
+        followed by a long absence. Cycles in a row are an autoregressive process with the load :math:`\rho`
+        as coefficient: the variance of one is :math:`C \sum \lambda w^2 / (1 - \rho^2)`. A visit is full with
+        the chance u and may leave segments: then its cycles are correlated, and the variance is :math:`(1 +
+        \rho u) / (1 - \rho u)` of this. A time between a least and a longest value has at most the variance
+        that is the product of the distances of its mean from both (R. Bhatia and C. Davis, 2000).
 
         Args:
             port: number of the port.
@@ -636,7 +644,7 @@ class Queues:
         return [Time(a, b) for a, b in zip(mean.tolist(), (variance / mean**2).tolist(), strict=True)]
 
     def answers_late(self, piconet: int) -> bool:
-        """Return whether acknowledgements of segments of one frame go down, too late for the next frame."""
+        """Return whether acknowledgements of one-frame segments go down, too late for the next frame."""
         return bool(self.count) and bool((self.late & (self.piconet == piconet)).any())
 
     def fills_visits(self, piconet: int) -> bool:
@@ -669,7 +677,7 @@ class Queues:
         seldom = np.where(self.late, ends_at + (1.0 - ends_at) * goes_on, 1.0)
         behind = goes_on * seldom + (1.0 - goes_on) * ends * comes
         behind = self.answers * (at_once * behind + (1.0 - at_once) * comes)
-        # other trains that are at both ports, and answers of others
+        # other flows' trains at both ports, and answers of other flows
         number, more = rate * self.away[self.port], 1.0 + self.varied[self.port]
         passed = self.passes @ (number * more + rate * self.round_trip)
         behind = behind + (1.0 - behind) * np.minimum(passed, 1.0)
@@ -687,7 +695,7 @@ class Queues:
         # a visit of one frame that both share is one
         twice = behind - at_once * goes_on * (self.answers & self.up)
         fills -= twice * (self.limit == 1) * self.filled_of
-        # data that come beside an answer find none ahead, and the visit goes on
+        # data that arrive beside an answer find no train ahead, and the visit goes on
         beside, late = self.answers & self.up, self.late & (self.limit > 1)
         alone = np.zeros(ports)
         np.add.at(alone, data[beside], (rate * self.slots * (1.0 - behind))[beside])
@@ -702,10 +710,10 @@ class Queues:
         return found
 
     def _kept(self, ports: Matrix) -> Vector:
-        """Return the share of others' work at ports that begets more of it, where sources are periodic, (K,).
+        """Return the share of other flows' work at ports that causes more work, with periodic sources, (K,).
 
         Args:
-            ports: (K, C) 1 at crossings of the port, of whose flows the work is none of the others'.
+            ports: (K, C) 1 at crossings of the port; the work of their flows is left out.
         """
         works = self._by_flow(self.rate * self.works)
         found = np.ones(len(ports))
@@ -723,7 +731,7 @@ class Queues:
         beside: Vector,
         steady: NDArray[np.bool_],
     ) -> None:
-        """Find what a train of each crossing meets; arguments as of `update`, and of `_serve`."""
+        """Find work and queues that a train of each crossing meets; arguments as in `update` and `_serve`."""
         rate, works, flow = self.rate, self.works, self.flow
         frames_in, filled_in, work_in = inflow
         own_link = self.own_link[self.port]
@@ -765,7 +773,7 @@ class Queues:
         )
         present = np.where(there, self.present[facing], 0.0)
         self.saved = EMPTY * self.frames * present * alien * self.in_order
-        # trains under way elsewhere; each visit of at most M frames is one, and such that follow at once are
+        # trains under way elsewhere; each visit of at most M frames is one, as are trains that follow at once
         cycle = self.cycle[self.port]
         idle = np.clip(1.0 - _ratio((self.work_at[self.link] * cycle), self.full_visit[self.link]), 0.0, 1.0)
         turn = np.where(self.back & self.host, 1.0 - clocked[flow], 1.0)
@@ -802,7 +810,7 @@ class Queues:
         self.load_of = load[self.port]
 
     def _behind_regular(self, residual: Vector) -> None:
-        """Put waits behind periodic streams in the place of those behind Poisson ones: not behind itself."""
+        """Replace waits behind Poisson streams by waits behind periodic ones, the own stream left out."""
         for c in np.flatnonzero(self.host):
             here = (self.port == self.port[c]) & ~(self.mine[c] & (self.regular[self.flow] > 0.0))
             works = self._by_flow(here * self.rate * self.service)
@@ -813,7 +821,8 @@ class Queues:
         """Return the chance that the last frame of a train is the last of its visit.
 
         The first of the trains that follow each other begins a visit. With k frames in visits of M the j-th
-        ends one if M divides j k; their number is taken as geometric. Behind repeated packets any frame may.
+        train ends a visit if M divides j k; the number of trains is taken as geometric. Where packets are
+        repeated, any frame may end a visit.
 
         Args:
             c: crossing of a train from a host.
@@ -829,7 +838,7 @@ class Queues:
         return (1.0 - load) * load ** (cycle - 1) / (1.0 - load**cycle)
 
     def next_one(self, c: int) -> tuple[float, float]:
-        """Return how often a segment leaves another one at its port, and the slots of a frame of that one.
+        """Return how often a segment leaves another one at its port, and the slots of a frame of the other.
 
         Args:
             c: crossing of its acknowledgement; -1 if it is not known.
@@ -872,7 +881,7 @@ class Queues:
         return found
 
     def following_s(self, f: int) -> float:
-        """Return how much later a segment makes the next one of its message at a port of its hosts (s)."""
+        """Return the delay of the next segment of a message by a segment, at a port of its hosts (s)."""
         mine = [c for (g, back, _), c in self.number.items() if g == f and not back and self.host[c]]
         return max((float(self.with_it[c] * self.slot_s[c]) for c in mine), default=0.0)
 
@@ -908,8 +917,8 @@ class Queues:
 class Tail(NamedTuple):
     """The law P(wait > t) = share exp(-t / mean), cut off by a buffer.
 
-    A buffer that takes as much of a train as fits is a finite dam: its law is that of the infinite one, less
-    what lies beyond, and normalised (J. Cohen, The Single Server Queue, 1982, section III.5).
+    A buffer that takes the part of a train that fits is a finite dam: its law is the law of the infinite dam,
+    cut off at the room and normalised (J. Cohen, The Single Server Queue, 1982, section III.5).
 
     Attributes:
         share: probability of a wait.
@@ -923,7 +932,7 @@ class Tail(NamedTuple):
 
     @staticmethod
     def of(share: float, wait: float) -> Tail:
-        """Return the tail of a mean wait, of which a share is a wait at all."""
+        """Return the tail of a mean wait, where a share of the segments waits at all."""
         return Tail(share, wait / share) if share > 0.0 else NONE
 
     def between(self, start: float, end: float) -> float:
@@ -943,10 +952,10 @@ NONE = Tail(0.0, 0.0)
 def longer(first: Tail, second: Tail, most: float) -> float:
     """Return the mean of the longer of two waits, cut off at a time (s).
 
-    A segment crosses two queues in a row. With constant service its wait in both is the longer one of those
-    that either would make it wait by itself (H. Friedman, Operations Research 13, 1965). Both come from the
-    same arrivals, so that they are long together: the longer one exceeds t as often as the one that does so
-    more often. That is a lower bound, whatever their joint law.
+    A segment crosses two queues in a row. With constant service its total wait is the longer of the waits
+    that each queue alone would cause (H. Friedman, Operations Research 13, 1965). Both waits come from the
+    same arrivals, so that they are long together. So the chance that the longer wait exceeds t is taken as
+    the larger of the two chances. That is a lower bound, whatever their joint law.
     """
     most = max(most, 0.0)
     often, seldom = (second, first) if second.share > first.share else (first, second)
@@ -963,11 +972,11 @@ class Own(NamedTuple):
     Attributes:
         load: of the port.
         wait: mean wait behind all trains of the port (s).
-        service: by how much each segment of its own before it adds to that (s).
+        service: time that each earlier segment of the flow adds to this wait (s).
         turn: time of the port for each of its segments while it is busy (s).
         fixed: segments of its own message that are ahead.
         bursty: whether segments come several at once.
-        share: of that wait that is behind its own segments.
+        share: share of this wait that is behind the flow's segments.
         trip: round trip without waits (s).
         rest: mean waits at further ports of hosts (s).
     """
@@ -990,8 +999,8 @@ class Own(NamedTuple):
     def within(self, window: float, tokens: Tail = NONE) -> float:
         """Return the mean wait of segments that a window lets out, for the port and for tokens (s).
 
-        A window lets a segment out when one comes back: a round trip is at most the time in which a window of
-        segments passes the slower queue, or the round trip without waits.
+        A window lets a segment out when an acknowledgement comes back: a round trip is at most the time in
+        which a window of segments passes the slower queue, or the round trip without waits.
 
         Args:
             window: segments.
@@ -1003,11 +1012,11 @@ class Own(NamedTuple):
         return self.rest + longer(Tail.of(self.load, self.wait), tokens, most)
 
     def _in_bursts(self, window: float) -> float:
-        """Return the wait of segments of bursts that a window has let out; the others wait at their sender.
+        """Return the wait of segments of bursts that a window has let out; the rest wait at their sender.
 
         The number of own segments of earlier messages at the port is taken as geometric from the first on,
-        with the right mean. Of a burst as many are elsewhere as go round while one is served. Those of
-        earlier messages and of its own that are ahead of a segment are less than a window.
+        with the right mean. The segments of a burst that are elsewhere are the services of a round trip. The
+        segments of earlier messages and of its message that are ahead of a segment are less than a window.
         """
         if window == inf:
             return self.wait

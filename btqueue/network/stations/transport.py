@@ -1,4 +1,4 @@
-"""Laws of transport: what windows, timers and losses make of a path."""
+"""Laws of transport: the effect of windows, timers and losses on a connection over a path."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Vector = NDArray[np.float64]
 ALONE = 0.6
 """Loss from which on segments go one at a time, from timeout to timeout."""
 LARGEST_CHAIN = 256
-"""Segments of a window whose losses are solved; beyond, losses hold it back before it opens so far."""
+"""Largest window (segments) whose losses are solved; losses keep larger windows from opening further."""
 OPENING = {2: 2.5, 3: 3.5}
-"""Segments acknowledged until a window of two, after a loss, is one of three, and that one of four, which
-finds three duplicates."""
+"""Segments acknowledged until a window of two, after a loss, has grown to three, and from three to four,
+where three duplicate acknowledgements are possible."""
 BETWEEN_TIMEOUTS = 4.0
 """Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
-"""Segments behind a lost one that a window lets out in a timeout, on average: it opens from two."""
+"""Segments behind a lost segment that a window lets out in a timeout, on average: it opens from two."""
 MANY = 0.1
 """Share of lost segments from which on the chain of windows is rough."""
 VEGAS_START = 4
@@ -40,24 +40,24 @@ DUPLICATES = 3
 BACKOFFS = 6
 """Doublings of a timer that are told apart."""
 NEARLY = 0.995
-"""Most use of what losses let a connection send, in formulas of waits."""
+"""Highest utilisation in formulas of waits: the rate over the rate that losses allow."""
 COUNTED = 6
-"""Segments that path and buffer hold from which on a saw is known: all of 77 random connections over one link
-for which that was said were right."""
+"""Segments that path and buffer hold, from which on the law of a sawtooth window is trusted: it was right for
+all 77 random connections over one link that it was applied to."""
 CROWDED = 1.5
 """Windows, in multiples of a buffer, beyond which other buffers than the first overflow as well."""
 PARTS = 4
-"""Steps of a round trip in which it is looked for losses of a window that wanders."""
+"""Steps of a round trip in which losses are looked for (`wandering`)."""
 AT_ONCE, SELDOM = 100.0, 1e-12
-"""Losses a segment that is served where a queue is longer than its buffer, and where none is near."""
+"""Losses for each segment served, where a queue is longer than its buffer, and where it is far below."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
-"""Variants without a law of losses of their own, and whose they take."""
+"""Variants without a law of losses, and the variant whose law they take."""
 LEAST_COUNT = 1e-6
 """Messages in a timer below which the limit of rare messages is taken."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
 COARSE, SPARE = 0.1, 2.0
-"""The same of a connection whose source offers less than losses let it send, by this factor."""
+"""The same for a connection whose source offers less than losses let it send, by this factor."""
 EXACT = 1e-10
 """The same where rates have nearly settled."""
 
@@ -89,10 +89,10 @@ class InTurn(NamedTuple):
 
 
 class Law(NamedTuple):
-    """What losses make of a connection: segments a second, transmissions of each, events a second, window.
+    """A connection with losses: segments a second, transmissions of each, events a second, window.
 
-    `parts` are the shares of the time of laws of which it is the mean: at the mean loss, and in the better
-    and the worse states of a radio. `known` is whether its events are as good as counted.
+    If the law is a mean of others, `parts` are their shares of the time and these laws: at the mean loss, and
+    in the better and the worse states of a radio. `known` is whether its events are as good as counted.
     """
 
     goodput: float
@@ -107,7 +107,7 @@ class Law(NamedTuple):
 
 
 def window_of(network: Network, flow: Flow) -> float:
-    """Return the segments that may be under way; of datagrams those that find place in a queue."""
+    """Return the segments that may be under way; for datagrams the places in the smallest queue."""
     if flow.messages:
         longest = max(sum(piece.count for piece in message) for message in flow.messages)
         return min(flow.window, float(longest))
@@ -124,8 +124,8 @@ class Answers(NamedTuple):
         wait_s: mean wait of the first segment of an acknowledgement, whose round trip is measured (s).
         alone: acknowledgements of a segment that travel alone.
         carried: share of the acknowledgements that segments of the receiver carry.
-        kept: of what the receiver has to send itself, the part that an acknowledgement waits for: where
-            segments carry acknowledgements, it has written none since the wait began.
+        kept: share of the receiver's backlog that an acknowledgement waits for: where segments carry
+            acknowledgements, the receiver has written no segment since the wait began.
     """
 
     wait_s: float
@@ -156,7 +156,7 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
         queue: of its segments.
         against: of the segments of the receiver that could carry acknowledgements.
         window: of the receiver, in the other direction.
-        carried: whether the source gets through what it offers.
+        carried: whether the goodput is the offered load.
     """
     transport, at_once = flow.transport, Answers(0.0, flow.acks)
     if flow.protocol != "tcp" or not transport.delayed_ack:
@@ -211,16 +211,16 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
         wait = min(1.0 / bursts, by_timer) if bursts > 0.0 else by_timer
     else:
         wait = (1.0 - exp(-bursts * by_timer)) / bursts if bursts > 0.0 else by_timer
-    # of every second such message the first segment goes with the one left over, if it comes in time
+    # the first segment of every second message goes with the segment left over, if it comes in time
     left = 1.0 / (1.0 + -np.expm1(-bursts * by_timer))
     return Answers(wait * left / (count // every + left), flow.acks)
 
 
 class Received(NamedTuple):
-    """What a receiver makes of segments.
+    """The acknowledgements that a receiver sends for segments.
 
     Attributes:
-        share: acknowledgements a segment.
+        share: acknowledgements for each segment.
         wait_s: mean time that the first segment of an acknowledgement waits for it.
         clocked: share of acknowledgements that the clock sends, not a segment.
         behind: mean segments of one message that are ahead of it, or that it waits for, beyond the segments
@@ -241,11 +241,12 @@ def delays_received(flow: Flow) -> bool:
 
 
 def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Received:
-    """Return what the receiver makes of the segments of a flow.
+    """Return the acknowledgements that the receiver sends for the segments of a flow.
 
-    A receiver that delays answers k segments, or what came until its timer, which the first of them starts,
-    or a clock that ticks for ever. For messages that come by a Poisson process, each at once, that is exact.
-    A tick may fall into a message; both its parts are then taken as independent.
+    A receiver that delays acknowledges every k segments, or earlier the segments held when its clock expires:
+    a timer that the first of them starts, or a free-running tick. That is exact for messages that arrive by a
+    Poisson process, each with all segments at once. A tick may fall into a message; both its parts are then
+    taken as independent.
 
     Args:
         flow: of the segments.
@@ -299,11 +300,11 @@ def _received(rate: float, own_s: float, segments: int, every: int, delay_s: flo
 
 
 def _message(held: float, segments: int, every: int) -> tuple[float, float, float]:
-    """Return what a message does that finds so many segments not answered, less than k.
+    """Return the acknowledgements of a message that finds `held` segments not acknowledged, less than k.
 
     Returns:
         Acknowledgements that its segments send; segments that are not answered then; its segments that the
-        first ones of acknowledgements wait for, and those ahead of them in it.
+        first ones of acknowledgements wait for, and the segments ahead of them in it.
     """
     answered, left = divmod(held + segments, every)
     first = every - held if held > 0.0 else 0.0  # ahead of the first that begins an acknowledgement
@@ -314,10 +315,11 @@ def _message(held: float, segments: int, every: int) -> tuple[float, float, floa
 
 
 def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Received:
-    """Return the answers of a receiver whose timer the first segment starts that is not answered.
+    """Return the acknowledgements of a receiver whose timer starts at the first unacknowledged segment.
 
-    A message that finds none held is answered at once but for its number modulo k. Those wait for the next
-    messages, or the timer; of the message that fills an acknowledgement some are held again.
+    If no segment is held, a message is acknowledged at once except for its number of segments modulo k. These
+    segments wait for the next messages, or the timer. Some segments of the message that completes an
+    acknowledgement may be held again.
 
     Args:
         count: messages in the time of the timer, on average.
@@ -343,7 +345,7 @@ def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Rec
 
 
 def let_out(flow: Flow) -> float:
-    """Return the segments that are let out at once; Vegas rests where hardly any wait."""
+    """Return the segments that are let out at once; the window of Vegas settles where hardly any wait."""
     if flow.protocol == "tcp" and flow.transport.variant == "vegas":
         return min(flow.window, 2.0 + flow.transport.alpha)
     return flow.window
@@ -396,9 +398,10 @@ def _every(flow: Flow) -> int:
 def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
     """Return how much longer a round trip is by the segments that share an acknowledgement (s).
 
-    They go round together: the first one waits for the last, a service later, or for the timer. What a window
-    has more than these is left at the receiver until the next ones come: always some, so that the others go
-    round as a smaller window; or, where none come for longer than the timer, it goes round alone.
+    They go round together: the first one waits for the last, a service later, or for the timer. The segments
+    of a window beyond a multiple of these are left at the receiver until the next segments come: then some
+    are always left, and the others go round as a smaller window. Where no segments come for longer than the
+    timer, they go round alone.
 
     Args:
         flow: that always has data, or more than is carried.
@@ -415,9 +418,9 @@ def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
 
 
 def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
-    """Whether it is not certain what a window does with segments left over (`gather_s`).
+    """Whether it is uncertain how segments left over by a window go round (`gather_s`).
 
-    On a wire it is, unless they would wait about as long as the timer; polls make it uncertain.
+    On a wire it is certain, unless they would wait about as long as the timer; polls make it uncertain.
     """
     every = _every(flow)
     left = flow.window % every if every > 1 and not flow.cut and flow.window < inf else 0.0
@@ -430,8 +433,9 @@ def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
 def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
     """Return how much longer acknowledgements show a round trip than Little's law (s), on a path not full.
 
-    Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing
-    goes round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
+    Each acknowledgement shows the round trip of the first segment that it covers. Where a window is no
+    multiple of the segments of an acknowledgement and no segment goes round alone (`gather_s`), it covers
+    segments that were sent one after the other, and not together.
 
     Args:
         flow: that always has data, or more than is carried.
@@ -456,9 +460,10 @@ def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> fl
     While a station is busy, a window has as many segments at it as are not elsewhere on their way.
 
     Args:
-        queue: at the slowest station, with what the window holds back.
+        queue: at the slowest station, with the segments that the window holds back.
         window: segments that may be under way.
-        on_way_s: round trip without the wait, and without that of an acknowledgement for further segments.
+        on_way_s: round trip without the wait, and without the wait of an acknowledgement for further
+            segments.
         together: segments of an acknowledgement: the first of an odd window goes with the second of the next.
     """
     if window == inf or queue.wait_s <= 0.0:
@@ -511,7 +516,7 @@ class Queue(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """Where a window rests: segments under way on average, and those that a measured round trip lasts for.
+    """The settled window: mean segments under way, and the segments that a measured round trip lasts for.
 
     The second is more where acknowledgements are for several segments: the first of an odd window goes with
     the second of the next.
@@ -522,7 +527,7 @@ class Rest(NamedTuple):
 
 
 class Path(NamedTuple):
-    """What Vegas sees of a path, in times of a segment at the rate of the connection.
+    """A path as Vegas measures it; times in segments at the rate of the connection.
 
     Attributes:
         on_way: round trip of a lone segment.
@@ -537,7 +542,7 @@ class Path(NamedTuple):
     every: int
 
     def trip(self, window: int) -> Round:
-        """Return the round trip of a marked segment, the first of those that an acknowledgement lets out.
+        """Return the round trip of a marked segment, the first that an acknowledgement lets out.
 
         A release lets `every` segments out. A window too small to cover the way back stretches the time
         between releases; an odd one needs fewer segments for the next release.
@@ -553,16 +558,16 @@ class Path(NamedTuple):
 
 
 def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Rest:
-    """Return where the window of a connection that always has data rests without losses.
+    """Return the settled window, without losses, of a connection that always has data.
 
-    That of Vegas does where slow start leaves it if round trips do not vary, else it walks
-    (`btqueue.transport.vegas`). Other windows open as far as the receiver lets them.
+    The window of Vegas stays where slow start leaves it if round trips do not vary, else it makes a random
+    walk (`btqueue.transport.vegas`). Other windows open as far as the receiver lets them.
 
     Args:
         flow: the connection.
         rate: segments a second.
         lone_s: round trip without waits.
-        every: segments of an acknowledgement; those of its receiver by default.
+        every: segments of an acknowledgement; by default as the receiver acknowledges.
     """
     together = round(1.0 / flow.acks) if flow.acks else 1
     every = every or together
@@ -582,7 +587,7 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
 
 
 def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Rest:
-    """Return where the window of Vegas rests whose source has nothing to send at times (assumed).
+    """Return the settled window of Vegas where the source has nothing to send at times (assumed).
 
     In a round trip R it sends x R + 1 segments, x a second, so that it rests where
     ``alpha < cwnd - (x R + 1) Base / R < beta``: at any of these windows. Lone segments push it down to the
@@ -591,7 +596,7 @@ def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Re
 
     Args:
         flow: the connection.
-        queue: of its segments, with those that the window holds back.
+        queue: of its segments, including segments that the window holds back.
         least_s: shortest round trip.
         lone_s: round trip of a lone segment, with the wait of its acknowledgement.
     """
@@ -608,7 +613,7 @@ def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Re
 
 @lru_cache(maxsize=1024)
 def _vegas_rests(transport: Any, window: int, path: Path, together: int) -> Rest:
-    """Return where Vegas rests; `path.on_way` is the logarithm, in steps of `GRID`.
+    """Return the settled window of Vegas; `path.on_way` is the logarithm, in steps of `GRID`.
 
     In slow start `together` segments are acknowledged at once.
     """
@@ -632,8 +637,8 @@ def _vegas_rests(transport: Any, window: int, path: Path, together: int) -> Rest
 def chain_of(flow: Flow, base_s: float, service_s: float, room: float, *, shared: bool = False) -> Law:
     """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
 
-    Of the places of a shared buffer a connection has now one more, now one less: a part of one is so often
-    there. Of its own it has whole ones.
+    The number of places that a connection has in a shared buffer varies: the fraction of its mean is the
+    share of the time with one more place. In a buffer for itself the number is whole.
 
     A radio without repetition that fades loses segments in its worse states. Where they outlive a timeout,
     the connection lives in each state for itself; where they are gone before, it meets the mean loss.
@@ -678,11 +683,11 @@ def _acks(flow: Flow, service_s: float) -> float:
 
 
 def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
-    """Return the law of a window that overflows a buffer again and again, and loses nothing else.
+    """Return the law of a window whose only losses are repeated overflows of a buffer (a sawtooth).
 
     In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
-    recovery leaves. With one segment more than path and buffer hold one is lost, and the window of
-    acknowledgements before it goes by; the duplicates of a window follow, then the repetition. Exact but for
+    recovery leaves. When the window exceeds path and buffer by one segment, one is lost. The window of
+    acknowledgements before it arrives, then the duplicates of a window, then the repetition. Exact but for
     half segments.
 
     Args:
@@ -690,7 +695,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         base_s: round trip of a lone segment.
         service_s: time between segments at the bottleneck.
         room: segments that path and buffer hold.
-        batch: whether a window moves as a whole: then the last one of the next window is lost as well,
+        batch: whether a window moves as a whole: then the last segment of the next window is lost as well,
             before the first loss is noticed.
     """
     most = int(flow.window)
@@ -729,27 +734,28 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
 
 
 def starved(count: int, variance: float, waiting: float) -> float:
-    """Return by how much services are longer since stations alike run out of segments.
+    """Return the factor by which services are longer because one of several equal stations is idle at times.
 
-    Of N segments that wait before K of them one serves none for a share (K - 1) / (N + K - 1) of the time if
-    services are exponential. Else the differences of queues are a random walk between 0 and N, with as much
-    less of a variance, which is pushed back at its ends.
+    With N segments waiting before K stations, a station is idle for a share (K - 1) / (N + K - 1) of the time
+    if services are exponential. Else the differences of queues are a random walk between 0 and N, reflected
+    at its ends, with the smaller variance of the services.
     """
     return 1.0 + (count - 1.0) * variance / max(waiting, 1.0)
 
 
 def wandering(flow: Flow, path: InTurn) -> Law:
-    """Return the law of a window whose segments wander between stations alike, until a buffer overflows.
+    """Return the law of a window whose segments move between equal stations, until a buffer overflows.
 
-    A window of w has N = w - tau segments that wait, `left` of them behind the first station. That number is
-    a birth-and-death chain: the first station sends at the rate of the variance of a service, and gets back
-    what a closed network of exponential servers returns. A window opens by a segment each round trip, which
-    waits before the first station. A segment is lost there if more than its places wait, also since fewer
-    than usual are travelling for a visit; of two stations alike also at the second. It takes two round trips
-    until a loss is repaired, and the window halves at the cost of the first queue. The law of `left` at a
-    loss is stationary.
+    A window of w has N = w - tau segments that wait, `left` of them behind the first station. The number
+    `left` is a birth-and-death chain: the first station sends at the rate of the variance of a service, and
+    gets segments back as a closed network of exponential servers returns them. A window opens by a segment
+    each round trip, which waits before the first station. A segment is lost there if more segments wait than
+    there are places; more wait while fewer than usual are travelling. With two equal stations it may be lost
+    at the second, too. The repair of a loss takes two round trips, and the segments by which the window
+    halves are missing from the first queue. The law of `left` at a loss is stationary.
 
-    Source: W. Gordon & G. Newell, Operations Research 15 (1967), for what returns to the first queue.
+    Source: W. Gordon & G. Newell, Operations Research 15 (1967), for the segments that return to the first
+    queue.
     """
     top, travelling, variance = int(flow.window), path.travelling, max(path.variance, 1e-9)
     most = max(round(top - travelling), 1)
@@ -874,7 +880,7 @@ def _one_at_a_time(flow: Flow, base_s: float, service_s: float) -> Law:
     """Return the law of a connection whose path has no room for two segments.
 
     After a timeout a segment goes alone. Of the next two, sent at once, the second one is lost, and too few
-    follow for a fast retransmit. A path that has rested lets one more pass.
+    follow for a fast retransmit. After an idle time the path lets one more pass.
     """
     trip_s = max(base_s, service_s)
     seconds = max(flow.transport.min_rto_s, trip_s) + BETWEEN_TIMEOUTS * trip_s
@@ -910,7 +916,7 @@ def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
 
 
 class Repairs(NamedTuple):
-    """Events a second, round trip (s) and losses of a connection that sends less than it may."""
+    """Events a second, round trip (s) and losses of a connection whose source limits its rate."""
 
     timeouts: float
     fast_retransmits: float
@@ -919,10 +925,10 @@ class Repairs(NamedTuple):
 
 
 def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) -> Repairs:
-    """Return what losses make of a connection whose source offers less than losses let it send.
+    """Return the effect of losses on a connection whose source offers less than losses let it send.
 
-    Where a radio fades and its states outlive timeouts: of what a worse state cannot carry a backlog waits,
-    which the better state clears at the rate of a connection that always has data.
+    Where a radio fades and its states outlast timeouts, segments beyond the capacity of the worse state wait
+    as a backlog. The better state clears it at the rate of a connection that always has data.
     """
     if not law.parts:
         return _in_state(flow, law, flow.loss, rate, rtt_s, window)
@@ -955,7 +961,7 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
 
 
 def _opening(transport: Any, under_way: float) -> float:
-    """Return the mean segments acknowledged from a window of two, after a loss, to one of four.
+    """Return the mean segments acknowledged while a window grows from two, after a loss, to four.
 
     A window that grows only when it is full waits for segments at random to fill it.
     """
@@ -966,13 +972,13 @@ def _opening(transport: Any, under_way: float) -> float:
 
 
 def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, window: float) -> Repairs:
-    """Return what independent losses make of a connection.
+    """Return the effect of independent losses on a connection.
 
-    In quiet times segments leave as they come. Three behind a lost one within the timeout make a fast
-    retransmit, if the window is open; two of them are new ones with limited transmit. Else the segments of a
-    timeout wait at the sender, and leave as the window opens again from two, by the square-root law, until
-    the backlog is gone: at the rate of a connection that always has data (`law`). Round trips are measured
-    by the acknowledgements of new data: behind a hole there is one.
+    Without a backlog segments leave as they come. Three segments behind a lost one within the timeout make a
+    fast retransmit, if the window is open; with limited transmit two of them are new. Otherwise the segments
+    of a timeout wait at the sender. They leave as the window opens again from two, by the square-root law,
+    until the backlog is gone: at the rate of a connection that always has data (`law`). Round trips are
+    measured by the acknowledgements of new data: behind a hole there is one.
     """
     transport = flow.transport
     through = (1.0 - loss) * (1.0 - flow.ack_loss)
@@ -980,7 +986,7 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
         return Repairs(0.0, 0.0, rtt_s, 0.0)
     rto = max(transport.min_rto_s, rtt_s)
     follow = rate * rto
-    if flow.cut:  # what is lost is not acknowledged, and only full segments leave (Nagle)
+    if flow.cut:  # a lost segment is not acknowledged, and only full segments leave (Nagle)
         follow *= flow.kilobits * 125.0 / transport.mss_bytes
     if flow.source == "periodic" and flow.batch <= 1.0:
         behind = float(follow >= DUPLICATES)
@@ -998,7 +1004,7 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
     backoff = 2.0 if transport.rto_backoff else 1.0
     repeats = sum(((1.0 - through) * backoff) ** k for k in range(1, BACKOFFS + 1))
     silent = (1.0 - behind) * rto * (1.0 + min(repeats, transport.max_rto_s / rto))
-    # segments that wait for the end of a timeout, and those that come until they are gone
+    # segments that wait for the end of a timeout, and segments that arrive until the backlog is gone
     spare = max(1.0 - rate / max(law.goodput, 1e-12), 1.0 - NEARLY)
     waiting = max(rate * silent - (1.0 - behind) * min(window - 1.0, OPEN), 0.0) / spare
     quiet = 1.0 / loss
@@ -1025,9 +1031,9 @@ def caps(
     *,
     every: bool,
 ) -> tuple[Vector, Vector, dict[int, Law]]:
-    """Return what losses let each flow send at most (1/s), transmissions of a segment, and the laws asked.
+    """Return the highest rate of each flow with its losses (1/s), transmissions of a segment, and the laws.
 
-    On the way to a point no more is asked than whether losses hold a source back.
+    While the fixed point is sought, only whether losses hold a source back is needed.
     """
     flows = network.flows
     most, again, found = np.full(len(flows), inf), sent.copy(), {}
@@ -1078,7 +1084,7 @@ def caps(
             if grid == COARSE and (every or not rate[f] >= NEARLY * flow.load):
                 continue
             found[f] = law(slowest, grid)
-            # the bucket is full after a timeout: what this does not pay for waits, but no lone segment does
+            # the bucket is full after a timeout: segments beyond its tokens wait, but no lone segment does
             between = found[f].goodput * found[f].transmissions / max(found[f].timeouts, 1e-12)
             waits = stretched[buckets:] - depths / max(between, 1.0)
             waits = np.minimum(stretched[buckets:], np.maximum(waits, base[f]))
@@ -1093,7 +1099,7 @@ def caps(
 
 
 def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> float:
-    """Return the places before a resource for segments of a flow, in halves: its share of them by rates."""
+    """Return the places before a resource for a flow's segments: its share of them by rates, in halves."""
     for visit in network.flows[f].forth:
         if laws.number[visit.kind, visit.index] == resource and visit.places < inf:
             users = [g for g, other in enumerate(network.flows) if any(map(visit.shares_places, other.forth))]
@@ -1103,7 +1109,7 @@ def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> f
 
 
 def doubts(network: Network, point: Any) -> list[str]:
-    """Return what is known only roughly of losses and windows, with errors against the simulator."""
+    """Return the doubts about losses and windows, with errors against the simulator."""
     found, flows = [], network.flows
     if any(visit.train.loss_slow > visit.train.loss_fast for flow in flows for visit in flow.forth):
         found.append(
