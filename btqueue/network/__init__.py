@@ -23,7 +23,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what varies numbers when it is first asked for."""
+    """Import names of `variation` when they are first used."""
     if name in __all__:
         return getattr(import_module("btqueue.network.variation"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

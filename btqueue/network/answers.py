@@ -22,7 +22,7 @@ OF_THE_NETWORK = ("cycle_s", "slot_utilisation", "fairness")
 
 
 class NoConvergence(RuntimeError):
-    """The model found no consistent operating point; the message says what was tried."""
+    """The model found no consistent operating point; the message gives the reason."""
 
 
 def flow_names(plan: Topology) -> list[str]:
@@ -43,7 +43,7 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
             variables[name] = Variable((), np.asarray(value))
         else:
             values = np.broadcast_to(value, len(names)).astype(float)
-            # a mean over nothing that came is no number
+            # a mean over no arrivals is no number
             variables[name] = Variable(("flow",), np.where(np.isinf(values), np.nan, values))
     if "goodput_kbps" in variables and "fairness" not in variables:
         variables["fairness"] = Variable((), np.asarray(jain_index(variables["goodput_kbps"].values)))

@@ -1,18 +1,17 @@
-"""Certificates: what every answer must keep, whatever model gave it; one that does not is no answer.
+"""Certificates: inequalities that every answer must satisfy, whichever model gave it.
 
-They know the scenario and the labelled answer, and no model. Each is an inequality with a proof, so that a
-violation is a fault of the answer, not of the certificate:
+They read the scenario and the labelled answer, and no model. Each is an inequality with a proof, so that a
+violation is a fault of the answer, not of the certificate. An answer that violates one is refused.
 
-- *Goodput and throughput.* Nothing is delivered that was not sent: goodput <= throughput, and where all
-  segments have one size, <= throughput (1 - segment loss). In the long run nothing is sent for the first time
-  that was not offered: goodput <= load, throughput <= load + retransmissions, which are of a full segment at
-  most.
+- *Goodput and throughput.* Only segments that were sent are delivered: goodput <= throughput, and where all
+  segments have one size, <= throughput (1 - segment loss). In the long run first transmissions are at most
+  the offered load: goodput <= load, throughput <= load + retransmissions, each of a full segment at most.
 - *Windows*, *devices and links*: `btqueue.scenario.bounds` has the derivations.
 - *Little's law.* Where every segment is acknowledged at once and none is lost, each is outstanding for its
   round-trip sample: rate x mean round trip <= window. A queue holds no more than its places. The sessions of
   a connection, and the pauses behind them, do not overlap.
-- *Losses.* A segment that is lost has lost a packet somewhere. Where all places are given at which packets
-  can be lost, the packets that they lost are as many as the lost segments at least; it sends acknowledgements
+- *Losses.* A lost segment has lost a packet somewhere. Where the answer has all places at which packets can
+  be lost, the packets lost there are at least as many as the lost segments. A receiver sends acknowledgements
   for no more segments than arrive.
 - *Shares* lie between 0 and 1, everything else is no less than 0.
 """
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 ROUNDING = 1e-6
-"""Relative error that an answer may have besides what it says of itself."""
+"""Relative error that an answer may have beyond the error that it states."""
 NO_SHARES = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
 """Metrics without unit that may be above 1."""
 
@@ -78,7 +77,7 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
     """Yield every certificate that the answer has the numbers for.
 
     Args:
-        scenario: what was asked.
+        scenario: the scenario that was answered.
         answer: metrics of shape (flow,), (queue,) or none, as `solution` returns them; of a simulation,
             their means over replications.
     """
@@ -118,7 +117,7 @@ def _ranges(metrics: Metrics) -> Iterator[Certificate]:
 
 
 def _sent(scenario: Scenario, plan: Topology, metrics: Metrics) -> np.ndarray:
-    """Return what is sent of each flow, less what is known not to arrive (kbit/s)."""
+    """Return the throughput of each flow, less the losses that are known (kbit/s)."""
     if "throughput_kbps" not in metrics:
         return np.full(len(plan.flows), np.inf)
     sent = metrics["throughput_kbps"].values
@@ -138,7 +137,7 @@ def _offered(scenario: Scenario, plan: Topology) -> np.ndarray:
 def _first_sends(
     scenario: Scenario, offered: np.ndarray, names: list[str], metrics: Metrics
 ) -> Iterator[Certificate]:
-    """Yield that what is sent, and not for the second time, was offered."""
+    """Yield the certificate that first transmissions are at most the offered load."""
     if "retransmissions_per_s" in metrics:
         again = metrics["retransmissions_per_s"].values
     elif scenario.transport.protocol == "none":

@@ -270,10 +270,11 @@ def saw_goodput() -> "sympy.Expr":
 
 
 def window_goodput(window: int) -> "sympy.Expr":
-    """Segments a second of a flow that keeps so many segments under way: a closed queueing network.
+    """Segments a second of a flow that keeps `window` segments under way: a closed queueing network.
 
-    A bottleneck takes ``b`` seconds a segment, all else ``e`` seconds: with exponential ``b`` the rate is
-    G(W - 1) / G(W), where G(W) is the sum of b^(W - j) e^j / j! over j = 0..W (A. K. Erlang's loss formula).
+    A bottleneck takes ``b`` seconds a segment, the rest of the round trip ``e`` seconds: with exponential
+    ``b`` the rate is G(W - 1) / G(W), where G(W) is the sum of b^(W - j) e^j / j! over j = 0..W (A. K.
+    Erlang's loss formula).
     """
     import sympy
 

@@ -54,7 +54,7 @@ def interpreted() -> bool:
 
 
 def code_folder(name: str, sources: Iterable[Path]) -> Path:
-    """Return the cache folder of what is compiled from these files."""
+    """Return the cache folder of the code that is compiled from these files."""
     digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {version('numpy')}".encode())
     for source in sorted({*sources, Path(__file__)}):
         digest.update(source.name.encode())
@@ -63,7 +63,7 @@ def code_folder(name: str, sources: Iterable[Path]) -> Path:
 
 
 def kept(make: Callable[[bool], Function], folder: Path) -> Function:
-    """Return what `make` compiles, its code kept in a folder; if that is damaged or cannot be, not kept.
+    """Return the function that `make` compiles, its code kept in a folder if the folder is usable.
 
     Args:
         make: compiles, or loads; its argument says whether the code is to be kept.

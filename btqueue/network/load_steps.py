@@ -1,8 +1,8 @@
 """A load that changes in steps: the steady state of every step, weighted by the time that it lasts.
 
-Quasi-stationary: each step is taken as long against the time that the network takes to settle, so neither
-the approach to a new steady state counts, nor what an overloaded step leaves to be sent in the next one (a
-warning says so where there is one).
+Quasi-stationary: each step is taken as long against the time that the network takes to settle. So the
+approach to a new steady state does not count, nor the backlog that an overloaded step leaves for the next one
+(with a warning).
 """
 
 from collections.abc import Callable
@@ -23,17 +23,17 @@ OVER_TIME = (
     *("goodput_kbps", "throughput_kbps", "queue_packets", "slot_utilisation"),
     *("timeouts_per_s", "fast_retransmits_per_s", "retransmissions_per_s", "polls_per_s"),
 )
-"""What a mean is over: segments delivered, packets sent, or time. Cycles are counted. Quantiles are left out:
-no mean over the steps gives them."""
+"""Metrics by the weight of their means: segments delivered, packets sent, or time. Cycles are counted.
+Quantiles are left out: no mean over the steps gives them."""
 
 CARRIED = 0.98
 """Share of the offered load below which a step counts as overloaded."""
 
 
 class Step(NamedTuple):
-    """A load (kbit/s per flow), how many seconds of the measurement it is offered, and if it is the first.
+    """A load (kbit/s per flow), the seconds of the measurement for which it lasts, and if it is the first.
 
-    Before the first change a flow with a load of its own has that; a change is one of every flow.
+    Before the first change a flow with an individual load keeps it; a change applies to every flow.
     """
 
     load_kbps: float
@@ -57,7 +57,7 @@ def steps_of(scenario: Scenario) -> list[Step]:
 
 
 def in_step(scenario: Scenario, step: Step) -> Scenario:
-    """Return the scenario as it is for ever if it stays as it is in the step."""
+    """Return the scenario with the load of a step for ever."""
     changes: dict[str, Any] = {"traffic.load_kbps": step.load_kbps, "traffic.load_schedule": []}
     flows = scenario.network.flows
     if not (step.opening or isinstance(flows, str)):
@@ -75,7 +75,7 @@ def offered_kbps(scenario: Scenario, flow: FlowPlan, step: Step) -> float:
 
 
 def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) -> Answer:
-    """Return metrics and notes of a scenario with a `traffic.load_schedule`, from those of its steps.
+    """Return metrics and notes of a scenario with a `traffic.load_schedule`, from the answers of its steps.
 
     Raises:
         NoConvergence: a step has no answer.
@@ -98,7 +98,7 @@ def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) ->
 
 
 def _weights(name: str, time: np.ndarray, every: list[dict[str, Any]]) -> np.ndarray | None:
-    """Return what the steps count for in the mean of a metric, shape (steps, ...)."""
+    """Return the weights of the steps in the mean of a metric, shape (steps, ...)."""
 
     def times(key: str) -> np.ndarray:
         rate = np.array([one[key] for one in every], dtype=float)
@@ -143,7 +143,7 @@ def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict
         beyond = offered[short]
         if beyond.size:
             warnings.append(
-                f"a load of {beyond.max():g} kbit/s is more than is carried; what it leaves to be sent in "
+                f"a load of {beyond.max():g} kbit/s is more than is carried; the backlog that it leaves for "
                 "the next step is left out"
             )
     views = (scenario.of_flow(flow.spec) for flow in topology(scenario).flows)

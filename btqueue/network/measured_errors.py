@@ -44,7 +44,7 @@ class MeasuredError(NamedTuple):
         points: scenarios that were solved and simulated.
         median: of the absolute values of their relative errors.
         high: their 95th percentile.
-        worst: the one of greatest absolute value, with its sign (solved above simulated: positive).
+        worst: the error of greatest absolute value, with its sign (solved above simulated: positive).
     """
 
     points: int
@@ -98,7 +98,7 @@ def _table() -> dict[tuple[str, str, str], dict[str, MeasuredError]]:
 def measured_errors(answers: str, kind: Kind) -> Mapping[str, MeasuredError]:
     """Return the measured errors by metric of answers for a kind of scenario, `THEORY` or `IN_DOUBT`.
 
-    Where fewer than `FEW` points of the regime were measured they are those of all regimes of the system;
+    Where fewer than `FEW` points of the regime were measured, the errors are over all regimes of the system;
     empty if there are none.
     """
     everywhere = _table().get((answers, kind.system, ""), {})

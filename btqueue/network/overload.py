@@ -14,9 +14,10 @@ CARRIED = 0.999
 
 
 def offered_loads(scenario: Scenario) -> np.ndarray:
-    """Return what each flow is offered (kbit/s), shape (flows,); 0 where nothing can pile up.
+    """Return the offered load of each flow (kbit/s), shape (flows,); 0 where no backlog can grow.
 
-    That is where a source waits for what it sent (greedy, sessions) or a send buffer is limited.
+    No backlog can grow where a source waits for acknowledgements (greedy, sessions) or a send buffer is
+    limited.
     """
     limited = scenario.transport.send_buffer_segments is not None
     sources = [scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows]

@@ -1,8 +1,8 @@
-"""Packets that are repeated until they arrive: what a segment costs on a link with ARQ.
+"""Packets that are repeated until they arrive: the frames and slots of a segment on a link with ARQ.
 
-A packet goes again in its sender's next turn, so its number of frames is geometric, and that of a segment a
-sum of such numbers: means and variances are exact. The types of its packets follow from the bit error rate
-where they are adapted (Chen and others, ICC 2004, section IV).
+A packet is sent again in its sender's next turn. So its number of frames is geometric, and the number of a
+segment is a sum of geometric numbers: means and variances are exact. The types of its packets follow from the
+bit error rate where they are adapted (Chen and others, ICC 2004, section IV).
 """
 
 from collections.abc import Sequence

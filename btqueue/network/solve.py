@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
-"""What an answer says of a key that is read for the sake of old files."""
+"""The warning of an answer about a key that is read only for the sake of old files."""
 ELSEWHERE = "theory has no answer here: simulate plays the network"
-"""Stands under a refusal."""
+"""The note under a refusal."""
 
 
 def solve(scenario: Scenario) -> xr.Dataset:
@@ -45,9 +45,9 @@ def solution(scenario: Scenario) -> Results:
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by ("theory"),
         stands (whether no law doubts the answer, `btqueue.network.stations.doubts`), why (the doubts,
         a tuple of sentences, empty if it stands), method, converged, residual (relative), warnings
-        (the doubts among them), iterations (where they were counted), system and regime (of what kind the
-        scenario is), errors_of (the answers whose errors are quoted: those that stand, or those in doubt) and
-        measured_errors (in words).
+        (the doubts among them), iterations (where they were counted), system and regime (the kind of the
+        scenario), errors_of (whether the quoted errors are of answers that stand or of answers in doubt) and
+        measured_errors (as text).
 
     Raises:
         NoConvergence: no consistent operating point was found.

@@ -1,10 +1,10 @@
-"""A scenario as numbers that may be varied: metrics and derivatives, and what `solve` says at each point.
+"""A scenario as numbers that may be varied: metrics, derivatives, and the doubts of `solve` at each point.
 
 Derivatives are central differences of the answers of the theory of stations, whose points are found to 1e-8.
-The laws of stations and transports are smooth nearly everywhere. Where they bend or jump (another packet
-fits, a buffer just fills, a window just holds a source back) secants from both sides differ however short
-they are: at a kink there is no derivative, and beside a jump that of the other side. Answers that are
-sampled have slopes of lines through answers further away. Every answer, at the point and beside it, passes
+The laws of stations and transports are smooth nearly everywhere. They bend or jump where another packet fits,
+a buffer just fills, or a window just holds a source back. There secants from both sides differ, even short
+ones: at a kink there is no derivative, and beside a jump only the derivative of the other side. Sampled
+answers have slopes of lines through answers further away. Every answer, at the point and beside it, passes
 `btqueue.network.solve.gate`.
 
 JAX is imported only where its tracers are handed in.
@@ -41,17 +41,17 @@ WHOLE = frozenset(f"{table}.{name}" for table, names in _WHOLE.items() for name 
 STEP = 1e-3
 """Of a difference, as a share of the value of the key."""
 SHORTER = 8.0
-"""How much shorter the second step is, where the first does not settle a derivative."""
+"""Factor by which the second step is shorter, where the first does not settle a derivative."""
 CLOSE = 0.02
-"""Relative difference up to which secants from both sides are those of one derivative."""
+"""Relative difference up to which secants from both sides count as one derivative."""
 NOISE = 1e-5
-"""Elasticity that is none: the error of an answer over the step."""
+"""Elasticity up to which it counts as zero: the error of an answer over the step."""
 KEPT = 512
 """Answers that a plan keeps."""
 WIDE = (0.1, 0.2)
 """Steps of slopes through sampled answers, as shares of the value of the key."""
 SAMPLED = (
-    "one connection was sampled, with errors of its own at each point: slopes are those of lines through "
+    "one connection was sampled, with independent errors at each point: slopes are from lines through "
     "answers 10 and 20 % away"
 )
 FROM_ZERO = {
@@ -64,7 +64,7 @@ FROM_ZERO = {
 
 
 class InDoubt(UserWarning):
-    """An answer of theory is in doubt where a plan is asked; the message has the reasons."""
+    """An answer of theory is in doubt where a plan is evaluated; the message has the reasons."""
 
 
 class Judged(dict[str, Any]):
@@ -82,7 +82,7 @@ class Judged(dict[str, Any]):
 
 
 class _Answer(NamedTuple):
-    """What `solve` says at a point: metrics by name, doubts, and whether it was sampled."""
+    """The answer of `solve` at a point: metrics by name, doubts, and whether it was sampled."""
 
     metrics: dict[str, NDArray[np.float64]]
     warnings: tuple[str, ...]
@@ -96,10 +96,11 @@ class Sides(NamedTuple):
         kind: "smooth", "one-sided" (there are answers on one side only), "kink" (different slopes below and
             above), "jump" (of the metric itself), or "none" (no answer on either side).
         slope: the derivative; NaN at a kink and where there are no answers; where the metric jumps on one
-            side only, the slope from the other one, or, if that has no answers, the slope behind the jump.
+            side only, the slope from the other side, or, if this side has no answers, the slope behind the
+            jump.
         below: slope of the metric from below; NaN if it jumps there.
         above: slope of the metric from above; NaN if it jumps there.
-        why: why there is no derivative, or one from one side only; empty if there is one.
+        why: the reason if there is no derivative, or only from one side; else empty.
     """
 
     kind: Literal["smooth", "one-sided", "kink", "jump", "none"]
@@ -128,17 +129,18 @@ class Plan:
     `metrics` may be differentiated once, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`. JAX
     calls back here for each answer: there are no second derivatives, and batches are no faster than loops.
 
-    Every point is judged as `solve` judges it. What that refuses is refused here with the same error; under
-    `jax.vmap` and `jax.jit`, where one point must not end all others, it is NaN, and an `InDoubt` warning
-    has the error's words. What that doubts is in `warnings` of the result, and is an `InDoubt` warning.
+    Every point is judged as by `solve`. A point that `solve` refuses is refused here with the same error.
+    Under `jax.vmap` and `jax.jit`, where one point must not end all others, it is NaN, and an `InDoubt`
+    warning has the text of the error. Doubts of `solve` are in `warnings` of the result, and are `InDoubt`
+    warnings.
 
     Attributes:
         scenario: that is answered.
         parameters: the values of the keys that may be varied: real numbers above 0 that have an effect,
             delays, pauses, losses and error rates that are 0, and the whole numbers that laws take as real
-            ones (windows, limits, buffers). Sizes of messages stay whole: a number between two bytes is the
-            next larger one, and derivatives are differences over whole bytes. The rate of a medium that
-            outside links share is that of the first of these.
+            ones (windows, limits, buffers). Sizes of messages stay whole: a number between two bytes is
+            rounded up, and derivatives are differences over whole bytes. The rate of a medium that outside
+            links share is the rate of the first link.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -191,7 +193,7 @@ class Plan:
 
         Two further answers a key, four where the metric bends much, or jumps. Means are over the flows of
         which `solve` gives the metric here. Derivatives are NaN where a metric bends, and where there is no
-        answer on either side. Where it jumps on one side only, they are those beside the jump, in doubt.
+        answer on either side. Where it jumps on one side only, they are the slopes beside the jump, in doubt.
 
         Args:
             names: of metrics.
@@ -287,7 +289,7 @@ class Plan:
     def _derivatives(
         self, point: Mapping[str, float], key: str, values: Any
     ) -> tuple[_Secants, dict[int, Sides]]:
-        """Return slopes by a key of the values, (n,), of answers, and by place those that do not settle.
+        """Return slopes of the values, (n,), of answers by a key, and, by place, slopes that do not settle.
 
         Args:
             point: where.
@@ -476,7 +478,7 @@ def _apart(
             return Sides("kink", math.nan, low, high, f"no derivative by {at}, where {found}")
         behind = 2.0 * high - low
         sides = (behind, math.nan) if one_side < 0 else (math.nan, behind)
-        return Sides("jump", behind, *sides, f"the slope by {at} is that behind a jump, where {found}")
+        return Sides("jump", behind, *sides, f"the slope by {at} is the slope behind a jump, where {found}")
     if math.isnan(low) and math.isnan(high):
         return Sides(
             "none", math.nan, low, high, f"no derivative by {at}, where there is no answer on either side"
@@ -484,9 +486,11 @@ def _apart(
     found = f"slopes are {low:.4g} from below and {high:.4g} from above"
     below, above = (_stays(*pair, ratio, floor) for pair in zip(near, far, strict=True))
     if below and above is False:
-        return Sides("jump", low, low, math.nan, f"the slope by {at} is that from below, where {found}")
+        return Sides("jump", low, low, math.nan, f"the slope by {at} is the slope from below, where {found}")
     if above and below is False:
-        return Sides("jump", high, math.nan, high, f"the slope by {at} is that from above, where {found}")
+        return Sides(
+            "jump", high, math.nan, high, f"the slope by {at} is the slope from above, where {found}"
+        )
     if False in (below, above):
         return Sides("jump", math.nan, math.nan, math.nan, f"no derivative by {at}, where {found}")
     return Sides("kink", math.nan, low, high, f"no derivative by {at}, where {found}")
@@ -539,7 +543,7 @@ def _concrete(value: Any) -> float | None:
 
 
 def _say(doubts: Sequence[str], frames: int = 2) -> None:
-    """Give a Python warning of doubts, as of the code so many frames above the caller."""
+    """Give a Python warning of doubts, as from the code `frames` frames above the caller."""
     if doubts:
         words = f"the answer of theory is in doubt: {'; '.join(doubts)}"
         warnings.warn(words, InDoubt, stacklevel=1 + frames)

@@ -130,7 +130,7 @@ def test_where_a_metric_jumps_on_one_side_its_slope_is_that_of_the_other():
     """
     key, asked = "traffic.message_bytes", plan(CAPACITY)
     sides = asked.sides(["goodput_kbps"], key)["goodput_kbps"]
-    assert sides.kind == "jump" and "is that from below" in sides.why
+    assert sides.kind == "jump" and "is the slope from below" in sides.why
     goodput, value = float(asked.metrics()["goodput_kbps"].mean()), asked.parameters[key]
     assert sides.slope == sides.below == pytest.approx(goodput / value, rel=1e-6)
 

@@ -62,8 +62,8 @@ class Legs(NamedTuple):
     Attributes:
         here: numbers of the links.
         gaps: between polls, of links at which it is a member.
-        early: by how much it may be late for a poll (`Bridge.early`), of the same.
-        least: visits without data, of the same.
+        early: time that it may be late for a poll (`Bridge.early`), of these links.
+        least: visits without data, of these links.
         load, most, full, probes: of each link (`Links`).
         rest: of a round, without any flow.
         polls: of members of its own piconet that have no flow.
@@ -224,26 +224,26 @@ def doubts(network: Network, point: Any) -> list[str]:
     use = float((point.rate @ point.service)[bridged].max())
     if any(flows[f].load < inf and point.rate[f] > 0.95 * flows[f].load for f in crossing) and use > 0.2:
         found.append(
-            f"[polling] bridge_schedule: the busiest link of a bridge is in use to {use:.0%}; up to 20 % "
-            "round trips over bridges were 3 % off in the median of 60 random networks, between 20 and 30 % "
-            "up to 12 %, and at 75 % of the load that is carried up to 55 %"
+            f"[polling] bridge_schedule: the busiest link of a bridge has a utilisation of {use:.0%}; up to "
+            "20 % round trips over bridges were 3 % off in the median of 60 random networks, between 20 and "
+            "30 % up to 12 %, and at 75 % of the capacity up to 55 %"
         )
     if any(flows[f].load == inf and flows[f].window <= 2.0 for f in crossing):
         found.append(
-            "[transport] receive_window_segments: with a window of 2 goodput over bridges was 8 % off in "
-            "the median, and up to 64 % too high: segments of one window wait for each other at bridges"
+            "[transport] receive_window_segments: with a window of 2 segments, which wait for each other at "
+            "bridges, goodput over bridges was 8 % off in the median, and up to 64 % too high"
         )
     elif len(crossing) > 1 and any(point.rate[f] < 0.95 * flows[f].load for f in crossing):
         found.append(
-            "[transport] receive_window_segments: full windows of several pairs over a bridge got up to 9 "
-            "% more than in the simulation, 7 % in the median of 8 scenarios that the laws were not made with"
+            "[transport] receive_window_segments: full windows of several pairs over a bridge got up to 9 % "
+            "more than in simulations, 7 % in the median of 8 scenarios that were not used to make the laws"
         )
     elif len(crossing) == 1 and flows[crossing[0]].load == inf:
         found += _of_one_window(network, point, crossing[0])
     schedules = {network.bridges[network.ports[n].bridge].schedule for n in bridged}
     if "lcs" in schedules:
         found.append(
-            "[polling] bridge_schedule = lcs: its meetings are taken for windows at random times; goodput "
+            "[polling] bridge_schedule = lcs: meetings are approximated by windows at random times; goodput "
             "was up to 84 % off, and round trips 37 % in the median and up to 134 %"
         )
     if schedules & {"sniff", "pcss"}:
@@ -254,14 +254,14 @@ def doubts(network: Network, point: Any) -> list[str]:
     bridges = [network.bridges[n] for n in {network.ports[p].bridge for p in bridged}]
     if any(bridge.switch_s > 0.0 for bridge in bridges):
         found.append(
-            "[polling] switch_delay: in which rhythm bridges come and are polled is known on average only: "
-            "round trips were 5 % off in the median of 14 random networks, and up to 19 %"
+            "[polling] switch_delay: the phase between arrivals and polls of bridges is known on average "
+            "only: round trips were 5 % off in the median of 14 random networks, and up to 19 %"
         )
     ends = {network.ports[visit.index] for f in crossing for visit in flows[f].forth if visit.kind == "port"}
     if sum(port.bridge >= 0 and network.piconets[port.piconet].central_bridge >= 0 for port in ends):
         found.append(
-            "[network] bridge: links between two bridges, of which one is the central of the other: round "
-            "trips over several were 4 % off in the median, and up to 12 %"
+            "[network] bridge: a link joins two bridges, and one of them is the central: round trips over "
+            "several of these links were 4 % off in the median, and up to 12 %"
         )
     stops = [
         (f, visit, network.ports[visit.index])
@@ -272,18 +272,18 @@ def doubts(network: Network, point: Any) -> list[str]:
     if any(visit.train.frames > port.limit for _, visit, port in stops):
         found.append(
             "[polling] limit, bridge_limit: a segment needs several visits in a network with bridges: round "
-            "trips were 8 % off in the median of such networks, and up to 26 %"
+            "trips were 8 % off in the median of these networks, and up to 26 %"
         )
     away = {n for n, piconet in enumerate(network.piconets) if piconet.central_bridge >= 0}
     if any(f not in crossing and port.piconet in away for f, _, port in stops):
         found.append(
-            "[network] bridge: the central of segments that stay in its piconet is a bridge: round trips "
-            "were 4 % off in the median, and up to 13 %"
+            "[network] bridge: segments stay in a piconet whose central is a bridge: round trips were 4 % "
+            "off in the median, and up to 13 %"
         )
     if any(waits_for_itself(network, n) for n in range(len(network.bridges))):
         found.append(
             "[polling] bridge_patience_s: bridges that are centrals wait for each other in a circle, and may "
-            "all be away at once"
+            "all be absent at once"
         )
     links = point.links.links
     longest = links.idle + links.others(links.most_slots) + LONG * links.rounds.elsewhere[links.piconet]
@@ -292,13 +292,13 @@ def doubts(network: Network, point: Any) -> list[str]:
         if bridge.schedule == "walk-in" and 0.0 < bridge.patience_s < wait:
             found.append(
                 f"[polling] bridge_patience_s = {bridge.patience_s:g}: bridges may wait for {wait:.2g} s, "
-                "and no law says how often they go on without having been polled"
+                "and theory does not know how often they leave without a poll"
             )
             break
     if any(network.bridges[network.ports[n].bridge].cycles > 0.0 for n in bridged):
         found.append(
-            "[polling] residence: with stays for longer than a visit round trips of lone segments were 5 % "
-            "off in the median, and goodput of full windows 19 %, mostly too high"
+            "[polling] residence: where a bridge stays longer than a visit, round trips of lone segments "
+            "were 5 % off in the median, and goodput of full windows 19 %, mostly too high"
         )
     return found
 
@@ -393,23 +393,23 @@ def _of_one_window(network: Network, point: Any, f: int) -> list[str]:
     frames = min(port.limit for port, _ in bridged)
     if frames <= max(BRIEF, packets):
         found.append(
-            f"[polling] bridge_limit, limit = {frames}: an exchange is a segment or less, and exchanges fall "
-            "into step with the polls around them; goodput came out 4 to 21 % high"
+            f"[polling] bridge_limit, limit = {frames}: an exchange with a bridge is a segment or less, and "
+            "exchanges keep in phase with the polls around them; goodput was 4 to 21 % too high"
         )
     if flow.window * packets < FILLED * frames * len(bridged):
         found.append(
-            f"[transport] receive_window_segments: windows of {flow.window:g} segments do not fill "
-            f"exchanges of {frames} frames with bridges; goodput was up to 120 % too high"
+            f"[transport] receive_window_segments: windows of {flow.window:g} segments do not fill exchanges "
+            f"of {frames} frames with bridges; goodput was up to 120 % too high"
         )
     if any(visit.train.frames > OFTEN * visit.train.packets for _, visit in bridged):
         found.append(
-            f"packets are repeated more than {OFTEN - 1.0:g} times on the links of bridges: goodput was "
-            "up to 5 % too high"
+            f"packets are repeated more than {OFTEN - 1.0:g} times on the links of bridges: goodput was up "
+            "to 5 % too high"
         )
     if flow.acks < 1.0:
         found.append(
-            "delayed acknowledgements over bridges: which exchange takes them is not known, and round trips "
-            "were up to 15 % short"
+            "delayed acknowledgements over bridges: the exchange that carries them is not known, and round "
+            "trips were up to 15 % too short"
         )
     return found
 
@@ -428,7 +428,7 @@ class Links:
         range: slots of a frame with the other port idle, and with it busy, over the present slots, shape (2,
             ports).
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
-        open: 1 for such a source, 0 for a source that always has data, shape (flows,).
+        open: 0 for a source that always has data, 1 for other sources, shape (flows,).
     """
 
     def __init__(self, network: Network) -> None:
@@ -571,7 +571,7 @@ class Links:
         self.ends = np.where((self.limit > self.visit) & self.single, self.answer + EMPTY, 0.0)
         self.ends = np.where(self.limit >= ENDLESS, 2.0 * EMPTY, self.ends)
         alone = self.others(self.load) == 0.0
-        own = np.where((self.limit >= ENDLESS) & alone, ENDLESS, self.visit)  # such a visit need not end
+        own = np.where((self.limit >= ENDLESS) & alone, ENDLESS, self.visit)  # a visit that need not end
         visits = own[self.port_link]
         self._meet()
         ends = np.where((self.limit >= ENDLESS) & alone, 0.0, self.ends)[self.port_link]
@@ -591,7 +591,7 @@ class Links:
         crowded = np.where(there, np.clip(np.where(full, 1.0, crowded), 0.0, 1.0)[self.opposite], 0.0)
         acks = np.where(there, frames[self.opposite] - data[self.opposite], 0.0)
         acks = np.minimum(np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0), 1.0)
-        # acknowledgements of its own segments come as long as it is busy
+        # acknowledgements of the port's segments come as long as it is busy
         beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
         # of several links, both ports of one wait for the same visits, and their frames meet
         self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)

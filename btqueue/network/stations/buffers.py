@@ -1,4 +1,4 @@
-"""What buffers lose: windows that outgrow them, sources at random that find them full, datagrams."""
+"""Losses at buffers: windows that outgrow them, random sources that find them full, datagrams."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from btqueue.queueing.vacations import Time, VacationQueue, vacation_queue
 Vector = NDArray[np.float64]
 
 RARE = 1e-3
-"""Share of the segments that find a buffer full, up to which it makes no difference."""
+"""Share of the segments that find a buffer full, up to which losses make no difference."""
 OFTEN = 0.01
-"""Overflows a second from which on they make a difference, however small their share is."""
+"""Overflows a second from which on they make a difference, even if their share is small."""
 MOST_PLACES = 200
-"""Packets of a buffer whose content is followed; a greater one that overflows is taken to be as full."""
+"""Largest buffer (packets) whose queue is solved; a larger one that overflows is taken as equally full."""
 VARIES = 0.01
 """Squared coefficient of variation of services from which on the queue at a loss is not known."""
 SELDOM = 0.1
@@ -33,7 +33,7 @@ SELDOM = 0.1
 HELD = 0.03
 """Share of a round trip that windows hold back before a buffer, up to which it is known well enough."""
 EVENTS = 0.003
-"""Losses a second of such windows from which on they make a difference: their bursts lose more than one."""
+"""Losses a second of these windows from which on they make a difference: bursts lose more than a segment."""
 NEARLY_FULL = 0.7
 """Use of a station by windows that are always open, above which their bursts fill its buffer."""
 LEAST_ROOM = 4
@@ -41,11 +41,11 @@ LEAST_ROOM = 4
 PASSES = 4
 """Turns between buffers whose visits shorten each other's cycles."""
 LEAST_AWAY = 0.01
-"""Services after which a server that has found nothing looks again."""
+"""Services after which a server that has found an empty queue polls it again."""
 SHORTEST, MANY = 8, 25.0
 """Messages, and multiples of the mean, for which a queue without limit has room in formulas."""
 LONGEST_VISIT = 200
-"""Packets of a visit at most; there are hardly ever as many where its limit is none."""
+"""Packets of a visit at most; visits without a limit hardly ever have as many."""
 
 
 class Buffer(NamedTuple):
@@ -53,12 +53,12 @@ class Buffer(NamedTuple):
 
     Attributes:
         kind: of the station.
-        places: packets that it holds, but for what of the first segment is taken for `sent`.
-        sent: packets.
-        most: that windows let wait there.
-        queue: mean that waits there, if the station is full; of what may wait there or at others as full.
-        refused: chance that a datagram finds no room for all its packets, where the station is not full, and
-            of a window that is always open whether it may.
+        places: packets that it holds, without the part `sent` of the first segment.
+        sent: packets of the first segment that are taken as sent.
+        most: packets that windows let wait there.
+        queue: mean packets waiting there or at other full stations, if the station is full.
+        refused: chance that a datagram finds no room for all its packets, where the station is not full; 1
+            for a window that is always open and may overflow it.
         rate: segments a second that come.
         segment: packets of a segment.
         tcp: whether any of them are of connections.
@@ -88,9 +88,9 @@ class Held(NamedTuple):
 
     Attributes:
         rtt_s: round trip (s).
-        longer: by how much it would be longer if no buffer held segments back, over itself.
-        full: share of the time in which the window decides on what is sent.
-        law: of that time.
+        longer: relative increase of the round trip if no buffer held segments back.
+        full: share of the time in which the window limits the rate.
+        law: of the connection in this time.
     """
 
     rtt_s: float
@@ -112,7 +112,7 @@ class Stop(NamedTuple):
         f, flow: number and flow.
         visit: to the station.
         packets: of a segment, or of its acknowledgements.
-        back: whether it is of these.
+        back: whether it is a visit of acknowledgements.
         station: its number; all ports of a node that share places have the number of the first.
     """
 
@@ -149,9 +149,9 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     for f, flow, visit, packets, back, r in stops(network, point):
         used[r] = max(used[r], used[laws.number[visit.kind, visit.index]])
         places[r] = min(places[r], visit.places * max(visit.train.packets, 1.0))
-        # a window that waits for tokens as segments does not wait as acknowledgements, but for one
+        # while a window of segments waits for tokens, at most one of its acknowledgements does
         several = 1.0 if back and visit.kind == "bucket" else min(flow.window, ENDLESS)
-        most[r] += several * packets * (not flow.messages)  # sessions know their own
+        most[r] += several * packets * (not flow.messages)  # sessions have another law
         queue[r] += point.rate[f] * waits[f] * packets
         if not back:
             rate[r] += point.rate[f]
@@ -182,11 +182,12 @@ def _brings(network: Network, r: int) -> bool:
 def saws(network: Network, point: Point) -> dict[int, transport.Law]:
     """Return the law of each connection whose window overflows the buffer of a full station, by its number.
 
-    Of a buffer each connection has the share of the packets that it sends; path and buffer hold so many of
-    its segments, and one more is lost (`btqueue.transport.window_cycles`). The connections that share a
-    buffer find it full at about the same time, so that their windows grow and shrink together; while one of
-    them is small the others still fill the station, which idles only if all are small at once. Between two
-    and eight connections over a wire round trips were 6 % short to 2 % long, losses up to 10 % too many.
+    Each connection has a share of a buffer in proportion to the packets that it sends. When its window
+    exceeds this share and the path, a segment is lost (`btqueue.transport.window_cycles`). The connections
+    that share a buffer find it full at about the same time, so that their windows grow and shrink together;
+    while one of them is small the others still fill the station, which idles only if all are small at once.
+    Between two and eight connections over a wire round trips were 6 % short to 2 % long, losses up to 10 %
+    too many.
     """
     known, found, used = buffers(network, point), {}, point.rate @ point.service
     sent = np.zeros(len(point.links.names))
@@ -214,7 +215,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             one = known.get(stop.station)
             if one is None or not one.overflows or one.queue == 0.0:
                 continue
-            # at a node one segment has a place of its own
+            # the buffer of a node has an extra place for one segment
             more = stop.packets if stop.visit.node >= 0 else one.sent
             if (held := (one.places + more) * rate / sent[stop.station]) < room:
                 room, share = held, rate * stop.packets / sent[stop.station]
@@ -246,10 +247,10 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
 def held(network: Network, point: Point) -> dict[int, Held]:
     """Return what buffers make of connections whose source has nothing to send at times, by their numbers.
 
-    While a window of segments or more wait it is a connection that always has data: then buffer and path hold
-    as many of them as the saw lets out on average, and it loses segments as often. Else they hold them all.
-    Of 200 random uplinks with such sources 108 were right; round trips were up to 17 % off in nine of ten.
-    Timeouts after overflows come out as none where the simulator has 0.01 to 0.1 a second.
+    While at least a window of segments waits, it behaves as a connection that always has data. Then buffer
+    and path hold the mean window of the sawtooth law, and it loses segments as often. Else they hold all
+    segments. Of 200 random uplinks with such sources 108 were right; round trips were up to 17 % off in nine
+    of ten. Timeouts after overflows come out as none where the simulator has 0.01 to 0.1 a second.
     """
     if point.held is not None:
         return point.held
@@ -415,7 +416,7 @@ class Queue(NamedTuple):
     repeats: float = 0.0
 
     def shorter(self, by: float) -> Queue:
-        """Return the queue with vacations that are shorter by so much."""
+        """Return the queue with vacations that are shorter by `by` seconds."""
         least = LEAST_AWAY * self.service
         laws = tuple(one._replace(mean=max(one.mean - by, least)) for one in self.vacations)
         return self._replace(vacations=laws)
@@ -436,7 +437,7 @@ def _queue(
     service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
     if kind == "port":  # of which half of a segment is taken for sent (`Visit.places`)
         places += packets / 2.0
-    elif kind == "bucket":  # what the bucket holds goes at once, and comes back at the rate of tokens
+    elif kind == "bucket":  # the tokens of a full bucket are used at once, and come back at the token rate
         places += network.buckets[index].depth / network.buckets[index].rate / service
     used = float(rate @ [point.service[f, r] for f, *_ in users])
     if places > MOST_PLACES:
@@ -455,8 +456,8 @@ def at_port(
 ) -> Queue:
     """Return the queue of a port with its visits.
 
-    A visit to a port that is always full is followed by all that passes until the next one. Else the
-    others' visits take the packets that came for them (`queues.Queues.vacations`).
+    The vacation after a visit to a port that is always full is the rest of the cycle. Else the visits to
+    other links take the packets that came for them (`queues.Queues.vacations`).
 
     Args:
         point: the operating point.
@@ -517,9 +518,8 @@ def unlimited(network: Network, point: Point, p: int) -> Queue:
 def refused(network: Network, point: Point) -> Vector:
     """Return the share of a flow's packets that find the queue of its uplink full, behind a bucket, (flows,).
 
-    None are where windows let no more out than there is room. Not a number where there is no such queue, for
-    periodic sources and sources in bursts, and for connections that lose segments so often that their windows
-    decide.
+    The share is 0 where windows never exceed the room. It is not a number where there is no bucket, for
+    periodic sources and sources in bursts, and for connections whose windows are limited by frequent losses.
     """
     found, flows = np.full(len(network.flows), np.nan), network.flows
     for f, flow in enumerate(flows):
@@ -631,14 +631,15 @@ def doubts(network: Network, point: Point) -> list[str]:
             found.append(
                 f"sources at random may overflow a buffer of {one.places + one.sent:.3g} packets before a "
                 f"{one.kind}, and losses keep windows small: round trips were 10 % off in the median, and up "
-                "to 70 %; how many losses end in timeouts is not known"
+                "to 70 %; the share of losses that end in timeouts is not known"
             )
             continue
         # between two visits to a full link that relays nothing all of a window is at its port
         links = point.links.links
         waiting = one.kind == "port" and links.members[links.port_link[r]] > 1 and one.queue > 0.0
         waiting = waiting and all(len(network.flows[f].forth) == 1 for f in users)
-        # air gives acknowledgements several at a time, and a bucket has those of another connection
+        # air carries several acknowledgements at a time, and a bucket serves acknowledgements of other
+        # connections
         nearly = one.kind != "wire" and (waiting or one.queue > 0.6 * one.places)
         nearly &= one.most > one.places + one.sent
         # messages that meet before a bucket with room for hardly more than one
@@ -650,7 +651,8 @@ def doubts(network: Network, point: Point) -> list[str]:
             off = "by a factor of 3, round trips of 5" if few else "by 20 %, round trips by 100 %"
             found.append(
                 f"windows of {one.most:.0f} packets may overflow a buffer of {places:.3g} before a "
-                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was off {off}"
+                f"{one.kind}: connections synchronise, which theory of means does not show; goodput was off "
+                f"{off}"
             )
         elif one.overflows:
             found.append(
@@ -661,10 +663,11 @@ def doubts(network: Network, point: Point) -> list[str]:
 
 
 def _is_a_saw(network: Network, point: Point, r: int) -> bool:
-    """Whether one connection fills the buffer of a wire again and again, and loses one segment at a time.
+    """Return whether one connection fills the buffer of a wire repeatedly, losing one segment at a time.
 
-    Of 24 such goodput was within 3 %, round trips within 4 %. Few places, a wire that is used both ways,
-    round trips as long as the timeout, or another station that is nearly as slow make it 12 to 27 %.
+    In 24 cases goodput was within 3 %, round trips within 4 %. Errors are 12 to 27 % with few places, with a
+    wire that is used both ways, with round trips as long as the timeout, or with another station that is
+    nearly as slow.
     """
     (kind, index), users = point.links.names[r], np.flatnonzero(point.service[:, r] > 0.0)
     f = int(users[0])

@@ -1,7 +1,7 @@
-"""What makes an answer uncertain: each doubt is a sentence with the size of the error that has been found.
+"""The doubts about an answer: each is a sentence with the size of the error that was measured.
 
-A doubt is about the mechanism that a law knows only roughly, and not about a scenario. The sizes are those of
-random scenarios beside the simulator (`docs/explanation/model-against-simulation.md`).
+A doubt is about a mechanism that a law describes only roughly, and not about a scenario. The sizes are errors
+of random scenarios against the simulator (`docs/explanation/model-against-simulation.md`).
 """
 
 from __future__ import annotations
@@ -24,69 +24,72 @@ from btqueue.scenario.errors import bracketed, shown
 Vector = NDArray[np.float64]
 
 SMALL = 0.03
-"""Share of a round trip that a rough part may have without a doubt: it is known to a third or better."""
+"""Share of a round trip that a rough part may have without a doubt: this part is known to a third or
+better."""
 SMALL_OPEN = 0.05
 """The same where it makes no difference to goodput."""
 TOLERATED = 0.05
 """Relative error of a round trip up to which an answer counts as right."""
 WAITS_OFF, LOSSES_OFF = 0.75, 0.25
-"""Most relative error of waits on air with room to spare (97 % of 130 round trips of open sources), and of
-the goodput that losses take (of 25 lone connections). Both were chosen on these scenarios."""
+"""Largest relative error of waits on air that is not full (97 % of 130 round trips of open sources), and of
+the goodput lost by losses (of 25 lone connections). Both were chosen on these scenarios."""
 BUSY, BUSY_ALONE = 0.45, 0.6
-"""Use of a resource by sources at random, beyond which their waits are rough: by several links, by one."""
+"""Utilisation of a resource by random sources, above which their waits are rough: by several links, by
+one."""
 BUSY_PAIR = 0.55
-"""The same of rings of two whose segments fill whole visits: up to there 27 of 27 random ones were right, of
-three beyond one was not. Of larger rings delays are 5 to 15 % short there."""
+"""The same for rings of two whose segments fill whole visits: below it 27 of 27 random rings were right,
+above it two of three. In larger rings delays are 5 to 15 % too short there."""
 BUSY_AIR = 0.85
-"""The same of the air of a lone link: up to there 10 of 10 random scenarios were right."""
+"""The same for the air of a lone link: below it 10 of 10 random scenarios were right."""
 PAIRED_WINDOW = 4
 """Initial window from which on data both ways are acknowledged in pairs, if the window is even."""
 BUSY_WIRE = 0.85
-"""The same of a wire."""
+"""The same for a wire."""
 SELDOM, LOSSY = 2e-3, 0.015
-"""Losses of a source at random, and of a lone one that always has data, up to which TCP's law was right: the
-latter in 12 of 13 random scenarios without bridges; the other one was on busy air (`HALF`)."""
+"""Loss of a random source, and of a lone source that always has data, up to which TCP's law was right: the
+latter in 12 of 13 random scenarios without bridges; the remaining one had busy air (`HALF`)."""
 SELDOM_NEAR = 0.15
-"""Use of its slowest station by a window of few segments, up to which polls make little of its round trip;
-from fewer than ten random scenarios."""
+"""Utilisation of the slowest station by a window of few segments, up to which polls are a small part of its
+round trip; from fewer than ten random scenarios."""
 MET = 0.1
 """Share of a round trip that is a wait for others, up to which bursts on the air were right: 9 of 9
 random scenarios."""
 HALF = 0.5
-"""Use of a lone link with losses or 1-limited visits, or share of the load that is carried, beyond which laws
+"""Utilisation of a lone link with losses or 1-limited visits, or carried share of the load, above which laws
 of losses and of phases were rough."""
 IN_ORDER = 0.5
-"""Segments that follow while one is held up by jitter, up to which waits behind it are small; from one random
-scenario beyond."""
+"""Segments that follow while one is delayed by jitter, up to which waits behind it are small; from one random
+scenario above it."""
 FEW = 4.0
-"""Segments of a window below which it matters in which order single ones meet polls and each other."""
+"""Segments of a window below which the order of single segments, polls and acknowledgements matters."""
 NEAR_FULL = 0.95
-"""Use of a station by a window that does not fill it, beyond which it fills it at times."""
+"""Utilisation of a station by a window that does not fill it, above which it fills it at times."""
 SHARED_AIR, SHARED_WIRE, OWN_WAITS, OWN_BURSTS = 0.5, 0.4, 0.25, 0.09
-"""Use of the air and of a wire, and share of a round trip that is a wait for own segments (of messages at
-random, and of others), up to which the law of the segments of a stream (`nagle`) was right."""
+"""Utilisation of the air and of a wire, and share of a round trip that is a wait for segments of the same
+flow (of random messages, and of others), up to which the law of the segments of a stream (`nagle`) was
+right."""
 IN_TURN = 0.5
-"""The same of segments under way, of periodic sources with short messages."""
+"""The same for segments under way, of periodic sources with short messages."""
 VISITED = 0.75
-"""The same of the air of several links, visited in turn; of 8 under gated visits 7 were right up to there."""
+"""The same for the air of several links, visited in turn; with gated visits 7 of 8 were right below it."""
 IN_STEP = 0.55
-"""Use of the air by periodic sources of several links, beyond which their phases matter: up to there 13 of 13
-random scenarios were right, of those beyond 6 of 15."""
+"""Utilisation of the air by periodic sources of several links, above which their phases matter: below it 13
+of 13 random scenarios were right, above it 6 of 15."""
 LEAST_WAITING = 1.5
 """Segments of a window that wait at full stations, from which on these are never without one:
 with fewer 1 of 4 random scenarios was wrong."""
 IN_ANY_ORDER = 0.3
-"""Use of the air up to which it hardly matters which link is next: 7 of 7 random scenarios."""
+"""Utilisation of the air up to which it hardly matters which link is polled next: 7 of 7 random scenarios."""
 SELDOM_MET = 0.2
-"""Use of the air by windows of one segment, up to which they hardly meet: 6 of 7 random scenarios."""
+"""Utilisation of the air by windows of one segment, up to which they hardly meet: 6 of 7 random scenarios."""
 BUSY_PORT = 0.85
-"""The same of a port of several links with all that its visits wait for; `BUSY` where data go both ways."""
+"""The same for a port of several links, vacations included; `BUSY` where data go both ways."""
 MOST_ANSWERS, MOST_BURSTS = 0.6, 0.55
 """The same for delayed acknowledgements, and for messages of several segments."""
 PAIR = 2.0
 """Segments of a small window."""
 ROUND_TRIPS = 10.0
-"""Round trips of a run at least, for an answer that is for a run without an end."""
+"""Least round trips in a run for which the answer for an endless run holds."""
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
 
@@ -118,7 +121,7 @@ IN_RECOVERY: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "flow_control.drop": ("packet",),
     }
 )
-"""Keys that no law reads, and that matter where segments are lost; with the values that the laws are for."""
+"""Keys that no law reads, and that matter where segments are lost; with the values that the laws assume."""
 UNREAD: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "traffic.phase": ("random",),
@@ -131,7 +134,7 @@ UNREAD: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.application_timeout_s": (None,),
     }
 )
-"""Keys that no law reads, and that matter anywhere; with the values that the laws are for."""
+"""Keys that no law reads, and that matter always; with the values that the laws assume."""
 
 
 class Asked(NamedTuple):
@@ -143,18 +146,18 @@ class Asked(NamedTuple):
 
     @property
     def used(self) -> Vector:
-        """Use of each resource, shape (resources,)."""
+        """Utilisation of each resource, shape (resources,)."""
         return self.point.rate @ self.point.service
 
     @property
     def by_chance(self) -> Vector:
-        """Use of each resource by sources at random, shape (resources,): neither greedy ones nor sessions."""
+        """Utilisation of each resource by random sources, no greedy ones nor sessions, shape (resources,)."""
         session = np.array([bool(flow.messages) for flow in self.network.flows])
         rate = np.where(self.point.links.links.endless | session, 0.0, self.point.rate)
         return rate @ self.point.service
 
     def air(self, f: int, *, regular: bool = False) -> float:
-        """Return how much of the air that a flow crosses sources at random use, or `regular` ones too."""
+        """Return the share of a flow's air that random sources use; `regular`: that all sources use."""
         links = self.point.links.links
         load = links.load if regular else links.open_load
         ports = [
@@ -174,8 +177,8 @@ class Asked(NamedTuple):
 
         The rest is certain: the segment and its acknowledgement on the air and on wires, the timer of a
         receiver, and waits at full stations, whose rates are their capacities. Waits for polls and for others
-        are known to a factor of two, so that no round trip is off by more than this share: of 393 round trips
-        of open sources beside the simulator 97 % were not.
+        are known to a factor of two, so that no round trip should be off by more than this share: this held
+        for 97 % of 393 simulated round trips of open sources.
         """
         flow, point = self.network.flows[f], self.point
         sure = point.links.answers[f].wait_s + float(point.waits[f])
@@ -200,13 +203,13 @@ class Asked(NamedTuple):
         """Return whether waits are so small a part of a round trip that their error does not matter."""
         endless, flow = bool(self.point.links.links.endless[f]), self.network.flows[f]
         others = 0.0
-        # windows of one that lose nothing may all go round in step
+        # windows of one segment without losses may all keep in phase
         if endless and flow.window < 2.0 and flow.loss < RARE and len(self.network.flows) > 1:
             others = self.air(f, regular=True) - float(self.point.rate[f] * self.point.service[f].max())
         return WAITS_OFF * (self.unsure(f) + max(others, 0.0)) < (SMALL if endless else SMALL_OPEN)
 
     def cut(self, f: int) -> float:
-        """Return the share of the goodput of a connection that always has data which losses take.
+        """Return the share of goodput that losses cost a connection that always has data.
 
         Without losses it would have its window under way, or its station full.
         """
@@ -217,7 +220,7 @@ class Asked(NamedTuple):
         return 1.0 - float(point.rate[f]) / max(most, 1e-9)
 
     def hardly_lost(self, f: int) -> bool:
-        """Return whether losses leave hardly any time of a station unused, if links are visited in turn."""
+        """Return whether a station is nearly full in spite of losses, with links visited in turn."""
         mine = self.point.service[f] > 0.0
         turns = {
             self.network.piconets[self.network.ports[v.index].piconet].discipline
@@ -233,9 +236,9 @@ class Asked(NamedTuple):
         return 0.5 * flow.window * float(self.rtt[f]) / max(min(flow.acks, 1.0), SMALL)
 
     def fills_alone(self, f: int) -> bool:
-        """Return whether full stations hold a window that is open for most of a run, and a bucket nothing.
+        """Return whether a window is open for most of a run and waits at full stations, none at a bucket.
 
-        Then its rate is that of these stations, and its round trip follows by Little's law.
+        Then its rate is the capacity of these stations, and its round trip follows by Little's law.
         """
         point = self.point
         stations = len(self.network.ports) + len(self.network.wires)
@@ -244,10 +247,10 @@ class Asked(NamedTuple):
         return self.filled(f) and opens and float(buckets.max(initial=0.0)) < BUSY_WIRE
 
     def has_its_share(self, f: int) -> bool:
-        """Return whether it makes no difference to a full window in which order links are visited.
+        """Return whether the order in which links are visited makes no difference to a full window.
 
         Where all links always have segments, both lwrr and fep visit them in turn; a relayed segment waits
-        for two of them.
+        for two links.
         """
         flow, point = self.network.flows[f], self.point
         if self.relayed(f):
@@ -280,14 +283,14 @@ class Asked(NamedTuple):
         )
 
     def flows(self) -> Iterator[tuple[int, Flow, bool]]:
-        """Yield number, flow, and whether it always has data to send, of the flows that send at all."""
+        """Yield number, flow, and whether it always has data to send, for the flows that send."""
         for f, flow in enumerate(self.network.flows):
             if not flow.messages and (self.point.rate[f] > 0.0 or flow.load > 0.0):
                 yield f, flow, bool(self.point.links.links.endless[f])
 
 
 def doubts(network: Network, point: Point, rtt: Vector) -> list[str]:
-    """Return why the answer does not stand; nothing if it does."""
+    """Return the doubts about an answer; none if it stands."""
     asked = Asked(network, point, rtt)
     found = [found for rule in RULES for found in rule(asked)]
     found += air.doubts(network, point)
@@ -299,7 +302,7 @@ def doubts(network: Network, point: Point, rtt: Vector) -> list[str]:
 
 
 def of_busy_resources(asked: Asked) -> Iterator[str]:
-    """Yield resources that sources at random use much: waits there depend on more than the means."""
+    """Yield resources with much use by random sources: waits there depend on more than the means."""
     links = asked.point.links.links
     several = len(links.names) > 1
     fades = any(visit.train.worse > 0.0 for flow in asked.network.flows for visit in flow.forth)
@@ -325,8 +328,8 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     waits = asked.point.links.polled.port_load if asked.point.links.polled.count else np.zeros(0)
     if waits.max(initial=0.0) > most:
         yield (
-            f"segments at random keep a port waiting for visits in {waits.max():.0%} of the time: above "
-            f"{most:.0%} round trips were up to 50 % off"
+            f"queues of random arrivals wait for polls in {waits.max():.0%} of the time: above {most:.0%} "
+            "round trips were up to 50 % off"
         )
     for r in range(ports, len(asked.used)):
         users = int((asked.point.service[:, r] > 0.0).sum())
@@ -334,20 +337,20 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
         most = BUSY_WIRE if name == "wire" else BUSY_ALONE
         if asked.by_chance[r] > most and users:
             yield (
-                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {most:.0%} round "
-                "trips were up to 20 % off"
+                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {most:.0%} round trips "
+                "were up to 20 % off"
             )
             return
     for f, flow, endless in asked.flows():
-        # one that lets most segments out at once holds back a part of a wait that is known well
+        # a window that sends most segments at once holds back a part of a wait that is known well
         plain = flow.source == "poisson" and flow.batch <= 1.0 and flow.acks >= 1.0 and not flow.cut
         plain = plain and flow.loss < RARE and asked.point.rate[f] * asked.rtt[f] < HALF * flow.window
         kept = not endless and flow.window < FEW and not plain and not (asked.small(f) and flow.acks >= 1.0)
         full = flow.window < 2.0 and asked.point.rate[f] * asked.rtt[f] > BUSY_WIRE and asked.several(f)
         if kept and (full or asked.point.own_stray[f] > SMALL * asked.rtt[f]):
             yield (
-                f"a window of {flow.window:g} segments keeps waits at the sender: round trips were up to "
-                "20 % too long, with delayed acknowledgements 120 %"
+                f"a window of {flow.window:g} segments makes segments wait at the sender: round trips were "
+                "up to 20 % too long, with delayed acknowledgements 120 %"
             )
             return
         jitters = (
@@ -357,7 +360,10 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
             for number in (asked.point.links.number["wire", visit.index],)
         )
         if not endless and max(jitters, default=0.0) > IN_ORDER:
-            yield "segments keep their order behind one with a long jitter: round trips were 9 % too short"
+            yield (
+                "jitter does not reorder segments, so that they wait behind a delayed segment: round trips "
+                "were 9 % too short"
+            )
             return
 
 
@@ -387,7 +393,10 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             in_turn = turns == {"1-limited"} and len(ports_of) == len(flow.forth)
             meet = asked.air(f, regular=True) > SELDOM_MET and not in_turn
             if flow.transport.delayed_ack or meet:  # timers keep step with polls
-                yield "windows of one segment take turns in an order of their own: goodput was up to 56 % off"
+                yield (
+                    "several windows of one segment share the medium, and the order in which they are served "
+                    "is not known: goodput was up to 56 % off"
+                )
                 return
             continue
         if (full & mine).any() or asked.point.turns_s[f] > 0.0:
@@ -397,8 +406,8 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             in_turn = turns <= set(CYCLIC) and len(flow.forth) == 1
             if senders > 1 and share < 0.15 and not in_turn:
                 yield (
-                    f"windows of {flow.window:g} segments just fill a resource together: bursts meet there, "
-                    "and goodput was up to 20 % too high"
+                    f"windows of {flow.window:g} segments together just fill a station, where bursts of "
+                    "different flows meet: goodput was up to 20 % too high"
                 )
                 return
             continue
@@ -410,8 +419,8 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
         own = float(links.load.sum()) if senders == 1 else 0.0
         if senders > 1 and (float(others.max(initial=0.0)) > 0.1 or air - own > 0.3):
             yield (
-                f"windows of {flow.window:g} segments do not fill what they share: it depends on how bursts "
-                "meet, and goodput was up to 25 % off"
+                f"windows of {flow.window:g} segments do not fill the stations that they share, and goodput "
+                "depends on how bursts of different flows meet: it was up to 25 % off"
             )
             return
         near = float(used[mine].max(initial=0.0))
@@ -422,21 +431,21 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
 
 
 def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
-    """Whether it depends on phases how a lone window goes round that uses its slowest station so much.
+    """Return whether the round trips of a lone window depend on phases; `near`: use of its slowest station.
 
-    Of 100 windows over wires and a piconet goodput was up to 20 % off where one of these is so; of the others
-    95 were within 3 %.
+    Of 100 windows over wires and a piconet goodput was up to 20 % off where a condition here holds; of the
+    others 95 were within 3 %.
     """
     wires = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "wire"]
     crowded = any(asked.point.rate[f] * visit.jitter_s > 0.05 for visit in wires)
     on_air = any(visit.kind == "port" for visit in flow.forth)
     if f in asked.point.found:  # the law of losses has every window
         return crowded or (bool(wires) and on_air and 1.0 < flow.window <= FEW and near > BUSY_ALONE)
-    # of one acknowledgement under way nothing meets anything
+    # with one acknowledgement under way no segments meet
     repeated = any(visit.train.spread > 0.0 for visit in flow.forth) and flow.window * flow.acks > 1.0
     if not wires:
         return repeated and near > BUSY_ALONE
-    # few acknowledgements under way meet polls in a rhythm
+    # few acknowledgements under way keep in phase with polls
     few = on_air and flow.window > 1.0 and flow.window * min(flow.acks, 1.0) <= FEW and near > SELDOM_NEAR
     both_ways = len({visit.index for visit in wires}) < len(wires) and near > 0.5
     return few or crowded or both_ways or (repeated and near > BUSY_ALONE) or near > NEAR_FULL
@@ -465,9 +474,9 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         )
         if piconet.discipline == "gated" and piconet.members > 1 and rough:
             yield (
-                '[polling] discipline = "gated": visits take the segments that have come before they begin, '
-                "and how these fall into step with them is known on average only: round trips were 12 % too "
-                "short to 30 % too long"
+                '[polling] discipline = "gated": a visit serves the segments present at its start, and the '
+                "phase between arrivals and visits is known on average only: round trips were 12 % too short "
+                "to 30 % too long"
             )
         if not several or not here.any() or _one_connection(asked, number):
             continue
@@ -478,14 +487,15 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         nearly_in_turn = piconet.discipline == "fep" and not any(asked.relayed(f) for f, _, _ in crossing)
         if piconet.discipline in ("exhaustive", "gated") and shared:
             yield (
-                f'[polling] discipline = "{piconet.discipline}": visits last as long as there are segments: '
-                "windows that are always full share the visits unevenly, or one keeps the central to itself: "
-                "goodput was up to 10 % off, or one connection gets all"
+                f'[polling] discipline = "{piconet.discipline}": visits last as long as there are segments, '
+                "and several links always have some: they share the air unevenly, or one of them keeps the "
+                "central to itself: goodput was up to 10 % off, or one connection gets all"
             )
         elif piconet.discipline == "slq" and shared:
             yield (
-                '[polling] discipline = "slq": the longest queue goes first, and windows that are always '
-                "full keep the central in turn or for good: goodput is a mean, and one connection may get all"
+                '[polling] discipline = "slq": the longest queue is served first, and several links always '
+                "have segments: they hold the central alternately or for good: goodput is a mean, and one "
+                "connection may get all"
             )
         elif (
             piconet.discipline not in (*CYCLIC, "gated")
@@ -493,14 +503,13 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             and not all(asked.has_its_share(f) for f, _, _ in crossing)
         ):
             yield (
-                f'[polling] discipline = "{piconet.discipline}": which link is next is known on average '
-                "only: round "
-                "trips were up to 25 % off"
+                f'[polling] discipline = "{piconet.discipline}": which link is next in the polling order is '
+                "known on average only: round trips were up to 25 % off"
             )
 
 
 def _one_connection(asked: Asked, piconet: int) -> bool:
-    """Whether one connection alone uses a piconet: its segments pass the links one by one."""
+    """Return whether only one connection uses a piconet: its segments pass the links one by one."""
     ports = asked.network.ports
     users = [
         flow
@@ -523,9 +532,9 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         met = met or asked.relayed(f) or any(visit.kind == "wire" for visit in flow.forth)
         if flow.more > 0.0 and met and (fades or both_ways(asked, alone=several) or asked.several(f)):
             yield (
-                "an interrupted Bernoulli process writes messages in bursts, and several links have data, "
-                "or data go both ways, or the radio fades: how these meet is known roughly; round trips were "
-                "up to 16 % off, 40 % of several links"
+                "the source is an interrupted Bernoulli process, and its bursts meet other traffic (several "
+                "links, data in both directions, or a radio that fades): round trips were up to 16 % off, "
+                "with several links 40 %"
             )
             return
         if flow.more > 0.0 and flow.batch <= 1.0:
@@ -536,14 +545,14 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         crowded = crowded or (flow.acks < 1.0 and flow.source == "periodic")
         if ahead * slowest > SMALL * asked.rtt[f] and flow.protocol == "tcp" and crowded:
             yield (
-                f"messages of {flow.batch:g} segments come at once to a path that is busy, relays them, or "
-                "to a window that holds fewer: round trips were 4 % off in the median and up to 30 %"
+                f"messages of {flow.batch:g} segments arrive at once, and the path is busy, relays them, or "
+                "has a smaller window: round trips were 4 % off in the median and up to 30 %"
             )
             return
 
 
 def of_nagle(asked: Asked) -> Iterator[str]:
-    """Yield messages that do not fill their segments, where the law of the segments is not enough.
+    """Yield messages that do not fill their segments, where the law of the segments is too rough.
 
     Bounds are from 440 random scenarios.
     """
@@ -556,8 +565,9 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         several = flow.traffic.message_bytes > flow.transport.mss_bytes
         if parts and (several if not flow.cut else flow.transport.nagle is not True and under_way > 0.1):
             yield (
-                "the last segment of a message is not full, and goes beside the others: the law is for last "
-                "segments that wait for all before them, and round trips were up to 36 % too long"
+                "the last segment of a message is not full, and is sent without waiting for "
+                "acknowledgements; the law is for last segments that wait for them (Nagle's algorithm): "
+                "round trips were up to 36 % too long"
             )
             return
         if not flow.cut:
@@ -571,8 +581,8 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         alone = flow.window < PAIR and len(asked.network.flows) == 1
         if flow.window <= PAIR and (flow.window < PAIR or under_way > 1.0) and not alone:
             yield (
-                "a window of so few segments keeps full ones behind a short one: goodput was up to twice as "
-                "much as in a run, round trips up to 26 % off"
+                f"a window of {flow.window:g} segments makes full segments wait behind a short one: goodput "
+                "was up to twice the simulated one, round trips up to 26 % off"
             )
             return
         released = sum(share * often for share, often, _ in flow.kinds)
@@ -580,21 +590,21 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         turns = [asked.network.piconets[port.piconet] for port in ports_of]
         if released > 0.0 and any(p.members > 1 and p.discipline not in CYCLIC for p in turns):
             yield (
-                "short messages wait for acknowledgements (Nagle's algorithm), and links are not visited in "
-                "turn: round trips were up to 42 % too short"
+                "short messages wait for acknowledgements (Nagle's algorithm), and links are not polled in "
+                "cyclic order: round trips were up to 42 % too short"
             )
             return
         late = float(asked.point.links.answers[f].wait_s) > MET * asked.rtt[f] and asked.several(f)
         if released > 0.0 and flow.acks < 1.0 and late and not endless:
             yield (
-                "short messages wait for delayed acknowledgements of several links: which of both timers and "
-                "segments come first is known on average only, and round trips were up to 31 % too short"
+                "short messages wait for delayed acknowledgements over several links: whether a timer or a "
+                "segment comes first is known on average only, and round trips were up to 31 % too short"
             )
             return
         if flow.source == "periodic" and released > 0.0 and not several and under_way > IN_TURN:
             yield (
-                "short messages at equal distances wait for acknowledgements (Nagle's algorithm): they stay "
-                "in phase with the polls, and round trips were up to 57 % off"
+                "short messages at equal distances wait for acknowledgements (Nagle's algorithm) and stay in "
+                "phase with the polls: round trips were up to 57 % off"
             )
             return
         mine = asked.point.service[f, ports:] > 0.0
@@ -612,7 +622,7 @@ def of_nagle(asked: Asked) -> Iterator[str]:
 
 
 def of_acknowledgements(asked: Asked) -> Iterator[str]:
-    """Yield delayed acknowledgements that wait for the next message, or for what a window has left over."""
+    """Yield delayed acknowledgements that wait for the next message, or for the rest of a window."""
     for f, flow, endless in asked.flows():
         if flow.short:
             continue
@@ -620,30 +630,30 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         part = flow.acks < 1.0 and not flow.messages and flow.load < np.inf
         if in_bytes and part and flow.traffic.message_bytes % flow.transport.mss_bytes:
             yield (
-                "delayed acknowledgements count bytes, and short segments fill none: they wait for a timer,"
-                " and round trips were up to five times as long"
+                "delayed acknowledgements count bytes, and short segments do not complete the count: "
+                "acknowledgements wait for the timer, and round trips were up to five times as long"
             )
             return
         if endless:
             waits = float(asked.point.waits[f])
             if flow.acks < 1.0 and asked.point.service[f].max(initial=0.0) > flow.transport.ack_delay_s:
                 yield (
-                    "segments come further apart than the timer of an acknowledgement, so that each has its "
-                    "own: goodput was up to 6 % too high"
+                    "the time between segments is longer than the timer of delayed acknowledgements, so that "
+                    "each segment is acknowledged alone: goodput was up to 6 % too high"
                 )
                 return
             if not waits and asked.several(f) and flow.acks < 1.0 and 1.0 < flow.window * flow.acks <= PAIR:
                 yield (
-                    "few delayed acknowledgements are under way over links in turn: how segments come in "
-                    "pairs is not known, and round trips were up to 17 % too short"
+                    "few delayed acknowledgements are under way over links that are polled in turn: how "
+                    "segments pair up is not known, and round trips were up to 17 % too short"
                 )
                 return
             if not waits and transport.left_over(
                 flow, float(asked.point.base[f] - asked.point.gather[f]), float(asked.point.service[f].max())
             ):
                 yield (
-                    "a window is no multiple of the segments that share an acknowledgement: whether the rest "
-                    "waits for its timer was not always right, and goodput up to 15 % off"
+                    "a window is no multiple of the segments of an acknowledgement: whether the remaining "
+                    "segment waits for the timer was not always right, and goodput was up to 15 % off"
                 )
                 return
             continue
@@ -656,15 +666,15 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         enough = not rough if asked.several(f) else enough
         if wait > SMALL * asked.rtt[f] and flow.acks < 1.0 and not enough:
             yield (
-                "acknowledgements wait for the next message or their timer: beside much traffic, with "
-                "windows of one acknowledgement, or with messages of several segments that are relayed round "
-                "trips were 7 % off in the median and up to 30 %"
+                "acknowledgements wait for the next message or their timer: with much other traffic, with "
+                "windows of one acknowledgement, or with relayed messages of several segments round trips "
+                "were 7 % off in the median and up to 30 %"
             )
             return
 
 
 def _repaired_unseen(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bool:
-    """Whether losses neither make a connection wait that sends less than it may, nor its timer expire."""
+    """Return whether losses of a connection limited by its source cause hardly any waits and timeouts."""
     point = asked.point
     rtt_s = float(point.base[f] + point.stray[f] + point.own_stray[f])
     found = transport.open_losses(flow, law, float(point.rate[f]), rtt_s, flow.window)
@@ -672,7 +682,7 @@ def _repaired_unseen(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bo
 
 
 def both_ways(asked: Asked, *, alone: bool) -> bool:
-    """Return whether a link has data both ways that is one of several, or `alone`."""
+    """Return whether one of several links has data both ways; with `alone`, a lone link too."""
     links = asked.point.links.links
     data = (asked.point.rate @ links.frames[0]) > 0.0
     several = (links.members[links.port_link] > 1.0) | alone
@@ -680,7 +690,7 @@ def both_ways(asked: Asked, *, alone: bool) -> bool:
 
 
 def of_carried_acknowledgements(asked: Asked) -> Iterator[str]:
-    """Yield data both ways that carry acknowledgements in an order which depends on the beginning."""
+    """Yield data in both directions whose piggybacked acknowledgements depend on the start of connections."""
     for _, flow, endless in asked.flows():
         transports = flow.transport
         if flow.protocol != "tcp" or flow.reverse is None or not transports.piggyback:
@@ -690,19 +700,19 @@ def of_carried_acknowledgements(asked: Asked) -> Iterator[str]:
         paired = transports.initial_window_segments >= PAIRED_WINDOW and flow.window % 2 == 0
         if not transport.has_law(flow) and (not endless or flow.window <= 2.0 or paired):
             yield (
-                "segments carry acknowledgements, or these go alone: which of both depends on how "
-                "connections begin; goodput was up to 8 %, of windows of one and two up to 80 % off"
+                "acknowledgements are carried by data segments or sent alone, depending on how connections "
+                "begin: goodput was up to 8 % off, with windows of one and two segments up to 80 %"
             )
             return
 
 
 def of_layers(asked: Asked) -> Iterator[str]:
-    """Yield layers of the hosts that take long: they serve one segment after the other."""
+    """Yield slow protocol layers of the hosts: they serve one segment after the other."""
     for f, flow, _ in asked.flows():
         if flow.host_s > float(asked.point.service[f].max(initial=0.0)) > 0.0:
             yield (
-                f"the layers of a host take {flow.host_s:.3g} s for a segment, more than the slowest "
-                "station: they are taken for delays, and goodput was up to 93 % too high"
+                f"the protocol layers of a host take {flow.host_s:.3g} s for a segment, longer than the "
+                "slowest station; theory takes them as pure delays, and goodput was up to 93 % too high"
             )
             return
 
@@ -721,7 +731,7 @@ def of_losses(asked: Asked) -> Iterator[str]:
                 continue
             waits = asked.point.own_stray[f] + asked.point.stray[f]
             single = asked.point.rate[f] * asked.rtt[f] < 1.0 and waits < MET * asked.rtt[f]
-            # timers repair them, and hold nothing up, or seldom
+            # timers repair them, and delay no segments, or seldom
             follows = asked.point.rate[f] * flow.transport.min_rto_s > 1.0
             if single and max(flow.loss, flow.ack_loss) < (LOSSY if follows else MET):
                 continue
@@ -732,7 +742,7 @@ def of_losses(asked: Asked) -> Iterator[str]:
             return
         known = flow.window <= 1.0 or flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
         slowest = float(asked.point.service[f].max(initial=0.0))
-        held = bool(asked.point.waits[f] > 0.0)  # full windows, as if none were lost
+        held = bool(asked.point.waits[f] > 0.0)  # full windows, as without losses
         apart = connections == 1 or (asked.small(f) and not held)
         little = flow.window <= 1.0 or LOSSES_OFF * asked.cut(f) < SMALL
         little = little and law is not None and flow.window * slowest <= flow.transport.min_rto_s
@@ -742,25 +752,25 @@ def of_losses(asked: Asked) -> Iterator[str]:
             not known
             or flow.transport.ack_every_segments > 2
             or not apart
-            # a window of one segment knows no other repair than its timer
+            # a window of one segment is repaired only by its timer
             or (flow.window > 1.0 and (flow.loss > LOSSY or asked.point.rate[f] > HALF * flow.load))
             or 1.0 < flow.window < FEW
             or flow.window * slowest > flow.transport.min_rto_s
             or law is None
         ):
             yield (
-                f"{flow.loss:.1%} of the segments are lost at random: by TCP's law for them goodput was up "
-                "to 20 % off for this sender, loss or load, and round trips up to 25 %"
+                f"{flow.loss:.1%} of the segments are lost at random: with this sender, loss or load the law "
+                "of TCP was up to 20 % off in goodput, and up to 25 % in round trips"
             )
             return
         if float(asked.used[: len(asked.network.ports)].max(initial=0.0)) > HALF:
-            found = f"{flow.loss:.1%} of the segments are lost on air that is busy"
+            found = f"{flow.loss:.1%} of the segments are lost, and the air is busy"
             yield f"{found}: goodput was up to 15 % off, round trips up to 10 %"
             return
 
 
 def of_phases(asked: Asked) -> Iterator[str]:
-    """Yield periodic sources that meet others: in a run their phases stay as they are."""
+    """Yield periodic sources that meet others: their phases are constant in a run."""
     for f, flow, endless in asked.flows():
         ports = [v for v in flow.forth if v.kind == "port"]
         few = len(asked.network.flows) < 2
@@ -769,79 +779,85 @@ def of_phases(asked: Asked) -> Iterator[str]:
         wires = [v.index for v in (*flow.forth, *flow.back) if v.kind == "wire"]
         turns = any(asked.network.ports[v.index].limit == 1 < v.train.frames for v in ports)
         turns = few and (turns or len(set(wires)) < len(wires))
-        # a segment that is back before the next one comes meets nothing of its flow
+        # a segment that is acknowledged before the next one comes meets none of its flow
         meets = not few or float(asked.point.rate[f] * asked.rtt[f]) > 1.0
         nearly = most > (HALF if few else BUSY_WIRE)
         others = asked.point.stray[f] > MET * asked.rtt[f] or asked.air(f, regular=True) > IN_STEP
         periodic = flow.source == "periodic" and not endless and meets and (turns or not asked.small(f))
         if periodic and (nearly or (not few and others)):
             yield (
-                "round trips depend on the phases in which periodic sources meet others, which stay as "
-                "they are in a run; this is a mean, and was up to 40 % off"
+                "round trips depend on the phases of periodic sources, which stay constant in a run; this is "
+                "the mean over phases, and was up to 40 % off"
             )
             return
 
 
 def of_vegas(asked: Asked) -> Iterator[str]:
-    """Yield connections by TCP Vegas that do not rest at the receive window."""
+    """Yield connections by TCP Vegas whose window settles below the receive window."""
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
             rests = asked.point.links.rests[f].window
             if endless and rests < flow.window:
-                yield "TCP Vegas rests at a window that depends on the least round trip seen: up to 40 % off"
+                yield (
+                    "the window of TCP Vegas settles at a value that depends on the shortest measured round "
+                    "trip: up to 40 % off"
+                )
                 return
             rests = asked.point.rate[f] * asked.rtt[f] > HALF * asked.point.links.rests[f].window
             if not endless and (rests or asked.point.own_stray[f] > SMALL * asked.rtt[f]):
-                yield "TCP Vegas holds bursts back by what it takes for waits: round trips up to 55 % off"
+                yield (
+                    "TCP Vegas takes the waits of bursts for congestion and holds segments back: round trips "
+                    "up to 55 % off"
+                )
                 return
 
 
 def of_relays(asked: Asked) -> Iterator[str]:
-    """Yield flows from member to member whose few segments meet themselves at the second link."""
+    """Yield flows from member to member whose segments meet each other at the second link."""
     for f, flow, endless in asked.flows():
         if not asked.relayed(f) or flow.protocol != "tcp":
             continue
         if asked.network.relay == "segment" and not asked.network.bridges and not endless:
-            yield "a central relays whole segments: round trips were up to 8 % short, delays up to 14 %"
+            yield "a central relays whole segments: round trips were up to 8 % too short, delays up to 14 %"
             return
         if not endless and flow.window <= PAIR and asked.air(f) > BUSY:
             yield (
-                f"a window of {flow.window:g} segments that a central relays on busy air: round trips were "
-                "up to 16 % long"
+                f"a window of {flow.window:g} segments is relayed by a central on busy air: round trips were "
+                "up to 16 % too long"
             )
             return
         visits = [v for v in flow.forth if v.kind == "port"]
         full = asked.fills_alone(f)
         if not full and any(v.train.frames > asked.network.ports[v.index].limit for v in visits):
             yield (
-                "a segment needs several visits to be relayed: how its packets follow each other is known on "
-                "average only, and round trips were 20 % off in the median"
+                "a relayed segment needs several visits, and the order of its packets is known on average "
+                "only: round trips were 20 % off in the median"
             )
             return
         if endless and flow.acks < 1.0 and not full:
             yield (
-                "full windows are relayed and acknowledged in pairs: how pairs form on the way is not known, "
-                "and goodput was up to 16 % too high"
+                "full windows are relayed and acknowledged in pairs, and how segments pair up on the way is "
+                "not known: goodput was up to 16 % too high"
             )
             return
 
 
 def of_voice(asked: Asked) -> Iterator[str]:
-    """Yield voice links, whose slots cut the time for data into pieces."""
+    """Yield voice links, whose slots cut the time for data into gaps."""
     if any(piconet.data_share < 1.0 for piconet in asked.network.piconets) and len(asked.network.ports):
         yield (
-            "voice links cut the time for data into pieces that a frame must fit into, which is known on "
-            "average only: near what is carried round trips were ten times as long"
+            "voice links cut the time for data into gaps that a frame must fit into, which is known on "
+            "average only: near saturation round trips were ten times as long"
         )
 
 
 def of_tokens(asked: Asked) -> Iterator[str]:
-    """Yield waits for tokens that are a large part of the round trip of a source at random."""
+    """Yield waits for tokens that are a large part of the round trip of a random source."""
     start = len(asked.network.ports) + len(asked.network.wires)
     for f, flow, endless in asked.flows():
         used = float(asked.by_chance[start:][asked.point.service[f, start:] > 0.0].max(initial=0.0))
         if not endless and used > BUSY and asked.point.own_stray[f] > 0.1 * asked.rtt[f]:
-            yield f"sources at random use {used:.0%} of the tokens: waits for them were up to 20 % off"
+            yield f"sources at random use {used:.0%} of the tokens: waits for tokens were up to 20 % off"
             return
         apart = any(
             visit.train.packets > 1.0 and asked.network.ports[visit.index].limit > visit.train.frames
@@ -850,34 +866,34 @@ def of_tokens(asked: Asked) -> Iterator[str]:
         )
         if not endless and used > 0.0 and apart and asked.point.token_s[f] > SMALL * asked.rtt[f]:
             yield (
-                "packets of a segment wait for tokens one by one, and visits have room for more of them: "
-                "round trips were 7 % off in the median and up to 20 %"
+                "packets of a segment wait for tokens one by one, while a visit has room for several: round "
+                "trips were 7 % off in the median and up to 20 %"
             )
             return
 
 
 def of_the_edge(asked: Asked) -> Iterator[str]:
-    """Yield loads close to what is carried."""
+    """Yield loads close to the capacity."""
     for f, flow, endless in asked.flows():
         more = flow.load - float(asked.point.rate[f])
         fills = flow.protocol == "tcp" and more * asked.network.run_s < ROUND_TRIPS * flow.window
         if endless and more > 0.0 and fills:
-            yield "the load is hardly more than is carried: it takes most of a run until a window is full"
+            yield "the load is hardly above the capacity, so that the window takes most of a run to fill"
             return
         known = asked.filled(f) or (asked.small(f) and not flow.cut)
         known = known or (flow.source == "periodic" and f not in asked.point.found)
         if endless and 0.9 * flow.load < asked.point.rate[f] and not known:
-            yield "the load is within 10 % of what is carried: the source has nothing to send at times"
+            yield "the load is within 10 % of the capacity, so that the source has nothing to send at times"
             return
         if not endless and np.isfinite(flow.load) and asked.point.rate[f] < CARRIED * flow.load:
-            yield "windows hold a source back that has nothing to send at times: goodput was up to 10 % off"
+            yield "the window limits a source that has nothing to send at times: goodput was up to 10 % off"
             return
 
 
 def of_turns(asked: Asked) -> Iterator[str]:
-    """Yield sources at random that wait for the turns of others at a medium for much of a round trip.
+    """Yield random sources that wait for the turns of others at a medium for much of a round trip.
 
-    Of 90 flows of 50 random cells these waits were 10 % off where no flow passes the medium twice and it is
+    For 90 flows of 50 random cells these waits were 10 % off where no flow passes the medium twice and it is
     not full, else a third.
     """
     laws = asked.point.links
@@ -890,17 +906,17 @@ def of_turns(asked: Asked) -> Iterator[str]:
         share = float(asked.point.stray[f] + asked.point.own_stray[f]) / max(float(asked.rtt[f]), 1e-12)
         if share * known > TOLERATED:
             yield (
-                f"packets wait for the turns of others at a medium for {share:.0%} of a round trip: round "
-                "trips were up to 50 % off"
+                f"packets wait for the turns of other stations at a shared medium for {share:.0%} of a round "
+                "trip: round trips were up to 50 % off"
             )
             return
 
 
 def of_sessions(asked: Asked) -> Iterator[str]:
-    """Yield sessions that share a station with flows which are none: how they meet is known on average only.
+    """Yield sessions that share a station with other flows: their interaction is known on average only.
 
-    Of five sessions beside a flow of 100 to 1,300 kbit/s over a cell, times of sessions were up to 9 % off,
-    their round trips 17 %, and those of the other flow 54 %.
+    For five sessions beside a flow of 100 to 1,300 kbit/s over a cell, times of sessions were up to 9 % off,
+    their round trips 17 %, and the round trips of the other flow 54 %.
     """
     session = np.array([bool(flow.messages) for flow in asked.network.flows])
     by = [(np.where(kind, asked.point.rate, 0.0)) @ asked.point.service for kind in (session, ~session)]
@@ -913,48 +929,48 @@ def of_sessions(asked: Asked) -> Iterator[str]:
 
 
 def of_the_run(asked: Asked) -> Iterator[str]:
-    """Yield windows so long that a run ends before they are open: they grow by a segment a round trip."""
+    """Yield large windows that are not open before a run ends: they grow by a segment a round trip."""
     for f, flow, endless in asked.flows():
         rtt_s, run_s = float(asked.rtt[f]), asked.network.run_s
         slow = len(flow.forth) > 1 and asked.filled(f) and asked.opens_s(f) > HALF * run_s
         if endless and flow.protocol == "tcp" and slow and rtt_s * ROUND_TRIPS <= run_s:
             yield (
-                f"a window of {flow.window:g} segments opens in {asked.opens_s(f):.3g} s if a timer has "
-                f"expired early, and a run lasts {run_s:.5g} s: round trips were up to 30 % too long"
+                f"a window of {flow.window:g} segments takes {asked.opens_s(f):.3g} s to open after an early "
+                f"timeout, and a run lasts {run_s:.5g} s: round trips were up to 30 % too long"
             )
             return
         if endless and flow.protocol == "tcp" and rtt_s * ROUND_TRIPS > run_s:
             yield (
-                f"a full window takes {rtt_s:.3g} s to go round, and a run lasts {run_s:.5g} s: it ends "
+                f"a full window has a round trip of {rtt_s:.3g} s, and a run lasts {run_s:.5g} s: it ends "
                 "before windows are open, and round trips were 40 times too long"
             )
             return
 
 
 def of_the_air(asked: Asked) -> Iterator[str]:
-    """Yield air that carries more than there is: rates and services do not fit together."""
+    """Yield air with a utilisation above 1: rates and services are inconsistent."""
     links = asked.point.links.links
     for number in range(len(asked.network.piconets)):
         used = float(links.load[links.piconet == number].sum())
         if used > 1.0 + SMALL:
-            yield f"the segments on the air would take {used:.0%} of it: goodput was up to 50 % off"
+            yield f"the segments on the air would need {used:.0%} of its time: goodput was up to 50 % off"
             return
 
 
 def of_jumps(asked: Asked) -> Iterator[str]:
-    """Yield fixed points that were not found to the end: laws jump where a station fills."""
+    """Yield fixed points that were not fully found: laws jump where a station fills."""
     filled = all(asked.filled(f) for f, _, _ in asked.flows())
-    # waits before stations that are not full belong to no point
+    # waits before stations that are not full are inconsistent
     filled = filled and bool((asked.used[asked.point.wait > 0.0] > CROWDED).all())
     if asked.point.between and not filled:
         yield (
-            "a law jumps where a station just fills, and the answer is taken from between its two sides: "
-            "goodput was up to 20 % off in seven such networks"
+            "a law jumps where a station is just filled, and the answer lies between the two sides of the "
+            "jump: goodput was up to 20 % off in seven networks of this kind"
         )
 
 
 def of_unread_keys(asked: Asked) -> Iterator[str]:
-    """Yield keys that make a difference and that no law reads."""
+    """Yield keys that matter and that no law reads."""
     losing = any(flow.loss > 0.0 or flow.ack_loss > 0.0 for flow in asked.network.flows)
     losing = losing or bool(buffers.doubts(asked.network, asked.point))
     only_sessions = all(flow.messages for flow in asked.network.flows if flow.protocol == "tcp")
@@ -964,7 +980,7 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
             continue
         if known is not None and trait.value not in known:
             key = f"{bracketed(trait.key)} = {shown(trait.value)}"
-            yield f"{key}: no law reads it; what it changes is not in the answer"
+            yield f"{key}: theory does not use this key, so the answer is without its effect"
 
 
 RULES = (

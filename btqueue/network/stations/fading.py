@@ -1,9 +1,9 @@
-r"""A radio that fades under repetition on the link: what its states do to waits, crossings and timers.
+r"""A radio that fades, with repetition on the link: the effect of its states on waits, service and timers.
 
-Capacities need the mean speed only (`network.train_of`). Waits need more: in a worse state segments pile up
-that are gone only some time after it. The port is a queue whose server has two speeds, Poisson jobs of
-exponential work of mean theta at rate x / theta, speeds r_j in state j (0 better, 1 worse), moves at rates a
-and b. The transform F_j(s) of the work V in state j obeys
+Capacities need the mean speed only (`network.train_of`). Waits need more: the backlog of a worse state is
+cleared only some time after it. The port is a queue whose server has two speeds, Poisson jobs of exponential
+work of mean theta at rate x / theta, speeds r_j in state j (0 better, 1 worse), moves at rates a and b. The
+transform F_j(s) of the work V in state j obeys
 
     F(s) K(s) = s l,   K(s) = Q + diag(s r_j - x s / (1 + theta s)),   l_j = r_j P(V = 0, j),
 
@@ -44,7 +44,7 @@ ENDLESS = 1e9
 
 
 class Faded(NamedTuple):
-    """What fading adds to the round trip of a segment at a port (s), and timeouts a second of its flow."""
+    """The time that fading adds to a round trip at a port (s), and timeouts a second of the flow."""
 
     wait_s: float
     timeouts: float
@@ -83,7 +83,7 @@ class _Queue(NamedTuple):
 
 
 def doubts(network: Network, point: Any) -> list[str]:
-    """Return what is known only roughly of radios at a point, with errors against the simulator."""
+    """Return the doubts about radios at a point, with errors against the simulator."""
     found, flows = [], network.flows
     stops = [(f, visit) for f, flow in enumerate(flows) for visit in flow.forth if visit.kind == "port"]
     faded = [f for f, visit in stops if visit.train.worse > 0.0 and visit.train.spread > 0.0]
@@ -91,13 +91,13 @@ def doubts(network: Network, point: Any) -> list[str]:
     paired = any(flows[f].reverse is not None for f in faded)  # data both ways
     if any((crowded or paired) if flows[f].load < inf else (crowded and paired) for f in faded):
         found.append(
-            "The radio of several links, or of data both ways, fades, and segments are repeated: round trips"
-            " were 19 % too short to 26 % too long"
+            "The radio fades, with several links or data in both directions, and packets are repeated: round "
+            "trips were 19 % too short to 26 % too long"
         )
     if any(visit.flush_s < inf for _, visit in stops):
         found.append(
-            "Old packets are flushed: goodput was wrong by up to 35 % where flush timeouts limit it, round"
-            " trips by up to a factor of 2, and both by more where hardly a segment comes through in time"
+            "Old packets are flushed: goodput was wrong by up to 35 % where flush timeouts limit it, round "
+            "trips by up to a factor of 2, and both by more where hardly any segment arrives in time"
         )
     endless = point.links.links.endless
     long = any(not endless[f] and v.train.frames > REPEATED * v.train.packets for f, v in stops)
@@ -145,18 +145,18 @@ def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queu
 
 def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float, base_s: float,
           allowed: float, size: float, *, waits: bool) -> Faded:  # fmt: skip
-    """Return what the states of the radio at a port do to a flow that passes there.
+    """Return the effect of the states of the radio at a port on a flow that passes there.
 
     Args:
         flow: the flow.
         visit: its stop at the port.
         arrivals: segments that come to the server a second.
-        rate: those of the flow.
+        rate: segments a second of the flow.
         each_s: service of a segment at the mean speed.
         base_s: time of a lone segment at the mean speed.
         allowed: segments that windows let be under way at the server.
         size: E[S^2] / (2 E[S]^2) of the services of a state.
-        waits: whether its wait is asked for.
+        waits: whether the wait is needed.
     """
     train = visit.train
     mean = train.air + train.frames

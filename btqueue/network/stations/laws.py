@@ -49,7 +49,7 @@ class Place(NamedTuple):
         used: frames of the visit so far.
         over: chance that the visit is over; then no frames are used.
         busy: slots during which the central has polled no other link.
-        rest: slots of its frames since its last wait; the next wait delays them.
+        rest: slots of the segment's frames since its last wait; the next wait includes them.
         owed: slots of the work of links that have not been visited since; the next wait takes them, too.
     """
 
@@ -1002,7 +1002,7 @@ class Laws:
             wait: mean at stations other than ports of piconets of several links (s).
             queue: at such a port, if the flow waits longest there.
             tokens: wait for them.
-            turn: time in which tokens gather for a segment of it and all else (s).
+            turn: time in which tokens gather for a segment of it and the traffic between two of them (s).
         """
         if queue is not None:
             slower = queue._replace(turn=max(queue.turn, turn))

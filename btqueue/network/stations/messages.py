@@ -6,8 +6,9 @@ Segment k leaves when the window has room and arrives
 
 with the lone way d, and x the time that the slowest station takes for a segment and its share of the
 acknowledgements (Lindley's recursion for stations of constant service in a row). Slow start, windows, delayed
-acknowledgements and Nagle's algorithm are when s_k may be. Lone ways depend on where in the cycle of polls
-they begin (`laws.Laws.way`): a message begins where the one that it answers has come.
+acknowledgements and Nagle's algorithm decide on s_k. Lone ways depend on the place in the cycle of polls
+where they begin (`laws.Laws.way`): a message begins at the place where the message that it answers has
+arrived.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ class Course(NamedTuple):
 
 
 class End:
-    """What one end of a session sends, and its window."""
+    """One end of a session: its messages and its window."""
 
     def __init__(self, laws: Any, f: int, used: np.ndarray, *, bare: bool = False) -> None:
-        """Args: the laws of the stations, the number of the flow, what others use of each resource.
+        """Args: the laws of the stations, the number of the flow, use of each resource by others.
 
-        `bare`: what takes time is only the own work.
+        `bare`: only the work of this session takes time.
         """
         self.laws, self.f, self.used, self.bare = laws, f, used, bare
         self.flow: Flow = laws.network.flows[f]
@@ -93,7 +94,7 @@ class End:
         self.held: tuple[float, float] | None = None  # a segment whose acknowledgement waits: arrived, sent
 
     def signature(self) -> Any:
-        """Return what ends have in common that fare alike."""
+        """Return a key that is equal for ends with equal answers."""
         links, flow, found = self.laws.links, self.flow, []
         for message in (*flow.messages, (Piece(0, 0.0, flow.back),)):
             for piece in message:
@@ -133,8 +134,8 @@ class End:
 
         Args:
             visits: of the segment.
-            acks: acknowledgements that come against it.
-            bare: without what others take meanwhile.
+            acks: acknowledgements that come in the other direction.
+            bare: without the work of others meanwhile.
         """
         laws = self.laws
         links = laws.links
@@ -206,7 +207,7 @@ class End:
         return 0.0
 
     def meets(self, pieces: Sequence[Piece], k: int, window: float) -> float:
-        """Return what the acknowledgement of the k-th segment waits for those behind it on wires (s).
+        """Return the wait of the k-th segment's acknowledgement for the segments behind it on wires (s).
 
         At each crossing it waits for half of a round of the ports of segments on the same medium. If there is
         only one, the next segments follow the one before at once, and the rest of one is ahead.
@@ -323,7 +324,7 @@ class End:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
                 met = 0.0 if held or not crossing else self.meets(pieces, k, most)
                 acked.append((arrived[-1] + back + met, waits, k + 1))
-                if self.held:  # the round trip that it shows is that of the oldest segment
+                if self.held:  # it shows the round trip of the oldest segment
                     oldest = self.held[1]
                 self.pending, waits, self.held = 0.0, k + 1, None
         for _, low, high in acked[taken:]:

@@ -23,16 +23,16 @@ from btqueue.scenario import Scenario
 Vector = NDArray[np.float64]
 
 KEPT_OUT = (
-    '[polling] discipline = "exhaustive": a visit lasts as long as there are segments, so of several links '
-    "that "
-    "always have some one keeps the central to itself; which one is known in the run only, here the first"
+    '[polling] discipline = "exhaustive": a visit lasts as long as there are segments, and several links '
+    "always have some, so that one of them keeps the central to itself; which link it is depends on the run, "
+    "here it is the first"
 )
 JUST_CARRIED = (
-    "a window just carries the load of its source: waits at several stations add up to more than it lets "
-    "out, and the round trip is that of the full window; it was 13 to 85 % too long"
+    "a window just carries the load of its source: the waits at several stations add up to more than the "
+    "window allows, and the answer is the round trip of the full window, which was 13 to 85 % too long"
 )
 TURNS, DAMPED = 8, 0.6
-"""Most turns between the segments of a stream and the round trips, and the part of a change that is made."""
+"""Most iterations between the segments of a stream and the round trips, and the damping factor."""
 LEAST_LOSS = 1e-3
 """Chance of a segment to find the buffer of a bridge full, below which none does."""
 
@@ -45,7 +45,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             hardly anything gets through.
     """
     try:
-        with np.errstate(all="ignore"):  # infinite times are those of rates that are zero
+        with np.errstate(all="ignore"):  # rates of zero have infinite times
             metrics, notes = _answer(scenario)
     except ArithmeticError as error:
         raise NoConvergence(f"hardly anything gets through: {error}") from error
@@ -142,7 +142,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         fast[pair] = np.array(found.fast_retransmits) / found.cycle_s
     kilobits = np.array([flow.kilobits for flow in flows])
     datagrams = (loss > flow_loss) & np.isfinite(load) & ~np.array([flow.protocol == "tcp" for flow in flows])
-    # a source of datagrams sends them all, and what a full queue refuses is lost
+    # a source of datagrams sends them all, and datagrams that a full queue refuses are lost
     sent = np.where(datagrams, load, rate / np.where(loss < 1.0, 1.0 - loss, 1.0))
     metrics: dict[str, Any] = {
         "goodput_kbps": rate * kilobits,
@@ -193,8 +193,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
 def of_the_air(network: Network, point: Point) -> dict[str, float]:
     """Return the share of the slots that data could use and do, and the mean polling cycle (s), where known.
 
-    Cycles are known of piconets of several members without bridges, under cyclic polling. While a link always
-    has packets, cycles are those of its full visits.
+    Cycles are known for piconets of several members without bridges, under cyclic polling. While a link
+    always has packets, cycles have full visits to it.
     """
     laws, links = point.links, point.links.links
     if not network.piconets or not network.ports:
@@ -306,7 +306,7 @@ def captured(network: Network) -> set[int]:
     """Return the flows that exhaustive visits to another link keep out for ever.
 
     A visit lasts as long as there are segments. A connection of several segments between the central and a
-    member always has some, so of several such links the first one keeps the central.
+    member always has some. So the first link with a connection of this kind keeps the central.
     """
     found, holders = set(), {}
     for f, flow in enumerate(network.flows):

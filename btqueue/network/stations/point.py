@@ -1,16 +1,16 @@
-r"""The operating point: rates of the flows, waits at the stations, and what their laws make of each other.
+r"""The operating point: rates of the flows and waits at the stations as a fixed point of their laws.
 
 **Polled air.** A link that always has frames is visited once in a busy cycle
 
 .. math:: C_l = M f_l + 2 P_l + \sum_{j \ne l} \min(M f_j, \rho_j C_l),
 
-with M frames of f slots a visit, P polls of idle links of two slots, and the loads of the others, which take
-no more than a full visit. So its frames take C_l / M each: capacity and service (`air.Links`).
+with M frames of f slots a visit, P polls of idle links of two slots, and the loads of the other links, which
+take no more than a full visit. So its frames take C_l / M each: capacity and service (`air.Links`).
 
 **Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
-what its source offers. Resources have a wait only if they are full; rates and waits are those of a closed
-network of queues with constant service: rates maximise ``sum W log x - R x``
-within the capacities (Mo & Walrand, IEEE/ACM Transactions on Networking 8(5), 2000).
+the offered load. Resources have a wait only if they are full; rates and waits are those of a closed network
+of queues with constant service: rates maximise ``sum W log x - R x`` within the capacities (Mo & Walrand,
+IEEE/ACM Transactions on Networking 8(5), 2000).
 
 **Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
 the congestion window (`btqueue.transport.window_cycles`).
@@ -40,31 +40,32 @@ FLUSHES = 20
 SETTLED = 1e-8
 """Relative change of rates and round trips from one turn to the next at which a point is found."""
 ROUGH = 1e-4
-"""The same where only who is carried is asked."""
+"""The same where only the flows whose load is carried are looked for."""
 NEAR, CLOSE = 0.3, 1e-2
-"""Change below which steps follow from the turn before, and above which no point is found in a turn."""
+"""Change below which a step uses the turn before, and above which no point is found in a turn."""
 WAITS_SETTLED = 1e-10
-"""The same of waits at full resources, at given rates of flows that pass none."""
+"""The same for waits at full resources, at given rates of flows that pass no full resource."""
 FILLED = 1e-13
 """Most that a full resource may be off its capacity."""
 LEAST_STEP = 0.02
 LATE = 20
 """Turns after which steps shrink, to where the laws jump."""
 SMOOTH = 3
-"""Turns with ever less change after which steps follow from the turn before even then."""
+"""Turns with ever smaller changes after which late steps use the turn before, too."""
 OFTEN = 5
 """Changes of direction in late turns that show a jump."""
 NO_NEARER = 0.9
-"""Part of the change of twice as many turns before that is left there."""
+"""Part of the change, twice as many turns ago, that remains at a jump."""
 AT_A_JUMP = 0.01
-"""Most relative change of rates a turn that go to and fro where laws jump."""
+"""Most relative change of rates in a turn, where they alternate at a jump of the laws."""
 CARRIED = 0.999
 """Share of the load above which it is carried."""
 HARDLY = 0.99
 """The same of a rough point."""
 WAITING = 0.4
-"""Share of a round trip that waits at full stations, from which on rates follow from their capacities, and
-round trips from Little's law: so in 56 of 56 answers that the bound is from, 45 of them random."""
+"""Share of a round trip spent waiting at full stations, from which on rates follow from the capacities of the
+stations, and round trips from Little's law. It was so in all 56 answers from which the bound was taken; 45 of
+them were random."""
 
 
 @dataclass
@@ -78,13 +79,15 @@ class Point:
         service: of each resource for a segment of each flow with its acknowledgement (s).
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
-        own_stray: waits behind its own segments, and others of its port, if windows let all of them out (s).
+        own_stray: waits behind segments of the flow, and others of its port, if windows let all of them out
+            (s).
         token_s: waits for tokens of segments, if windows let all of them out (s).
-        own: their law: function of the window (segments) and the round trip without them (s).
-        gather: how much of `base` is that segments share acknowledgements (s).
-        found: what losses make of connections, by their numbers.
-        counted: connections whose window overflows a buffer, by number, and whether that is known well.
-        held: what buffers make of connections with nothing to send at times (`buffers.held`), once asked.
+        own: law of the waits `own_stray`: function of the window (segments) and the round trip without them
+            (s).
+        gather: part of `base` that comes from shared acknowledgements (s).
+        found: laws of connections with losses, by their numbers.
+        counted: connections whose window overflows a buffer, by number, and whether the law is known well.
+        held: laws of connections with nothing to send at times (`buffers.held`), once computed.
         turns_s: waits of each flow at full queues of media that take turns (s).
         between: whether rates, or segments or losses that follow from them, still changed in the last turn.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
@@ -205,15 +208,15 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
 def operating_point(network: Network, start: Point | None = None, *, refuses: bool = False) -> Point:
     """Return the fixed point of rates and waits.
 
-    Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried:
-    a load above that is as good as a source that always has data. Then the others' waits are those of queues
-    at random.
+    Where the loads fill a station, only windows hold sources back at first. This shows the flows whose load
+    is not carried: they are the same as sources that always have data. The waits of the other flows are then
+    queueing delays of random arrivals.
 
     Args:
         network: stations and flows.
-        start: a point of the same stations and flows with other numbers: the way from there is shorter, as
-            long as the same loads are carried.
-        refuses: whether packets that a bridge has no room for are lost.
+        start: a point of the same stations and flows with other numbers: from there fewer iterations are
+            needed, as long as the same loads are carried.
+        refuses: whether packets are lost if a bridge has no room for them.
     """
     laws = Laws(network, refuses=refuses)
     load = np.array([flow.load for flow in network.flows])
@@ -357,11 +360,11 @@ def _iterated(
         following = rate + step * move
         smooth = smooth + 1 if nearer else 0
         if nearer and not over and (smooth >= SMOOTH or not late):
-            # of all mixtures of the last two, the one that is nearest to its successor
+            # of all mixtures of the last two, the mixture nearest to its successor
             apart = (move - before) / np.maximum(new, 1e-9)
             share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
             following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
-        # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
+        # laws jump where a resource fills: rates that hardly move are at a jump, and fit round trips
         last = turn == PASSES - 1
         moved = np.max(np.abs(following - rate) / np.maximum(following, 1e-9), initial=0.0)
         places, before, rate = rate, move, following

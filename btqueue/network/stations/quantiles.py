@@ -120,7 +120,7 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         point: the operating point.
         f: number of the flow.
         mean_s: mean of the law.
-        back: whether it is that of round trips.
+        back: whether it is the law of round trips.
     """
     laws, flow = point.links, network.flows[f]
     way = (*flow.forth, *flow.back) if back else flow.forth

@@ -105,7 +105,7 @@ def sent_of(packets: float, frames: float, limit: int) -> Sent:
 
 
 def fills_after(first: Sent, second: Sent, limit: int) -> float:
-    """Return the chance that a train fills the visit that the one before it has begun to fill."""
+    """Return the chance that a train fills the visit that the train before it has begun to fill."""
     if limit >= ENDLESS:
         return 0.0
     rests = np.bincount(np.arange(first.law.size) % limit, first.law, limit)
@@ -282,7 +282,7 @@ class Queues:
         bridged = {p for bridge in network.bridges for p in bridge.piconets}
         bridged |= {p for p, one in enumerate(network.piconets) if one.members == 1}
         self.number: dict[tuple[int, int, int], int] = {}
-        names: list[tuple[int, int, int, int, bool, Train]] = []  # what each crossing is
+        names: list[tuple[int, int, int, int, bool, Train]] = []  # of each crossing
         for f, flow in enumerate(network.flows):
             before = -1
             for back, visits in enumerate((flow.forth, flow.back)):
@@ -704,7 +704,7 @@ class Queues:
         return shared, fills - less, alone
 
     def _by_flow(self, values: Vector) -> Vector:
-        """Return the sums of values of crossings over those of each flow, (F,)."""
+        """Return the sums of values of crossings by flow, (F,)."""
         found = np.zeros(len(self.regular))
         np.add.at(found, self.flow, values)
         return found
@@ -737,7 +737,7 @@ class Queues:
         own_link = self.own_link[self.port]
         facing = np.where(self.there, self.opposite, 0)[self.port]
         there = self.there[self.port]
-        # others' work while a train waits for a visit: acknowledgements of its own flow go with its data
+        # others' work while a train waits for a visit: acknowledgements of the same flow go with its data
         work = self.work_at - own_link * work_in[self.port][:, None]
         against = (self.mine & (self.port[None, :] == facing[:, None])) * there[:, None]
         own_back = against @ (rate * works)
@@ -750,7 +750,7 @@ class Queues:
         first = np.zeros(len(self.network.flows), int)
         for c in range(self.count - 1, -1, -1):
             first[flow[c]] = c
-        # segments of its own flow are elsewhere, but for segments that followed it in the same visit: half of
+        # segments of the same flow are elsewhere, except segments that followed it in the same visit: half of
         # a cycle's, none behind a train that fills its visit
         at_first = self.link == self.link[first[flow]]
         follow = (self.limit >= 2.0 * self.frames[first[flow]]) & (np.arange(self.count) != first[flow])
@@ -862,7 +862,7 @@ class Queues:
 
         Args:
             c: its crossing.
-            slots: of its own frames behind its last wait.
+            slots: of the segment's frames behind its last wait.
         """
         order, piconet = self.orders[int(self.piconet[c])], int(self.piconet[c])
         up = bool(self.up[c])
@@ -974,7 +974,7 @@ class Own(NamedTuple):
         wait: mean wait behind all trains of the port (s).
         service: time that each earlier segment of the flow adds to this wait (s).
         turn: time of the port for each of its segments while it is busy (s).
-        fixed: segments of its own message that are ahead.
+        fixed: segments of the same message that are ahead.
         bursty: whether segments come several at once.
         share: share of this wait that is behind the flow's segments.
         trip: round trip without waits (s).

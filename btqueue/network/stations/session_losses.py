@@ -1,18 +1,19 @@
 """Messages of a TCP sender that loses segments, as an absorbing Markov chain in arrays.
 
-A *stretch* begins with nothing under way: with a message, an expiry of the timer, or the end of a recovery.
-Its state is (message, segments still missing, those of them sent before, window, threshold, doublings of the
-timer). Segments follow each other through one bottleneck (Lindley's recursion). A stretch ends with the last
-segment or with the first one lost, the k-th of those missing. Of the others under way with it a binomial
-number is lost too, and decides (RFC 5681, 6582): three duplicates make a fast retransmit, which repairs one
-loss in a round trip; else the timer expires (RFC 6298), and what is missing is sent again by slow start. So
-the chain moves towards fewer missing segments, but for repeated expiries; its rewards are times and counts.
+A *stretch* begins with no segment under way: with a message, an expiry of the timer, or the end of a
+recovery. Its state is (message, missing segments, number of these sent before, window, threshold, doublings
+of the timer). Segments follow each other through one bottleneck (Lindley's recursion). A stretch ends with
+the last segment or with the first lost one, the k-th of the missing segments. A binomial number of the other
+segments under way is lost, too. It decides on the repair (RFC 5681, 6582): three duplicates make a fast
+retransmit, which repairs one loss in a round trip; else the timer expires (RFC 6298), and the missing
+segments are sent again by slow start. So the chain moves towards fewer missing segments, but for repeated
+expiries; its rewards are times and counts.
 
 Exact for messages of one segment whose acknowledgements are not lost, given timeouts. Closures: after an
 expiry a window holds lost segments in proportion; losses of acknowledgements count only if a whole flight or
-the last one of a message is lost; a retransmission lost in a recovery ends in an expiry; a state knows round
-trips in the mean over all ways into it; a state visited rarely is replaced by one alike; a message of more
-than `LONGEST` segments is one of that many and takes longer in proportion.
+the last one of a message is lost; a retransmission lost in a recovery ends in an expiry; a state has the mean
+round trip over all transitions into it; a state visited rarely is replaced by a similar one; a message of
+more than `LONGEST` segments is solved with `LONGEST` segments, and takes longer in proportion.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ from btqueue.network.answers import NoConvergence
 
 DUPLICATES = 3
 LONGEST = 24, 64
-"""Segments of a message that are followed, with many losses and with few: as many as lose one on average."""
+"""Least and most segments of a message that are solved; between them, the number in which one is lost."""
 NEGLIGIBLE = 1e-4
-"""Probability of a future of a stretch that is left out, the others raised in proportion."""
+"""Probability of a transition below which it is left out; the others are raised in proportion."""
 FEW, MOST_STATES = 100, 1000
-"""States that are followed as far as a rare one matters, and how many are followed at most."""
+"""States up to which a rare state matters, and the most states that are solved."""
 UNFOLLOWED = {True: 1e-4, False: 5e-3}
-"""Visits that may go to states that are not followed, while there are few and when there are more."""
+"""Visits that may go to states that are not solved, while the states are few and when they are more."""
 SWEEPS = 40
-"""Sweeps for estimates of round trips, that forget an eighth of what was before with each round trip."""
+"""Sweeps for estimates of round trips, which forget an eighth of the past with each round trip."""
 STEPS = 12
 """Steps of the chain that update the visits between two searches for states."""
 SETTLED = 0.25
-"""Relative error of the timeout, assumed for what follows a message, that decides on little."""
+"""Relative error, of little effect, of the timeout that is assumed after a message."""
 AFTER_LOST_SYN_S = 3.0
 """Least timeout after a handshake that had to be repeated (RFC 6298, 5.7)."""
 QUARTERS = 4
 """Parts of a segment in which a state counts its window."""
 
 MESSAGE, MISSING, AGAIN, WINDOW, DOUBLED, DOUBLINGS = range(6)
-"""Of a state: message, missing segments, those of them sent before, window in quarters, twice the threshold,
-doublings of the timer."""
+"""Fields of a state: message, missing segments, number of these sent before, window in quarters, twice the
+threshold, doublings of the timer."""
 UNLIKE = np.array([10_000, 1000, 100, 5, 2, 50])
-"""How much a difference in each field counts when one state goes on for another."""
+"""Weight of a difference in each field when one state replaces another."""
 
 FUTURE = np.dtype(
     [
@@ -72,27 +73,27 @@ the stretch acknowledged before; a round trip measured afterwards of a segment w
 
 @dataclass(frozen=True)
 class Sender:
-    """What a sender sends and how it fares; times in seconds.
+    """The messages of a sender and the conditions of its path; times in seconds.
 
     Attributes:
-        messages: segments of each message, sent one after the other, again and again.
+        messages: segments of each message, sent one after the other in repeated cycles.
         loss: of a full segment, `last_loss` of the last one of each message; `ack_loss` of acknowledgements.
-        gaps_s: from the arrival of each message until the next one is written.
-        round_trip_s: of a full segment alone, `back_s` of that the way back.
+        gaps_s: time from the arrival of each message until the next one is written.
+        round_trip_s: of a full segment alone; `back_s` is the part of the way back.
         spacing_s: between full segments in a row; `last_spacing_s` before the last one of each message.
-        answer_s: by how much later the last acknowledgement of each message comes, behind what answers it.
+        answer_s: extra delay of the last acknowledgement of each message, which comes behind the answer.
         room: segments that the bottleneck holds, the one in service included.
         windows: receive window, initial window and initial threshold (segments).
         timer_s: initial, least and largest timeout.
         backoff, timestamps, limited_transmit, hold_ssthresh, sack: as the keys of [transport] say.
-        limited_growth: whether a window grows only while it limits what is sent.
+        limited_growth: whether a window grows only while it limits the segments sent.
         waits: of each message, whether its last segment waits for all acknowledgements (Nagle's algorithm).
         held: whether a message waits until the one before it is acknowledged (Nagle's algorithm).
         ack_every, ack_delay_s: delayed acknowledgements.
         fresh: the connection is a new one at the first message.
         leaves: the connection ends before the last acknowledgement of the last message is there.
-        handshake: round trip (s) that opened it and is its first sample, and share of those with a lost SYN,
-            which are none (Karn); None where nothing is measured.
+        handshake: round trip (s) that opened it and is its first sample, and share of handshakes with a lost
+            SYN, which give no sample (Karn); None where no round trip is measured.
     """
 
     messages: tuple[int, ...]
@@ -135,9 +136,8 @@ class Sent(NamedTuple):
         spans_s: mean time of each message, from written to arrived, shape (messages,).
         counts: timeouts and fast retransmits, shape (2,).
         rtt_s: mean of the measured round trips.
-        window: mean one at the beginning of the first message.
-        unfollowed: share of the visits that go to states replaced by others like them, of those that end a
-            message.
+        window: mean window at the beginning of the first message.
+        unfollowed: visits to states that are replaced by similar ones, over the visits that end a message.
     """
 
     spans_s: np.ndarray
@@ -148,7 +148,7 @@ class Sent(NamedTuple):
 
 
 def costs(sender: Sender) -> Sent:
-    """Return what losses add to the messages of a sender; counts are as they are.
+    """Return the extra time of messages by losses, and the counts of timeouts and fast retransmits.
 
     Raises:
         NoConvergence: messages end so rarely that what the chain leaves out matters more.
@@ -216,7 +216,7 @@ def windows_of(sender: Sender, start: np.ndarray, doubled: np.ndarray, missing: 
     """Return the windows before each acknowledgement, [state, k], and after all of them.
 
     Slow start below the threshold, congestion avoidance from there on (RFC 5681, section 3.1); with limited
-    growth only while the window limits what is sent (RFC 7661, 4.1).
+    growth only while the window limits the segments sent (RFC 7661, 4.1).
     """
     threshold = np.maximum(doubled / 2.0, 2.0)
     window, found = np.minimum(start, sender.most), []
@@ -236,7 +236,8 @@ def lay_out(sender: Sender, message: np.ndarray, missing: np.ndarray, window: np
     """Return when segments pass the bottleneck while nothing is lost, by recursion over segments.
 
     A segment leaves with the acknowledgement that makes room for it in the window, and is served behind the
-    one in front of it (Lindley); it finds the buffer full if the one so many places ahead is not served yet.
+    one in front of it (Lindley); it finds the buffer full if the segment that is `room` places ahead is not
+    served yet.
 
     Args:
         sender: of the messages.
@@ -305,9 +306,9 @@ class Chain:
     """The chain of a sender: its states, found from the first message on, and their futures."""
 
     def __init__(self, sender: Sender, timeout_s: np.ndarray | None = None) -> None:
-        """Follow states until those that are not hardly matter.
+        """Solve states until the remaining ones hardly matter.
 
-        `timeout_s`: usual at the end of each message; by default that without losses.
+        `timeout_s`: usual timeout at the end of each message; by default the timeout without losses.
         """
         self.sender, self.most = sender, sender.most
         least, cap = sender.timer_s[1:]
@@ -333,7 +334,7 @@ class Chain:
         self._keep(followed)
 
     def _worth_following(self, followed: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the states to be followed next, none if those that are not hardly matter, and the visits."""
+        """Return the states to be solved next, none if the remaining ones hardly matter, and the visits."""
         source, count = self.futures["source"], len(self.states)
         left = np.ones(count, bool)
         left[followed] = False
@@ -391,7 +392,7 @@ class Chain:
         message, missing, again, window, doubled, doublings = states.T
         rows, k = np.arange(len(states)), np.arange(int(missing.max()))
         opened = windows_of(sender, window / QUARTERS, doubled, missing)
-        # a window over what was sent before holds segments, too, that have arrived
+        # a window over segments sent before includes segments that have arrived
         span = np.where(again <= doubled, doubled - 1.0, np.inf)
         density = np.clip((again - 1.0) / np.maximum(span, 1.0), sender.loss, 1.0)
         inside = np.rint(1.0 + (opened[:, :-1] - 1.0) * density[:, None])
@@ -428,7 +429,7 @@ class Chain:
         r, c = np.nonzero(odds)
         if not len(r):
             return np.zeros(0, FUTURE)
-        # of the others under way with it those that find the buffer full are lost, and some of the rest
+        # the others under way with it are lost if they find the buffer full, and some of the rest at random
         others, full = way.flight[r, c] - 1, way.full_behind[r, c]
         spared = np.maximum(others - full, 0)[:, None]
         more = np.arange(others.max() + 1) - full[:, None]
@@ -503,15 +504,16 @@ class Chain:
     def _tails(
         self, ended: np.ndarray, before: np.ndarray, resent: np.ndarray, room: np.ndarray
     ) -> np.ndarray:
-        """Add that the last acknowledgement is lost, `before` being when the one in front of it came.
+        """Add the cases where the last acknowledgement is lost; the one before it came at `before`.
 
-        The timer expires though all has arrived, unless an acknowledgement of the next message comes before;
-        that gives a long round trip where the oldest segment is timed. What is sent again may be lost again.
-        If it is not acknowledged when the next message is written, that waits behind it.
+        The timer expires though all segments have arrived, unless an acknowledgement of the next message
+        comes before; then a long round trip is measured where the oldest segment is timed. A segment that is
+        sent again may be lost again. If it is not acknowledged when the next message is written, the message
+        waits behind it.
 
         Args:
             ended: futures that end with the last segment.
-            before: when the timer began to run, but for its doublings.
+            before: time at which the timer began to run, without its doublings.
             resent: whether the last segment was sent before its stretch.
             room: whether another one may be under way with it.
         """
@@ -533,7 +535,7 @@ class Chain:
             return parts[-1]["target"]
 
         def expire(target: np.ndarray, acks: int, *, doubled: bool) -> None:
-            """Let the timer have expired in these states; of the window so many acknowledgements are in."""
+            """Set the states after an expiry of the timer; `acks` acknowledgements have opened the window."""
             target[:, [WINDOW, DOUBLED]] = min(1 + acks, self.most) * QUARTERS, 2
             if doubled:
                 target[:, DOUBLINGS] = np.minimum(target[:, DOUBLINGS] + expiries, self.most_doublings)
@@ -577,8 +579,8 @@ class Chain:
         cycles = often[futures["whole"] & (message == messages - 1)].sum()
         if not (ending := cycles / visits.sum()) > self.unfollowed:
             raise NoConvergence(
-                f"sessions hardly ever end: of the stretches between losses {ending:.2g} end a message, and "
-                f"the theory leaves out {self.unfollowed:.2g}; let more segments get through"
+                f"sessions hardly ever end: of the transmissions between losses {ending:.2g} end a message, "
+                f"and the theory leaves out {self.unfollowed:.2g}; let more segments get through"
             )
         often = often / cycles
         timeout, rtt_s = self._timeouts(visits, often)
@@ -593,8 +595,8 @@ class Chain:
     def _timeouts(self, visits: np.ndarray, often: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the timeout (s) that each future waits for, and the mean round trip.
 
-        Smoothed round trip and deviation of a state are the means over all ways into it (RFC 6298, 2.2 and
-        2.3), each linear in what was known before, given the round trips.
+        Smoothed round trip and deviation of a state are the means over all transitions into it (RFC 6298, 2.2
+        and 2.3), each linear in the values before, given the round trips.
         """
         sender, futures, states = self.sender, self.futures, self.states
         source, taken, count = futures["source"], futures["acknowledged"], len(states)

@@ -1,4 +1,4 @@
-r"""Request-reply sessions over TCP: the time of a session, and what sessions make of media that they share.
+r"""Request-reply sessions over TCP: the time of a session, and the waits of sessions that share media.
 
 A session is a closed class of one customer: a client asks, thinks while the server answers, says good-bye and
 pauses, so its rate is one over its cycle. The time of a message is the sum of its rounds, each the larger of
@@ -35,13 +35,13 @@ READ = frozenset(
 
 
 FEW = 2
-"""Segments of messages whose losses are known better than those of others."""
+"""Segments of messages up to which the law of losses is more accurate."""
 PATIENT = 0.8
 """Share of a timeout that acknowledgements may take without a doubt."""
 
 
 class Played(NamedTuple):
-    """A message without losses; `late_s`: of its last acknowledgement behind what answers it."""
+    """A message without losses; `late_s`: delay of its last acknowledgement behind the answer."""
 
     end: End
     pieces: Sequence[Piece]
@@ -103,8 +103,8 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
 def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, Any]:
     """Return the time that each medium works for a session (s).
 
-    Where visits of several frames carry all of it, its course alone is what a piconet does meanwhile: a visit
-    ends with an empty frame where its turn-around is too late.
+    Where visits of several frames carry the whole session, the work of a piconet is the course of the session
+    alone: a visit ends with an empty frame where the answer is too late.
     """
     known = laws.works
     if pair[0] in known:
@@ -157,7 +157,7 @@ def _share(found: dict[int, Sessions], works: dict[int, dict], room: dict[Any, f
 
 
 def _tcp(client: End, server: End) -> Sessions:
-    """Return sessions over TCP: as without losses, and what losses cost."""
+    """Return sessions over TCP: first without losses, then with the time that losses add."""
     transport, traffic = client.flow.transport, client.flow.traffic
     fresh, both = transport.connection_per_session, (client, server)
     connect = 0.0
@@ -251,18 +251,18 @@ def _finish(
     until: float,
     faced_s: float = 0.0,
 ) -> float:
-    """Take the round trips of a message whose last acknowledgement goes behind what has answered it.
+    """Take the round trips of a message whose last acknowledgement goes behind the answer.
 
-    Returns how much later that comes (s).
+    Returns the extra delay of this acknowledgement (s).
 
     Args:
         end: of the message.
         course: of the message.
-        answer: which follows it from the other end.
-        samples: that get when acknowledgements have come, and the round trips (s).
+        answer: of the other end, after the message.
+        samples: the list that gets the times of acknowledgements, and the round trips (s).
         short: whether the last segment is no full one.
         until: when the next message of this end is written (s).
-        faced_s: by how much an acknowledgement that comes against the last one delays it (s).
+        faced_s: delay of the last acknowledgement by an acknowledgement from the other end (s).
     """
     if end.held and end.held[0] + end.delay < until:
         course = end.release(course)
@@ -357,7 +357,7 @@ def _room(end: End) -> float:
 
 
 def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) -> Sessions:
-    """Return sessions with what losses add, by the chain of each end (`session_losses`)."""
+    """Return sessions with the time that losses add, by the chain of each end (`session_losses`)."""
     transport, pause = both[0].flow.transport, both[0].flow.traffic.pause_s
     lost_syn = 1.0 - (1.0 - both[0].flow.ack_loss) * (1.0 - both[1].flow.ack_loss)
     spans = [one.course.arrived[-1] - one.written for one in courses]
@@ -373,7 +373,7 @@ def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) 
             late_s = _behind(end, courses[0].course, courses[1].course, start)
             trips[0] = (late_s - courses[0].late_s) / sum(len(one.course.acks) for one in mine)
             mine[0] = mine[0]._replace(late_s=late_s)
-        # a client that leaves in one segment sends it before what it has to acknowledge
+        # a client whose good-bye is one segment sends it before its pending acknowledgement
         leaves = transport.connection_per_session and (bool(left) if side == 0 else sum(left) <= 1)
         opens = (found.connect_s, lost_syn) if found.connect_s and side == 0 else None
         sender = _sender(end, mine, between[side])
@@ -391,12 +391,12 @@ def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) 
 
 
 def _sender(end: End, mine: list[Played], gaps_s: tuple[float, ...]) -> Sender:
-    """Return what an end sends, for the chain of its losses; times to four digits.
+    """Return the messages of an end, for the chain of its losses; times to four digits.
 
     Args:
         end: of the session.
-        mine: its messages as they go without losses.
-        gaps_s: from the arrival of each until the next one is written.
+        mine: its messages without losses.
+        gaps_s: time from the arrival of each message until the next one is written.
     """
     flow, transport = end.flow, end.flow.transport
     acks = 1.0 / max(end.every, 1.0)
@@ -455,7 +455,7 @@ def _backed_off(rto: float, loss: float, transport: Any) -> float:
 
 
 def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
-    """Yield what makes sessions uncertain, and by how much measured answers were off."""
+    """Yield the doubts about sessions, with measured errors."""
     pairs = [network.flows[one] for f in found for one in pair_of(network.flows, f)]
     tcp = [flow for flow in pairs if flow.protocol == "tcp"]
     worst = max((flow.loss for flow in tcp), default=0.0)
@@ -471,7 +471,7 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
             "25 % too few, and round trips 10 % too short to 14 % too long"
         )
     if any(flow.protocol == "centaurus" and flow.transport.centaurus_early_data for flow in pairs):
-        yield "data that go with the offer of an object meet its answer: goodput was up to 9 % too high"
+        yield "data sent with the offer of an object collide with its answer: goodput was up to 9 % too high"
     if any(flow.loss + flow.ack_loss > 0.001 for flow in pairs if flow.protocol == "centaurus"):
         yield (
             "packets of CentaurusComm are lost: goodput was 31 % too low to 28 % too high in simulations of "
@@ -492,17 +492,19 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
         polled = bool(flow.forth) and flow.forth[0].kind == "port" and flow.jitter_s > 2.0 * SLOT_S
         if polled or (several and flow.jitter_s > 0.1 * one.session_s):
             yield (
-                f"processing delays of up to {flow.jitter_s:g} s: how they meet polls and hold up "
-                "segments behind is left out, and goodput was 11 % too low to 23 % too high"
+                f"processing delays of up to {flow.jitter_s:g} s: their phase to the polls, and the waits of "
+                "segments behind, are left out, and goodput was 11 % too low to 23 % too high"
             )
             break
     if any(one.impatient for one in found.values()):
         yield (
-            "timers expire at about a round trip, though nothing is lost: such timeouts are not counted, and "
-            "goodput was 29 % too high, without timestamps many times"
+            "retransmission timeouts are about as long as a round trip: timeouts without a loss are not "
+            "counted, and goodput was 29 % too high, without timestamps many times"
         )
     if any(flow.transport.delayed_ack and not lossless(flow) for flow in tcp):
-        yield "delayed acknowledgements, and segments are lost: timeouts were 35 % too few to 15 % too many"
+        yield (
+            "acknowledgements are delayed, and segments are lost: timeouts were 35 % too few to 15 % too many"
+        )
     if any(
         flow.transport.delayed_ack and not (flow.transport.nagle and flow.transport.windows == "bytes")
         for flow in tcp
@@ -515,18 +517,23 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
         yield "several clients wait for each other: round trips were 46 % too short to 61 % too long"
         if any(flow.traffic.pause_s for flow in pairs):
             yield (
-                "several clients with pauses may keep step: goodput was 7 % too low to 16 % too high, and "
-                "up to 49 % too high where segments wait for acknowledgements by Nagle's algorithm"
+                "several clients with pauses may synchronise: goodput was 7 % too low to 16 % too high, and "
+                "up to 49 % too high where segments wait for acknowledgements (Nagle's algorithm)"
             )
         if any(found[f].session_s > network.flows[f].transport.min_rto_s for f in found if pairs[0] in tcp):
-            yield "sessions wait for others longer than the least timeout: such timeouts are not counted"
+            yield (
+                "sessions wait for others longer than the least timeout: timeouts without a loss are not "
+                "counted"
+            )
     names = {network.piconets[port.piconet].discipline for port in network.ports}
     if found and "exhaustive" in names and any(flow.load == inf for flow in network.flows):
-        yield "under exhaustive polling a greedy connection may keep its visit: sessions got nothing then"
+        yield (
+            "under exhaustive polling a greedy connection may never end its visit: sessions got nothing then"
+        )
     least = min((bucket.depth for bucket in network.buckets), default=inf)
     if any(flow.segments * flow.kilobits * 1000.0 > least for flow in pairs):
-        yield "messages that exceed a token bucket: goodput was up to 54 % too high"
+        yield "messages are longer than a token bucket: goodput was up to 54 % too high"
     for flow in pairs:
         if flow.transport.piggyback or flow.traffic.application_timeout_s:
-            yield "acknowledgements on data segments and sessions that are given up are left out"
+            yield "acknowledgements carried by data segments, and sessions that are given up, are left out"
             break

@@ -1,16 +1,16 @@
-"""One tagged connection of a ring, in the mean field of its own past, where buffers overflow or radios lose.
+"""One tagged connection of a ring, in the mean field of its past, where buffers overflow or radios lose.
 
 All stations are alike, and each sends to the next one. One connection is a recursion in whole packets: its
 source, its NewReno sender (`btqueue.transport.newreno_sender`), its token bucket with a buffer of S packets,
-its queue of L, and its visits of at most M frames. The others are copies of its own history, each as long ago
-as a random lag says: the wait for tokens and the queue of the next station, the segments of the previous one,
-whose acknowledgements need tokens here, and the packets that come to each, which make polling cycles longer.
-The history is the unknown of the fixed point and grows while it is read: nothing is iterated or fitted.
+its queue of L, and its visits of at most M frames. The others are copies of its history, each with a random
+lag: the wait for tokens and the queue of the next station, the segments of the previous one, whose
+acknowledgements need tokens here, and the packets that come to each, which make polling cycles longer. The
+history is the unknown of the fixed point and grows while it is read: no iteration or fit is needed.
 
-A lag stays for many round trips, because bursts meet bursts. What comes to others in a cycle is counted by
-time, not by cycle, or longer cycles would bring no more work. On a lossy radio each link has a schedule of
-its states, and a packet is lost by the state at the end of its reception. That stations are independent is
-the one approximation. The sample has a seed of its own: the same question has the same answer.
+A lag stays for many round trips, because bursts meet bursts. The arrivals at the others in a cycle are
+counted by time, not by cycle, or longer cycles would bring no more work. On a lossy radio each link has a
+schedule of its states, and a packet is lost by the state at the end of its reception. The only approximation
+is that stations are independent. The sample has a fixed seed: the same scenario has the same answer.
 """
 
 from collections.abc import Mapping
@@ -63,9 +63,9 @@ SEGMENTS, ON_A_LOSSY_RADIO = 8_000, 20_000
 SETTLING = 1 / 8
 """Share of them that is not counted, while the history fills."""
 MARKS, BATCHES = 128, 10
-"""Times at which counts are noted, and batches of these, whose rates give the standard error."""
+"""Times at which counts are noted, and batches of these times, whose rates give the standard error."""
 MOST_STEPS = 400
-"""Events and entries of the history for each segment, after which the sample ends with what it has."""
+"""Events and entries of the history for each segment, after which the sample ends early."""
 KEPT_WINDOWS, LEAST_LAG, LATEST = 40, 0.6, 0.6
 """Windows' times that a lag stays, its least in windows' times, and the share of the past that it spans."""
 PER_SEGMENT, LONGEST_HISTORY = 16, 2**20
@@ -75,24 +75,25 @@ STAYS, QUANTILES = 2**15, 2**10
 FREE = 1e15
 """Tokens a second without flow control."""
 LONGEST_WINDOW = 64
-"""Segments; queues have room for so many."""
+"""Segments that queues have room for."""
 SEED = 2006
 
 SAID = (
-    "one connection was sampled, and copies of its own past stood for all others: of full rings goodput was "
-    "4 % off in the median and round trips 11 %, and at most 13 and 39 %"
+    "one connection was sampled, and delayed copies of it stood for all others: of full rings goodput was 4 "
+    "% off in the median and round trips 11 %, and at most 13 and 39 %"
 )
 FEW_STATIONS = 4
 """Stations from which on they are hardly in step."""
 IN_STEP = (
-    "[network] peripherals = {}: few stations keep step with each other, and here they are independent: of "
-    "full rings goodput was 6 % off in the median, round trips 17 %, and timeouts several times too many"
+    "[network] peripherals = {}: few stations keep step with each other, but theory takes them as "
+    "independent: of full rings goodput was 6 % off in the median, round trips 17 %, and timeouts several "
+    "times too many"
 )
 
 BUCKET, PORT, BACK = range(3)
-"""Where something waits: packets for tokens, packets for visits, acknowledgements for their own visit."""
+"""Queues: packets waiting for tokens, packets for visits, acknowledgements for their own visit."""
 SENT, REACHED, TRIPS, TRIP_S, TOKENS, SINCE, CAME = range(7)
-"""Counts: segments sent and received, round trips, their sum; tokens, since when; packets come to the queue.
+"""Counts: segments sent and received, round trips, their sum; tokens, and their time; arrivals at the queue.
 """
 WAIT, QUEUE, COME, VISIT = range(4)
 """Of the past: wait of an acknowledgement for tokens (infinite if refused), packets in the queue and come to
@@ -100,7 +101,7 @@ it, packets of the visit in progress."""
 
 
 class Ring(NamedTuple):
-    """What a connection meets; packets are those of a segment in order, and an acknowledgement last.
+    """The ring that a connection crosses; packets: of a segment in order, and an acknowledgement last.
 
     Attributes:
         stations, limit: number of stations, and most frames of a visit (M).
@@ -209,7 +210,7 @@ def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[s
     marks = np.zeros((MARKS + 1, 8))
     reached = follow(ring, _sender(flow.transport), sample_of(ring), total, marks, rng)
     if reached < BATCHES + 2:
-        raise NoConvergence("no segment gets through, or hardly any: the connection never moves")
+        raise NoConvergence("no segment gets through, or hardly any: the connection makes no progress")
     places = np.linspace(SETTLING * (reached - 1), reached - 1, BATCHES + 1).astype(int)
     batches = np.diff(marks[places], axis=0)
     seconds, delivered, sent, received, trips, trip_s, timeouts, fast = batches.sum(axis=0)
@@ -225,7 +226,7 @@ def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[s
     }
     in_step = ring.stations < FEW_STATIONS and not ring.switches.size
     notes = {
-        "method": f"one of {ring.stations} connections in whole packets, in the mean field of its own past",
+        "method": f"one of {ring.stations} connections in whole packets, in the mean field of its past",
         "converged": True,
         "sampled": True,
         "residual": float(spread),
@@ -235,7 +236,7 @@ def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[s
 
 
 def ring_of(scenario: Scenario, network: Network, rng: np.random.Generator) -> Ring:
-    """Return what a connection meets; `rng` draws the times of its source and of the radio."""
+    """Return the ring that a connection crosses; `rng` draws the times of its source and of the radio."""
     flow, link, states = network.flows[0], scenario.link, states_of(scenario.radio)
     headers = scenario.transport.header_bytes + link.l2cap_header_bytes
     pieces = []
@@ -271,7 +272,7 @@ def _whole(network: Network) -> bool:
 
 
 def _exponentials(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return so many quantiles of the exponential law of mean one, in random order."""
+    """Return `count` quantiles of the exponential law of mean one, in random order."""
     values = -np.log((np.arange(count) + 0.5) / count)
     return rng.permutation(values / values.mean())
 
@@ -311,7 +312,7 @@ def sample_of(ring: Ring) -> Sample:
 
 @compiled(str(newreno_sender.__file__))
 def follow(ring, sender, station, total, marks, rng):
-    """Sample until so many segments are delivered; return how many of the marks it came to.
+    """Sample until `total` segments are delivered; return the number of marks written.
 
     Args:
         ring: `Ring`.
@@ -391,7 +392,7 @@ def follow(ring, sender, station, total, marks, rng):
             now += 2.0 * SLOT_S if max(float(frames), coming) < ring.limit else 0.0
             visited = float(up)
             again, coming, beside = cycle(ring, station, visited, now, True)
-            for place in range(up):  # own packets take the slots that they have, not those of the mean
+            for place in range(up):  # own packets take their real slots, not the mean
                 again += (ring.slots[aired[place, 0]] - ring.mean_slots) * SLOT_S
             down = now
             for place in range(up):
@@ -445,7 +446,7 @@ def follow(ring, sender, station, total, marks, rng):
             # a packet has until the end of the poll; an acknowledgement comes up behind the own visit
             before, behind = max(rng.random() * turn_s - SLOT_S, 0.0), turn_s * others / ring.stations
             frame = ready + (before if data_at <= ack_at else behind)
-            for j in range(others):  # half of what comes for others meanwhile goes before
+            for j in range(others):  # half of the packets that come for others meanwhile go before
                 station.seen[j] = entries[at(station.clock, ready - lags[j]), COME]
                 station.left[j] = -0.5 * max(
                     entries[at(station.clock, frame - lags[j]), COME] - station.seen[j], 0.0
@@ -500,9 +501,9 @@ def visit_s(limit, mean_slots, up, down):
 
 @subroutine
 def cycle(ring, station, own, now, lasting):
-    """Let the others have their visits after an own one; `lasting`: keep what they have left.
+    """Let the others have their visits after an own one; `lasting`: keep their remaining packets.
 
-    Returns the time of the next own visit, the packets of the previous station and those of the next one.
+    Returns the time of the next own visit, and the packets of the previous and of the next station.
     """
     time, before, beside = now, own, 0.0
     for j in range(station.lags.size):
@@ -560,7 +561,7 @@ def put(station, where, time, second, third):
 
 @subroutine
 def admit(ring, station, now):
-    """Move packets that have their tokens to the queue for visits, which refuses what it cannot hold."""
+    """Move packets that have their tokens to the queue for visits, which refuses packets if it is full."""
     while first(station.waiting, station.ends, BUCKET) <= now:
         place = take(station, BUCKET)
         kind, ident = station.waiting[BUCKET, place, 1], int(station.waiting[BUCKET, place, 2])
@@ -617,7 +618,7 @@ def send(ring, station, number, now):
 
 @subroutine
 def send_window(ring, station, one, offered, now):
-    """Send what the window lets out of what the source has given."""
+    """Send the segments of the source that the window lets out."""
     begin, end = one.nxt, min(int(one.una + min(one.cwnd, float(ring.window))), offered)
     if end > begin:
         sent_up_to(one, end, now)

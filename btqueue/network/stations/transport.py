@@ -308,7 +308,7 @@ def _message(held: float, segments: int, every: int) -> tuple[float, float, floa
     """
     answered, left = divmod(held + segments, every)
     first = every - held if held > 0.0 else 0.0  # ahead of the first that begins an acknowledgement
-    number = answered - (held > 0.0)  # acknowledgements of its own segments alone
+    number = answered - (held > 0.0)  # acknowledgements of segments of this message alone
     behind = first + number * (first + every - 1.0 + every * (number - 1.0) / 2.0)
     begins = segments - left if left > 0.0 else 0.0
     return answered, left, behind + begins if answered else 0.0
@@ -352,10 +352,10 @@ def let_out(flow: Flow) -> float:
 
 
 def ahead(flow: Flow) -> float:
-    """Return the segments of mean size of its own batch that are ahead of a segment, as windows let them.
+    """Return the segments (of mean size) of the same batch ahead of a segment, as windows allow.
 
-    A batch is a message, and a burst of an interrupted Bernoulli process a geometric number of messages. Of a
-    window no more than its other segments are ahead.
+    A batch is a message, and a burst of an interrupted Bernoulli process a geometric number of messages. At
+    most the other segments of a window are ahead.
     """
     window = let_out(flow)
     most = max(window - 1.0, 0.0)
@@ -374,7 +374,7 @@ def before(flow: Flow) -> float:
 
 
 def ahead_of_sample(flow: Flow) -> float:
-    """Return the segments of its batch that are served before the one whose acknowledgement is a round trip.
+    """Return the segments of a batch that are served before the segment whose round trip is measured.
 
     An acknowledgement shows the round trip of the first segment that it covers, and goes with the last one.
     """
@@ -1123,10 +1123,13 @@ def doubts(network: Network, point: Any) -> list[str]:
     ]
     greedy = [flow for f, flow in enumerate(flows) if f in vegas and flow.load == inf]
     if any(visit.train.spread > 0.0 for flow in greedy for visit in flow.forth):
-        found.append("Vegas meets repetition on the link: round trips were 15 % too short to 40 % too long")
+        found.append(
+            "TCP Vegas is used over links that repeat packets: round trips were 15 % too short to 40 % too "
+            "long"
+        )
     if any(flow.transport.initial_window_segments >= VEGAS_START for flow in greedy):
         found.append(
-            "Vegas begins with four segments or more, and may pass its resting place: round trips were"
-            " wrong by up to a factor of 5"
+            "TCP Vegas begins with four segments or more, and its window may pass the value where it would "
+            "settle: round trips were wrong by up to a factor of 5"
         )
     return found

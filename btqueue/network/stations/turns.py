@@ -5,7 +5,7 @@ A queue k that always has packets sends one in each round
 
 .. math:: C_k = s_k + \sum_{j \ne k} \min(s_j, \rho_j C_k),
 
-with the time s of a packet and the load of each queue: others take their load, and no more than one packet a
+with the time s of a packet and the load of each queue: other queues take their load, and at most one packet a
 round. So C is the service of a packet of k while k is busy. Before its turn a packet waits
 
 .. math:: T_k = \sum_{j \ne k} \min(s_j / 2, \rho_j (s_j / 2 + T_k)),
@@ -14,7 +14,7 @@ for the packet that is sent and for the packets that come meanwhile, and no more
 queue. Before that it waits behind the packets of its own queue, as in M/G/1 with the service C. Where packets
 are alike and no queue fills its turns, both together are exactly the wait of one queue for all.
 
-A packet that the medium itself has just brought comes to its next queue when the medium has begun with
+A packet that the medium itself has just delivered comes to its next queue when the medium has begun to send
 another packet: it waits for whole packets, s in the place of s/2.
 """
 
@@ -33,9 +33,9 @@ NEARLY = 0.98
 
 
 class Turns:
-    """The queues of all media that bring segments of several flows from several queues.
+    """The queues of all media that carry segments of several flows from several queues.
 
-    Media of one flow are left to the law of one queue: its packets know each other.
+    Media of one flow have the law of one queue: its packets are not independent.
 
     Attributes:
         number: of each queue among these, by its number in the network.
@@ -43,8 +43,8 @@ class Turns:
         wires: number of the resource of the medium of each queue, shape (queues,).
         packets: of a segment of each flow at each queue, and of its acknowledgements, (2, flows, queues).
         work: the same in seconds.
-        before: wait of a packet of each queue for its turn, of those from elsewhere, and of those that the
-            medium has just brought, (2, queues) (s).
+        before: wait of a packet of each queue for its turn, for packets from elsewhere, and for packets that
+            the medium has just delivered, (2, queues) (s).
     """
 
     def __init__(self, network: Network, number: dict[tuple[str, int], int]) -> None:
@@ -105,11 +105,11 @@ class Turns:
         return packets * self.rounds
 
     def waits(self, sends: Vector, ahead: Vector, most: Matrix, *, steady: NDArray[np.bool_]) -> Matrix:
-        """Return what packets of each queue wait for segments of each flow ahead, (flows, queues) (s).
+        """Return the waits of packets of each queue for segments of each flow ahead, (flows, queues) (s).
 
         Args:
             sends: segments a second of each flow, (flows,).
-            ahead: segments of its own message ahead of one, (flows,).
+            ahead: segments of the same message ahead of a segment, (flows,).
             most: that the window of a flow lets wait at each resource, (flows, resources) (s).
             steady: whether a flow always has data: they wait for each other at full queues only, (flows,).
         """
