@@ -1,4 +1,4 @@
-"""What the simulator can run."""
+"""The scenarios that the simulator can run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_PICONETS_OF_A_DEVICE = 8
 
 
 def _unsimulated(s: Scenario) -> Iterator[Limit]:
-    """Yield what the simulator cannot run, and no list of values can say."""
+    """Yield the limits of the simulator that no list of values can express."""
     memberships = Counter(name for p in s.network.piconet_names for name in (p.central, *p.members))
     for name, count in memberships.items():
         if count > MOST_PICONETS_OF_A_DEVICE:

@@ -63,7 +63,7 @@ def has_work(sim):
 
 @outlined
 def work_off(sim, now):
-    """Do what an event has left to do, piece by piece; return REACHED when done, or NEEDS_SPACE."""
+    """Finish the pending work of an event, piece by piece; return REACHED when done, or NEEDS_SPACE."""
     clock = sim.clock[0]
     while True:
         if space_is_short(sim):
@@ -107,9 +107,9 @@ def on_line(sim, line, now):
 
 @outlined
 def start(sim):
-    """Let everything begin, at time 0: bridges first, for a central may be away, then centrals, then flows.
+    """Start all parts at time 0: bridges first, for a central may be away, then centrals, then flows.
 
-    What applications send leaves in `advance`: they have their first arrivals there.
+    Segments of applications leave in `advance`, with their first arrivals.
     """
     for bridge in range(len(sim.bridges)):
         bridges.start(sim, bridge)
@@ -127,9 +127,10 @@ def start(sim):
 def advance(sim, until):
     """Play all events up to and including time `until` (ns); return REACHED, NEEDS_SPACE or PAUSED.
 
-    Islands, which nothing connects, one after the other: what is in the processor's cache stays there, and an
-    event costs the same in a network of any size. At the time of each look all of them have come to it.
-    At `until` = BEGIN everything begins: an entry point of its own would take two seconds more to compile.
+    Islands (parts of the network that no path connects) are played one after the other: their data stay in
+    the processor's cache, and an event costs the same in a network of any size. All islands have reached the
+    time of a look before it is taken. At `until` = BEGIN the parts are started: a separate entry point would
+    take two seconds more to compile.
     """
     clock = sim.clock[0]
     if until == BEGIN:

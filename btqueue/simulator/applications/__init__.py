@@ -1,1 +1,1 @@
-"""Sources of messages and what becomes of them: arrivals, delivery, request-reply sessions."""
+"""Sources of messages: arrivals, delivery, request-reply sessions."""

@@ -1,13 +1,14 @@
-"""Applications: sources that write messages to a connection, and what becomes of each message.
+"""Applications: sources that write messages to a connection, and the delivery of each message.
 
-A message is a row of segments, or of bytes. It is delivered when the receiver has all of them in order, and
-acknowledged when the receiver has sent an acknowledgement that covers it: Johansson et al. (2000) measure the
-delay up to there. Messages of a flow form a list from the oldest that is not acknowledged (`message_head`) to
-the youngest (`message_tail`); `message_undelivered` is the oldest that is not delivered.
+A message is a row of segments, or of bytes. It is delivered when the receiver has all its segments in order.
+It is acknowledged when the receiver has sent an acknowledgement that covers it: Johansson et al. (2000)
+measure the delay until this time. Messages of a flow form a list from the oldest that is not acknowledged
+(`message_head`) to the youngest (`message_tail`); `message_undelivered` is the oldest that is not delivered.
 
-A source that writes more than is carried would list messages without end. Beyond a number that no window
-covers messages are therefore only counted. When one leaves the list, the source is set back to where it wrote
-the first that is missing, writes that message once more, with the same random numbers, and is set forward.
+A source that writes more than the goodput would list messages without end. Beyond a number that no window
+covers messages are therefore only counted. When a message leaves the list, the source is set back to the
+state in which it wrote the first unlisted message. It writes this message once more, with the same random
+numbers, and is set forward.
 """
 
 from btqueue.simulator.applications.arrival_processes import (
@@ -29,7 +30,8 @@ from btqueue.simulator.tcp.stream import position
 from btqueue.simulator.traces.trace import MESSAGE_DELIVERED, MESSAGE_WRITTEN, flow_event
 
 LISTED = 1024
-"""Messages that a flow lists beyond those that its window can cover: each has at least a segment, or byte."""
+"""Messages that a flow lists in addition to the messages of its window: each has at least a segment, or
+byte."""
 
 
 @outlined
@@ -111,7 +113,7 @@ def list_next(sim, flow):
 
 @compiled
 def buffered(sim, flow):
-    """Return how much the send buffer holds: all that is written and not acknowledged."""
+    """Return the content of the send buffer: the data written and not acknowledged."""
     conn = sim.connections[flow]
     return conn.written - position(conn, sim.starts[flow], conn.snd_una)
 
@@ -137,7 +139,7 @@ def count_delivered(sim, flow, delay):
     statistics.messages_delivered += 1
     statistics.delay_sum += delay
     statistics.delay_squares += float(delay) * float(delay)
-    if sim.connections[flow].session == NOTHING:  # else the histogram is that of the sessions' times
+    if sim.connections[flow].session == NOTHING:  # else the histogram has the sessions' times
         count(sim.delay_histogram[flow], delay)
 
 

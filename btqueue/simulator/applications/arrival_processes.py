@@ -33,7 +33,7 @@ leave_probabilities = compiled(_leave_probabilities)
 
 
 def ibp_probabilities(rate: float, scv: float) -> tuple[float, float]:
-    """Return (p, q) as `leave_probabilities` does, or raise ValueError if there is no such IBP.
+    """Return (p, q) as `leave_probabilities` does, or raise ValueError if no IBP has these moments.
 
     Both are probabilities when C2 >= (1 - r) |1 - 2r|, which follows from p <= 1 and q <= 1.
     """
@@ -147,7 +147,7 @@ def recorded_arrival(sim, conn):
 
 @compiled
 def following_arrival(sim, flow, now):
-    """Return when the message after the one at `now` is written (ns)."""
+    """Return the time (ns) at which the message after the message of `now` is written."""
     conn = sim.connections[flow]
     if conn.application == FROM_FILE:
         conn.schedule_next += 1

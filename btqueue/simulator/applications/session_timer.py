@@ -1,7 +1,7 @@
-"""One timer for all that a session may be waiting for: the earliest of its `deadlines`.
+"""One timer for all deadlines of a session: it is set to the earliest of its `deadlines`.
 
-A deadline that moves away leaves the timer as it is: when the timer fires it finds nothing due, and is set to
-the deadline that is then the earliest.
+A deadline that is moved to a later time leaves the timer as it is: when the timer fires no deadline is due,
+and it is set to the deadline that is then the earliest.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined

@@ -1,4 +1,4 @@
-"""Sessions between a client and a server, one after the other: when they start, and what their timer does.
+"""Sessions between a client and a server, one after the other: their start and their timer.
 
 The order of the messages is in `exchange`. TCP carries them as a stream of segments, on a connection that
 `connection_setup` may have to open; `centaurus` carries them one by one.
@@ -43,7 +43,7 @@ def start(sim, index):
 
 @outlined
 def on_timer(sim, index, now):
-    """Do what the session's timer has fired for; one thing at a time, the timer fires again for the next."""
+    """Handle the deadline for which the session's timer has fired; for the next one it fires again."""
     place = take_due(sim, index, now)
     if place == NEXT_SESSION:
         begin(sim, index, now)

@@ -1,8 +1,8 @@
 """Adaptive packet types: the type is chosen anew before each transmission, and the segment cut to fit.
 
-What a sender knows is the true bit error rate now, or the link quality, a whole number averaged over time
-(Chen, Kapoor, Sanadidi and Gerla, "Enhancing Bluetooth TCP throughput via link layer packet adaptation", ICC
-2004, section IV). The tables from level or quality to type are made in `construction`.
+A sender knows the true bit error rate now, or the link quality, a whole number averaged over time (Chen,
+Kapoor, Sanadidi and Gerla, "Enhancing Bluetooth TCP throughput via link layer packet adaptation", ICC 2004,
+section IV). The tables from level or quality to type are made in `construction`.
 """
 
 import math
@@ -40,7 +40,7 @@ def wanted_type(sim, channel_index, now):
 def reported_quality(sim, channel_index, row, now):
     """Return the link quality (0 to 255) reported at `now`: its time-weighted average as a whole number.
 
-    Between two looks the channel counts as what it is found to be now.
+    The channel is taken to have had its present level since the last report.
     """
     channel = sim.channels[channel_index]
     memory = 0.0

@@ -1,17 +1,17 @@
 """Stop-and-wait ARQ of a link: a packet is repeated until it is acknowledged, or given up.
 
-A packet that was sent stays at the head of its queue. The far side answers with one bit, ARQN, in whatever
-it sends next: ACK if the packet came intact. Without it the packet is repeated at the port's next turn
-(Bluetooth Core Specification, Baseband part, "ARQ scheme"). The number of transmissions may be limited, and
-so may the time since the packet entered the queue (flush timeout); the rest of the segment is then given up
-as well.
+A packet that was sent stays at the head of its queue. The far side answers with one bit, ARQN, in its next
+packet: ACK if the packet came intact. Without it the packet is repeated at the port's next turn (Bluetooth
+Core Specification, Baseband part, "ARQ scheme"). The number of transmissions may be limited, and so may the
+time since the packet entered the queue (flush timeout); the rest of the segment is then given up as well.
 
-Two settings differ in what the sender knows:
+Two settings differ in the knowledge of the sender:
 
 - lossless feedback: the sender always learns the truth, at the end of reception;
 - lossy feedback (`settings.lossy_feedback`): the packet that carries ARQN may be lost, and with it the ACK.
-  The sender then repeats what the far side already has. The far side passes on what it received first; what
-  stays in the queue is a ghost of it, taken off without a trace when an ACK comes through.
+  The sender then repeats a packet that the far side already has. The far side passes on the packet received
+  first. The packet that stays in the queue is a ghost, removed without being counted when an ACK comes
+  through.
 
 On adaptive ports the packet is a whole segment that crosses in parts, cut at each transmission; the rules
 then hold for each part.
@@ -114,7 +114,7 @@ def is_last_part(sim, head):
 
 @compiled
 def copy_for_far_side(sim, head):
-    """Return a packet that goes on instead of the one at the head of the queue, which becomes a ghost."""
+    """Return a copy of the head packet of the queue; the copy goes on, and the head becomes a ghost."""
     index = take_packet(sim)
     copy = sim.packets[index]
     packet = sim.packets[head]
@@ -135,7 +135,7 @@ def copy_for_far_side(sim, head):
 
 @compiled
 def forget_head(sim, port_index):
-    """Both sides forget what they know about the head packet, or its part: another one follows."""
+    """Reset the state of both sides for the head packet, or its part: another packet follows."""
     sim.ports[port_index].received = False
     sim.ports[port_index].acknowledges = False
 

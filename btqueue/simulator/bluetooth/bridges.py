@@ -170,7 +170,7 @@ def next_window(sim, b, p, now):
 def start(sim, b):
     """Put the bridge into its first piconet at time 0; its own piconet is silent until it comes there.
 
-    Pseudo-random windows are a sample of their own in every replication.
+    Pseudo-random windows are drawn anew in every replication.
     """
     bridge = sim.bridges[b]
     if bridge.schedule == COORDINATED:
@@ -190,8 +190,8 @@ def start(sim, b):
 def on_exchange_over(sim, link, ended_by_null, now):
     """An exchange with a bridge that was present is over: the bridge leaves if its residence rule says so.
 
-    VISIT: after every exchange. WHOLE_CYCLES: after as many cycles as it shall stay, which one exchange more
-    encloses. COMPLETE: when nothing was left to exchange; under overload it never leaves.
+    VISIT: after every exchange. WHOLE_CYCLES: after `residence_cycles` cycles, so after one exchange more.
+    COMPLETE: when the queues of both ends are empty; under overload it never leaves.
     """
     b = sim.links[link].bridge
     bridge = sim.bridges[b]

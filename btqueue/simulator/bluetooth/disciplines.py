@@ -1,9 +1,10 @@
 """Polling disciplines: how long a visit lasts and which link is next (Venugopal 2006, section 2.3.1).
 
 A visit is a row of frames; it ends early when a POLL is answered by NULL. In cyclic order every link is
-visited in turn: E-limited (at most `limit` frames; 1 is pure round robin), exhaustive, or gated (what was
-there when the visit began). The other disciplines change the order or leave idle links out; each says below
-what it promises to an uplink, which the central cannot see into. A visit to a bridge has the bridge's limit.
+visited in turn: E-limited (at most `limit` frames; 1 is pure round robin), exhaustive, or gated (the packets
+present when the visit began). The other disciplines change the order or leave idle links out. The longest
+wait of an uplink, whose queue the central cannot see, is stated below for each discipline. A visit to a
+bridge has the bridge's limit.
 """
 
 from btqueue.simulator.bluetooth.bridges import may_poll
@@ -82,7 +83,7 @@ def visit_is_over(sim, p, null_frame):
 def next_station(sim, p, now):
     """Choose the station of the next visit; `central.cycle` counts how often the order has begun anew.
 
-    Returns False, and changes no station, if every link is that of a bridge known to be elsewhere now.
+    Returns False, and changes no station, if every link leads to a bridge known to be elsewhere now.
     """
     central = sim.piconets[p]
     if central.discipline > LAST_CYCLIC or central.rendezvous:
@@ -205,10 +206,10 @@ def next_by_weight(sim, p, now):
 def next_in_random_order(sim, p, now):
     """Pseudo-random cyclic limited slot-weighted round robin: each cycle has a fresh random order.
 
-    Weights are those of the weighted round robin, but time is counted in slots: after a visit without data a
+    Weights are as in the weighted round robin, but time is counted in slots: after a visit without data a
     link is not polled for 2 x links x (`max_weight` - weight) slots, that is for as many cycles of POLL and
     NULL as visits without data have come in a row, at most `max_weight` - 1. If every link is to be left out,
-    the one whose time is up first is polled at once. An uplink waits that time and two cycles at most.
+    the link whose time is up first is polled at once. An uplink waits that time and two cycles at most.
     """
     central = sim.piconets[p]
     for place in range(central.cycle_position + 1, central.links):

@@ -2,20 +2,21 @@
 
 After G. Tan and J. Guttag, "A locally coordinated scatternet scheduling algorithm", LCN 2002. A meeting is
 one visit of a central to a bridge. It ends when a POLL is answered by NULL, or at the time agreed upon. Then
-both ends, and nobody else, agree on the next. They know what waits at both, and `need`, the part of the time
-that their exchange takes: the mean of the last estimate and of what it took since the last agreement.
+both ends, and nobody else, agree on the next. They know the packets that wait at both ends, and `need`, the
+part of the time that their exchange takes: the mean of the last estimate and of the part measured since the
+last agreement.
 
-- When: the least interval after the start of this meeting. If nothing was exchanged and nothing waits, not
-  before the need would fill a long frame; so it is twice as late after each idle meeting, once the need is
-  small, up to the largest interval.
-- How long: what waits, at the rate of exchange of this meeting, and what the need adds until then; at most
-  the least interval.
-- At last the first time from then on at which neither device has another meeting.
+- When: the least interval after the start of this meeting. If no packet was exchanged and no packet waits,
+  not before the need would fill a long frame. So the interval doubles after each idle meeting, once the need
+  is small, up to the largest interval.
+- How long: the time for the waiting packets, at the rate of exchange of this meeting, and for the need until
+  then; at most the least interval.
+- Finally the meeting is moved to the first time from then on at which neither device has another meeting.
 
 A central with other peripherals rests after each meeting, so that they get their share of its time; a bridge
 that is a central is in its own piconet between its meetings. An agreement costs no air.
 
-The paper says what is agreed upon, and from what; how numbers follow is decided here.
+The paper names the terms of an agreement and their inputs; the formulas are ours.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -155,7 +156,7 @@ def agree_on_next(sim, link, ended_by_null, now):
 
 @outlined
 def set_meeting(sim, link, earliest, length):
-    """Set the next meeting of the link: the first time at which both ends have no other for so long (ns)."""
+    """Set the next meeting of the link: the first time at which both ends are free for `length` ns."""
     meeting = sim.links[link]
     length = whole_frames(length)
     start = whole_frames(earliest)

@@ -46,7 +46,7 @@ def begin(sim, index):
 
 @compiled
 def on_turn(sim, index, now):
-    """A half-frame of the piconet has just ended: receive what was sent, and start the next one."""
+    """A half-frame of the piconet has just ended: receive its packet, and start the next one."""
     central = sim.piconets[index]
     if central.phase > UPLINK_HALF:
         go_on(sim, index, now)
@@ -54,7 +54,7 @@ def on_turn(sim, index, now):
     link = sim.links[central.first_link + central.station]
     down = central.phase == DOWNLINK_HALF
     packet = receive(sim, index, link.down if down else link.up, link.up if down else link.down, now)
-    # The peripheral answers with what it had ready: what this packet makes it send comes too late.
+    # The peripheral answers with a packet that was ready: a reply to this packet comes too late.
     if down:
         send_uplink(sim, index, now)
     if packet != NOTHING:

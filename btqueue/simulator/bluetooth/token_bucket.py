@@ -90,7 +90,7 @@ def has_room_for(sim, port, layout, now):
 
 @compiled
 def on_tokens(sim, port, now):
-    """The head packet's tokens have come: release it, and all that the rest pays for."""
+    """The head packet's tokens have come: release it, and further packets that the rest pays for."""
     bucket = sim.buckets[port]
     accrue(bucket, now)
     while sim.queues[bucket.queue].length > 0:

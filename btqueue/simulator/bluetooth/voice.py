@@ -1,9 +1,9 @@
-"""Voice beside data: slots reserved by synchronous links, and what they leave to the polling cycle.
+"""Voice beside data: slots reserved by synchronous links, and the slots left to the polling cycle.
 
 A synchronous (SCO) link owns a pair of slots in every period: HV1 in every 2 slots, HV2 in every 4, HV3 in
 every 6 (Bluetooth Core specification, vol. 2, part B; Venugopal 2006, section 2.1.1). The links of a piconet
-lie side by side at the start of the period, so a frame of data has to fit into what is left of it in one
-piece. A central without voice has `voice_period` 0. Times are in ns.
+lie side by side at the start of the period, so a frame of data has to fit into the gap that is left of the
+period. A central without voice has `voice_period` 0. Times are in ns.
 """
 
 from btqueue.baseband.voice import VOICE_PERIOD_SLOTS
@@ -80,7 +80,7 @@ def visits_a_period(central):
 
 
 def reservation(packet: str, links: int) -> tuple[int, int]:
-    """Return the period of the voice links and what they take of it (ns); (0, 0) without voice."""
+    """Return the period of the voice links and their part of it (ns); (0, 0) without voice."""
     if links == 0:
         return 0, 0
     return VOICE_PERIOD_SLOTS[packet] * SLOT, 2 * links * SLOT

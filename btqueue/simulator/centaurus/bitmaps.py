@@ -1,9 +1,9 @@
 """The bitmaps of CentaurusComm, one bit for each data packet of an object (Avancha et al. 2002, section 3.1).
 
-The receiver's bitmap only grows, so what it was when a PROCEED left is known from how many bits were set
-then: the receiver notes for every packet whether it came first, second, ... (in `sent_at`; 0 is a bit not
+The receiver's bitmap only grows. So the bitmap of a PROCEED is known from the number of bits set when it
+left: the receiver notes for every packet whether it came first, second, ... (in `sent_at`; 0 is a bit not
 set). The sender's bitmap is in `scoreboard`: a bit is set when its packet has been handed to Level I, and
-replaced by what the receiver says when a PROCEED comes.
+replaced by the receiver's bit when a PROCEED comes.
 """
 
 from btqueue.simulator.applications.exchange import flow_from, message_layout, message_segments
@@ -72,9 +72,9 @@ def mark_sent(sim, index, end, slot):
 
 @compiled
 def update_from_receiver(sim, index, end, count):
-    """Set the sender's bits to the bitmap of a PROCEED, that of the first `count` packets received.
+    """Set the sender's bits to the bitmap of a PROCEED: the first `count` packets received.
 
-    The answer to OBJ cannot know of early data sent after it, so those packets keep their bits.
+    The answer to OBJ cannot include early data sent after it, so these packets keep their bits.
     """
     session = sim.sessions[index]
     flow = flow_from(session, end)

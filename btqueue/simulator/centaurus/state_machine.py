@@ -1,11 +1,11 @@
 """CentaurusComm Level II: whole messages, with a bitmap in place of acknowledgements of segments.
 
 Avancha et al. (2002), section 3.4. Each end has a state machine: `on_segment` makes the transitions that
-messages of the other end cause, `next_output` those that send a message to it.
+messages of the other end cause, `next_output` the transitions that send a message to it.
 
 Control messages are never repeated. If one is lost the session hangs until the watchdog of an end destroys
-it; the bitmaps stay, so the next session goes on where this one stopped. What the paper leaves open is read
-thus:
+it; the bitmaps stay, so the next session goes on where this one stopped. We fill the gaps of the paper as
+follows:
 
 - Sessions are numbered. An end follows the other into a newer session and ignores messages of an older one. A
   client starts odd sessions and a server even ones: of two begun at once both ends follow the higher.
@@ -129,7 +129,7 @@ def on_message_while_sending(sim, index, end, segment, now):
 
 @compiled
 def on_proceed(sim, index, end, segment, now):
-    """Take the receiver's bitmap and send what it lacks, unless it is older than our last DONE."""
+    """Take the receiver's bitmap and send the missing packets, unless it is older than our last DONE."""
     session = sim.sessions[index]
     if segment.echo != session.done_sent[end]:
         return
@@ -164,7 +164,7 @@ def on_packet(sim, index, end, flow, slot, now):
 
 @compiled
 def on_done(sim, index, end, flow, now):
-    """The sender has sent all that it thought missing; a whole object goes to the application."""
+    """The sender has sent all missing packets of its bitmap; a whole object goes to the application."""
     session = sim.sessions[index]
     session.done_received[end] += 1
     enter(sim, index, end, ends.DONE_RECEIVED, now)

@@ -31,7 +31,7 @@ SIMULATED = bool(settings.ENABLE_CUDASIM)
 """Whether numba plays the GPU itself, in Python."""
 THREADS_A_BLOCK = 1
 """Replications take different branches, and the threads of a warp wait for each other at every branch: each
-replication gets a warp of its own."""
+replication gets a separate warp."""
 
 
 def address_of_state(_context: Any, tables: types.Type, _replication: types.Type) -> Any:
@@ -58,7 +58,7 @@ state_of = make_state_of()
 
 
 def advance_all(states, until, answers):
-    """Play every replication up to `until` (ns); `answers`: those of `advance`, shape (replications,)."""
+    """Play every replication up to `until` (ns); `answers`: results of `advance`, shape (replications,)."""
     replication = cuda.grid(1)
     if replication < len(answers):
         answers[replication] = advance(state_of(states, replication), until)
@@ -91,7 +91,7 @@ def fetch(packed: Packed) -> Packed:
 
 
 def launch(tables: Sequence[Any], until: int) -> np.ndarray:
-    """Play all replications up to `until` (ns); return what `advance` returned, shape (replications,)."""
+    """Play all replications up to `until` (ns); return the results of `advance`, shape (replications,)."""
     answers = cuda.to_device(np.zeros(len(tables), np.int64))
     states = tables if SIMULATED else cuda.to_device(np.concatenate(tables))
     with nullcontext() if SIMULATED else separate_roundings(), warnings.catch_warnings():

@@ -3,11 +3,10 @@
 Each replication is a thread. One that runs short of packets, segments or messages stops; its pools grow on
 the CPU, exactly as they do there, and it goes on.
 
-What is equal to the CPU, bit for bit: all arithmetic, of whole and of floating-point numbers; so everything
-but what comes from `log`, `log1p`, `exp` and powers. Those are accurate to about one unit in the last place
-on both sides, but that place may differ. A time drawn from the exponential law is cut to whole nanoseconds
-and differs once in some hundred million draws; what follows in that replication is then another sample of
-the same law.
+All arithmetic, of whole and of floating-point numbers, is equal to the CPU bit for bit. Only results of
+`log`, `log1p`, `exp` and powers may differ. They are accurate to about one unit in the last place on both
+sides, but the last place may differ. A time drawn from the exponential law is cut to whole nanoseconds and
+differs once in some hundred million draws; from then on this replication is another sample of the same law.
 """
 
 import math
@@ -33,7 +32,7 @@ INSTALL = 'install it with: pip install "btqueue[gpu]" (CUDA 12)'
 
 
 class GpuUnavailable(RuntimeError):
-    """There is no GPU that the simulator can use, or no work for it; the message says what is missing."""
+    """There is no GPU that the simulator can use, or no work for it; the message gives the reason."""
 
 
 def run_replications(
@@ -42,7 +41,7 @@ def run_replications(
     """Run the replications of these numbers on the GPU, all at once, and return them in order.
 
     Raises:
-        Stopped: by Ctrl-C, with what each had measured by then, None in the warm-up.
+        Stopped: by Ctrl-C, with the counts of each replication by then, None in the warm-up.
         GpuUnavailable: numba-cuda or a GPU is missing.
         InvariantViolated: the simulator lost count (a bug).
     """
@@ -88,8 +87,8 @@ def require_replications(scenario: Scenario) -> None:
     """
     if uses_batch_means(scenario):
         raise GpuUnavailable(
-            "a GPU plays many replications at once, and this is one long run: "
-            'set run.intervals = "replications" and run.replications, or use the CPU'
+            "a GPU plays many replications at once, but this scenario is one long run: set run.intervals = "
+            '"replications" and run.replications, or use the CPU'
         )
 
 
@@ -126,7 +125,7 @@ class StatesOnGpu:
         self.tables: list[Any] = [table for _, table in sent]
 
     def replace(self, index: int, sim: State) -> None:
-        """Copy one state to the GPU in place of the one there."""
+        """Replace a state on the GPU."""
         self.packed[index], self.tables[index] = self.target.send(pack(sim))
 
     def fetch(self, index: int) -> State:
@@ -138,7 +137,7 @@ class StatesOnGpu:
         return [self.fetch(index) for index in range(len(self.packed))]
 
     def advance(self, until: int) -> None:
-        """Play all replications up to `until` (ns), with larger pools for those that need them."""
+        """Play all replications up to `until` (ns), with larger pools where needed."""
         while np.any((reasons := self.target.launch(self.tables, until)) != REACHED):
             for index in map(int, np.flatnonzero(reasons == NEEDS_SPACE)):
                 self.replace(index, grow(self.fetch(index)))

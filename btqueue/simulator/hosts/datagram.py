@@ -13,7 +13,7 @@ from btqueue.simulator.records.packets import DATAGRAM
 
 @outlined
 def next_output(sim, flow, now):
-    """Make the next datagram of what is written and return its segment's index, or NOTHING."""
+    """Make the next datagram of the written data and return its segment's index, or NOTHING."""
     conn = sim.connections[flow]
     number = conn.snd_nxt
     if number == conn.written:

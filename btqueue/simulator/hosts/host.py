@@ -1,7 +1,7 @@
 """A device as a host: joins the transport protocols above to the links below.
 
-What an event makes a host send is worked off here, one segment after the other: data of the flow that may
-send now, then a pure acknowledgement if no data carried it.
+The segments that a host sends after an event leave here, one after the other: data of the flow that may send
+now, then a pure acknowledgement if no data carried it.
 """
 
 from btqueue.simulator.applications import application, sessions
@@ -179,7 +179,7 @@ def count_sent(sim, flow, index, again):
 
 @outlined
 def carry_acknowledgement(sim, flow, index, now):
-    """Let a data segment carry what the receiver of the reverse flow, at the same host, acknowledges."""
+    """Let a data segment carry the acknowledgement of the reverse flow's receiver, at the same host."""
     reverse = sim.connections[flow].reverse
     conn = sim.connections[reverse]
     if conn.unacknowledged > 0 or conn.ack_now:
@@ -208,7 +208,7 @@ def next_acknowledgement(sim, flow, now):
 
 @compiled
 def acknowledgement_sent(sim, flow, now):
-    """The receiver has acknowledged all that it has: nothing waits for the delayed-ACK timer."""
+    """The receiver has acknowledged all its segments: none waits for the delayed-ACK timer."""
     conn = sim.connections[flow]
     if conn.ack_timer != NOTHING:
         cancel(sim, conn.ack_timer)

@@ -3,12 +3,12 @@
 A full-duplex link has a medium for each direction; the directions of a half-duplex link, or the stations of
 a cell, share one. It sends one packet at a time, round robin over the ports with a packet to send. The packet
 on the wire stays in its port's queue until it is sent, so that Little's law holds for the time in the system,
-but it takes no place there: the limit is that of a drop-tail buffer in front of the wire.
+but it takes no place there: the limit is the size of a drop-tail buffer in front of the wire.
 
 A medium with interruptions is up and down in turn, for exponential times; while it is down no transmission
-starts, and one in progress goes on. When it is looked at, whether it is up follows from when it was known to
-be up last (`up_at`) by the exact transition probability of the two-state Markov chain over the time between,
-and the rest of its time down is exponential again. It is up at time 0.
+starts, and one in progress goes on. At a transmission its state is drawn: `up_at` is the last time at which
+it was known to be up, and the two-state Markov chain gives the exact transition probability over the time
+since then. The rest of its time down is exponential again. It is up at time 0.
 """
 
 import math
@@ -93,7 +93,7 @@ def start_next(sim, medium_index, now):
 
 @compiled
 def next_in_turn(sim, medium):
-    """Return the port that follows the last one served among those with a packet to send, or NOTHING."""
+    """Return the next port in turn, after the last one served, that has a packet to send, or NOTHING."""
     for step in range(medium.ports):
         port_index = medium.first_port + (medium.next_port + step) % medium.ports
         if sim.queues[port_index].length > 0:

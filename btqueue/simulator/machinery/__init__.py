@@ -1,1 +1,1 @@
-"""What every mechanism runs on: compilation by numba, timers, random numbers, pools and queues of packets."""
+"""The base of all mechanisms: compilation by numba, timers, random numbers, pools and queues of packets."""

@@ -86,10 +86,10 @@ def entry_point(function: Function) -> Function:
 
 @contextmanager
 def cached_in_folder() -> Iterator[None]:
-    """While the block runs, functions are decorated such that numba keeps their code in `code_folder()`.
+    """While the block runs, numba keeps the code of decorated functions in `code_folder()`.
 
-    numba reads its cache folder when a function is decorated, so the setting is changed for that moment only
-    and a user's own configuration stays as it was.
+    numba reads its cache folder when a function is decorated, so the setting is changed only while the block
+    runs, and a user's configuration stays as it was.
     """
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(code_folder())

@@ -1,7 +1,7 @@
-"""Where the simulator depends on how numba is built inside: nothing else does so.
+"""The only file of the simulator that depends on internals of numba.
 
-numba promises nothing about these names. `pyproject.toml` therefore bounds its version from above. With a new
-one, this file is to be looked through: `validation/unit/test_inside_numba.py` names what has gone.
+numba gives no guarantee for these names. `pyproject.toml` therefore bounds its version from above. With a new
+version this file is to be checked: `validation/unit/test_inside_numba.py` lists the names that are missing.
 """
 
 import gc
@@ -29,10 +29,10 @@ infer_global: Any = templates.infer_global
 
 
 class PartLibrary(JITCodeLibrary):
-    """The LLVM code of a part as it was written: nothing linked in, optimised, or made executable yet.
+    """The LLVM code of a part as it was written: not yet linked, optimised, or made executable.
 
-    numba would do all that for every function on its own, with all that it calls, over and over again: half
-    of the time that the simulator would take to compile.
+    numba would link and optimise every function alone, with all functions that it calls, many times over:
+    half of the time that the simulator would take to compile.
     """
 
     def finalize(self) -> None:
@@ -49,19 +49,19 @@ class WholeLibrary(JITCodeLibrary):
     """The LLVM code of an entry point: all parts that it reaches are linked in and optimised together."""
 
     def finalize(self) -> None:
-        """Link in every part once, then what numba made of the functions that are not ours."""
+        """Link in every part once, then the libraries of numba for functions that are not ours."""
         libraries = list(self._linking_libraries)
         for library in libraries:  # grows on the way
             if isinstance(library, PartLibrary):
                 libraries += [called for called in library._linking_libraries if called not in libraries]
-        # Of numba's own libraries the linker takes only what has been asked for: they come last.
+        # From numba's own libraries the linker takes only functions that are called: they come last.
         self._linking_libraries = sorted(libraries, key=lambda one: not isinstance(one, PartLibrary))
         super().finalize()
 
     def _optimize_final_module(self) -> None:
-        """Optimise the whole; what was copied into all its callers, or is never called, disappears.
+        """Optimise the whole; functions copied into all their callers, or never called, disappear.
 
-        numba does so twice, for counts of references that were copied in first. There are none here.
+        numba optimises twice, for counts of references that were copied in first. There are none here.
         """
         for library in self._linking_libraries:
             if isinstance(library, PartLibrary):
@@ -91,7 +91,7 @@ of whole arrays, `literally`), a tenth of the time."""
 
 
 class PartCompiler(Compiler):
-    """Compile a function that only compiled code calls: no machine code and no wrapper of its own."""
+    """Compile a function that only compiled code calls, without separate machine code and wrapper."""
 
     def define_pipelines(self) -> list[Any]:
         """Set the flags and the library before the passes begin."""
@@ -137,7 +137,7 @@ class KeptCode(FunctionCache):
     _impl_class = OnlyThere
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return machine code for such arguments, None if there is none that can be read."""
+        """Return machine code for arguments of these types, None if none can be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # a damaged pickle may raise anything
@@ -149,7 +149,7 @@ class KeptCode(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write machine code for such arguments."""
+        """Write machine code for arguments of these types."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -165,7 +165,7 @@ def only_for_compiled_code(dispatcher: Any) -> None:
         return find(tuple(map(types.unliteral, arguments)), keywords)
 
     def add_overload(result: Any) -> None:
-        # Callers find the function by a key of its own instead of the address that it does not have.
+        # Callers find the function by a unique key, as it has no address.
         key = object()
         dispatcher.targetctx.insert_user_function(key, result.fndesc, [result.library])
         dispatcher.overloads[tuple(result.signature.args)] = result._replace(entry_point=key)

@@ -1,7 +1,8 @@
 """Packets, segments and messages live in pools: taken from a free list, given back when delivered or lost.
 
-A queue is a chain of `next` links through the packets, so queues have no size of their own and memory follows
-what is inside the network. The event loop stops for `grow` (in `construction`) before an event could run out.
+A queue is a chain of `next` links through the packets, so queues need no separate memory, and memory grows
+with the packets inside the network. The event loop stops for `grow` (in `construction`) before a pool can run
+out.
 """
 
 from btqueue.simulator.machinery.compilation import compiled

@@ -1,6 +1,6 @@
 """Independent streams of random numbers: xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021).
 
-A stream is a record of its own, so it can be compiled for any machine and belongs to one use in one
+A stream is a separate record, so it can be compiled for any machine and belongs to one use in one
 replication: a source's arrivals do not change when a channel draws more numbers (common random numbers).
 numpy's `SeedSequence` spreads (seed, replication, use) into the initial states.
 """

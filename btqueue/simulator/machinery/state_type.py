@@ -67,7 +67,7 @@ class RecordOfState(types.Record):
 class ArrayOfState(types.Type):
     """numba's type of one array of a `State`: it knows the array's place in the table and its entries.
 
-    Unlike numba's own arrays it takes an index for what it is: negative ones do not count from the end.
+    Unlike in numba's own arrays, negative indices do not count from the end.
     """
 
     def __init__(self, field: str) -> None:
@@ -101,7 +101,7 @@ class TableModel(models.PrimitiveModel):
     """A pointer to the table."""
 
     def __init__(self, dmm: object, fe_type: types.Type) -> None:
-        """Tell numba what a value of the type is."""
+        """Tell numba the representation of a value of the type."""
         super().__init__(dmm, fe_type, WORD.as_pointer())
 
 
@@ -131,7 +131,7 @@ register_model(RecordOfState)(models.RecordModel)
 def _mark(builder, access, name: str) -> None:
     """Tell LLVM that only accesses marked with the same name meet in memory (type-based alias analysis).
 
-    Else every write, of whatever field, would make it read again all that it has in registers.
+    Else every write of any field would make it read again the fields that it has in registers.
     """
     module = builder.module
     root = module.add_metadata([ir.MetaDataString(module, "btqueue")])
@@ -184,7 +184,7 @@ def _lower_attribute(context, builder, typ, value, attr):
 
 
 def _word(builder, array_type: ArrayOfState, table, offset: int):
-    """Read a word of an array's row; what the table says does not change while compiled code runs."""
+    """Read a word of an array's row; the table does not change while compiled code runs."""
     loaded = builder.load(builder.gep(table, [ir.Constant(WORD, array_type.first_word + offset)]))
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded

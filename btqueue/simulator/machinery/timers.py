@@ -108,7 +108,7 @@ def schedule(sim, timer, due):
 
 @compiled
 def later(now, delay):
-    """Return the time `delay` ns (whole or not, 0 or more) after `now`; NEVER if no run comes so far."""
+    """Return the time `delay` ns (whole or not, 0 or more) after `now`; NEVER if no run lasts until then."""
     if delay < NEVER - now:
         return now + int(delay)
     return NEVER

@@ -31,7 +31,7 @@ from btqueue.simulator.records.packets import (
 from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet_dtype
 from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype, timer_dtype
 
-# What an array is, the type of its entries, and its number of dimensions.
+# Array, type of its entries, and number of its dimensions.
 Integers = Annotated[np.ndarray, np.dtype(np.int64), 1]
 Reals = Annotated[np.ndarray, np.dtype(np.float64), 1]
 IntegerRows = Annotated[np.ndarray, np.dtype(np.int64), 2]
@@ -43,13 +43,13 @@ class Arrays(NamedTuple):
     """One replication: arrays of records, one array for each kind of entity.
 
     `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
-    repeated cyclically. `islands`: where in `heap` the timers of each part of the network begin that nothing
-    connects to the rest. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
-    `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`,
-    `scoreboard`, `sent_at`, `starts` [flow, segment number modulo their length]: what receiver and sender
-    remember of segments. Histograms are [flow, bin]. `looks`: when a measurement begins and what waits is
-    looked at (ns), NEVER behind the last; `seen` [look, flow or kind of queue]: what waited; `halfway`: the
-    statistics of the flows in the middle.
+    repeated cyclically. `islands`: where in `heap` the timers of each island begin, a part of the network
+    that no path connects to the rest. `error_rates` [level, type]: packet error rates, the last column for
+    POLL and NULL. `type_for_level`, `type_for_quality`: the packet type that adaptation chooses.
+    `out_of_order`, `scoreboard`, `sent_at`, `starts` [flow, segment number modulo their length]: the memory
+    of receiver and sender for segments. Histograms are [flow, bin]. `looks`: when a measurement begins and
+    backlogs are counted (ns), NEVER behind the last; `seen` [look, flow or kind of queue]: the backlogs;
+    `halfway`: the statistics of the flows in the middle.
     """
 
     clock: Annotated[np.recarray, clock_dtype, 1]
@@ -105,7 +105,7 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
 
 WORDS = 3
 """Words of `State.addresses` for each array: its address and up to two lengths."""
-# ndarray's own attributes: those of a record array first look whether they are the name of a field.
+# ndarray's own attributes: a record array first looks for a field of the name.
 DTYPE, SHAPE, FLAGS, CTYPES = (
     getattr(np.ndarray, name).__get__ for name in ("dtype", "shape", "flags", "ctypes")
 )

@@ -1,4 +1,4 @@
-"""Records of the flows: the two ends of a connection, its application, and what is counted of it."""
+"""Records of the flows: the two ends of a connection, its application, and its counters."""
 
 from btqueue.simulator.records.conventions import flags, integers, reals, record_type, words
 
@@ -9,12 +9,13 @@ PER_ACK, PER_RTT = 0, 1
 """When Vegas adjusts its window: a little at every ACK, or by a segment once in a round trip."""
 
 NO_NAGLE, NAGLE_OF_RFC_1122, MINSHALL = range(3)
-"""Unacknowledged data that hold back a segment that is not full: none, all, or what is in others like it."""
+"""Unacknowledged data that hold back a segment that is not full: none, all, or data of other short
+segments."""
 
 HALF_FLIGHT, HALF_WINDOW, HALF_PIPE, ONE_LESS = range(4)
-"""What ssthresh becomes at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of what
-is estimated to be in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas). CUBIC keeps more
-than half."""
+"""The new ssthresh at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of the
+estimated data in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas). CUBIC keeps more than
+half."""
 
 # Bits of a segment's entry in the sender's scoreboard (RFC 6675); of RACK: it counts as lost, and it was sent
 # again since.
@@ -23,8 +24,8 @@ ENDS, PUSHED = 16, 32
 """With tuned buffers: a piece of the send buffer ends with this segment; it bears PSH."""
 
 OPEN, DISORDER, REDUCING, RECOVERY, LOSS = range(5)
-"""States of Linux's sender: nothing is missing, something is, the window shrinks without a recovery, a
-recovery, what a timeout found outstanding is sent again."""
+"""States of Linux's sender: no segment is missing, one is, the window shrinks without a recovery, a recovery,
+segments outstanding at a timeout are sent again."""
 
 connection_dtype = record_type(
     integers("source destination reverse route back_route pattern pattern_length control_layout stream"),
@@ -119,12 +120,11 @@ counted from 0; windows are in full segments. `unit`: bytes of a full segment, o
 counted in segments; `written`, `message_size` and `send_buffer` count the same. `held`: segments kept out of
 order. `session`: index of the CentaurusComm or request-reply session, or NOTHING; `open`: whether this
 direction may send data; until then a `handshake` opens it (`connection_setup`): `opening` is the kind of the
-segment that waits to be sent, or NOTHING, `connecting_since` when it began, `syn_timeout` how long the answer
-is waited for. `incarnation`: how often the connection has been opened anew;
-segments of another incarnation are ignored. `listed`: messages that have
-a record, `unlisted`: younger ones that have none (`backlog_dtype`). `aligned_phase`: a periodic source
-without a phase of its own. `cubic_max`: W_max, `cubic_estimate`: W_est of RFC 9438; `cubic_epoch`: when the
-epoch began (ns), or NOTHING."""
+segment that waits to be sent, or NOTHING, `connecting_since` the time at which it began, `syn_timeout` the
+longest wait for the answer. `incarnation`: how often the connection has been opened anew; segments of another
+incarnation are ignored. `listed`: messages that have a record, `unlisted`: younger ones that have none
+(`backlog_dtype`). `aligned_phase`: a periodic source without an individual phase. `cubic_max`: W_max,
+`cubic_estimate`: W_est of RFC 9438; `cubic_epoch`: when the epoch began (ns), or NOTHING."""
 
 backlog_dtype = record_type(
     integers("due"),
@@ -137,7 +137,7 @@ backlog_dtype = record_type(
 # Phases of a request-reply-goodbye session, as its client sees it.
 PAUSING, REQUEST, REPLY, GOODBYE = range(4)
 
-# What a session's timer may be waiting for: places in `deadlines`; each end has its own watchdog and worker.
+# Events that a session's timer may wait for: places in `deadlines`; each end has a watchdog and a worker.
 NEXT_SESSION, APPLICATION_TIMEOUT, NEXT_POLL, WATCHDOG, WORKER = 0, 1, 2, 3, 5
 DEADLINES = 7
 """Number of these places."""
@@ -158,7 +158,7 @@ session_dtype = record_type(
     integers("poll_interval watchdog"),
     flags("early_data"),
     integers("worker_period"),
-    # CentaurusComm: what each end knows; 0 the client, 1 the server
+    # CentaurusComm: the state of each end; 0 the client, 1 the server
     integers("state number in_session busy", 2),
     # as the source of a message
     integers("outgoing written_at offered bitmap_of next_packet done_sent", 2),
@@ -170,7 +170,7 @@ CentaurusComm. Messages are counted in segments, or over TCP in bytes where the 
 `goodbye_segments` is 0 without a good-bye.
 `application_timeout`: ns in which the reply must have come, or 0. `exchange` counts the exchanges begun;
 `expected`: length of the stream at which the message under way is whole (TCP). With `per_session_connection`
-every exchange has a connection of its own.
+every exchange opens a new connection.
 
 An end of CentaurusComm takes part in the session `number` while `in_session`, and is `busy` while that
 session cannot be left: the watchdog then runs. `outgoing`: its object (message) not yet acknowledged, or
@@ -204,10 +204,10 @@ flow_statistics_dtype = record_type(
     integers("refused_at_token_buffer offered_to_baseband refused_at_baseband refused_at_node"),
     integers("refused_on_the_way given_up sent_outside lost_outside inside_at_start finished_before"),
 )
-"""`bytes_wasted`: application bytes sent besides those delivered: in segments sent again, in datagrams lost,
-in data that were given up with their connection or message.
+"""`bytes_wasted`: application bytes sent but not delivered: in segments sent again, in datagrams lost, in
+data that were given up with their connection or message.
 
-Packets are those of the flow's data and of its acknowledgements, counted anew on each hop where segments
-are relayed whole. `refused_at_node`: no room below IP; `refused_on_the_way`: full queue of a relay or of an
-outside link; `given_up`: by ARQ; `lost_outside`: lost by an outside link, of the `sent_outside` that one has
-transmitted. `finished_before`: segments that had finished when the statistics began."""
+Packets are of the flow's data and of its acknowledgements, counted anew on each hop where segments are
+relayed whole. `refused_at_node`: no room below IP; `refused_on_the_way`: full queue of a relay or of an
+outside link; `given_up`: by ARQ; `lost_outside`: lost by an outside link, of the `sent_outside` packets that
+it has transmitted. `finished_before`: segments that had finished when the statistics began."""

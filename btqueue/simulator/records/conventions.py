@@ -1,4 +1,4 @@
-"""What holds for all records: their units, what stands for "none" and "never", and how they lie in memory."""
+"""Conventions of all records: units, the values of "none" and "never", and the layout in memory."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ Fields = list[tuple[Any, ...]]
 
 
 def integers(names: str, shape: int | tuple[()] = ()) -> Fields:
-    """Return fields that hold a whole number, or so many."""
+    """Return fields that hold a whole number, or an array of whole numbers of this shape."""
     return [(name, np.int64, shape) for name in names.split()]
 
 

@@ -1,4 +1,4 @@
-"""Records of nodes and what joins them: queues, token buckets, delay lines, ports, media, radio channels."""
+"""Records of nodes and links: queues, token buckets, delay lines, ports, media, radio channels."""
 
 from btqueue.simulator.records.conventions import flags, integers, reals, record_type
 
@@ -48,8 +48,8 @@ port_dtype = record_type(
 )
 """The sending side of one direction of a link; its queue and its token bucket have the same number. `kind`:
 UPLINK, DOWNLINK or OUTSIDE. `most_transmissions`: 0 without ARQ; UNLIMITED or the limit with it. `received`,
-`acknowledges`: with lossy feedback, the far side has what the head packet last sent; the ARQN bit that it
-sends next is ACK."""
+`acknowledges`: with lossy feedback, whether the far side has received the head packet (or its last part), and
+whether its next ARQN bit is ACK."""
 
 medium_dtype = record_type(
     integers("timer stream"),
@@ -58,10 +58,10 @@ medium_dtype = record_type(
     reals("up_mean down_mean"),
     integers("up_at"),
 )
-"""What transmits the packets of outside links: one at a time, port after port if several wait. `rate` in
-bit/s; `serving`: the port whose head packet is on the wire; `next_port`: who is next in turn, counted from
-`first_port`. With `down_mean` above 0 it is up and down in turn; `up_at`: when it was found up
-last or, later than now, when it comes up."""
+"""The transmitter of outside links: it sends one packet at a time, port after port if several wait. `rate` in
+bit/s; `serving`: the port whose head packet is on the wire; `next_port`: the port next in turn, counted from
+`first_port`. With `down_mean` above 0 it is up and down in turn; `up_at`: when it was found up last or, later
+than now, when it comes up."""
 
 channel_dtype = record_type(
     integers("model"),

@@ -9,7 +9,7 @@ from btqueue.simulator.records.arrays import FIELDS, WORDS, State
 ALIGNMENT = 16
 """Every array begins at a multiple of this many bytes, more than any of its fields needs."""
 
-# One object for each type: numba knows again what it has seen before, and need not look into it.
+# One object for each type: numba recognises an object that it has seen, and need not inspect it again.
 ENTRIES = [
     (np.recarray, np.zeros(0, dtype).view(np.recarray).dtype) if dtype.names else (np.ndarray, dtype)
     for dtype, _ in FIELDS.values()
@@ -29,7 +29,7 @@ class Packed(NamedTuple):
 
 
 def pack(sim: State) -> Packed:
-    """Copy the arrays of a state one behind the other into a block of memory of their own."""
+    """Copy the arrays of a state one behind the other into a new block of memory."""
     sizes = [-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in sim]
     ends = np.cumsum(sizes)
     offsets = (0, *(int(end) for end in ends[:-1]))

@@ -1,4 +1,4 @@
-"""Records of what travels: packets and their types, segments and how they are cut, messages."""
+"""Records of the traffic: packets and their types, segments and how they are cut, messages."""
 
 from btqueue.simulator.records.conventions import flags, integers, record_type
 
@@ -49,9 +49,8 @@ the next segment that its sender expects, of this flow for a (backward) ACK, of 
 carries it. `timestamp` and `echo`: TSval and TSecr (RFC 7323). Blocks are half-open ranges of segments held
 out of order (RFC 2018). `incarnation`: of the connection that it belongs to.
 `session`: number of the CentaurusComm session; `message`: kind of a CONTROL message, about the object
-`number`; the bitmap of a PROCEED is that of the first `ack` packets received, and `echo` counts the DONE
-messages before it. `hop`: place in `routes`; `travelling`: packets of this hop
-(or path) not yet delivered or lost."""
+`number`; the bitmap of a PROCEED has the first `ack` packets received, and `echo` counts the DONE messages
+before it. `hop`: place in `routes`; `travelling`: packets of this hop (or path) not yet delivered or lost."""
 
 message_dtype = record_type(integers("next created_at last"))
 """A message that an application has written: `last` is the number of its last segment, or byte."""

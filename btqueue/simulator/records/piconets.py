@@ -5,11 +5,11 @@ from btqueue.simulator.records.conventions import flags, integers, reals, record
 PICONETS_A_BRIDGE = 8
 """Most piconets that one device belongs to."""
 AIR_HISTORY = 8
-"""Transmissions that a piconet remembers, to find out what overlapped a packet."""
+"""Transmissions that a piconet remembers, to find collisions with a packet."""
 
 DOWNLINK_HALF, UPLINK_HALF, PAUSE, BEFORE_VISIT, NO_STATION = range(5)
-"""What a central's timer ends: a half-frame, the wait for a free slot, or for its own return to its piconet,
-or for a time at which some station is there to be polled."""
+"""The phase that a central's timer ends: a half-frame, or the wait for a free slot, for the return of the
+central to its piconet, or for a station that can be polled."""
 E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
 
 piconet_dtype = record_type(
@@ -21,7 +21,7 @@ piconet_dtype = record_type(
     flags("carried_data visiting"),
     integers("phase packet on_air_type on_air_bytes"),
     flags("hit polled"),
-    # what is in the queues of its links; at 0 only POLL and NULL can follow
+    # packets in the queues of its links; at 0 only POLL and NULL can follow
     integers("waiting"),
     # sleep: a piconet with nothing to send is not played, and woken by the next packet
     flags("can_sleep asleep"),
@@ -42,7 +42,7 @@ piconet_dtype = record_type(
     flags("away"),
     # a bridge among its members
     flags("bridge_answered"),
-    # what was on the air lately, for collisions with other piconets
+    # recent transmissions on the air, for collisions with other piconets
     integers("air_next"),
     integers("air_start air_end", AIR_HISTORY),
     # statistics
@@ -55,7 +55,7 @@ link_dtype = record_type(
     integers("piconet node up down bridge limit"),
     flags("active"),
     integers("weight skip_until_cycle skip_until"),
-    # the meeting that its bridge and central have agreed upon, and what they remember of earlier ones
+    # the agreed meeting of its bridge and central, and their memory of earlier meetings
     integers("meeting_start meeting_end agreed_at"),
     reals("need"),
     # statistics

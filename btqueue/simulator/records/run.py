@@ -3,8 +3,8 @@
 from btqueue.simulator.records.conventions import flags, integers, reals, record_type, words
 from btqueue.simulator.records.packets import SACK_BLOCKS
 
-# Kinds of timers. Timers due at the same nanosecond fire in the order of their numbers; those of the
-# centrals come first, then those of hosts and links, then those of flows.
+# Kinds of timers. Timers due at the same nanosecond fire in the order of their numbers: first timers of
+# centrals, then of hosts and links, then of flows.
 TURN, TOKENS, LINE, MEDIUM, BRIDGE, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION = range(9)
 
 timer_dtype = record_type(integers("due place root end kind owner"))
@@ -25,9 +25,9 @@ clock_dtype = record_type(
     integers("log_length"),
 )
 """`arrived`: segment that has just come whole to its last node; `entering`: segment that has to enter the
-next port of its route; `sending`: flow whose sender may have something to send; `acknowledging`: flow whose
-receiver may have an acknowledgement to send. One event leaves at most one of each. `look`: how many of
-`State.looks` are over; `island`: the one that is being played; if it has few timers, `first` and `second` are
+next port of its route; `sending`: flow whose sender may have a segment to send; `acknowledging`: flow whose
+receiver may have an acknowledgement to send. One event leaves at most one of each. `look`: number of
+`State.looks` that are over; `island`: the island being played; if it has few timers, `first` and `second` are
 the two that fired last, and none of the others is due before `others_due`."""
 
 settings_dtype = record_type(flags("relay_segments lossy_feedback colocated adapts_to_quality node_buffers"))

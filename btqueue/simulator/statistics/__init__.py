@@ -1,1 +1,1 @@
-"""What is counted and what comes of it: metrics, intervals, series, the warm-up, conservation."""
+"""Counts and the results from them: metrics, intervals, series, the warm-up, conservation."""

@@ -1,11 +1,12 @@
-"""Backlogs that grow: is a flow offered more than is carried?
+"""Backlogs that grow: is the offered load of a flow above its goodput?
 
-What waits is looked at `LOOKS` times, at equal steps of the measured time. The increments of the later half
-are those of a queue that grows if their mean is above zero by more than Student's quantile, and by more than
-those of a queue at the very edge of stability that began empty: that one grows like the absolute value of a
-Wiener process, of which the later half of the run brings `EDGE` standard deviations. Increments of a stable
-queue make up for each other, so that their variance, taken for independent ones, is too large, and the test
-errs on the quiet side. The beginning of a run, when a network fills up, has no say.
+Backlogs are counted `LOOKS` times, at equal steps of the measured time. A backlog counts as growing if the
+mean of its increments in the later half of the run passes two bounds. The first is Student's quantile above
+zero. The second is the growth of a queue at the edge of stability that began empty: it grows like the
+absolute value of a Wiener process, which gains `EDGE` standard deviations in the later half of the run.
+Increments of a stable queue are negatively correlated. Their variance, computed as for independent ones, is
+too large, so that the test has fewer false alarms. The first half of a run, in which a network fills, does
+not count.
 """
 
 import math
@@ -21,7 +22,7 @@ from btqueue.simulator.statistics.census import forget_statistics
 from btqueue.simulator.tcp.stream import position
 
 LOOKS = 16
-"""Steps of the measured time after each of which what waits is counted."""
+"""Steps of the measured time; backlogs are counted after each."""
 FALSE_ALARM = 1e-3
 """Probability that a run whose queues are all stable is called overloaded, at most."""
 EDGE = 2 / math.sqrt(math.pi) * (1 - math.sqrt(0.5))
@@ -31,7 +32,7 @@ LEAST_GROWTH = 10.0
 
 
 def plan_looks(sim: State, begin: int, end_s: float, looks: int) -> None:
-    """Let a measurement begin at time `begin` (ns), with so many looks until `end_s`, at equal steps.
+    """Let a measurement begin at time `begin` (ns), with `looks` looks until `end_s`, at equal steps.
 
     `advance` takes them, the first one when it begins, which may be now.
     """
@@ -45,7 +46,7 @@ def plan_looks(sim: State, begin: int, end_s: float, looks: int) -> None:
 
 @outlined
 def take_looks(sim):
-    """Take the looks that are due now: begin to measure, count what waits, remember the middle."""
+    """Take the looks that are due now: begin to measure, count backlogs, remember the middle."""
     clock = sim.clock[0]
     while sim.looks[clock.look] == clock.now:
         if clock.look == 0:
@@ -58,11 +59,11 @@ def take_looks(sim):
 
 @outlined
 def count_waiting(sim, found):
-    """Write what waits now, without bound, to `found`, shape (flows + kinds,), in segments and in packets.
+    """Write the present unlimited backlogs to `found`, shape (flows + kinds,), in segments and in packets.
 
     For each flow the segments in its send buffer that have never been sent and, without a transport protocol
-    that waits for answers, those inside the network; 0 for a source that waits for what it sent. For each
-    kind of queue the packets in those that have no limit.
+    that waits for answers, its segments inside the network; 0 for a source that waits for acknowledgements.
+    For each kind of queue the packets in queues without a limit.
     """
     flows = len(sim.connections)
     for flow in range(flows):
@@ -86,7 +87,7 @@ def is_growing(backlogs: np.ndarray) -> np.ndarray:
     """Return which backlogs grow with the run.
 
     Args:
-        backlogs: what waited at the looks of independent runs, shape (runs, looks, backlogs).
+        backlogs: counts at the looks of independent runs, shape (runs, looks, backlogs).
 
     Returns:
         Shape (backlogs,); no for all with fewer than two increments.

@@ -32,7 +32,7 @@ def student_half_width(values: np.ndarray, *, confidence: float = 0.95) -> Any:
 
 
 def student_quantile(freedom: int, probability: float) -> float:
-    """Return the value that Student's variable with so many degrees of freedom stays below."""
+    """Return the quantile of Student's law with `freedom` degrees of freedom."""
     from scipy.special import stdtrit  # takes as long to import as numba
 
     return float(stdtrit(freedom, probability))
@@ -53,6 +53,6 @@ def interval(values: np.ndarray, batches: int = BATCHES, confidence: float = 0.9
     values = np.asarray(values, float)
     if batches < 2 or len(values) < batches:
         raise ValueError(f"{len(values)} values do not fill {batches} batches (at least 2)")
-    values = values[len(values) % batches :]  # what is left over is dropped where the warm-up was nearest
+    values = values[len(values) % batches :]  # values left over are dropped next to the warm-up
     means = values.reshape(batches, -1, *values.shape[1:]).mean(axis=1)
     return Interval(values.mean(axis=0), student_half_width(means, confidence=confidence))

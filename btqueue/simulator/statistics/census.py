@@ -1,4 +1,4 @@
-"""Count what is inside the network, by walking its queues and lists: conservation is checked against this."""
+"""Count the packets and segments inside the network by walking its queues, to check conservation."""
 
 from typing import NamedTuple
 
@@ -23,12 +23,12 @@ def packets_lost(flow: np.recarray) -> np.ndarray:
 
 
 class Census(NamedTuple):
-    """What is inside the network: what conservation is checked against.
+    """The packets, segments and messages inside the network, to check conservation.
 
     `packets` of each flow in some queue, shape (flows,), without ghosts: the far side has counted them;
     `sojourn`: time (ns) that the packets in each queue have spent there since the statistics began, shape
     (queues,); `segments`: 1 for each in a delay line, or with a packet in a queue, shape (segments,);
-    `messages`: how many of each flow are listed, shape (flows,).
+    `messages`: number of listed messages of each flow, shape (flows,).
     """
 
     packets: np.ndarray
@@ -38,7 +38,7 @@ class Census(NamedTuple):
 
 
 def take_census(sim: State) -> Census:
-    """Count what is inside now."""
+    """Count the packets, segments and messages inside now."""
     shapes = (len(sim.connections), len(sim.queues), len(sim.segments), len(sim.connections))
     census = Census(*(np.zeros(length, np.int64) for length in shapes))
     walk(sim, *census)
@@ -72,7 +72,7 @@ def walk(sim, packets, sojourn, segments, messages):
 
 @outlined
 def forget_statistics(sim):
-    """Start measuring now (end of the warm-up): clear every count, keep all that is inside the network."""
+    """Start measuring now (end of the warm-up): clear every count, keep the packets inside the network."""
     clock = sim.clock[0]
     settle_all(sim, clock.now)
     clock.statistics_since = clock.now

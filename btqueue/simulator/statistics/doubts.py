@@ -1,4 +1,4 @@
-"""What speaks against a simulation's intervals: no randomness, gaps, trends, long memories, short runs."""
+"""Doubts about a simulation's intervals: no randomness, gaps, trends, long memories, short runs."""
 
 import math
 from collections.abc import Mapping
@@ -12,19 +12,21 @@ from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import student_half_width, student_quantile
 
 LARGEST_AUTOCORRELATION = 0.2
-"""Of neighbouring batches; by chance, one series in ten of 30 independent values has more."""
+"""Largest correlation of neighbouring batches; by chance one in ten series of 30 independent values has
+more."""
 WATCHED_METRICS = ("goodput_kbps", "rtt_s", "delay_s")
-"""Those whose batches and halves of replications are looked at."""
+"""Metrics whose batches and halves of replications are tested."""
 FLOWING_METRICS = ("goodput_kbps", "rtt_s")
-"""Those that say what a network is doing; a delay may only remember a backlog."""
+"""Metrics that show the present state of a network; a delay may only reflect an old backlog."""
 RATIOS = ("rtt_s", "delay_s")
 """Means of observations, whose number is random: they lean the more to one side the shorter a run is."""
 FALSE_ALARMS = 0.01
 """Share of answers that are warned of although their runs are long enough, over all tests together."""
 TOLERABLE_BIAS = 0.25
-"""Of the half-width of an interval: one of 95 % that is so far off still covers the mean in 92 %."""
+"""Tolerable bias as a share of the half-width: with it an interval of 95 % still covers the mean in 92 %."""
 VISIBLE_ENDS = 0.01
-"""Share of a flow's goodput that was sent before a run, and not replaced, from which on it needs no test."""
+"""Share of a flow's goodput sent before a run, and not balanced at its end, that is reported without a
+test."""
 NEGLIGIBLE = 1e-3
 """Share of a mean that no interval has to resolve."""
 
@@ -69,19 +71,19 @@ def doubts(
     *,
     random: bool,
 ) -> list[str]:
-    """Return what speaks against the intervals, in words.
+    """Return the doubts about the intervals, as sentences.
 
-    Answers without randomness, flows that some replications saw nothing of, and runs that are too short for
-    what they measure: tests on the data, which together are wrong in at most `FALSE_ALARMS` of the answers
-    with long runs. No test can see a state that no replication was in.
+    They are answers without randomness, flows without an observation in some replications, and runs that are
+    too short for their metrics. The tests on the data together are wrong in at most `FALSE_ALARMS` of the
+    answers with long runs. No test can see a state that no replication was in.
 
     Args:
-        results: what the replications (or batches) measured; attribute `intervals`.
-        scenario: what was simulated.
+        results: metrics of the replications (or batches); attribute `intervals`.
+        scenario: the simulated scenario.
         halves: the watched metrics in first and second halves, shape (2, replications); none for batches.
-        drained: what was delivered and had been sent before, less what is still under way at the end, in
-            kbit/s, shape (replications, flows).
-        random: whether anything random can have happened.
+        drained: data delivered that had been sent before the measurement, less the data under way at its end,
+            in kbit/s, shape (replications, flows).
+        random: whether the run can have random events.
     """
     if fixed := without_randomness(results, random=random):
         ends = look_for_ends(results, drained, NEGLIGIBLE)
@@ -118,14 +120,14 @@ def without_randomness(results: Results, *, random: bool) -> str:
     """Say so if nothing random has happened: no number was drawn, or all replications are equal."""
     count = results.sizes["replication"]
     if not random:
-        return "nothing random happened in this run: its intervals say nothing about precision"
+        return "nothing random happened in this run: its intervals are no measure of precision"
     every = [one.values for one in results.metrics.values()]
     if count > 1 and all(
         np.array_equal(values, np.broadcast_to(values[0], values.shape), equal_nan=True) for values in every
     ):
         return (
             f"all {count} replications are identical: nothing random happened in them, and their intervals "
-            "say nothing about precision"
+            "are no measure of precision"
         )
     return ""
 
@@ -140,8 +142,8 @@ def look_for_gaps(results: Results) -> str:
             found += [f"{name} in {short} of {results.sizes['replication']}"] if short else []
     what = "batches" if results.attrs["intervals"] == "batch-means" else "replications"
     return (
-        f"{what} in which a flow has no observation ({', '.join(found)}) leave the mean to the others: "
-        "simulate longer"
+        f"{what} in which a flow has no observation ({', '.join(found)}) do not count in the mean: simulate "
+        "longer"
         if found
         else ""
     )
@@ -152,7 +154,7 @@ def look_for_ends(results: Results, drained: np.ndarray, visible: float, alarms:
 
     In the steady state as much is under way when the measurement begins as when it ends: a window of TCP, or
     a message of CentaurusComm, which counts as a whole when it is complete. A difference matters above the
-    `visible` share of the goodput, or if it is beyond what is tolerable by Student's test, where `alarms` is
+    `visible` share of the goodput, or if it exceeds the tolerable bias by Student's test, where `alarms` is
     the probability of a false alarm.
     """
     goodputs = results.metrics["goodput_kbps"].values
@@ -167,7 +169,7 @@ def look_for_ends(results: Results, drained: np.ndarray, visible: float, alarms:
     most = int(np.argmax(np.where(matters, surplus, 0.0)))
     return (
         f"of a flow's goodput of {goodput[most]:.4g} kbit/s, {surplus[most]:.2g} were sent before the "
-        "measurement began, and not as much is under way at its end: the warm-up or the runs are too short"
+        "measurement began, and less is under way at its end: the warm-up or the runs are too short"
     )
 
 
@@ -180,7 +182,7 @@ Whole = Mapping[str, np.ndarray]
 def look_for_trends(pairs: Pairs, whole: Whole, alarms: float) -> str:
     """Look for metrics that differ between first and second halves, by Student's test of the differences.
 
-    Half the difference, by which the mean would be off, has to be beyond what is tolerable.
+    Half the difference, the error of the mean, has to exceed the tolerable bias.
     """
     found = []
     for name, both in pairs.items():
@@ -198,7 +200,7 @@ def look_for_trends(pairs: Pairs, whole: Whole, alarms: float) -> str:
 def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
     """Look for metrics whose two halves of a replication are alike, by Fisher's test of the correlation.
 
-    It has to be above `LARGEST_AUTOCORRELATION`. What a network is doing then lasts for longer than a run.
+    It has to be above `LARGEST_AUTOCORRELATION`. Then states of the network last for longer than a run.
     """
     found = []
     for name in FLOWING_METRICS:
@@ -210,9 +212,9 @@ def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
         if NormalDist().cdf(-excess * math.sqrt(len(first) - 3)) < alarms:
             found.append(f"{name} {correlation:.2f}")
     return (
-        f"the halves of a replication are alike (correlation of {', '.join(found)}): each stays in a state "
-        "of its own for longer than it lasts, and there may be states that none was in: simulate longer, or "
-        "add run.jitter_s"
+        f"the halves of a replication are alike (correlation of {', '.join(found)}): each replication stays "
+        "in one state for its whole length, and there may be states that no replication was in: simulate "
+        "longer, or add run.jitter_s"
         if found
         else ""
     )
@@ -233,8 +235,8 @@ def look_for_biases(pairs: Pairs, whole: Whole, alarms: float) -> str:
             if surely_exceeds(bias, tolerable(mean), alarms):
                 found.append(f"{name} {(mean + bias).mean():.4g} in place of {mean.mean():.4g}")
     return (
-        f"runs of half the length have other means ({', '.join(found)}), so that these are biased, too: "
-        "simulate longer"
+        f"runs of half the length have other means ({', '.join(found)}), so the means of the whole runs are "
+        "biased, too: simulate longer"
         if found
         else ""
     )
@@ -257,5 +259,5 @@ def tolerable(means: np.ndarray) -> float:
 
 
 def _known(values: np.ndarray) -> np.ndarray:
-    """Return the columns without anything that is not a number."""
+    """Return the columns that contain only numbers."""
     return values[:, ~np.isnan(values).any(axis=0)]

@@ -1,4 +1,4 @@
-"""What must hold after every run, whatever the scenario: conservation and Little's law."""
+"""Invariants of every run of any scenario: conservation and Little's law."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def check_invariants(sim: State) -> None:
 
     For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each
     queue: inside at the start + offered = refused + served + inside now, and the area under the queue length
-    is the sum of the times spent in the queue, of those served and of those still inside (whole nanoseconds,
+    is the sum of the times spent in the queue by packets served and packets still inside (whole nanoseconds,
     so equality is exact). Every packet, segment and message in use is in some queue, line or list.
     """
     census = take_census(sim)
@@ -51,11 +51,11 @@ def check_queues(sim: State, census: Census) -> None:
 
 
 def check_piconets(sim: State) -> None:
-    """Check that every central's count of waiting packets is what its queues hold."""
+    """Check that every central's count of waiting packets equals the packets in its queues."""
     waiting = np.zeros(len(sim.piconets), np.int64)
     radio = sim.ports.piconet != NOTHING
     np.add.at(waiting, sim.ports.piconet[radio], sim.queues.length[np.flatnonzero(radio)])
-    require(sim.piconets.waiting, waiting, "piconet {} has lost count of its waiting packets")
+    require(sim.piconets.waiting, waiting, "piconet {} has a wrong count of its waiting packets")
 
 
 def check_pools(sim: State, census: Census) -> None:
@@ -76,6 +76,6 @@ def require(left: np.ndarray, right: np.ndarray, message: str) -> None:
 
 
 def require_number(in_use: int, found: int, what: str) -> None:
-    """Raise unless all that is in use was found."""
+    """Raise unless every entry in use was found."""
     if in_use != found:
-        raise InvariantViolated(f"{in_use} {what} are in use, but only {found} are anywhere in the network")
+        raise InvariantViolated(f"{in_use} {what} are in use, but only {found} were found in the network")

@@ -1,7 +1,7 @@
 """From the counts of replications to the metrics of `btqueue.scenario.metrics`, of all replications at once.
 
-A metric of something that the scenario does not have (round trips without TCP, delays of greedy sources) is
-left out; one that it has but never observed is not a number.
+A metric that the scenario cannot have (round trips without TCP, delays of greedy sources) is left out; a
+metric without an observation is not a number.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ Metrics = dict[str, np.ndarray]
 
 
 class Counts(NamedTuple):
-    """What a replication counted; of several, every array has one dimension more, that of the replications.
+    """The counts of a replication; for several, every array has a further dimension, the replications.
 
-    `seconds`: how long it was measured, no dimensions; `flows`: statistics of the flows, records; `rtt`,
-    `delay`: percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the
-    mean length of each queue, and how many packets it `served`; `visits` in each piconet; `link_visits` and
+    `seconds`: measured time, no dimensions; `flows`: statistics of the flows, records; `rtt`, `delay`:
+    percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the mean
+    length of each queue, and the packets that it `served`; `visits` in each piconet; `link_visits` and
     `data_slots` of each link.
     """
 
@@ -47,7 +47,7 @@ class Counts(NamedTuple):
 
 
 def take_counts(sim: State) -> Counts:
-    """Copy what a replication has counted since its statistics began."""
+    """Copy the counts of a replication since its statistics began."""
     clock, count = sim.clock[0], sim.queue_statistics
     visits_until_now(sim)
     shares = np.array(PERCENTILES) / 100
@@ -69,14 +69,14 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     """Return the metrics of replications of a network, since their statistics began.
 
     Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
-    those named in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the
-    queues of each kind in `queue_kinds(network)`.
+    metrics in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the queues of
+    each kind in `queue_kinds(network)`.
     """
     counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
     flow, seconds = counts.flows.view(np.recarray), counts.seconds[:, None]
     counts = counts._replace(flows=flow, seconds=seconds)
     goodput = counts.goodput_kbps()
-    # of data that was under way when the measurement began only what arrives is known
+    # of data under way when the measurement began only the arrivals are known
     carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
     return {
         "goodput_kbps": goodput,
@@ -131,7 +131,7 @@ LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
 
 
 def kilobits_per_second(count: np.ndarray, seconds: Any) -> np.ndarray:
-    """Return the rate at which so many bytes went by in that time."""
+    """Return the rate (kbit/s) of `count` bytes in `seconds` seconds."""
     return count * 8 / 1000 / seconds
 
 
@@ -220,8 +220,8 @@ def session_metrics(network: State, counts: Counts) -> Metrics:
 def losses(network: State, counts: Counts) -> Metrics:
     """Return the shares of packets lost at each place, per flow.
 
-    `btqueue.scenario.metrics` says of which packets: what was lost since the statistics began may have been
-    sent before.
+    `btqueue.scenario.metrics` defines the packets of each share: a packet lost since the statistics began may
+    have been sent before.
     """
     flow, ports = counts.flows, network.ports
     ended = flow.packets_delivered + packets_lost(flow)
@@ -303,7 +303,7 @@ def scv(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray
 
 
 def _mean_of_known(values: np.ndarray) -> np.ndarray:
-    """Return the mean of each row without what is not a number; not a number if nothing is left."""
+    """Return the mean of the numbers in each row; not a number if there is none."""
     known = ~np.isnan(values)
     return _ratio(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
 

@@ -38,7 +38,7 @@ def find_quantiles(histograms, shares, limits, times):
 
 @compiled
 def quantile(histogram, limits, wanted):
-    """Return the time that so many of the counted times do not exceed."""
+    """Return the time that `wanted` of the counted times do not exceed."""
     passed = 0
     for place in range(len(histogram)):
         inside = histogram[place]

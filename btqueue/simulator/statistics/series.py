@@ -33,7 +33,7 @@ def time_series(
     """Run one replication from an empty network and look at it every `step_s`, warm-up included.
 
     Args:
-        scenario: what to simulate.
+        scenario: the scenario to simulate.
         replication: its number; the same number and seed give the same run as `simulate`.
         step_s: simulated time between two looks.
         flows: numbers of the flows to look at, from 1; all by default.
@@ -43,7 +43,7 @@ def time_series(
         way and goodput of each `flow`, and the length of each `queue`.
 
     Raises:
-        ValueError: the step is not positive or longer than the run, or there is no such flow.
+        ValueError: the step is not positive or longer than the run, or a flow does not exist.
     """
     require_simulated(scenario)
     warmup_s = scenario.run.warmup_s
@@ -74,7 +74,7 @@ def flow_indices(flows: Sequence[int] | None, count: int) -> np.ndarray:
 
 
 def look(sim: State, flows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what the senders of these flows and all queues hold now."""
+    """Return the present windows of the senders of these flows, and the lengths of all queues."""
     conn = sim.connections[flows]
     return {
         "cwnd_segments": conn["cwnd"],
@@ -89,7 +89,7 @@ def look(sim: State, flows: np.ndarray) -> dict[str, np.ndarray]:
 def label(
     looks: list[dict[str, np.ndarray]], times: np.ndarray, flows: np.ndarray, queues: list[str]
 ) -> xr.Dataset:
-    """Put names and units on what was seen."""
+    """Put names and units on the values of the looks."""
     variables = {
         name: (
             ("time", "queue" if name == "queue_packets" else "flow"),

@@ -1,8 +1,8 @@
 """The end of the warm-up: MSER-5 (White, Simulation 69, 1997; White, Cobb and Spratt, WSC 2000).
 
 Dropping the start of a run removes the bias of the empty network and widens the interval for the mean. The
-marginal standard error rule drops as much as makes that interval, computed from what is left, narrowest. It
-looks at means of five observations, which keeps it from stopping at a single odd value.
+marginal standard error rule drops the start that makes this interval, computed from the remaining values,
+narrowest. It uses means of five observations, so that a single odd value does not stop it.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class WarmUp(NamedTuple):
     """Where the transient part of a series ends.
 
     `end_s`: when it ends (s from the series' start), None if no stationary part was found; `observations`:
-    how many values that drops; `mean`: of what is left, not a number if none was found.
+    number of values dropped; `mean`: of the remaining values, not a number if no stationary part was found.
     """
 
     end_s: float | None

@@ -1,17 +1,16 @@
 """Send and receive buffers that grow with the connection, as Linux tunes them.
 
-The *send buffer* holds what the application has written from its first transmission until it is
-acknowledged, in pieces: what was sent together, mostly two segments at most, and of what is not sent yet as
-much as fits into half of the peer's window. A piece costs its data and `OVERHEAD`. An application that
-writes waits when the buffer is full, until a third of it is free. The buffer grows to twice cwnd, but only
-while the window is not full and the application waits.
+The *send buffer* holds data of the application until they are acknowledged, in pieces. Data sent together are
+a piece, mostly two segments at most; of data not yet sent, a piece has at most half of the peer's window. A
+piece costs its data and `OVERHEAD`. An application that writes waits when the buffer is full, until a third
+of it is free. The buffer grows to twice cwnd, but only while the window is not full and the application
+waits.
 
-The *receive buffer* is tuned by what the application reads in a round trip (dynamic right-sizing): when that
-grows, the buffer becomes twice as much, and more in slow start. The window that is offered follows it by two
-segments for each that arrives. As long as it grows, each segment is acknowledged at once.
+The *receive buffer* is tuned by the data that the application reads in a round trip (dynamic right-sizing):
+when these grow, the buffer becomes twice as large, and larger in slow start. The offered window grows towards
+it by two segments for each that arrives. As long as it grows, each segment is acknowledged at once.
 
-The numbers are those of Linux 6.18 by its own report (SO_MEMINFO, TCP_INFO) in transfers of 1,448-byte
-segments.
+The numbers were reported by Linux 6.18 (SO_MEMINFO, TCP_INFO) in transfers of 1,448-byte segments.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -53,7 +52,7 @@ def start(conn):
 
 @compiled
 def bytes_of(conn, length):
-    """Return so much of the stream in bytes."""
+    """Return a length of the stream in bytes."""
     return length * conn.mss // conn.unit
 
 
@@ -93,7 +92,7 @@ def on_ack(conn):
 
 @outlined
 def accept(conn, board, starts):
-    """Take more of what the application writes; return whether there was any, and room for it."""
+    """Take more data of the application; return whether there were data, and room for them."""
     if not conn.writing:
         if conn.pipe < conn.cwnd:
             grow(conn)
@@ -102,7 +101,7 @@ def accept(conn, board, starts):
         conn.writing = True
     sent = position(conn, starts, conn.snd_max)
     goal, tail = piece_goal(conn), max(conn.tail_start, sent)
-    most = sent + (conn.snd_una + len(board) - 2 - conn.snd_max) * conn.unit  # what the scoreboard holds
+    most = sent + (conn.snd_una + len(board) - 2 - conn.snd_max) * conn.unit  # room of the scoreboard
     if conn.accepted == conn.written or conn.accepted >= most:
         push(conn, board, sent)
         return False
@@ -136,7 +135,7 @@ def push(conn, board, sent):
 
 @compiled
 def most_together(conn):
-    """Return how many segments are sent together at most: what 1/1024 s carries at twice the rate, or two.
+    """Return the most segments sent together: the segments of 1/1024 s at twice the rate, at least two.
 
     Twice the rate in slow start, 1.2 times else; a short round trip allows for more.
     """
@@ -169,7 +168,7 @@ def split(conn, board, starts, number):
 
 @compiled
 def split_again(conn, board, number):
-    """A segment is sent again: if cwnd lets only one go it becomes a piece of its own."""
+    """A segment is sent again: if cwnd allows only one segment, it becomes a separate piece."""
     if conn.pipe + 2.0 > conn.cwnd:
         set_end(conn, board, number, True)
 
@@ -218,9 +217,9 @@ def cut_short(conn, starts):
 
 @compiled
 def take_window(conn, starts, segment):
-    """Take the window that an acknowledgement of `snd_una` offers; what was offered stays.
+    """Take the window that an acknowledgement of `snd_una` offers; an earlier offer stays valid.
 
-    Return whether it is wider than the last one: such an acknowledgement is no duplicate.
+    Return whether it is wider than the last one: then the acknowledgement is no duplicate.
     """
     conn.heard = segment.timestamp
     wider = segment.window > conn.last_window
@@ -236,7 +235,7 @@ def take_window(conn, starts, segment):
 
 @compiled
 def window_of(conn, space):
-    """Return the window (bytes) that so much memory stands for: the share of data in a full packet."""
+    """Return the window (bytes) for `space` bytes of memory: the share of data in a full packet."""
     return space * (256 * conn.mss // conn.packet_cost) // 256
 
 
@@ -267,15 +266,15 @@ def offer_more(conn, held):
 
 @compiled
 def free_window(conn, held):
-    """Return the window (bytes) that is left when so many segments take memory."""
+    """Return the window (bytes) that is left when `held` segments take memory."""
     return max(window_of(conn, conn.receive_space - held * conn.packet_cost), 0)
 
 
 @outlined
 def offer(conn, starts, segment):
-    """Write the window into an acknowledgement: what is free, up to the threshold, in units of `SCALE`.
+    """Write the window into an acknowledgement: the free space, up to the threshold, in units of `SCALE`.
 
-    What has been offered is not taken back. With less than half of it free acknowledgements are not hurried.
+    An offered window is not taken back. With less than half of it free, quick acknowledgements end.
     """
     free, here = free_window(conn, conn.charged), bytes_of(conn, position(conn, starts, conn.rcv_nxt))
     if 2 * free < window_of(conn, conn.receive_space):
@@ -290,7 +289,7 @@ def offer(conn, starts, segment):
 
 @outlined
 def tune(conn, read):
-    """Make the buffer twice what is read in a round trip, and more if that grows, beside what waits."""
+    """Make the buffer twice the data read in a round trip, more if these grow, and add the waiting data."""
     window = 2 * read
     window += 2 * (window * (read - conn.drained) // conn.drained)
     if conn.held > 0:

@@ -8,7 +8,7 @@ from btqueue.simulator.tcp.fast_recovery import flight_size
 
 @compiled
 def is_window_limited(conn, starts):
-    """Whether cwnd, not the application or the receive window, limits what is sent (RFC 7661, section 4.1).
+    """Whether cwnd, not the application or the receive window, limits the flight (RFC 7661, section 4.1).
 
     In slow start it is enough to use more than half of it, because it doubles in a round trip.
     """
@@ -21,9 +21,9 @@ def is_window_limited(conn, starts):
 def grow_window(conn, arrived, now):
     """Slow start below ssthresh, congestion avoidance from there on (RFC 5681, section 3.1).
 
-    Each acknowledgement counts once, in slow start as at most what has `arrived`, or with `byte_counting` as
-    many times as full segments have `arrived` (RFC 3465 without its limit, as in Linux). Nothing counts where
-    only what a timeout found outstanding has arrived (`timeout_exit_holds`).
+    Each acknowledgement counts once, in slow start at most as the segments that have `arrived`, or with
+    `byte_counting` as many times as full segments have `arrived` (RFC 3465 without its limit, as in Linux).
+    It does not count where only segments outstanding at a timeout have arrived (`timeout_exit_holds`).
     """
     if arrived == 0.0 or (conn.variant == VEGAS and vegas.adjusts_window(conn)):
         return
@@ -39,7 +39,7 @@ def grow_window(conn, arrived, now):
 
 @compiled
 def count_arrived(conn, arrived):
-    """Open cwnd by whole segments for those that have arrived, as Linux's Reno does."""
+    """Open cwnd by whole segments for the segments that have arrived, as Linux's Reno does."""
     if conn.cwnd < conn.ssthresh:
         conn.cwnd = min(conn.cwnd + arrived, conn.ssthresh)
         return

@@ -1,9 +1,9 @@
 """CUBIC's congestion avoidance (RFC 9438): the window is a cubic function of the time since the last loss.
 
 W_cubic(t) = C (t - K)^3 + W_max, in segments and seconds, is flat near `cubic_max`, the window at which a
-segment was lost. Where Reno with the same mean window would send more, that is followed (section 4.3). An
+segment was lost. Where Reno with the same mean window would send more, its window is used (section 4.3). An
 *epoch* begins with the first acknowledgement of congestion avoidance after a loss, or after a time in which
-the application, not the window, limited what was sent (section 5.8).
+the application, not the window, limited the flight (section 5.8).
 
 HyStart (Ha and Rhee, "Taming the elephants", Computer Networks 55, 2011) ends slow start before a loss does,
 as in Linux: when the acknowledgements of a round trip come without a gap for half of the least round trip, or
@@ -36,7 +36,7 @@ LEAST_GROWTH, MOST_GROWTH = 4 * MILLISECOND, 16 * MILLISECOND
 @outlined
 def look_for_exit(conn, sample, now):
     """Take the round-trip time (ns) of the youngest segment acknowledged; end slow start if it is time."""
-    if conn.cubic_epoch != NOTHING and now - conn.cubic_epoch < SECOND:  # queues are still those of the loss
+    if conn.cubic_epoch != NOTHING and now - conn.cubic_epoch < SECOND:  # queues are still from the loss
         return
     conn.base_rtt = sample if conn.base_rtt == 0 else min(conn.base_rtt, sample)
     if conn.slow_start_left or conn.cwnd >= conn.ssthresh:
@@ -92,7 +92,7 @@ def on_timeout(conn):
 
 @compiled
 def on_pause(conn):
-    """The window did not limit what was sent: this time does not count."""
+    """The window did not limit the flight: this time does not count."""
     conn.cubic_epoch = NOTHING
 
 
@@ -117,7 +117,7 @@ def begin_epoch(conn, now):
 
 @compiled
 def curve(conn, time):
-    """Return W_cubic (segments) so many seconds after the epoch began."""
+    """Return W_cubic (segments) `time` seconds after the epoch began."""
     return C * (time - conn.cubic_k) ** 3 + conn.cubic_max
 
 

@@ -25,7 +25,7 @@ MINIMUM_SSTHRESH = 2.0
 
 @compiled
 def flight_size(conn, starts):
-    """Return what is sent and not yet acknowledged, in full segments (RFC 5681, section 2)."""
+    """Return the data sent and not yet acknowledged, in full segments (RFC 5681, section 2)."""
     return amount(conn, starts, conn.snd_una, conn.snd_nxt)
 
 
@@ -81,7 +81,8 @@ def pipe_without_sack(conn, starts):
 def reduced_threshold(conn, starts):
     """Return ssthresh after a loss (RFC 5681, equation 4, or another rule: `conn.reduction`).
 
-    What limited transmit has sent beyond cwnd does not count as flight (RFC 5681, section 3.2, step 2).
+    Segments that limited transmit has sent beyond cwnd do not count as flight (RFC 5681, section 3.2, step
+    2).
     """
     flight = flight_size(conn, starts)
     if conn.limited_transmit:
@@ -140,11 +141,11 @@ def start_selective_recovery(conn, board, starts, statistics, news):
 
 @compiled
 def on_partial_ack(conn, acknowledged, delivered):
-    """Retransmit the next hole; deflate by what was acknowledged (RFC 6582, section 3.2, step 3).
+    """Retransmit the next hole; deflate by the acknowledged data (RFC 6582, section 3.2, step 3).
 
-    If that was a full segment at least, one is added back.
+    If at least a full segment was acknowledged, one is added back.
 
-    With selective acknowledgements the scoreboard says what to send (RFC 6675, section 5, step B).
+    With selective acknowledgements the scoreboard gives the segments to send (RFC 6675, section 5, step B).
     """
     if not conn.sack:
         conn.retransmit = True

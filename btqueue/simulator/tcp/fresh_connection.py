@@ -11,7 +11,7 @@ from btqueue.simulator.tcp.stream import user_bytes
 
 @outlined
 def restart_connection(sim, flow):
-    """Throw away all that this direction has written, sent and received; begin again as a new connection.
+    """Discard the data that this direction has written, sent and received; begin again as a new connection.
 
     Segments of the old connection that are still in the network bear its `incarnation` and are ignored.
     """
@@ -33,7 +33,7 @@ def restart_connection(sim, flow):
 
 @outlined
 def set_initial_values(conn):
-    """Set what changes during a connection to its value at the start; its options stay as they are."""
+    """Set the variables of a connection to their values at the start; its options stay as they are."""
     # application
     conn.written = conn.listed = conn.unlisted = 0
     conn.message_head = conn.message_tail = conn.message_undelivered = NOTHING

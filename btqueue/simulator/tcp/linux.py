@@ -2,10 +2,10 @@
 
 Without SACK every duplicate stands for one segment that has arrived, three of them for a loss, and the first
 segment is lost again at each partial acknowledgement. In all recoveries the window shrinks in proportion to
-what arrives (RFC 6937). A *tail loss probe* (RFC 8985, section 7) sends one segment two round trips after the
-last, so that an acknowledgement shows what is lost. After a timeout *F-RTO* (RFC 5682) sends new data first:
-if what was sent before the timeout arrives, the timeout was wrong and is undone. One timer serves all: it
-waits for lateness (`awaits_order`), for the probe (`awaits_probe`), or for the RTO.
+the arriving data (RFC 6937). A *tail loss probe* (RFC 8985, section 7) sends one segment two round trips
+after the last, so that an acknowledgement shows the losses. After a timeout *F-RTO* (RFC 5682) sends new data
+first: if segments sent before the timeout arrive, the timeout was wrong and is undone. One timer serves all:
+it waits for late segments (`awaits_order`), for the probe (`awaits_probe`), or for the RTO.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -126,7 +126,7 @@ def decide(conn, board, sent_at, starts, statistics, advanced, duplicate, report
 
 @outlined
 def after_timeout(conn, board, sent_at, advanced, duplicate, reported, now):
-    """Handle an acknowledgement while what a timeout found outstanding is sent again; as `decide`."""
+    """Handle an acknowledgement while segments outstanding at a timeout are sent again; as `decide`."""
     recovered = conn.snd_una > conn.recover
     if conn.frto_runs:
         if conn.original_arrived:
@@ -163,7 +163,7 @@ def enter(conn, state):
 
 @compiled
 def undo(conn, board):
-    """Take a timeout back: nothing is lost, and the windows are those before it (RFC 5682, section 3.1)."""
+    """Take a timeout back: no segment is lost, and the windows are restored (RFC 5682, section 3.1)."""
     for number in range(conn.snd_una, conn.high_lost + 1):
         place = number & (len(board) - 1)
         board[place] = board[place] & ~LOST
@@ -175,7 +175,7 @@ def undo(conn, board):
 
 @compiled
 def settle(conn):
-    """Outside recovery anything that is missing is a disorder."""
+    """Outside recovery any missing segment is a disorder."""
     missing = conn.duplicate_acks > 0 if not conn.sack else conn.high_sacked >= conn.snd_una
     state = DISORDER if missing else OPEN
     if state != conn.state:
@@ -196,7 +196,7 @@ def count_duplicate(conn, board):
 
 @compiled
 def identify(conn, board, sent_at, advanced, now):
-    """Mark what is lost; return whether that is anything new."""
+    """Mark lost segments; return whether any is newly lost."""
     if conn.snd_una >= conn.snd_max:
         return False
     if conn.sack:
@@ -229,7 +229,7 @@ def start_reduction(conn, starts):
 
 @compiled
 def start_recovery(conn, starts, statistics):
-    """Enter recovery. `next_segment` sends again what is lost as cwnd allows."""
+    """Enter recovery. `next_segment` sends lost segments again as cwnd allows."""
     statistics.fast_retransmits += 1
     if conn.state != REDUCING:
         start_reduction(conn, starts)
@@ -331,7 +331,7 @@ def end_probe(conn, starts, ack, news):
 
 @outlined
 def on_timeout(conn, board, sent_at, starts, now):
-    """The timer expired: what is old is lost, and one segment more than what is in the network may be sent.
+    """The timer expired: old segments are lost, and cwnd allows one segment beyond the data in the network.
 
     ssthresh stays as it is in a recovery, and when the timer has expired before without any progress since.
     """

@@ -1,11 +1,11 @@
 """Losses found by time, with selective acknowledgements: RACK (RFC 8985, section 6) as Linux has it.
 
-A segment is lost once one that was sent later has arrived and, since its own last transmission, a round trip
-and the *reordering window* have passed. Retransmissions that are lost are found by the same rule. `board`
-says of each segment whether it has arrived, counts as lost, and has been sent again since; `sent_at` when it
-was sent last. `rack_sent` and `rack_number` are of the segment sent last among those that have arrived,
-`rack_rtt` is the round trip of the one that arrived last. `pipe` is what is in the network: what is
-outstanding, less what has arrived or is lost, and what was sent again.
+A segment is lost once a segment sent later has arrived and, since its last transmission, a round trip and the
+*reordering window* have passed. Retransmissions that are lost are found by the same rule. `board` tells for
+each segment whether it has arrived, counts as lost, and has been sent again since; `sent_at` is the time at
+which it was sent last. `rack_sent` and `rack_number` are of the segment sent last among the arrived ones;
+`rack_rtt` is the round trip of the last arrival. `pipe` is the data in the network: outstanding segments,
+without arrived or lost ones, plus retransmissions.
 """
 
 from btqueue.simulator.machinery.compilation import compiled
@@ -22,7 +22,7 @@ KEPT = RETRANSMITTED | ENDS | PUSHED
 
 @compiled
 def pipe(conn, board, starts):
-    """Return what is in the network, in full segments."""
+    """Return the data in the network, in full segments."""
     inside = amount(conn, starts, conn.snd_una, conn.snd_max)
     if not conn.sack:  # each stands for a full segment, as packets count in Linux
         inside = max(inside - conn.duplicate_acks, 0.0)
@@ -61,8 +61,8 @@ def deliver(conn, board, sent_at, number, highest, now):
 def take_blocks(conn, board, sent_at, starts, segment, now):
     """Enter the blocks of an acknowledgement.
 
-    Return how much they report for the first time, and when the first and the last segment of that was sent
-    (ns) of those that were sent once; NEVER and NOTHING if there is none.
+    Return the data that they report for the first time, and the sending times (ns) of the first and the last
+    of these segments that were sent once; NEVER and NOTHING if there is none.
     """
     news, first, last = 0.0, NEVER, NOTHING
     least = max(conn.snd_una, segment.ack)
@@ -164,7 +164,7 @@ def lateness(conn, sent_at, number, window, now):
 
 @compiled
 def find_late(conn, board, sent_at, settled, now):
-    """Mark as lost all that is late; return whether any is, and wait for those that are not late yet."""
+    """Mark late segments as lost; return whether there are any, and wait for segments not yet late."""
     window = reordering_window(conn, board, settled)
     found, wait = False, 0
     for number in range(conn.snd_una, conn.snd_max):
@@ -190,7 +190,7 @@ def find_late(conn, board, sent_at, settled, now):
 
 @compiled
 def on_timeout(conn, board, sent_at, settled, now):
-    """The oldest segment is lost, and what was sent more than a round trip and the window before."""
+    """The oldest segment is lost, and segments sent earlier than a round trip and the window ago."""
     window = reordering_window(conn, board, settled)
     for number in range(conn.snd_una, conn.snd_max):
         if not board[number & (len(board) - 1)] & SACKED and (
@@ -214,7 +214,7 @@ def on_order_timer(conn, board, sent_at, settled, now):
 
 @compiled
 def note_use(conn):
-    """Remember whether cwnd limited the flight, after all that may be sent now has been (Linux).
+    """Remember whether cwnd limited the flight, after all permitted segments have been sent (Linux).
 
     It holds until the segments then outstanding are acknowledged; a greater flight replaces it.
     """

@@ -11,7 +11,7 @@ from btqueue.simulator.machinery.compilation import compiled
 
 @compiled
 def start(conn, flight, delivered):
-    """Begin at the fast retransmit; `delivered`: what the ACK that started it has reported."""
+    """Begin at the fast retransmit; `delivered`: data reported by the ACK that started it."""
     conn.recover_fs = flight
     conn.prr_delivered = 0.0
     conn.prr_out = 0.0
@@ -33,9 +33,9 @@ def on_ack(conn, delivered):
 
 @compiled
 def on_safe_ack(conn, delivered, safe):
-    """Do so by RFC 9937, section 6.2: below ssthresh one more only if the ACK is `safe`.
+    """Reduce by RFC 9937, section 6.2: below ssthresh one segment more only if the ACK is `safe`.
 
-    Such an ACK moves on and shows no further loss. The fast retransmit is sent in any case.
+    A safe ACK acknowledges new data and shows no further loss. The fast retransmit is sent in any case.
     """
     if delivered == 0.0:
         return

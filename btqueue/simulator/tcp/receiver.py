@@ -71,7 +71,7 @@ def keep(conn, out_of_order, statistics, number):
 
 @compiled
 def window_end(conn, out_of_order):
-    """Return the first segment beyond the window; where some are short, beyond all that may be sent."""
+    """Return the first segment beyond the window; with short segments, beyond the largest possible flight."""
     if conn.unit == 1:
         return conn.rcv_nxt + conn.rwnd
     return conn.rcv_nxt + len(out_of_order)
@@ -79,7 +79,7 @@ def window_end(conn, out_of_order):
 
 @compiled
 def on_expected_segment(conn, out_of_order, starts):
-    """Advance over the expected segment and those kept that now follow it; return their number."""
+    """Advance over the expected segment and kept segments that follow it; return their number."""
     before = conn.rcv_nxt
     size = position(conn, starts, before + 1) - position(conn, starts, before)
     conn.rcv_nxt += 1
@@ -121,7 +121,7 @@ def block_end(conn, out_of_order, number):
 
 @compiled
 def remember_block(conn, out_of_order, number):
-    """Put the block of the segment just kept first; forget those that it has joined (RFC 2018, section 4)."""
+    """Put the block of the segment just kept first; forget blocks joined with it (RFC 2018, section 4)."""
     start, end = block_start(conn, out_of_order, number), block_end(conn, out_of_order, number)
     moved, place = number, 0
     for old in range(SACK_BLOCKS):

@@ -15,7 +15,7 @@ def round_trip_time(conn, board, sent_at, segment, now):
     """Return the round-trip time (ns) that this acknowledgement of new data shows, or NOTHING.
 
     Call it before `snd_una` moves. Without timestamps the oldest segment that is acknowledged is timed,
-    unless one of those acknowledged with it was sent twice (RFC 6298, section 3).
+    unless a segment acknowledged with it was sent twice (RFC 6298, section 3).
     """
     if conn.timestamps:
         return now - segment.echo

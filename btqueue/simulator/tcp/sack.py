@@ -49,7 +49,7 @@ def count_reported(conn, board, starts, ack):
 
 @compiled
 def lost_below(conn, board, starts):
-    """Return the segment below which all that has not been reported counts as lost (IsLost).
+    """Return the segment below which all unreported segments count as lost (IsLost).
 
     More than two full segments above it have arrived, or three blocks with gaps between.
     """
@@ -74,9 +74,9 @@ def is_lost(conn, board, starts, number):
 
 @compiled
 def pipe(conn, board, starts):
-    """Return the estimate of what is in the network, in full segments (SetPipe).
+    """Return the estimate of the data in the network, in full segments (SetPipe).
 
-    Outside recovery nothing counts as lost: after a timeout that is true of what has been sent since.
+    Outside recovery no segment counts as lost: after a timeout this holds for segments sent since.
     """
     if not conn.in_recovery and conn.high_sacked <= conn.snd_una:
         return amount(conn, starts, conn.snd_una, conn.snd_nxt)
@@ -140,7 +140,7 @@ def skip_arrived(conn, board):
 
 @compiled
 def forget(conn, board):
-    """Forget all that has been reported (RFC 2018, section 8): the receiver may have dropped it."""
+    """Forget all reported segments (RFC 2018, section 8): the receiver may have dropped them."""
     for number in range(conn.snd_una, conn.high_sacked + 1):
         board[number & (len(board) - 1)] &= RETRANSMITTED
     conn.high_sacked = conn.snd_una

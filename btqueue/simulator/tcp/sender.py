@@ -1,9 +1,10 @@
 """The TCP sender: RFC 5681 congestion control; Tahoe, Reno, NewReno (RFC 6582), SACK (RFC 6675), Vegas.
 
-No input or output: a function takes what happened, `now`, and changes the connection; `next_segment` then
-says, one by one, what may be sent. Sequence numbers count segments; windows are in segments of one MSS, of
-which a shorter segment is a part (`stream`). `board`, `sent_at` and `starts` are rings indexed by segment
-number: the scoreboard, when a segment was sent first (ns), and where in the stream it begins.
+No input or output: a function takes an event and the time `now`, and changes the connection; `next_segment`
+then gives, one by one, the segments that may be sent. Sequence numbers count segments; windows are in
+segments of one MSS, of which a shorter segment is a part (`stream`). `board`, `sent_at` and `starts` are
+rings indexed by segment number: the scoreboard, the time at which a segment was sent first (ns), and the
+place where it begins in the stream.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -34,7 +35,7 @@ LIMITED_TRANSMIT = 2
 
 @compiled
 def is_after_timeout(conn):
-    """Whether what the timer found outstanding is still being sent again (slow start after an expiry)."""
+    """Whether segments outstanding at a timeout are still being sent again (slow start after an expiry)."""
     return conn.snd_una <= conn.recover and not conn.in_recovery
 
 
@@ -49,7 +50,7 @@ def has_room(conn, starts, length):
     """Whether the windows leave room for the next segment, of this length.
 
     The receive window limits the flight; cwnd limits it as well, or with selective acknowledgements `pipe`,
-    what is estimated to be in the network.
+    the estimated data in the network.
     """
     flight = flight_with(conn, starts, length)
     if flight > conn.rwnd:
@@ -134,7 +135,7 @@ def on_timeout(conn, board, sent_at, starts, statistics, now):
     """The timer expired: back to one segment, and go back to the oldest unacknowledged one.
 
     With `hold_ssthresh` the threshold stays when a segment that the timer has sent again is lost again (RFC
-    5681, section 3.1); what was selectively acknowledged is forgotten (RFC 2018, section 8).
+    5681, section 3.1); selective acknowledgements are forgotten (RFC 2018, section 8).
     """
     sample_window(conn, statistics)
     statistics.timeouts += 1
@@ -189,7 +190,7 @@ def next_segment(conn, board, sent_at, starts, statistics, now):
 
 @compiled
 def count_sent(conn, board, sent_at, starts, statistics, number, now):
-    """Enter a segment that is sent now into what the sender remembers."""
+    """Enter a segment that is sent now into the sender's records."""
     again = number < conn.snd_max
     if again:
         statistics.segments_retransmitted += 1

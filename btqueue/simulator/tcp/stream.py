@@ -1,9 +1,9 @@
 """The stream of a connection, and the segments that it is cut into.
 
-Segments are numbered from 0. What a segment carries is fixed when it is sent first: `starts`, a ring indexed
-by segment number, holds where in the stream it begins. Amounts of data (windows, flight, what has arrived)
-are in full segments of `unit` bytes, so that one of 50 bytes counts as 50 / unit. Where windows count
-segments (`unit` is 1), or where all segments are full ones, the stream is counted in segments: a segment then
+Segments are numbered from 0. The data of a segment are fixed when it is sent first: `starts`, a ring indexed
+by segment number, holds the place where it begins in the stream. Amounts of data (windows, flight, arrivals)
+are in full segments of `unit` bytes, so that a segment of 50 bytes counts as 50 / unit. Where windows count
+segments (`unit` is 1), or where all segments are full, the stream is counted in segments: a segment then
 begins at its number, and `starts` is not used.
 """
 
@@ -68,13 +68,13 @@ def next_length(conn, starts):
 
 @compiled
 def accepted(conn):
-    """Return how much of what the application has written is in the send buffer (`buffers`)."""
+    """Return the end of the application's data in the send buffer (`buffers`)."""
     return conn.accepted if conn.tuned_buffers else conn.written
 
 
 @compiled
 def flight_with(conn, starts, length):
-    """Return what is sent and not acknowledged once the next segment, of this length, is sent, too."""
+    """Return the flight after the next segment, of this length, is sent."""
     end = position(conn, starts, conn.snd_nxt) + length
     return (end - position(conn, starts, conn.snd_una)) / conn.unit
 
@@ -85,7 +85,7 @@ def has_to_wait(conn, length):
 
     With Minshall's change (draft-minshall-nagle-00), which Linux has, only short segments that are
     unacknowledged hold it back: the end of a message does not wait for the segments before it. The windows
-    never cut a segment short: a sender waits until all that it has, or a full segment, fits (silly window
+    never cut a segment short: a sender waits until all its data, or a full segment, fit (silly window
     syndrome avoidance, same section).
     """
     if conn.nagle == NO_NAGLE or length >= conn.unit or conn.snd_nxt < conn.snd_max:
@@ -97,7 +97,7 @@ def has_to_wait(conn, length):
 
 @compiled
 def lay_out(conn, starts):
-    """Fix the length of the next new segment: the one after it begins where it ends."""
+    """Fix the length of the next new segment: the segment after it begins where it ends."""
     if conn.unit > 1:
         here = starts[conn.snd_max & (len(starts) - 1)]
         length = min(conn.unit, accepted(conn) - here)

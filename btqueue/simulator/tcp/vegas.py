@@ -17,7 +17,7 @@ from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.tcp.stream import position
 
 FEW_SAMPLES = 2
-"""Up to so many round-trip times, all of a round may be those of delayed acknowledgements."""
+"""Up to this number of round-trip times, all of a round may be from delayed acknowledgements."""
 LEAST_WINDOW = 2.0
 """Segments that Vegas always keeps."""
 
@@ -100,7 +100,7 @@ def adjust_per_ack(conn):
 def adjust_per_round(conn):
     """At the end of a round compare windows; until then only slow start goes on."""
     if conn.snd_una <= conn.recover:
-        return False  # what a timeout found outstanding is being sent again
+        return False  # segments outstanding at a timeout are being sent again
     if conn.round_end == 0:
         conn.round_end = conn.snd_nxt
         conn.round_samples = 0

@@ -59,7 +59,7 @@ class PcapWriter:
         self.file = CaptureWriter(file)
 
     def write(self, entries: Iterable[Any]) -> None:
-        """Append those entries of the log, in order of time, that are segments seen at the host."""
+        """Append the entries of the log, in order of time, that are segments seen at the host."""
         for entry in entries:
             if entry.event == SEGMENT_SENT and entry.kind == DATA:
                 self.stream(entry.flow, entry).learn(int(entry.number), int(entry.application))
@@ -75,7 +75,7 @@ class PcapWriter:
         return self.streams[key]
 
     def packet(self, entry: Any) -> bytes:
-        """Return the IP packet of a log entry and remember what it tells of its connection."""
+        """Return the IP packet of a log entry and update the records of its connection."""
         conn = self.connections[entry.flow]
         sender, receiver = (
             (conn.destination, conn.source) if entry.backward else (conn.source, conn.destination)
@@ -85,7 +85,7 @@ class PcapWriter:
         return ip_packet(address(sender), address(receiver), UDP if udp else TCP, content)
 
     def ports(self, entry: Any) -> tuple[int, int]:
-        """Return the ports of the segment's sender and receiver: those of a new incarnation are new."""
+        """Return the ports of the segment's sender and receiver: a new incarnation has new ports."""
         conn = self.connections[entry.flow]
         first = int(entry.flow) if conn.reverse == NOTHING else min(int(entry.flow), int(conn.reverse))
         number = first + int(entry.incarnation) * len(self.connections)
@@ -125,7 +125,7 @@ class PcapWriter:
         flow = int(entry.flow)
         reverse = int(self.connections[flow].reverse)
         own, other = (reverse, flow) if backward else (flow, reverse)
-        # of a one-way flow the receiver is an end without data of its own
+        # the receiver of a one-way flow is an end without data
         key = (flow, True, int(entry.incarnation)) if own == NOTHING else (own, False, int(entry.incarnation))
         if key not in self.ends:
             empty = ByteStream(np.zeros(1, np.int64), 0, repeated=True)

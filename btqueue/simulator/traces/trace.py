@@ -1,8 +1,8 @@
-"""The log of a run: what happened to segments, packets and senders, one record for each event.
+"""The log of a run: the events of segments, packets and senders, one record for each.
 
-The functions are called wherever something happens; with logging off each costs one branch. The event loop
-stops for Python to read the log before it could overflow. If an event all the same wrote more than there was
-room for, `log_length` tells: it counts what should have been written.
+The functions are called at every event; with logging off each costs one branch. The event loop stops for
+Python to read the log before it could overflow. If an event nevertheless wrote more records than there was
+room for, `log_length` shows it: it counts all records, also the lost ones.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -46,34 +46,34 @@ EVENT_NAMES = (
     "message delivered",
 )
 """Segments are sent and received by the transport layers of the two ends. Packets wait for tokens in a token
-buffer and are enqueued in the queue of a Bluetooth or an outside link; corrupted ones came damaged, given up
-are those that ARQ transmitted for the last time, lost outside those that an outside link lost."""
+buffer and are enqueued in the queue of a Bluetooth or an outside link; "corrupted": the packet came damaged;
+"given up": ARQ has transmitted it for the last time; "lost outside": an outside link has lost it."""
 
 
 @compiled
 def segment_event(sim, event, node, segment, now):
-    """Log what happened at a node to a segment (an index) at `now` (ns)."""
+    """Log an event of a segment (an index) at a node at `now` (ns)."""
     if sim.clock[0].logging:
         log_segment(sim, event, node, segment, now)
 
 
 @compiled
 def packet_event(sim, event, port, packet, now):
-    """Log what happened at a port to a packet (an index) at `now` (ns)."""
+    """Log an event of a packet (an index) at a port at `now` (ns)."""
     if sim.clock[0].logging:
         log_packet(sim, event, port, packet, now)
 
 
 @compiled
 def flow_event(sim, event, flow, now):
-    """Log what happened to a flow's sender or application at `now` (ns)."""
+    """Log an event of a flow's sender or application at `now` (ns)."""
     if sim.clock[0].logging:
         log_flow(sim, event, flow, now)
 
 
 @compiled
 def window_event(sim, flow, cwnd, fast_retransmits, now):
-    """Log what an acknowledgement changed: cwnd and the count of fast retransmits were those given before."""
+    """Log the changes by an acknowledgement; `cwnd` and `fast_retransmits` are the values before it."""
     if sim.clock[0].logging:
         if sim.flow_statistics[flow].fast_retransmits != fast_retransmits:
             log_flow(sim, FAST_RETRANSMIT, flow, now)

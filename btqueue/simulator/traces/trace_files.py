@@ -39,12 +39,12 @@ def record(
     at: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> int:
-    """Run one replication, warm-up included, and write what happened; return the number of events written.
+    """Run one replication, warm-up included, and write its events; return the number of events written.
 
-    A run that is interrupted leaves files that are valid up to there.
+    A run that is interrupted leaves files that are valid up to the interruption.
 
     Args:
-        scenario: what to simulate.
+        scenario: the scenario to simulate.
         replication: its number; the same number and seed give the same run as `simulate`.
         parquet: file for all events.
         pcap: file for the segments that one host sends and receives.
@@ -150,7 +150,7 @@ class ParquetSink:
         self.file.write_table(self.table(log))
 
     def table(self, log: Any) -> Any:
-        """Return the records as an Arrow table, with names for numbers and nulls for what does not apply."""
+        """Return the records as an Arrow table, with names for numbers and nulls where no value applies."""
         segment = log.kind != NOTHING
         acknowledges = segment & log.acknowledges
         columns = {
