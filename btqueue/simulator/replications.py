@@ -1,6 +1,6 @@
 """`simulate`: independent replications on all cores, or one long run in batches, until they are enough.
 
-Ctrl-C stops between two chunks of a run, so that what was measured by then can still be used.
+Ctrl-C stops between two chunks of a run, so that the measurements until then can still be used.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FIRST_CHUNK_S = 20.0
-"""Simulated seconds of one piconet until the parts of a network first stand at the same time; then as many as
-take `CHUNK_TAKES_S`."""
+"""Simulated seconds of one piconet until the parts of a network first reach a common time; later chunks take
+`CHUNK_TAKES_S`."""
 CHUNK_TAKES_S = 0.25
-"""Least time (s) between two such moments, at most four times as much: each brings every part back into the
-processor's cache."""
+"""Least time (s) between two common times; the most is four times as much. At each common time every part
+comes back into the processor's cache."""
 MOST_OBSERVATIONS = 1000
 """Replications or batches at which run-until-precision gives up."""
 PILOT_STEPS = 1000
@@ -51,7 +51,7 @@ Runner = Callable[[Scenario, range, float, Progress | None], list[Replication]]
 
 
 class Interrupted(KeyboardInterrupt):
-    """The simulation was interrupted; `results` are what had been measured by then, or None."""
+    """The simulation was interrupted; `results` are the measurements until then, or None."""
 
     def __init__(self, results: Results | None) -> None:
         """Keep the partial results."""
@@ -86,7 +86,7 @@ def simulation(
     """Simulate the scenario and return its metrics, one value for each replication.
 
     Args:
-        scenario: what to simulate; `run` says how long, how often and from which seed.
+        scenario: the scenario to simulate; `run` has the length, the number of replications and the seed.
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
         device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
@@ -94,20 +94,21 @@ def simulation(
             `MOST_OBSERVATIONS`.
 
     Returns:
-        Metrics of dimensions (replication, flow); metrics of the whole network have (replication,), those
+        Metrics of dimensions (replication, flow); metrics of the whole network have (replication,), metrics
         of single links (replication, link), and `queue_packets` (replication, queue). With `run.intervals` =
         "batch-means", or "auto" and a single replication, the entries of `replication` are the batches of one
         long run (attribute `intervals` = "batch-means"), and a metric that is a mean of observations is the
-        mean of the batches' means. Attributes: events, seed, warmup_s, complete, warnings, the
-        relative half-width of the goodput's interval, and the `autocorrelation` of the batches.
+        mean of the batches' means. Attributes: events, seed, warmup_s, complete, warnings, the relative
+        half-width of the goodput's interval, and the `autocorrelation` of the batches.
 
     Raises:
-        NotBuiltYet: the scenario asks for something that the simulator cannot do yet.
+        NotBuiltYet: the scenario has a feature that the simulator does not have yet.
         ScenarioError: a file that the scenario names cannot be used, or no warm-up was found.
         GpuUnavailable: a GPU was asked for, and there is none, or no work for it.
         InvariantViolated: the simulator lost count (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `partial` holds the replications that came to their end
-            or, if there are none, what those under way had measured; its attribute `complete` is 0.
+            or, if there are none, the measurements of the replications under way; its attribute `complete` is
+            0.
     """
     require_simulated(scenario)
     require_length(scenario)
@@ -160,7 +161,7 @@ def require_length(scenario: Scenario) -> None:
 
 
 def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
-    """Return what runs replications on the device, `threads` at a time on the CPU.
+    """Return the function that runs replications on the device, `threads` at a time on the CPU.
 
     Raises:
         GpuUnavailable: the device is a GPU, and there is none, or no work for it.
@@ -184,21 +185,21 @@ def run_replications(
     """Run the replications of these numbers, `threads` at a time, and return them in order.
 
     Raises:
-        Stopped: by Ctrl-C, with those that were finished and what the others had measured by then (None
-            before the end of the warm-up); those not begun are left out.
+        Stopped: by Ctrl-C, with the finished replications and the measurements of the others until then (None
+            before the end of the warm-up); replications not begun are left out.
     """
     return in_threads((replicate(scenario, n, warmup_s, progress) for n in numbers), threads)
 
 
 def run_replication(scenario: Scenario, number: int) -> Replication:
-    """Run one replication and return what it measured."""
+    """Run one replication and return its measurements."""
     return to_the_end(replicate(scenario, number, float(scenario.run.warmup_s), None))
 
 
 def replicate(
     scenario: Scenario, number: int, warmup_s: float, progress: Progress | None
 ) -> Generator[None, bool | None, Replication | None]:
-    """Run one replication, piece by piece, and return what it measured; None if stopped in its warm-up."""
+    """Run one replication, piece by piece, and return its measurements; None if stopped in its warm-up."""
     total_s = warmup_s + scenario.run.duration_s
     sim = new_state(scenario, number)
     plan_looks(sim, round(warmup_s * SECOND), total_s, LOOKS)
@@ -307,7 +308,7 @@ def report(progress: Progress | None, before: int, now: int, total_s: float) -> 
 def find_warmup(scenario: Scenario) -> float:
     """Return the warm-up (s) that MSER-5 finds in a pilot run as long as the measurement.
 
-    It is the longer one of those of the total goodput and of the number of packets in all queues.
+    It is the longer of two warm-ups: of the total goodput and of the number of packets in all queues.
 
     Raises:
         ScenarioError: one of the two has no stationary part.

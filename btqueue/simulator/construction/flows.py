@@ -74,7 +74,7 @@ class Layouts:
         self.known: dict[tuple[int, int], int] = {}
 
     def of(self, application_bytes: int, header_bytes: int) -> int:
-        """Return the layout of a segment with so many user bytes and bytes of headers above L2CAP."""
+        """Return the layout of a segment with these user bytes and bytes of headers above L2CAP."""
         key = (application_bytes, header_bytes)
         if key not in self.known:
             self.known[key] = self._add(*key)
@@ -109,7 +109,7 @@ class Layouts:
 
 
 class Flows(NamedTuple):
-    """What the flows of a scenario need in a state."""
+    """The records and tables of the flows of a scenario in a state."""
 
     connections: Rows
     sessions: Rows
@@ -127,7 +127,7 @@ class Flows(NamedTuple):
 def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], streams: Streams) -> Flows:
     """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
 
-    Streams 0, 1, ... are those of the flows' applications. The builder of the state fills in the routes.
+    Streams 0, 1, ... belong to the flows' applications. The builder of the state fills in the routes.
 
     Raises:
         ScenarioError: a message or an arrival file that cannot be sent.
@@ -208,7 +208,7 @@ def _in_flight(scenario: Scenario) -> int:
 
 
 def message_sizes(scenario: Scenario) -> list[int]:
-    """Return the sizes of the messages of a flow (bytes); of a session those of both directions."""
+    """Return the sizes of the messages of a flow (bytes); for a session, of both directions."""
     traffic = scenario.traffic
     if traffic.source == "file":
         return list(read_arrivals(traffic.arrival_file or "")[1])
@@ -312,7 +312,7 @@ def pieces_of(scenario: Scenario, message_bytes: int) -> list[int]:
 
 
 def size_of(scenario: Scenario, message_bytes: int) -> int:
-    """Return the size of a message in what its stream is counted in, bytes or segments."""
+    """Return the size of a message in the unit of its stream, bytes or segments."""
     return message_bytes if unit_of(scenario) > 1 else len(pieces_of(scenario, message_bytes))
 
 
@@ -388,10 +388,10 @@ def application_fields(
 
 
 def leave_probabilities(scenario: Scenario, load_kbps: float, bits: int) -> tuple[float, float]:
-    """Return those of an IBP with this load of messages of so many bits.
+    """Return the leave probabilities of an IBP with this load of messages of `bits` bits.
 
     Raises:
-        ScenarioError: there is no such IBP.
+        ScenarioError: no IBP has this load and variation.
     """
     scv = scenario.traffic.scv
     try:

@@ -70,14 +70,14 @@ class Parts(NamedTuple):
 def build_network(
     scenario: Scenario, plan: Topology, routes: list[list[int]], timers: Timers, streams: Streams
 ) -> Parts:
-    """Return the network with nothing in it.
+    """Return the empty network.
 
     Args:
-        scenario: what to build.
+        scenario: the scenario to build.
         plan: its topology.
         routes: the nodes of every path that a segment may take; hosts and token buckets are set up for them.
-        timers: given out in the order in which they fire at the same time: centrals, hosts, outside links.
-        streams: random streams, those of the channels first.
+        timers: numbered in the order in which they fire at the same time: centrals, hosts, outside links.
+        streams: random streams, channels first.
     """
     radios, radio_of = radios_of(scenario, plan)
     parts = Parts(
@@ -264,7 +264,7 @@ def add_port(parts: Parts, kind: int, limit: int, **fields: object) -> int:
 
 
 def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tuple[int, str], int]]:
-    """Return the different settings of the radio, and which one each (node, direction) with its own has."""
+    """Return the different settings of the radio, and the number of each (node, direction) with its own."""
     radios, own = [scenario.radio], {}
     for override in scenario.radio.links:
         radio = override.applied_to(scenario.radio)
@@ -281,8 +281,8 @@ def add_channels(
 ) -> np.recarray:
     """Give every port its channel and return the channels.
 
-    Both directions of a link share one, and with `fading = "per-piconet"` all links of a piconet do, unless
-    a link has a radio of its own.
+    Both directions of a link share a channel. With `fading = "per-piconet"` all links of a piconet share one,
+    unless a link has individual settings of the radio.
     """
     known: dict[tuple, int] = {}
     rows = []
@@ -349,11 +349,11 @@ def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> N
 
 
 def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, streams: Streams) -> None:
-    """Add the lines that stand for the time that a host's layers take, where they take any.
+    """Add the delay lines for the processing times of a host's layers, where they are not 0.
 
     Down: TCP holds each segment for its delay, then IP and L2CAP take one segment at a time (Johansson et al.
     2000, section 4.1), then a random processing delay. Up: baseband and TCP hold it, L2CAP and IP take one at
-    a time; what TCP takes could as well come last, because it is the same for every segment.
+    a time. The order of TCP's delay does not matter, because it is the same for every segment.
     """
     link, transport = scenario.link, scenario.transport
     tcp, ip = nanoseconds(transport.tcp_delay_s), nanoseconds(transport.ip_delay_s)

@@ -42,7 +42,7 @@ class Rows:
 
 
 class Timers:
-    """The timers of a network, in the order in which those due at the same time fire."""
+    """The timers of a network, in the order in which timers due at the same time fire."""
 
     def __init__(self) -> None:
         """Start without timers."""

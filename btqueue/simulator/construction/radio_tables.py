@@ -45,10 +45,10 @@ LONG_AGO = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class RadioTables:
-    """What the simulator knows about packets and the radio.
+    """The tables of packets and of the radio.
 
     Attributes:
-        packet_types: records of the packet types, shape (types,); those of `link.packets` come first.
+        packet_types: records of the packet types, shape (types,); types of `link.packets` come first.
         bers: bit error rate of each level, shape (levels,).
         error_rates: packet error rate of each type, and of POLL and NULL, shape (levels, types + 1).
         level_quality: link quality of each level, shape (levels,).
@@ -78,10 +78,10 @@ class Levels:
 
 
 def radio_tables(radios: Sequence[Radio], link: Link) -> RadioTables:
-    """Return the tables for the distinct settings of the radio; the first is that of the network as a whole.
+    """Return the tables for the distinct settings of the radio; the first is for the network as a whole.
 
     Raises:
-        ScenarioError: a trace file cannot be read or holds something else than values.
+        ScenarioError: a trace file cannot be read or holds other text than values.
     """
     types = types_of(link)
     levels = [levels_of(radio) for radio in radios]
@@ -113,7 +113,7 @@ def radio_tables(radios: Sequence[Radio], link: Link) -> RadioTables:
 
 
 def types_of(link: Link) -> tuple[PacketType, ...]:
-    """Return the packet types of the link: those for segmentation, then those that only adaptation uses."""
+    """Return the packet types of the link: types for segmentation, then types that only adaptation uses."""
     more = link.adaptation_packets if link.adaptation == "thresholds" else ()
     return packet_types(dict.fromkeys((*link.packets, *more)))
 

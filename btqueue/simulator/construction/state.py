@@ -38,9 +38,9 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     """Return the state at time 0 of one replication; it depends on (scenario, seed, replication) only.
 
     Args:
-        scenario: what to simulate.
+        scenario: the scenario to simulate.
         replication: number of the replication, from 0.
-        logging: write every event to `log`, which somebody has to read whenever `advance` needs space.
+        logging: write every event to `log`, which the caller has to read whenever `advance` needs space.
 
     Raises:
         ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
@@ -49,7 +49,7 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     sim = unpack(empty._replace(block=empty.block.copy()))
     sim.streams[:] = make_streams(scenario.run.seed, replication, len(sim.streams))
     if logging:
-        # What is logged is in the order of time only within an island.
+        # Events in the log are in the order of time only within an island.
         heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
         sim = sim._replace(log=_array(log_dtype, LOG_LENGTH), heap=heap, islands=islands)
         sim.clock[0].logging = True
@@ -70,7 +70,7 @@ class EmptyNetwork:
         self.packed = pack(grow(self._enlarged()))
 
     def keep_pools(self, sim: State) -> None:
-        """Let the next replication begin with pools as large as those of `sim` have become."""
+        """Let the next replication begin with pools as large as the pools of `sim` are now."""
         room = {pool: max(least, len(getattr(sim, pool + "s"))) for pool, least in self.room.items()}
         if room != self.room:
             self.room = room
@@ -198,7 +198,7 @@ def paths(plan: Topology) -> list[list[int]]:
 
 
 def draw_phases(sim: State, seed: int, replication: int) -> None:
-    """Give every receiver's free-running clock a phase of its own."""
+    """Give every receiver's free-running clock a random phase."""
     ticking = sim.connections.ack_tick
     if ticking.any():
         sequence = np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1))
@@ -217,7 +217,7 @@ def grow(sim: State) -> State:
 
 
 def enlarge(sim: State, sizes: dict[str, int]) -> State:
-    """Return the state with pools of these sizes; what is new is chained in front of the old free list."""
+    """Return the state with pools of these sizes; new entries are chained in front of the old free list."""
     clock, pools = sim.clock[0], {}
     for name, size in sizes.items():
         pool = getattr(sim, name + "s")

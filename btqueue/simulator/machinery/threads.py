@@ -23,7 +23,7 @@ class Stop:
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C came while jobs were under way; `results` are those of the jobs begun, in order."""
+    """Ctrl-C came while jobs were under way; `results` are the results of the jobs begun, in order."""
 
     def __init__(self, results: list[Any]) -> None:
         """Keep the results."""
@@ -49,7 +49,7 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
 
 
 def to_the_end(job: Job) -> Any:
-    """Return what the job returns."""
+    """Run a job to its end and return its result."""
     while True:
         try:
             next(job)
@@ -58,12 +58,12 @@ def to_the_end(job: Job) -> Any:
 
 
 def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
-    """Return what the jobs return, in order.
+    """Run the jobs and return their results, in order.
 
     The last jobs, too few to fill all threads alike, take turns, the one with fewest pieces done first, so
     that all end at about the same time: ten jobs keep four threads busy for as long as 2.5 jobs take, not 3.
 
-    A second Ctrl-C does what the first would have done without this function.
+    A second Ctrl-C interrupts at once, as the first would have done without this function.
 
     Raises:
         Stopped: by Ctrl-C, once the jobs that were begun have noticed.

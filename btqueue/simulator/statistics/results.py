@@ -28,11 +28,10 @@ from btqueue.simulator.statistics.measurement import (
 
 
 class Replication(NamedTuple):
-    """What one replication (or batch) counted, and whether it came to its end.
+    """The counts of one replication (or batch), and whether it came to its end.
 
-    `backlogs`: what waited at its beginning and at its looks, shape (looks + 1, backlogs); `halfway`: the
-    statistics of the flows in the middle of a replication; `random`: whether anything random can have
-    happened in it.
+    `backlogs`: backlogs at its beginning and at its looks, shape (looks + 1, backlogs); `halfway`: the
+    statistics of the flows in the middle of a replication; `random`: whether it can have random events.
     """
 
     counts: Counts
@@ -50,10 +49,10 @@ def uses_batch_means(scenario: Scenario) -> bool:
 
 
 def finish(sim: State, complete: bool) -> Replication | None:
-    """Check a state and return what was counted there; None if that is nothing.
+    """Check a state and return its counts; None if there are none.
 
-    In the middle of a chunk the parts of a network, which are played one after the other, have come to
-    different times, and nothing can be measured.
+    In the middle of a chunk the parts of a network, which are played one after the other, are at different
+    times, and no metric can be measured.
     """
     clock = sim.clock[0]
     if clock.look == 0 or (clock.pause_at > 0 and len(sim.islands) > 1):
@@ -66,7 +65,7 @@ def finish(sim: State, complete: bool) -> Replication | None:
 
 
 def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> Results:
-    """Put names on what was measured; what was cut short is left out if anything was not."""
+    """Put names on the measurements; replications cut short are left out if any is complete."""
     complete = [one for one in measured if one.complete]
     kept = complete or measured
     network = network_of(scenario)
@@ -142,7 +141,7 @@ def warnings_of_growth(
     overloaded: np.ndarray,
     endless: np.ndarray,
 ) -> list[str]:
-    """Return what is said of delays and queue lengths that are left out because they grow with the run."""
+    """Return the warnings about delays and queue lengths that are left out because they grow with the run."""
     carried = results.metrics["goodput_kbps"].values.mean(axis=0)
     messages = np.sum([one.counts.flows["messages"] for one in measured], axis=0)
     offered = messages * message_bits(scenario) / 1000 / sum(one.counts.seconds for one in measured)
