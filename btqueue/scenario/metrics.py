@@ -208,7 +208,11 @@ class Results:
         """Return the same as a dataset with units and descriptions."""
         import xarray
 
-        return describe(xarray.Dataset(dict(self.metrics), dict(self.coords), self.attrs))
+        metrics = {
+            name: (dims, values, _attributes(name) | dict(attrs or {}))
+            for name, (dims, values, attrs) in self.metrics.items()
+        }
+        return xarray.Dataset(metrics, dict(self.coords), self.attrs)
 
 
 def describe(dataset: xarray.Dataset) -> xarray.Dataset:
@@ -219,13 +223,15 @@ def describe(dataset: xarray.Dataset) -> xarray.Dataset:
     """
     described = dataset.copy()
     for name, variable in described.variables.items():
-        base = str(name).removesuffix("_ci95")
-        metric = METRICS.get(base)
-        if metric is not None:
-            half_width = base != name
-            variable.attrs["units"] = metric.unit
-            variable.attrs["long_name"] = (
-                f"{metric.long_name}, 95 % half-width" if half_width else metric.long_name
-            )
-            variable.attrs["description"] = metric.description
+        variable.attrs.update(_attributes(str(name)))
     return described
+
+
+def _attributes(name: str) -> dict[str, str]:
+    """Return unit, heading and meaning of a known metric, or of the half-width of its interval."""
+    base = name.removesuffix("_ci95")
+    if base not in METRICS:
+        return {}
+    unit, long_name, description = METRICS[base]
+    heading = long_name if base == name else f"{long_name}, 95 % half-width"
+    return {"units": unit, "long_name": heading, "description": description}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from btqueue.scenario.errors import Problem, ScenarioError, bracketed, shown
 from btqueue.scenario.flow_patterns import active_flows
-from btqueue.scenario.network import Flow, OutsideLink
+from btqueue.scenario.network import Flow, Network, OutsideLink
 from btqueue.scenario.problems import closest
 
 if TYPE_CHECKING:
@@ -216,13 +216,12 @@ def topology(scenario: Scenario) -> Topology:
     Raises:
         ScenarioError: for every flow whose two ends are not connected.
     """
-    frozen: Any = scenario  # and so hashable
-    return _topology(frozen)
+    frozen: Any = scenario.network  # and so hashable
+    return _topology(frozen, scenario.traffic.source, scenario.traffic.two_way)
 
 
-@lru_cache(maxsize=256)  # more than a sweep answers together
-def _topology(scenario: Scenario) -> Topology:
-    network = scenario.network
+@lru_cache(maxsize=256)  # the points of a study have few
+def _topology(network: Network, source: str, two_way: bool) -> Topology:
     nodes = network.node_names
     number = {name: i for i, name in enumerate(nodes)}
     piconets = tuple(
@@ -230,7 +229,7 @@ def _topology(scenario: Scenario) -> Topology:
         for p in network.piconet_names
     )
     outside = tuple(OutsidePlan(x, number[x.source], number[x.target]) for x in network.outside_links)
-    plan = Topology(nodes, piconets, _bridges(piconets), outside, _flows(scenario, number))
+    plan = Topology(nodes, piconets, _bridges(piconets), outside, _flows(network, source, two_way, number))
     if lost := [
         _not_connected(plan, f"network.flows[{i}].to", flow.source, flow.target)
         for i, flow in enumerate(plan.flows, start=1)
@@ -248,17 +247,26 @@ def _bridges(piconets: Iterable[PiconetPlan]) -> tuple[BridgePlan, ...]:
     return tuple(BridgePlan(node, tuple(of_node[node])) for node in sorted(of_node) if len(of_node[node]) > 1)
 
 
-def _flows(scenario: Scenario, number: Mapping[str, int]) -> tuple[FlowPlan, ...]:
-    """Return the active flows, then their reverse flows in the same order."""
-    network = scenario.network
+def _flows(network: Network, source: str, two_way: bool, number: Mapping[str, int]) -> tuple[FlowPlan, ...]:
+    """Return the active flows, then their reverse flows in the same order.
+
+    Args:
+        network: whose flows these are.
+        source: law of the messages of a flow that has none of its own.
+        two_way: whether data of such a flow goes both ways.
+        number: of each node.
+    """
     flows = active_flows(network)
     specs = [flow if not isinstance(network.flows, str) else None for flow in flows]
     ends = [(number[flow.source], number[flow.target]) for flow in flows]
-    sources = [scenario.of_flow(flow).traffic for flow in flows]
-    two_way = [i for i, own in enumerate(sources) if own.two_way or own.source == "request-reply"]
-    reverse_of = {i: len(ends) + place for place, i in enumerate(two_way)}
-    forth = [FlowPlan(source, target, reverse_of.get(i), specs[i]) for i, (source, target) in enumerate(ends)]
-    back = [FlowPlan(ends[i][1], ends[i][0], i, specs[i]) for i in two_way]
+    answered = [
+        i
+        for i, own in enumerate(flow.own for flow in flows)
+        if own.get("two_way", two_way) or own.get("source", source) == "request-reply"
+    ]
+    reverse_of = {i: len(ends) + place for place, i in enumerate(answered)}
+    forth = [FlowPlan(*pair, reverse_of.get(i), specs[i]) for i, pair in enumerate(ends)]
+    back = [FlowPlan(ends[i][1], ends[i][0], i, specs[i]) for i in answered]
     return (*forth, *back)
 
 

@@ -114,7 +114,7 @@ def simulation(
     require_length(scenario)
     threads = threads or os.cpu_count() or 1
     run = runner(device, threads, scenario)
-    empty_network(scenario)  # nothing runs if it cannot be built
+    empty_network(scenario)  # nothing runs if it cannot be built; it is kept for the replications
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     batches = uses_batch_means(scenario)
     long_run = LongRun(scenario, warmup_s) if batches else None
@@ -201,10 +201,11 @@ def replicate(
 ) -> Generator[None, bool | None, Replication | None]:
     """Run one replication, piece by piece, and return its measurements; None if stopped in its warm-up."""
     total_s = warmup_s + scenario.run.duration_s
-    sim = new_state(scenario, number)
+    network = empty_network(scenario)
+    sim = network.begin(scenario.run.seed, number)
     plan_looks(sim, round(warmup_s * SECOND), total_s, LOOKS)
     sim, complete = yield from advance_to(sim, total_s, total_s, progress)
-    empty_network(scenario).keep_pools(sim)
+    network.keep_pools(sim)
     return finish(sim, complete)
 
 

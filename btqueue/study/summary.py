@@ -120,14 +120,24 @@ def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:
         return Estimate(_mean(values), part=part, means=tuple(values.tolist()))
     if not part:
         return Estimate(*_over_replications(values), samples=tuple(values.tolist()))
-    means, widths = zip(*(_over_replications(column) for column in values.T), strict=True)
-    samples = [_mean(row) for row in values]
-    return Estimate(*_over_replications(np.array(samples)), part, means, widths, tuple(samples))
+    samples = _means_of_rows(values)
+    if np.isnan(values).any():
+        means, widths = zip(*(_over_replications(column) for column in values.T), strict=True)
+    else:  # all parts at once
+        means = tuple(values.mean(axis=0).tolist())
+        widths = tuple(np.asarray(student_half_width(values)).tolist())
+    return Estimate(*_over_replications(samples), part, means, widths, tuple(samples.tolist()))
 
 
 def _over_replications(samples: np.ndarray) -> tuple[float, float]:
     kept = samples[~np.isnan(samples)]
     return _mean(kept), float(student_half_width(kept))
+
+
+def _means_of_rows(values: np.ndarray) -> np.ndarray:
+    if np.isnan(values).any():
+        return np.array([_mean(row) for row in values])
+    return values.mean(axis=1)
 
 
 def _mean(values: np.ndarray) -> float:

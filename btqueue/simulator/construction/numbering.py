@@ -33,12 +33,17 @@ class Rows:
         return len(self.rows)
 
     def array(self) -> np.recarray:
-        """Return the rows as a record array."""
-        table = np.zeros(len(self.rows), self.dtype)
-        for name in sorted({name for row in self.rows for name in row}):
-            default = np.zeros(1, self.dtype)[name][0]
-            table[name] = np.array([row.get(name, default) for row in self.rows]).reshape(table[name].shape)
-        return table.view(np.recarray)
+        """Return the rows as a record array.
+
+        Raises:
+            KeyError: a row names a field that records of this type do not have.
+        """
+        defaults = dict(zip(self.dtype.names or (), np.zeros((), self.dtype).item(), strict=True))
+        for row in self.rows:
+            if not row.keys() <= defaults.keys():
+                raise KeyError(f"no fields {sorted(row.keys() - defaults.keys())}")
+        rows = [tuple((defaults | row).values()) for row in self.rows]
+        return np.array(rows, self.dtype).view(np.recarray)
 
 
 class Timers:

@@ -11,6 +11,8 @@ Piconets nearby that are not simulated (`interferers`) raise all packet error ra
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -80,9 +82,17 @@ class Levels:
 def radio_tables(radios: Sequence[Radio], link: Link) -> RadioTables:
     """Return the tables for the distinct settings of the radio; the first is for the network as a whole.
 
+    Tables without traces, whose files may change, are kept: the points of a study have them in common.
+
     Raises:
         ScenarioError: a trace file cannot be read or holds other text than values.
     """
+    frozen: Any = tuple(radios), link  # and so hashable
+    traces = any(radio.model == "trace" for radio in radios)
+    return _tables(*frozen) if traces else _kept_tables(*frozen)
+
+
+def _tables(radios: Sequence[Radio], link: Link) -> RadioTables:
     types = types_of(link)
     levels = [levels_of(radio) for radio in radios]
     rates = [error_rates(types, block.bers, radio) for block, radio in zip(levels, radios, strict=True)]
@@ -110,6 +120,9 @@ def radio_tables(radios: Sequence[Radio], link: Link) -> RadioTables:
         type_for_quality=chosen_types(link, types, qualities, error_rates(types, qualities, radios[0])),
         channels=channels,
     )
+
+
+_kept_tables = lru_cache(maxsize=64)(_tables)
 
 
 def types_of(link: Link) -> tuple[PacketType, ...]:

@@ -11,7 +11,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.construction.flows import add_flow_timers, build_flows, tables
 from btqueue.simulator.construction.network import build_network
-from btqueue.simulator.construction.numbering import Streams, Timers, heaps
+from btqueue.simulator.construction.numbering import Rows, Streams, Timers, heaps
 from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
@@ -45,19 +45,7 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     Raises:
         ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
     """
-    empty = empty_network(scenario).packed
-    sim = unpack(empty._replace(block=empty.block.copy()))
-    sim.streams[:] = make_streams(scenario.run.seed, replication, len(sim.streams))
-    if logging:
-        # Events in the log are in the order of time only within an island.
-        heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
-        sim = sim._replace(log=_array(log_dtype, LOG_LENGTH), heap=heap, islands=islands)
-        sim.clock[0].logging = True
-        sim.piconets.plain = False
-    draw_phases(sim, scenario.run.seed, replication)
-    with np.errstate(over="ignore"):  # of random numbers, where nothing is compiled
-        advance(sim, BEGIN)
-    return sim
+    return empty_network(scenario).begin(scenario.run.seed, replication, logging=logging)
 
 
 class EmptyNetwork:
@@ -68,6 +56,21 @@ class EmptyNetwork:
         self.state = state
         self.room: dict[str, int] = dict.fromkeys(POOLS, FIRST_POOL)
         self.packed = pack(grow(self._enlarged()))
+
+    def begin(self, seed: int, replication: int, *, logging: bool = False) -> State:
+        """Return the state at time 0 of a replication; see `new_state`."""
+        sim = unpack(self.packed._replace(block=self.packed.block.copy()))
+        sim.streams[:] = make_streams(seed, replication, len(sim.streams))
+        if logging:
+            # Events in the log are in the order of time only within an island.
+            heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
+            sim = sim._replace(log=_array(log_dtype, LOG_LENGTH), heap=heap, islands=islands)
+            sim.clock[0].logging = True
+            sim.piconets.plain = False
+        draw_phases(sim, seed, replication)
+        with np.errstate(over="ignore"):  # of random numbers, where nothing is compiled
+            advance(sim, BEGIN)
+        return sim
 
     def keep_pools(self, sim: State) -> None:
         """Let the next replication begin with pools as large as the pools of `sim` are now."""
@@ -125,29 +128,33 @@ def build(scenario: Scenario) -> State:
     patterns, schedules = tables(flows)
     count, ring = len(flows.connections), flows.ring
     tables_of_radio = parts.tables
-    largest = int(flows.layouts.rows.array().count.max())
-    clock = _array(clock_dtype, 1)
-    clock.free_packet = clock.free_segment = clock.free_message = NOTHING
-    clock.arrived = clock.entering = clock.sending = clock.acknowledging = NOTHING
-    clock.packet_reserve = largest + 2
-    clock.segment_reserve = 2
-    clock.message_reserve = MESSAGES_RESERVED
-    settings = _array(settings_dtype, 1)
-    settings.relay_segments = scenario.network.relay == "segment"
-    settings.lossy_feedback = scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy"
-    settings.colocated = scenario.radio.colocated
-    settings.adapts_to_quality = scenario.link.adaptation_estimate == "link-quality"
-    settings.node_buffers = scenario.link.node_buffer_bytes is not None
+    layouts = flows.layouts.rows.array()
+    largest = int(layouts.count.max())
+    clock, settings = Rows(clock_dtype), Rows(settings_dtype)
+    clock.add(
+        **dict.fromkeys(("free_packet", "free_segment", "free_message"), NOTHING),
+        **dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING),
+        packet_reserve=largest + 2,
+        segment_reserve=2,
+        message_reserve=MESSAGES_RESERVED,
+    )
+    settings.add(
+        relay_segments=scenario.network.relay == "segment",
+        lossy_feedback=scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy",
+        colocated=scenario.radio.colocated,
+        adapts_to_quality=scenario.link.adaptation_estimate == "link-quality",
+        node_buffers=scenario.link.node_buffer_bytes is not None,
+    )
     queues = parts.queues.array()
     return State(
-        clock=clock,
-        settings=settings,
+        clock=clock.array(),
+        settings=settings.array(),
         timers=timer_table,
         heap=heap,
         islands=islands,
         streams=_array(stream_dtype, streams.count),
         packet_types=tables_of_radio.packet_types,
-        layouts=flows.layouts.rows.array(),
+        layouts=layouts,
         routes=np.array(ports_of_routes, np.int64),
         packets=_array(packet_dtype, 0),
         segments=_array(segment_dtype, 0),

@@ -6,6 +6,7 @@ numpy's `SeedSequence` spreads (seed, replication, use) into the initial states.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,9 +19,14 @@ TO_UNIT_INTERVAL = 2.0**-53
 
 def make_streams(seed: int, replication: int, count: int) -> np.recarray:
     """Return `count` independent streams, shape (count,), for one replication of a run with this seed."""
-    sequences = [np.random.SeedSequence(seed, spawn_key=(replication, index)) for index in range(count)]
-    words = [sequence.generate_state(4, np.uint64) for sequence in sequences]
-    return np.array(words).reshape(count, 4).view(stream_dtype)[:, 0].view(np.recarray)
+    words = [_first_words(seed, replication, index) for index in range(count)]
+    return np.array(words, np.uint64).reshape(count, 4).view(stream_dtype)[:, 0].view(np.recarray)
+
+
+@lru_cache(maxsize=1 << 14)  # the points of a study have the seed in common
+def _first_words(seed: int, replication: int, index: int) -> tuple[int, ...]:
+    words = np.random.SeedSequence(seed, spawn_key=(replication, index)).generate_state(4, np.uint64)
+    return tuple(words.tolist())
 
 
 @compiled

@@ -37,11 +37,11 @@ def plan_looks(sim: State, begin: int, end_s: float, looks: int) -> None:
     `advance` takes them, the first one when it begins, which may be now.
     """
     sim.clock[0].look = 0
+    begin_s = begin / SECOND
+    step_s = (end_s - begin_s) / looks
+    times_s = [*(number * step_s + begin_s for number in range(1, looks)), end_s]
     sim.looks[:] = NEVER
-    sim.looks[0] = begin
-    sim.looks[1 : looks + 1] = [
-        round(time * SECOND) for time in np.linspace(begin / SECOND, end_s, looks + 1)[1:]
-    ]
+    sim.looks[: looks + 1] = [begin, *(round(time_s * SECOND) for time_s in times_s)]
 
 
 @outlined

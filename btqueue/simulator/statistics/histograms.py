@@ -1,5 +1,7 @@
 """Histograms of times with fixed bins: sixteen to an octave, so that a quantile is known within about 3 %."""
 
+from functools import cache
+
 import numpy as np
 
 from btqueue.simulator.machinery.compilation import compiled
@@ -22,6 +24,7 @@ def count(histogram, time):
     histogram[min(max(place, 0), BINS - 1)] += 1
 
 
+@cache
 def edges() -> np.ndarray:
     """Return the edges of the bins (ns), shape (BINS + 1,); within an octave they are equally far apart."""
     octave, part = np.divmod(np.arange(BINS + 1), BINS_AN_OCTAVE)

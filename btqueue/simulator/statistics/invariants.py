@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.arrays import State, columns
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics.census import Census, packets_lost, take_census
@@ -29,7 +29,7 @@ def check_invariants(sim: State) -> None:
 
 def check_flows(sim: State, census: Census) -> None:
     """Check that no flow gains or loses packets."""
-    flow = sim.flow_statistics
+    flow = columns(sim.flow_statistics)
     require(
         flow.inside_at_start + flow.packets_sent,
         flow.packets_delivered + packets_lost(flow) + census.packets,
@@ -39,38 +39,38 @@ def check_flows(sim: State, census: Census) -> None:
 
 def check_queues(sim: State, census: Census) -> None:
     """Check conservation and Little's law in every queue."""
-    count = sim.queue_statistics
+    count, length = columns(sim.queue_statistics), columns(sim.queues).length
     require(
         count.inside_at_start + count.offered,
-        count.refused + count.served + sim.queues.length,
+        count.refused + count.served + length,
         "packets of queue {} are not conserved",
     )
-    now = sim.clock[0].now
-    area = count.area + sim.queues.length * (now - count.changed_at)
+    area = count.area + length * (int(sim.clock[0].now) - count.changed_at)
     require(area, count.sojourn + census.sojourn, "Little's law fails in queue {}")
 
 
 def check_piconets(sim: State) -> None:
     """Check that every central's count of waiting packets equals the packets in its queues."""
     waiting = np.zeros(len(sim.piconets), np.int64)
-    radio = sim.ports.piconet != NOTHING
-    np.add.at(waiting, sim.ports.piconet[radio], sim.queues.length[np.flatnonzero(radio)])
-    require(sim.piconets.waiting, waiting, "piconet {} has a wrong count of its waiting packets")
+    piconet = columns(sim.ports).piconet
+    radio = np.flatnonzero(piconet != NOTHING)
+    np.add.at(waiting, piconet[radio], columns(sim.queues).length[radio])
+    require(columns(sim.piconets).waiting, waiting, "piconet {} has a wrong count of its waiting packets")
 
 
 def check_pools(sim: State, census: Census) -> None:
     """Check that nothing in use has been lost: packets and their segments, segments in lines, messages."""
     clock = sim.clock[0]
-    require_number(len(sim.packets) - clock.free_packets, int(sim.queues.length.sum()), "packets")
+    require_number(len(sim.packets) - clock.free_packets, int(columns(sim.queues).length.sum()), "packets")
     require_number(len(sim.segments) - clock.free_segments, int(census.segments.sum()), "segments")
     require_number(len(sim.messages) - clock.free_messages, int(census.messages.sum()), "messages")
 
 
 def require(left: np.ndarray, right: np.ndarray, message: str) -> None:
     """Raise unless both sides are equal everywhere."""
-    wrong = np.flatnonzero(left != right)
-    if wrong.size:
-        index = int(wrong[0])
+    wrong = left != right
+    if wrong.any():
+        index = int(np.argmax(wrong))
         kinds = f"(kinds: {', '.join(QUEUE_KINDS)})" if "queue" in message else ""
         raise InvariantViolated(f"{message.format(index)} {kinds}: {left[index]} is not {right[index]}")
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.simulator.bluetooth.sleep import visits_until_now
-from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.arrays import State, columns
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, QUEUE_KINDS
@@ -18,6 +18,8 @@ from btqueue.simulator.statistics.census import packets_lost
 from btqueue.simulator.statistics.quantiles import quantiles
 
 PERCENTILES = (50, 90, 95, 99)
+SHARES = np.array(PERCENTILES) / 100
+"""The same as shares of the observations."""
 
 Metrics = dict[str, np.ndarray]
 
@@ -47,21 +49,21 @@ class Counts(NamedTuple):
 
 
 def take_counts(sim: State) -> Counts:
-    """Copy the counts of a replication since its statistics began."""
-    clock, count = sim.clock[0], sim.queue_statistics
+    """Copy what a replication has counted since its statistics began."""
     visits_until_now(sim)
-    shares = np.array(PERCENTILES) / 100
-    area = count.area + sim.queues.length * (clock.now - count.changed_at)
+    clock, queues, links = sim.clock[0], columns(sim.queue_statistics), columns(sim.links)
+    now, measured = int(clock.now), int(clock.now) - int(clock.statistics_since)
+    area = queues.area + columns(sim.queues).length * (now - queues.changed_at)
     return Counts(
-        seconds=(clock.now - clock.statistics_since) / SECOND,
-        flows=sim.flow_statistics.copy(),
-        rtt=quantiles(sim.rtt_histogram, shares),
-        delay=quantiles(sim.delay_histogram, shares),
-        lengths=area / (clock.now - clock.statistics_since),
-        served=count.served.copy(),
-        visits=sim.piconets.visits.copy(),
-        link_visits=sim.links.visits.copy(),
-        data_slots=sim.links.data_slots.copy(),
+        seconds=measured / SECOND,
+        flows=sim.flow_statistics.view(np.ndarray).copy(),
+        rtt=quantiles(sim.rtt_histogram, SHARES),
+        delay=quantiles(sim.delay_histogram, SHARES),
+        lengths=area / measured,
+        served=queues.served.copy(),
+        visits=columns(sim.piconets).visits.copy(),
+        link_visits=links.visits.copy(),
+        data_slots=links.data_slots.copy(),
     )
 
 
@@ -73,10 +75,10 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     each kind in `queue_kinds(network)`.
     """
     counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
-    flow, seconds = counts.flows.view(np.recarray), counts.seconds[:, None]
+    flow, seconds = columns(counts.flows), counts.seconds[:, None]
     counts = counts._replace(flows=flow, seconds=seconds)
-    goodput = counts.goodput_kbps()
-    # of data under way when the measurement began only the arrivals are known
+    goodput = kilobits_per_second(flow.bytes_delivered, seconds)
+    # of data that was under way when the measurement began only what arrives is known
     carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
     return {
         "goodput_kbps": goodput,
@@ -92,7 +94,11 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
 
 def stacked(arrays: Sequence[Any]) -> np.ndarray:
     """Return equal arrays in one, whose first axis counts them; NumPy would compare their records' fields."""
-    return np.stack(arrays, dtype=np.asarray(arrays[0]).dtype)
+    first = np.asarray(arrays[0])
+    every = np.empty((len(arrays), *first.shape), first.dtype)
+    for place, array in enumerate(arrays):
+        every[place] = array
+    return every
 
 
 def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:
@@ -310,5 +316,4 @@ def _mean_of_known(values: np.ndarray) -> np.ndarray:
 
 def _ratio(numerator, denominator) -> np.ndarray:
     """Return the ratio, NaN where nothing was counted that it could be a ratio of."""
-    numerator, denominator = np.broadcast_arrays(numerator, denominator)
-    return np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator != 0)
+    return numerator / np.where(denominator == 0, np.nan, denominator)
