@@ -73,7 +73,8 @@ def test_rates_are_per_second_of_the_measured_time():
     metrics = measured(sim)
     assert metrics["goodput_kbps"].tolist() == [10.0, 0.0]
     assert metrics["throughput_kbps"].tolist() == [20.0, 1.0]
-    assert measurement.drained_kbps([take_counts(sim)]).tolist() == [[15.0, 0.0]]
+    counts = take_counts(sim)
+    assert measurement.drained_kbps(counts.flows, counts.seconds).tolist() == [15.0, 0.0]
     assert metrics["timeouts_per_s"].tolist() == [0.5, 0.0]
     assert metrics["fast_retransmits_per_s"].tolist() == [0.0, 1.0]
     assert metrics["retransmissions_per_s"].tolist() == [2.0, 0.1]

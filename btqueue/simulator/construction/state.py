@@ -15,7 +15,7 @@ from btqueue.simulator.construction.numbering import Rows, Streams, Timers, heap
 from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.arrays import State, columns
 from btqueue.simulator.records.connections import backlog_dtype, flow_statistics_dtype
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS, queue_statistics_dtype
@@ -229,9 +229,10 @@ def enlarge(sim: State, sizes: dict[str, int]) -> State:
     for name, size in sizes.items():
         pool = getattr(sim, name + "s")
         larger = _array(pool.dtype, size)
-        larger[: len(pool)] = pool
-        larger.next[len(pool) :] = np.arange(len(pool) + 1, size + 1)
-        larger.next[-1] = clock[f"free_{name}"]
+        larger.view(np.uint8)[: pool.nbytes] = pool.view(np.uint8)
+        following = columns(larger).next
+        following[len(pool) :] = np.arange(len(pool) + 1, size + 1)
+        following[-1] = clock[f"free_{name}"]
         clock[f"free_{name}s"] += size - len(pool)
         clock[f"free_{name}"] = len(pool)
         pools[name + "s"] = larger

@@ -33,10 +33,10 @@ def pack(sim: State) -> Packed:
     sizes = [-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in sim]
     ends = np.cumsum(sizes)
     offsets = (0, *(int(end) for end in ends[:-1]))
-    packed = Packed(np.zeros(int(ends[-1]), np.uint8), offsets, tuple(array.shape for array in sim))
-    for copy, array in zip(unpack(packed), sim, strict=True):
-        copy[...] = array
-    return packed
+    block = np.zeros(int(ends[-1]), np.uint8)
+    for begin, array in zip(offsets, sim, strict=True):  # bytes: NumPy would copy records field by field
+        block[begin : begin + array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
+    return Packed(block, offsets, tuple(array.shape for array in sim))
 
 
 def unpack(packed: Packed) -> State:

@@ -93,12 +93,13 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
 
 
 def stacked(arrays: Sequence[Any]) -> np.ndarray:
-    """Return equal arrays in one, whose first axis counts them; NumPy would compare their records' fields."""
+    """Return arrays of one shape and type in one, whose first axis counts them.
+
+    Their bytes are joined: NumPy would copy records field by field.
+    """
     first = np.asarray(arrays[0])
-    every = np.empty((len(arrays), *first.shape), first.dtype)
-    for place, array in enumerate(arrays):
-        every[place] = array
-    return every
+    block = b"".join(np.asarray(array).tobytes() for array in arrays)
+    return np.frombuffer(block, first.dtype).reshape(len(arrays), *first.shape)
 
 
 def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:
@@ -122,14 +123,18 @@ def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]
     }
 
 
-def drained_kbps(counted: Sequence[Counts]) -> np.ndarray:
+def drained_kbps(flow: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Return by how much less of each flow is under way at the end than at the beginning, a second of a run.
 
-    Shape (replications, flows), kbit/s; below 0 where more is.
+    Args:
+        flow: statistics of the flows at the ends of runs, shape (replications, flows).
+        seconds: how long the runs are, shape (replications, 1).
+
+    Returns:
+        Shape (replications, flows), kbit/s; below 0 where more is under way.
     """
-    flow = stacked([one.flows for one in counted])
     bytes_less = flow["bytes_delivered"] + flow["bytes_wasted"] - flow["bytes_sent"]
-    return kilobits_per_second(bytes_less, np.array([[one.seconds] for one in counted]))
+    return kilobits_per_second(bytes_less, seconds)
 
 
 LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
@@ -280,12 +285,13 @@ def polling_metrics(network: State, counts: Counts) -> Metrics:
 
 def queue_kinds(network: State) -> list[int]:
     """Return the kinds of queues that the network has, as indices of `QUEUE_KINDS`."""
-    return [kind for kind in range(len(QUEUE_KINDS)) if np.any(network.queues.kind == kind)]
+    return sorted(set(network.queues.kind.tolist()))
 
 
 def mean_queue_lengths(network: State, counts: Counts) -> np.ndarray:
     """Return the mean length of a queue of each kind in `queue_kinds`, shape (replications, kinds)."""
-    found = [network.queues.kind == kind for kind in queue_kinds(network)]
+    kinds = np.array(network.queues.kind)
+    found = [kinds == kind for kind in queue_kinds(network)]
     return np.array([[own[those].mean() for those in found] for own in counts.lengths])
 
 

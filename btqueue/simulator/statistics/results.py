@@ -98,28 +98,23 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     if uses_batch_means(scenario):
         look_at_batches(results)
     if complete:
+        ends = stacked([one.counts.flows for one in complete])
+        seconds = np.array([[one.counts.seconds] for one in complete])
+        halfway = [one.halfway for one in complete if one.halfway is not None]  # none of batches
+        both = halves(stacked(halfway), ends, seconds) if halfway else {}
         seen = {
-            name: both
-            for name, both in means_of_halves(complete).items()
+            name: values
+            for name, values in both.items()
             if not (overloaded.any() and grows_with_the_run(name))
         }
         results.attrs["warnings"] += doubts(
             results,
             scenario,
             seen,
-            drained_kbps([one.counts for one in kept]),
+            drained_kbps(ends, seconds),
             random=any(one.random for one in complete),
         )
     return results
-
-
-def means_of_halves(complete: list[Replication]) -> dict[str, np.ndarray]:
-    """Return the watched metrics in the halves of replications, shape (2, replications); none of batches."""
-    halfway = [one.halfway for one in complete if one.halfway is not None]
-    if not halfway:
-        return {}
-    ends = stacked([one.counts.flows for one in complete])
-    return halves(stacked(halfway), ends, np.array([[one.counts.seconds] for one in complete]))
 
 
 def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
