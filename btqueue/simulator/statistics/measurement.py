@@ -13,7 +13,7 @@ from btqueue.simulator.bluetooth.sleep import visits_until_now
 from btqueue.simulator.records.arrays import State, columns
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
-from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, QUEUE_KINDS
+from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE
 from btqueue.simulator.statistics.census import packets_lost
 from btqueue.simulator.statistics.quantiles import quantiles
 
