@@ -8,8 +8,8 @@ segment takes, ``f`` 1 where it fills the last of them, else 0; ``k`` the same o
 visits that a segment and its acknowledgement fill on all their hops; ``T_s`` slot length in seconds;
 ``lambda`` segments a second of each flow.
 
-These are the readable reduction of `btqueue.network.stations.queues` to flows that are alike: all sums over
-links become products. Nothing is fitted. Measured errors: docs/explanation/closed-forms.md.
+These are the readable reduction of `btqueue.network.stations.queues` to equal flows: all sums over links
+become products. Nothing is fitted. Measured errors: docs/explanation/closed-forms.md.
 """
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple

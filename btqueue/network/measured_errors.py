@@ -61,7 +61,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
-    """Return the kind of a scenario with these metrics, of shape (flows,) or alike for all flows."""
+    """Return the kind of a scenario with these metrics, of shape (flows,) or one value for all flows."""
     network, traits = scenario.network, description(scenario).traits
     arq = {one.value for one in traits if one.kind == "link.arq"}
     sessions = any(one.kind == "traffic.source" and one.value == "request-reply" for one in traits)

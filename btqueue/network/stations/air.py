@@ -657,7 +657,7 @@ class Links:
         self.rounds = self.rounds._replace(polls=np.maximum(self.away, self.without_load))
 
     def _bridges(self) -> None:
-        """Replace the cycles of the links of bridges, and of their own piconets, by the rounds of bridges."""
+        """Replace cycles of links of bridges, and of piconets with a bridge as central, by their rounds."""
         network, turns, elsewhere = self.network, self.turns, self.rounds.elsewhere
         if not network.bridges:
             return

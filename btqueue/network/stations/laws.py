@@ -1000,7 +1000,7 @@ class Laws:
         Args:
             f: number of the flow.
             wait: mean at stations other than ports of piconets of several links (s).
-            queue: at such a port, if the flow waits longest there.
+            queue: at a port of a piconet of several links, if the flow waits longest there.
             tokens: wait for them.
             turn: time in which tokens gather for a segment of it and the traffic between two of them (s).
         """

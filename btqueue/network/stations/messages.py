@@ -23,7 +23,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import Flow, Piece, Visit
 
 PLAYED = 400
-"""Segments of a message that are followed one by one; the others have their pace."""
+"""Segments of a message that are computed one by one; the others have the same spacing."""
 LEAST_ROOM = 0.05
 """Share of the time of a medium that a session finds at least, whatever others use of it."""
 
@@ -210,7 +210,7 @@ class End:
         """Return the wait of the k-th segment's acknowledgement for the segments behind it on wires (s).
 
         At each crossing it waits for half of a round of the ports of segments on the same medium. If there is
-        only one, the next segments follow the one before at once, and the rest of one is ahead.
+        only one port, the next segments follow each other at once, and the rest of a segment is ahead.
         """
         kinds = [piece for piece in pieces for _ in range(min(piece.count, PLAYED))][k + 1 : k + int(window)]
         met = [

@@ -1,4 +1,4 @@
-"""The answer of the one theory: metrics of the operating point, and the doubts of its laws."""
+"""The answer of theory: metrics of the operating point, and the doubts of its laws."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
     rate = traffic.load_kbps * 125.0 / traffic.message_bytes
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
     slope = (most - least) / (full - traffic.message_bytes % full)
-    times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # flows alike are one
+    times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # one solution
     every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
     path = nagle.Path(
         full_s=times[0],

@@ -230,7 +230,7 @@ class Bucket:
 
 
 class Piece(NamedTuple):
-    """Segments alike of a message: how many, each as a share of a full one, and where they go."""
+    """Equal segments of a message: their number, their size over a full segment, and their visits."""
 
     count: int
     share: float

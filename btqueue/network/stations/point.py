@@ -8,12 +8,12 @@ with M frames of f slots a visit, P polls of idle links of two slots, and the lo
 take no more than a full visit. So its frames take C_l / M each: capacity and service (`air.Links`).
 
 **Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
-the offered load. Resources have a wait only if they are full; rates and waits are those of a closed network
-of queues with constant service: rates maximise ``sum W log x - R x`` within the capacities (Mo & Walrand,
+the offered load. Resources have a wait only if they are full; rates and waits are as in a closed network of
+queues with constant service: rates maximise ``sum W log x - R x`` within the capacities (Mo & Walrand,
 IEEE/ACM Transactions on Networking 8(5), 2000).
 
-**Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
-the congestion window (`btqueue.transport.window_cycles`).
+**Losses.** With random losses, or where a window overflows a buffer, the rate follows from the renewal chain
+of the congestion window (`btqueue.transport.window_cycles`).
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Sender:
         backoff, timestamps, limited_transmit, hold_ssthresh, sack: as the keys of [transport] say.
         limited_growth: whether a window grows only while it limits the segments sent.
         waits: of each message, whether its last segment waits for all acknowledgements (Nagle's algorithm).
-        held: whether a message waits until the one before it is acknowledged (Nagle's algorithm).
+        held: whether a message waits until the previous message is acknowledged (Nagle's algorithm).
         ack_every, ack_delay_s: delayed acknowledgements.
         fresh: the connection is a new one at the first message.
         leaves: the connection ends before the last acknowledgement of the last message is there.
@@ -151,7 +151,7 @@ def costs(sender: Sender) -> Sent:
     """Return the extra time of messages by losses, and the counts of timeouts and fast retransmits.
 
     Raises:
-        NoConvergence: messages end so rarely that what the chain leaves out matters more.
+        NoConvergence: messages end so rarely that the states left out by the chain matter more.
     """
     longest = int(np.clip(1.0 / max(sender.loss, 1e-9), *LONGEST))
     if max(sender.messages) <= longest:
@@ -357,7 +357,7 @@ class Chain:
         self.odds = self.futures["probability"] / total[self.futures["source"]]
 
     def _keep(self, followed: np.ndarray) -> None:
-        """Keep the states that have been followed; one like it goes on for each of the others."""
+        """Keep the states that have been solved; the most similar one replaces each of the others."""
         place = np.full(len(self.states), -1)
         place[followed] = np.arange(len(followed))
         others, kept = np.unique(self.target[place[self.target] < 0]), self.states[followed]
@@ -504,7 +504,7 @@ class Chain:
     def _tails(
         self, ended: np.ndarray, before: np.ndarray, resent: np.ndarray, room: np.ndarray
     ) -> np.ndarray:
-        """Add the cases where the last acknowledgement is lost; the one before it came at `before`.
+        """Add the cases where the last acknowledgement is lost; its predecessor came at `before`.
 
         The timer expires though all segments have arrived, unless an acknowledgement of the next message
         comes before; then a long round trip is measured where the oldest segment is timed. A segment that is
@@ -569,7 +569,7 @@ class Chain:
         """Return the long run.
 
         Raises:
-            NoConvergence: messages end so rarely that what the chain leaves out matters more.
+            NoConvergence: messages end so rarely that the states left out by the chain matter more.
         """
         futures, count, messages = self.futures, len(self.states), len(self.sender.messages)
         message = self.states[futures["source"], MESSAGE]

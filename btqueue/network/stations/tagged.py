@@ -1,6 +1,6 @@
 """One tagged connection of a ring, in the mean field of its past, where buffers overflow or radios lose.
 
-All stations are alike, and each sends to the next one. One connection is a recursion in whole packets: its
+All stations are equal, and each sends to the next one. One connection is a recursion in whole packets: its
 source, its NewReno sender (`btqueue.transport.newreno_sender`), its token bucket with a buffer of S packets,
 its queue of L, and its visits of at most M frames. The others are copies of its history, each with a random
 lag: the wait for tokens and the queue of the next station, the segments of the previous one, whose
@@ -163,7 +163,7 @@ class Sample(NamedTuple):
 
 
 def covers(network: Network) -> bool:
-    """Whether one connection may stand for all: a ring of stations alike, each sending to the next one."""
+    """Return whether one connection may represent all: a ring of equal stations, each sending to the next."""
     flows, first = network.flows, network.flows[0]
     if len(network.piconets) != 1 or network.wires or len(flows) < 2 or any(f.messages for f in flows):
         return False

@@ -63,7 +63,7 @@ EXACT = 1e-10
 
 
 class InTurn(NamedTuple):
-    """Stations that limit a connection alike, so that its segments wait before any of them.
+    """Stations that limit a connection equally, so that its segments wait before any of them.
 
     Attributes:
         count: of the stations.
@@ -270,7 +270,7 @@ def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Receive
             return Received(flow.acks, gap / every if segments < every else 0.0, 0.0, 0.0)
         whole = segments // every
         return Received((whole + 1.0) / segments, delay / (whole + 1.0), 1.0 / (whole + 1.0), 0.0)
-    times = (float(f"{time:.9e}") for time in (rate, own_s))  # that flows alike are solved once
+    times = (float(f"{time:.9e}") for time in (rate, own_s))  # so that equal flows are solved once
     return _received(*times, segments, every, delay, tick)
 
 
