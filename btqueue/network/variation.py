@@ -448,7 +448,7 @@ def plan(scenario: Scenario) -> Plan:
 
 
 def _in_bytes(key: str) -> bool:
-    """Whether a key is a size that stays whole: of messages, of which packets take whole bytes."""
+    """Return whether the key is a size that stays whole: message sizes, as packets take whole bytes."""
     return key.endswith("_bytes") and key != "flow_control.bucket_bytes"
 
 

@@ -125,7 +125,7 @@ class Sender:
 
     @property
     def most(self) -> int:
-        """Segments of a window beyond which nothing changes."""
+        """Largest window (segments) that makes a difference."""
         return min(self.windows[0], max(self.messages) + 1)
 
 
@@ -178,7 +178,7 @@ def _costs(sender: Sender) -> Sent:
 
 
 def without(sender: Sender) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times of messages of a sender that loses nothing, and its round trips (s)."""
+    """Return the times of messages of a sender without losses, and its round trips (s)."""
     sender = replace(sender, room=np.inf)
     count = len(sender.messages)
     message, missing = np.arange(count), np.array(sender.messages)
@@ -191,7 +191,7 @@ def without(sender: Sender) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mean(trips: np.ndarray, sender: Sender) -> float:
-    """Return the mean of measured round trips; that of a lone segment if none is."""
+    """Return the mean of measured round trips; the round trip of a lone segment if there are none."""
     return float(np.nanmean(trips)) if np.isfinite(trips).any() else sender.round_trip_s
 
 
@@ -202,7 +202,7 @@ class Stretches(NamedTuple):
         sent: when it is sent (s after the beginning).
         acknowledged: when its acknowledgement comes, if it is not lost.
         flight: segments under way when it is the oldest.
-        full: whether it finds the buffer full; `full_behind` how many under way behind it do.
+        full: whether it finds the buffer full; `full_behind` the number of segments behind it that do.
     """
 
     sent: np.ndarray
@@ -378,7 +378,7 @@ class Chain:
         return np.asarray(np.ravel_multi_index(tuple(states.T), (*sizes, self.most_doublings + 1)))
 
     def _usual_timeout_s(self) -> np.ndarray:
-        """Return the timeout of messages that lose nothing, with windows open."""
+        """Return the timeout of messages without losses, with open windows."""
         samples = without(replace(self.sender, fresh=False, leaves=False))[1]
         mean = _mean(samples, self.sender)
         usual = mean + 4.0 * float(np.nanmean(abs(samples - mean)))
@@ -646,7 +646,7 @@ class Chain:
 
 
 def smoothed(samples: np.ndarray, known: np.ndarray, part: float) -> np.ndarray:
-    """Return exponential means after 0, 1, ... samples, of which each new one counts for a part.
+    """Return exponentially weighted means after 0, 1, ... samples; `part` is the weight of a new sample.
 
     Args:
         samples: ``(rows, samples)``; NaN where nothing is measured.
