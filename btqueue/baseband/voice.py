@@ -1,4 +1,4 @@
-"""Synchronous voice links beside data: reserved slots, the gaps they leave, and what fits into a gap.
+"""Synchronous voice links beside data: reserved slots, gaps, and the frames that fit into a gap.
 
 A voice link owns a pair of slots in every period: HV1 in every 2 slots, HV2 in every 4, HV3 in every 6, each
 for 64 kbit/s both ways; the shorter periods pay for error correction. The links of a piconet lie side by side

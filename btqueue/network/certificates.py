@@ -47,7 +47,7 @@ class ImpossibleAnswer(RuntimeError):
 
 
 class Certificate(NamedTuple):
-    """One inequality: `value` is at most `bound`, in words and numbers."""
+    """One inequality, as text and numbers: `value` is at most `bound`."""
 
     value: float
     bound: float

@@ -8,8 +8,8 @@ segment takes, ``f`` 1 where it fills the last of them, else 0; ``k`` the same o
 visits that a segment and its acknowledgement fill on all their hops; ``T_s`` slot length in seconds;
 ``lambda`` segments a second of each flow.
 
-These are the readable reduction of `btqueue.network.stations.queues` to flows that are alike: all sums over
-links become products. Nothing is fitted. Measured errors: docs/explanation/closed-forms.md.
+These are the readable reduction of `btqueue.network.stations.queues` to equal flows: all sums over links
+become products. Nothing is fitted. Measured errors: docs/explanation/closed-forms.md.
 """
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -50,7 +50,8 @@ def lone_round_trip_up() -> "sympy.Expr":
     """Mean round trip in s of a lone segment from a station: (3 N + D + A - 2 - 2 f + 2 (N - 1) (v - 1)) T_s.
 
     Half a cycle of ``2 N`` slots until the station is polled, the segment, a cycle until its next visit, and
-    the acknowledgement; of both the last answer is not waited for. A visit that is filled has no empty frame.
+    the acknowledgement; the last answer slot of both does not count. A visit that is filled has no empty
+    frame.
     """
     n, data, ack, visits, full, slot = _symbols("N D A v f T_s")
     return (3 * n + data + ack - 2 - 2 * full + 2 * (n - 1) * (visits - 1)) * slot

@@ -1,4 +1,4 @@
-"""How far the solver has been from the simulator, over grids of scenarios: its measured errors.
+"""Measured errors of the solver against the simulator, over grids of scenarios.
 
 By whether the answer stands, by system and by regime, from `measured_errors.csv`, which
 `validation/crosscheck/model_against_simulation.py` writes together with the page of the documentation that
@@ -21,11 +21,11 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.description import description
 
 CARRIED = 0.99
-"""Share of the offered load of every flow from which on a network carries its load."""
+"""Share of the offered load of every flow above which the load of a network counts as carried."""
 FEW = 10
-"""Points below which a regime is too small to be judged by: its whole system is."""
+"""Least points of a regime; with fewer the errors of its whole system are quoted."""
 THEORY, IN_DOUBT = "theory", "theory, in doubt"
-"""Whose errors an answer quotes that stands, and one that does not."""
+"""The answers whose errors are quoted: by an answer that stands, and by an answer in doubt."""
 IN_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "goodput_kbps": "goodput",
@@ -61,7 +61,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
-    """Return the kind of a scenario with these metrics, of shape (flows,) or alike for all flows."""
+    """Return the kind of a scenario with these metrics, of shape (flows,) or one value for all flows."""
     network, traits = scenario.network, description(scenario).traits
     arq = {one.value for one in traits if one.kind == "link.arq"}
     sessions = any(one.kind == "traffic.source" and one.value == "request-reply" for one in traits)
@@ -107,7 +107,7 @@ def measured_errors(answers: str, kind: Kind) -> Mapping[str, MeasuredError]:
 
 
 def in_words(answers: str, kind: Kind) -> str:
-    """Say how large the errors of goodput, round trip or session time, and timeouts are: median and 95 %."""
+    """Return the errors of goodput, round trip or session time, and timeouts as text: median and 95 %."""
     known = {name: error for name, error in measured_errors(answers, kind).items() if name in IN_WORDS}
     where = f"{kind.system}, {kind.regime}"
     if not known:

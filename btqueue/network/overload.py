@@ -1,4 +1,4 @@
-"""An answer with flows that are offered more than is carried says so, and has no delays of theirs."""
+"""Overloaded flows (offered load above the goodput) are named in an answer, and their delays left out."""
 
 from typing import Any
 

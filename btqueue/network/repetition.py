@@ -13,7 +13,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
 
 HARDLY_EVER = 1e-9
-"""A packet of less success is given this one: it takes days, and the connection stands still either way."""
+"""Least success probability of a packet; with less it takes days, and the connection stands still anyway."""
 
 
 def error_rate(radio: Radio, kind: PacketType, ber: float) -> float:

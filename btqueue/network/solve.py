@@ -1,8 +1,7 @@
 """`solve`: theory answers a scenario, and says whether its answer stands.
 
-Every answer of a model passes `gate`, whoever asks, and gets its doubts there. So a point that `solve`
-refuses, or doubts, is refused, or doubted, in the same words by plans (`btqueue.network.variation`) and by
-studies.
+Every answer of a model passes `gate` and gets its doubts there. So a point that `solve` refuses or doubts is
+refused or doubted with the same message by plans (`btqueue.network.variation`) and by studies.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ class Plan:
         """Return metrics of all flows, (flows,), or of the network, (); NaN where `solve` gives none.
 
         Args:
-            parameters: values that differ from those of the scenario, by key.
+            parameters: values that differ from the scenario, by key.
 
         Raises:
             KeyError: a key is not one of `parameters`.
@@ -197,11 +197,11 @@ class Plan:
 
         Args:
             names: of metrics.
-            parameters: values that differ from those of the scenario, by key.
+            parameters: values that differ from the scenario, by key.
             keys: by which; all of `parameters` by default.
 
         Raises:
-            KeyError: a key is not one of `parameters`, or a metric is not among those of the answer.
+            KeyError: a key is not one of `parameters`, or the answer does not have a metric.
             ScenarioError: no scenario has these values.
             NoConvergence: theory refuses this point.
             ImpossibleAnswer: its answer there breaks a law that every network keeps.
@@ -225,7 +225,7 @@ class Plan:
         Args:
             names: of metrics.
             key: by which.
-            parameters: values that differ from those of the scenario, by key.
+            parameters: values that differ from the scenario, by key.
 
         Raises:
             KeyError, ScenarioError, NoConvergence, ImpossibleAnswer: as `slopes`.
@@ -448,7 +448,7 @@ def plan(scenario: Scenario) -> Plan:
 
 
 def _in_bytes(key: str) -> bool:
-    """Whether a key is a size that stays whole: of messages, of which packets take whole bytes."""
+    """Return whether the key is a size that stays whole: message sizes, as packets take whole bytes."""
     return key.endswith("_bytes") and key != "flow_control.bucket_bytes"
 
 

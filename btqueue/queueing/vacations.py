@@ -121,7 +121,7 @@ class VacationQueue(NamedTuple):
         occupancy: law of the packets present at a random moment, the one in service included, shape (K + 1,).
         visit_start: law of the queue when the server comes, shape (K + 1,).
         served: chance that a visit ends after j services with an empty queue, j = 0..limit - 1, and that it
-            ends at its limit, shape (limit + 1,); exhaustive visits have no such law.
+            ends at its limit, shape (limit + 1,); exhaustive visits have no law of this kind.
         mean_served: services in a visit.
         mean_cycle: time from one visit to the next.
         throughput: packets that leave in a unit of time.

@@ -226,9 +226,9 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
 def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
     """Return how far acknowledgements lag behind an even flow (s), after a recovery and in a slow start.
 
-    Segments go in bursts: those of a slow start at the beginning of the round; after a recovery half a round
-    later than an even flow. The lag is smaller by the segments that the inflated window released a round
-    before, on average f/8 of the f/2 segments, or fewer where the receive window limits them.
+    Segments go in bursts: in a slow start at the beginning of the round; after a recovery half a round later
+    than an even flow. The lag is smaller by the segments that the inflated window released a round before, on
+    average f/8 of the f/2 segments, or fewer where the receive window limits them.
     """
     idle = np.maximum(0.0, 1.0 - flight * path.service_s / path.base_s)
     room = np.clip(path.window - flight, 0.0, flight / 2.0)

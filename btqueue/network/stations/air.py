@@ -19,7 +19,7 @@ Matrix = NDArray[np.float64]
 LONG = 3.0
 """Longest absence of a central that is taken into account, in multiples of its mean."""
 PROBED = 100
-"""Most turns between the cycles of piconets and the rounds of the bridges that they find there."""
+"""Most iterations between the cycles of piconets and the rounds of bridges."""
 BRIEF = 3
 """Frames of an exchange that takes hardly longer than the polls around it."""
 FILLED = 1.4
@@ -35,7 +35,7 @@ LEAST = 0.02
 
 
 class Rounds(NamedTuple):
-    """How links with bridges, and in the piconets of centrals that are bridges, come to be served (slots).
+    """Times between services of links with bridges, or of centrals that are bridges (slots).
 
     Attributes:
         round: mean time from one meeting on the link to the next, or from one poll to the next, (links,).
@@ -165,7 +165,7 @@ def _beyond(mean: float, variance: float, bound: float) -> tuple[float, float, f
 
 
 def never_meet(network: Network, port: Port) -> bool:
-    """Whether the bridges at both ends of a link keep windows in turn that are never in its piconet at once.
+    """Return whether windows in turn of the bridges at both ends of a link never overlap in its piconet.
 
     All bridges with windows in turn change piconet at the same times.
     """
@@ -179,7 +179,7 @@ def never_meet(network: Network, port: Port) -> bool:
 
 
 def waits_for_itself(network: Network, bridge: int) -> bool:
-    """Whether a bridge that is a central is polled by another one, and so on, up to itself."""
+    """Return whether the polls of a bridge depend, over other bridges, on the bridge itself."""
     seen, now = set(), {bridge}
     while now:
         seen |= now
@@ -512,7 +512,7 @@ class Links:
 
     @property
     def steady(self) -> NDArray[np.bool_]:
-        """Which flows send without chance: sources that always have data, and periodic ones."""
+        """Which flows send deterministically: sources that always have data, and periodic ones."""
         return self.endless | self.regular
 
     def others(self, values: NDArray) -> NDArray:
@@ -634,7 +634,7 @@ class Links:
         return cycle
 
     def _meet(self) -> None:
-        """Set the idle cycles, and how bridges come in them, if there are any."""
+        """Set the idle cycles, and the rounds of bridges in them, if there are any."""
         network, empty = self.network, EMPTY / self.share
         before, elsewhere = np.full_like(self.turns, inf), self.elsewhere
         for _ in range(PROBED):
@@ -657,7 +657,7 @@ class Links:
         self.rounds = self.rounds._replace(polls=np.maximum(self.away, self.without_load))
 
     def _bridges(self) -> None:
-        """Replace the cycles of the links of bridges, and of their own piconets, by the rounds of bridges."""
+        """Replace cycles of links of bridges, and of piconets with a bridge as central, by their rounds."""
         network, turns, elsewhere = self.network, self.turns, self.rounds.elsewhere
         if not network.bridges:
             return

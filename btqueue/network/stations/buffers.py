@@ -27,17 +27,17 @@ OFTEN = 0.01
 MOST_PLACES = 200
 """Largest buffer (packets) whose queue is solved; a larger one that overflows is taken as equally full."""
 VARIES = 0.01
-"""Squared coefficient of variation of services from which on the queue at a loss is not known."""
+"""Squared coefficient of variation of services above which the queue at a loss is not known."""
 SELDOM = 0.1
-"""Use of a station up to which messages hardly ever meet before it."""
+"""Utilisation of a station up to which messages hardly ever meet before it."""
 HELD = 0.03
 """Share of a round trip that windows hold back before a buffer, up to which it is known well enough."""
 EVENTS = 0.003
 """Losses a second of these windows from which on they make a difference: bursts lose more than a segment."""
 NEARLY_FULL = 0.7
-"""Use of a station by windows that are always open, above which their bursts fill its buffer."""
+"""Utilisation of a station by windows that are always open, above which their bursts fill its buffer."""
 LEAST_ROOM = 4
-"""Segments, one lost and three behind it; with room for fewer, connections live by their timers."""
+"""Segments: one lost and three behind it; with room for fewer, losses are repaired only by timeouts."""
 PASSES = 4
 """Turns between buffers whose visits shorten each other's cycles."""
 LEAST_AWAY = 0.01
@@ -76,7 +76,7 @@ class Buffer(NamedTuple):
 
     @property
     def overflows(self) -> bool:
-        """Whether segments are lost there, so that it makes a difference."""
+        """Whether losses there make a difference."""
         if self.most <= self.places + self.sent:
             return False
         rare = self.refused < RARE or self.refused * self.rate < OFTEN
@@ -100,7 +100,7 @@ class Held(NamedTuple):
 
     @property
     def overflows(self) -> bool:
-        """Whether the segments lost make a difference, or how windows hold the others back."""
+        """Whether lost segments, or segments held back by windows, make a difference."""
         events = self.full * (self.law.fast_retransmits + self.law.timeouts)
         return self.longer > HELD or events > EVENTS
 
@@ -245,12 +245,12 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
 
 
 def held(network: Network, point: Point) -> dict[int, Held]:
-    """Return what buffers make of connections whose source has nothing to send at times, by their numbers.
+    """Return the laws of connections with buffers whose source has nothing to send at times, by number.
 
     While at least a window of segments waits, it behaves as a connection that always has data. Then buffer
     and path hold the mean window of the sawtooth law, and it loses segments as often. Else they hold all
-    segments. Of 200 random uplinks with such sources 108 were right; round trips were up to 17 % off in nine
-    of ten. Timeouts after overflows come out as none where the simulator has 0.01 to 0.1 a second.
+    segments. For 200 random uplinks with sources of this kind 108 were right; round trips were up to 17 % off
+    in nine of ten. Timeouts after overflows are 0 here where the simulator has 0.01 to 0.1 a second.
     """
     if point.held is not None:
         return point.held
@@ -286,7 +286,7 @@ def held(network: Network, point: Point) -> dict[int, Held]:
 
 
 def _elsewhere(network: Network, flow: Flow, visit: Visit, rate: float, lone_s: float) -> float:
-    """Return the segments of a full window that are under way, and not in the queue of a full station.
+    """Return the segments of a full window that are under way outside the queue of a full station.
 
     A port keeps the packet that it sends in its queue, and sends none while the acknowledgement waits for a
     poll: of a lone link it sends one, before the frame that brings the acknowledgement. A receiver that
@@ -310,7 +310,7 @@ def _elsewhere(network: Network, flow: Flow, visit: Visit, rate: float, lone_s: 
 
 
 def _is_sure(network: Network, flow: Flow, visit: Visit, room: float) -> bool:
-    """Whether it is certain how many segments find room before a full station.
+    """Return whether the number of segments with room before a full station is certain.
 
     A packet sent meanwhile, at some places in a visit, may make room for one more segment.
     """
@@ -334,7 +334,7 @@ def _alone(network: Network, visit: Visit) -> bool:
 
 
 def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | None:
-    """Return the law of a connection that several bridges limit alike, if a buffer may overflow."""
+    """Return the law of a connection that several bridges limit equally, if a buffer may overflow."""
     flow, laws = network.flows[f], point.links
     ports, variance = laws.in_turn(f, point.service[f])
     places = [visit.places for visit in flow.forth if visit.kind == "port" and visit.index in ports]
@@ -356,7 +356,7 @@ def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | Non
 
 
 def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
-    """Whether a window goes from link to link as a whole: visits to several full links last until the end."""
+    """Return whether a window goes from link to link as a whole: several full links, exhaustive visits."""
     links = point.links.links
     at = {links.port_link[visit.index] for visit in full if visit.kind == "port"}
     piconets = {network.ports[visit.index].piconet for visit in full if visit.kind == "port"}
@@ -366,8 +366,8 @@ def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
 def whole(network: Network, point: Point) -> Vector:
     """Return the share of the datagrams of each flow that find room for all their packets, (flows,).
 
-    A visit to a link that always has packets ends early where the buffer does not hold enough of them, which
-    makes the cycles of the others shorter.
+    A visit to a link that always has packets ends early where the buffer holds fewer than the limit, which
+    makes the cycles of other links shorter.
     """
     found, laws = np.ones(len(network.flows)), point.links
     at: dict[int, list[tuple[int, Flow, Visit, float]]] = {}
@@ -446,7 +446,7 @@ def _queue(
         places = MOST_PLACES  # a greater one that overflows is as full
     batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     room = max(int(places + 1e-6), 1)
-    messages_s = float(f"{float(rate.sum()) / batch:.9g}")  # that flows alike are solved once
+    messages_s = float(f"{float(rate.sum()) / batch:.9g}")  # so that equal flows are solved once
     found = Queue(messages_s, max(round(packets), 1), batch, room, float(f"{service:.9g}"), 1, (), 0.0)
     return at_port(point, index, users, found, used) if kind == "port" else found
 
@@ -493,7 +493,7 @@ def at_port(
 
 
 def unlimited(network: Network, point: Point, p: int) -> Queue:
-    """Return the queue of a port of hosts as if it had room for all, with its visits."""
+    """Return the queue of a port of hosts with unlimited room, with its visits."""
     users = [
         (f, flow, visit, max(visit.train.packets, 1.0))
         for f, flow in enumerate(network.flows)
@@ -557,10 +557,10 @@ def _at_random(flow: Flow) -> bool:
 def waiting(network: Network, point: Point) -> dict[str, float]:
     """Return the mean number of packets in the queues up and down, of all links; empty if not known.
 
-    Known of piconets of several links without bridges, whose sources have nothing to send at times. Packets
-    of hosts wait in the queue with vacations, no more than a window of them. A packet that the central relays
-    waits for the end of the visit that has brought it, and for the visit to its next link. Little's law gives
-    the number of these, and of the acknowledgements.
+    They are known for piconets of several links without bridges, whose sources have nothing to send at times.
+    Packets of hosts wait in the queue with vacations, at most a window of them. A packet that the central
+    relays waits for the end of the visit that has brought it, and for the visit to its next link. Little's
+    law gives the number of these, and of the acknowledgements.
     """
     laws, flows = point.links, network.flows
     polled = laws.polled

@@ -25,7 +25,7 @@ def centaurus_sessions(client: End, server: End) -> Sessions:
     place, lead, cycle, session = None, False, 0.0, 0.0
 
     def send(end: End, pieces: Sequence[Piece], place: Any, extra: int = 0) -> tuple[float, Any]:
-        """Return the time of a train of data and as many control messages more, and where it ends."""
+        """Return the time of a train of data with further control messages, and where it ends."""
         visits = control[end.f]
         seconds, ends = end.lone(visits, place)
         before = (*pieces, *([Piece(extra, 0.0, visits)] if extra else []))
@@ -36,7 +36,7 @@ def centaurus_sessions(client: End, server: End) -> Sessions:
         return seconds, ends
 
     def carry(end: End, pieces: Sequence[Piece], place: Any, ahead: int) -> tuple[float, Any]:
-        """Return the time from the offer of an object until its DONE is there, and where it ends."""
+        """Return the time from the offer of an object until its DONE arrives, and where it ends."""
         other = server if end is client else client
         if early:
             return send(end, pieces, place, ahead + 1)
@@ -74,7 +74,7 @@ def centaurus_sessions(client: End, server: End) -> Sessions:
 def _object_cost(
     end: End, other: End, pieces: Sequence[Piece], control: Any, send: Any, *, until: bool
 ) -> float:
-    """Return by how much losses lengthen the transfer of an object in the mean (s)."""
+    """Return the mean time that losses add to the transfer of an object (s)."""
     transport = end.flow.transport
     count = sum(piece.count for piece in pieces)
     alone, back = end.lone(control[end.f], None)[0], other.lone(control[other.f], None)[0]

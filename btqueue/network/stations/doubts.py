@@ -42,7 +42,7 @@ above it two of three. In larger rings delays are 5 to 15 % too short there."""
 BUSY_AIR = 0.85
 """The same for the air of a lone link: below it 10 of 10 random scenarios were right."""
 PAIRED_WINDOW = 4
-"""Initial window from which on data both ways are acknowledged in pairs, if the window is even."""
+"""Initial window from which on data in both directions are acknowledged in pairs, if the window is even."""
 BUSY_WIRE = 0.85
 """The same for a wire."""
 SELDOM, LOSSY = 2e-3, 0.015
@@ -76,8 +76,8 @@ IN_STEP = 0.55
 """Utilisation of the air by periodic sources of several links, above which their phases matter: below it 13
 of 13 random scenarios were right, above it 6 of 15."""
 LEAST_WAITING = 1.5
-"""Segments of a window that wait at full stations, from which on these are never without one:
-with fewer 1 of 4 random scenarios was wrong."""
+"""Segments of a window waiting at full stations, from which on these stations are never idle: with fewer 1 of
+4 random scenarios was wrong."""
 IN_ANY_ORDER = 0.3
 """Utilisation of the air up to which it hardly matters which link is polled next: 7 of 7 random scenarios."""
 SELDOM_MET = 0.2
@@ -231,7 +231,7 @@ class Asked(NamedTuple):
         return turns <= set(CYCLIC) and left < SMALL / 2.0 and not self.point.wait[mine].any()
 
     def opens_s(self, f: int) -> float:
-        """Return the time that congestion avoidance takes to open a window from its half (s)."""
+        """Return the time of congestion avoidance to open a window from half its size (s)."""
         flow = self.network.flows[f]
         return 0.5 * flow.window * float(self.rtt[f]) / max(min(flow.acks, 1.0), SMALL)
 
@@ -368,7 +368,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
 
 
 def of_the_knee(asked: Asked) -> Iterator[str]:
-    """Yield windows that neither fill a resource nor leave it free: there it matters how bursts meet."""
+    """Yield windows that neither fill a resource nor leave it free: there the meetings of bursts matter."""
     links = asked.point.links.links
     rate = np.where(links.endless, asked.point.rate, 0.0)
     senders = int((rate > 0.0).sum())

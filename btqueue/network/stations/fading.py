@@ -31,14 +31,14 @@ Vector = NDArray[np.float64]
 APART = 1e-9
 """Least share of the better speed that the worse one has, and least relative difference of both."""
 FULL = 0.999
-"""Load up to which there is a steady state worth the name."""
+"""Highest load for which a steady state is computed."""
 EXPIRIES = 7
 """Expiries of one timer that are counted: the last one comes after 127 timeouts."""
 QUANTILES = 32
 """Waits by which flushed segments are counted."""
 REPEATED, BUSY = 1.25, 0.45
-"""Frames for a packet, and use of the air, beyond which links wait for repetition on others: ten of ten
-random scenarios with less were right, and of three points of a grid with more two were 6 % short."""
+"""Frames for a packet, and utilisation of the air, above which repetition on other links adds waits: ten of
+ten random scenarios below were right; two of three points of a grid above were 6 % too short."""
 ENDLESS = 1e9
 """Segments that stand for no window."""
 
@@ -213,10 +213,10 @@ def flushed(visit: Visit, wait_s: float, use: float, attempt_s: float) -> Visit:
 def _timer(
     flow: Flow, train: Train, spacing_s: float, moves: Vector, rate: float, crossing_s: float
 ) -> tuple[float, float]:
-    """Return the share of segments that a silent sender keeps in a worse state, and its timeouts a second.
+    """Return the share of segments held back by timeouts in a worse state, and timeouts a second.
 
-    If no acknowledgement comes for a timeout, the sender sends nothing more. Between acknowledgements are as
-    many exponential times as a segment has packets.
+    If no acknowledgement comes for a timeout, the sender stops. The time between acknowledgements is a sum of
+    exponential times, one for each packet of a segment.
     """
     if flow.protocol != "tcp" or flow.window == inf:
         return 0.0, 0.0

@@ -32,13 +32,13 @@ Matrix = NDArray[np.float64]
 PARTS = (np.arange(16) + 0.5) / 16.0
 """Parts of an interval over which a mean is taken."""
 MANY_VISITS = 200
-"""Visits of a train from which on their mean number is taken for their number."""
+"""Visits of a train above which their mean number replaces the distribution."""
 CROWDED = 0.97
-"""Use of a resource from which on it is taken for full."""
+"""Utilisation above which a resource is taken as full."""
 SOME_LOST = 0.05
-"""Most by which the losses at bridges change in a turn."""
+"""Largest change of the losses at bridges in a turn."""
 NEARLY = 0.995
-"""Most use of a resource in formulas of waits, which have none beyond 1."""
+"""Highest utilisation in formulas of waits, which hold only below 1."""
 
 
 class Place(NamedTuple):
@@ -191,7 +191,7 @@ class Laws:
         return rate @ (forth + back)
 
     def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
-        """Set the air to these rates.
+        """Update the polled air to these rates.
 
         Args:
             rate: segments a second, (F,).
@@ -375,7 +375,7 @@ class Laws:
     # trips
 
     def trip(self, f: int, flow: Flow, load_of: Vector, rate: float) -> tuple[float, float]:
-        """Return the time of a lone segment there, and of its acknowledgement back (s), among the loads.
+        """Return the time of a lone segment on its way, and of its acknowledgement back (s), with the loads.
 
         Args:
             f: number of the flow.
@@ -1000,7 +1000,7 @@ class Laws:
         Args:
             f: number of the flow.
             wait: mean at stations other than ports of piconets of several links (s).
-            queue: at such a port, if the flow waits longest there.
+            queue: at a port of a piconet of several links, if the flow waits longest there.
             tokens: wait for them.
             turn: time in which tokens gather for a segment of it and the traffic between two of them (s).
         """

@@ -23,9 +23,9 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import Flow, Piece, Visit
 
 PLAYED = 400
-"""Segments of a message that are followed one by one; the others have their pace."""
+"""Segments of a message that are computed one by one; the others have the same spacing."""
 LEAST_ROOM = 0.05
-"""Share of the time of a medium that a session finds at least, whatever others use of it."""
+"""Least share of the time of a medium that is left to a session."""
 
 
 class Sessions(NamedTuple):
@@ -35,7 +35,7 @@ class Sessions(NamedTuple):
         cycle_s: from one session to the next; session_s: from request to reply; connect_s: of a handshake.
         rtt_s: mean of measured round trips.
         timeouts, fast_retransmits: expected in a session.
-        impatient: whether timers may expire though nothing is lost.
+        impatient: whether timers may expire without a loss.
     """
 
     cycle_s: float
@@ -193,7 +193,7 @@ class End:
         return found
 
     def facing(self, visits: tuple[Visit, ...]) -> float:
-        """Return by how much an acknowledgement that comes against a segment at its start delays it (s)."""
+        """Return the delay of a segment by an acknowledgement of the other direction at its start (s)."""
         visit = next((visit for visit in visits if visit.kind != "bucket"), None)
         if visit is None:  # acknowledgements that need no way
             return 0.0
@@ -210,7 +210,7 @@ class End:
         """Return the wait of the k-th segment's acknowledgement for the segments behind it on wires (s).
 
         At each crossing it waits for half of a round of the ports of segments on the same medium. If there is
-        only one, the next segments follow the one before at once, and the rest of one is ahead.
+        only one port, the next segments follow each other at once, and the rest of a segment is ahead.
         """
         kinds = [piece for piece in pieces for _ in range(min(piece.count, PLAYED))][k + 1 : k + int(window)]
         met = [
@@ -232,7 +232,7 @@ class End:
         return max(left, 0.0)
 
     def release(self, course: Course) -> Course:
-        """Return the course of a message with the acknowledgement that the other end's timer lets out."""
+        """Return the course of a message after the other end's timer has sent an acknowledgement."""
         if self.held is None:
             return course
         since, sent = self.held

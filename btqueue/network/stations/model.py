@@ -1,4 +1,4 @@
-"""The answer of the one theory: metrics of the operating point, and the doubts of its laws."""
+"""The answer of theory: metrics of the operating point, and the doubts of its laws."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them.
 
     Raises:
-        NoConvergence: the rates do not settle, or rates or times leave the numbers that a computer holds:
-            hardly anything gets through.
+        NoConvergence: the rates do not settle, or rates or times overflow: hardly any segment gets through.
     """
     try:
         with np.errstate(all="ignore"):  # rates of zero have infinite times
@@ -225,8 +224,8 @@ def of_the_air(network: Network, point: Point) -> dict[str, float]:
 def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -> Vector:
     """Return the mean time from writing a message until it is delivered (s), shape (flows,).
 
-    Known of messages of one segment that are all carried, where nothing is lost and the window covers its way
-    back: else the queue at the sender is longer than that before the slowest station.
+    It is known for messages of one segment whose load is carried, without losses and with a window that
+    covers the way back: else the queue at the sender is longer than the queue before the slowest station.
     """
     found = np.full(len(network.flows), np.nan)
     for f, flow in enumerate(network.flows):
@@ -250,7 +249,7 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
 def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Network, Point]:
     """Return network and point where messages share segments (Nagle's algorithm).
 
-    Which segments there are follows from the round trips, and these from the segments.
+    The sizes of segments follow from the round trips, and these from the segments.
     """
     before, paths, settled = np.zeros(len(network.flows)), np.zeros((len(network.flows), 2)), False
     like = point.links.like.tolist()
@@ -288,7 +287,7 @@ def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
     rate = traffic.load_kbps * 125.0 / traffic.message_bytes
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
     slope = (most - least) / (full - traffic.message_bytes % full)
-    times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # flows alike are one
+    times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # one solution
     every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
     path = nagle.Path(
         full_s=times[0],

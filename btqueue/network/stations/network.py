@@ -42,7 +42,7 @@ ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
 ONE_FRAME = ("1-limited", "round-robin")
 NEIGHBOUR_SHARE = 0.5
-"""Share of the time in which a collocated piconet is taken to send."""
+"""Share of the time in which a collocated piconet is assumed to send."""
 
 
 class Train(NamedTuple):
@@ -180,7 +180,7 @@ class Bridge:
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
         own: number of the piconet of which it is the central, or -1.
-        patience_s: least time after which it goes on if it is not polled; none if it waits for ever.
+        patience_s: least time after which it goes on if it is not polled; 0 if it waits for ever.
     """
 
     piconets: tuple[int, ...]
@@ -230,7 +230,7 @@ class Bucket:
 
 
 class Piece(NamedTuple):
-    """Segments alike of a message: how many, each as a share of a full one, and where they go."""
+    """Equal segments of a message: their number, their size over a full segment, and their visits."""
 
     count: int
     share: float
@@ -289,7 +289,7 @@ class Flow:
 
     @property
     def meets(self) -> float:
-        """Share of its segments that meet others of the flow under way: short ones have waited for them."""
+        """Share of the segments that meet others of the flow under way: short ones have waited for them."""
         if not self.kinds:
             return 1.0
         most = self.traffic.message_bytes / self.transport.mss_bytes
@@ -302,7 +302,7 @@ class Flow:
 
     @property
     def segments(self) -> int:
-        """Segments of all its messages of a session."""
+        """Segments of all messages of this end in a session."""
         return sum(piece.count for message in self.messages for piece in message)
 
     @cached_property
@@ -710,7 +710,7 @@ class _Builder:
 
 
 def _least_s(visits: tuple[Visit, ...]) -> float:
-    """Return the time that a lone segment takes at its stops (s), but for waits."""
+    """Return the time of a lone segment at its stops (s), without waits."""
     return sum(visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S for visit in visits)
 
 
@@ -730,7 +730,7 @@ def _messages(own: Scenario, index: int, plan: FlowPlan) -> list[list[tuple[int,
 
 
 def _answers(own: Scenario, messages: tuple[tuple[Piece, ...], ...], index: int, plan: FlowPlan) -> float:
-    """Return the acknowledgements, or control messages, against a segment of a session."""
+    """Return the acknowledgements, or control messages, for each segment of a session."""
     segments = [sum(piece.count for piece in message) for message in messages]
     if not any(segments):
         return 0.0
@@ -744,7 +744,7 @@ def _answers(own: Scenario, messages: tuple[tuple[Piece, ...], ...], index: int,
 
 
 def _sizes(own: Scenario, scenario: Scenario, plan: FlowPlan) -> list[tuple[int, float]]:
-    """Return the user bytes of the segments of a message, and how many there are of each."""
+    """Return the user bytes of the segments of a message, and the number of each."""
     traffic, transport = own.traffic, own.transport
     if transport.protocol == "tcp" and shares_segments(own):
         full, rest = divmod(traffic.message_bytes, transport.mss_bytes)
@@ -757,7 +757,8 @@ def _sizes(own: Scenario, scenario: Scenario, plan: FlowPlan) -> list[tuple[int,
 def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, float, float]:
     """Return segments offered a second, the chance that a message follows in a burst, segments of a message.
 
-    An interrupted Bernoulli process has bursts of one message a slot: as many as come at once.
+    A burst of an interrupted Bernoulli process has one message a slot: it counts as messages that come at
+    once.
     """
     traffic = own.traffic
     if traffic.source == "greedy":

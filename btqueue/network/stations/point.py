@@ -8,12 +8,12 @@ with M frames of f slots a visit, P polls of idle links of two slots, and the lo
 take no more than a full visit. So its frames take C_l / M each: capacity and service (`air.Links`).
 
 **Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
-the offered load. Resources have a wait only if they are full; rates and waits are those of a closed network
-of queues with constant service: rates maximise ``sum W log x - R x`` within the capacities (Mo & Walrand,
+the offered load. Resources have a wait only if they are full; rates and waits are as in a closed network of
+queues with constant service: rates maximise ``sum W log x - R x`` within the capacities (Mo & Walrand,
 IEEE/ACM Transactions on Networking 8(5), 2000).
 
-**Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
-the congestion window (`btqueue.transport.window_cycles`).
+**Losses.** With random losses, or where a window overflows a buffer, the rate follows from the renewal chain
+of the congestion window (`btqueue.transport.window_cycles`).
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ NEAR, CLOSE = 0.3, 1e-2
 WAITS_SETTLED = 1e-10
 """The same for waits at full resources, at given rates of flows that pass no full resource."""
 FILLED = 1e-13
-"""Most that a full resource may be off its capacity."""
+"""Largest deviation of the use of a full resource from its capacity."""
 LEAST_STEP = 0.02
 LATE = 20
-"""Turns after which steps shrink, to where the laws jump."""
+"""Turns after which steps shrink, towards a jump of the laws."""
 SMOOTH = 3
 """Turns with ever smaller changes after which late steps use the turn before, too."""
 OFTEN = 5
-"""Changes of direction in late turns that show a jump."""
+"""Changes of direction in late turns that indicate a jump."""
 NO_NEARER = 0.9
 """Part of the change, twice as many turns ago, that remains at a jump."""
 AT_A_JUMP = 0.01
@@ -61,7 +61,7 @@ AT_A_JUMP = 0.01
 CARRIED = 0.999
 """Share of the load above which it is carried."""
 HARDLY = 0.99
-"""The same of a rough point."""
+"""The same for a rough point."""
 WAITING = 0.4
 """Share of a round trip spent waiting at full stations, from which on rates follow from the capacities of the
 stations, and round trips from Little's law. It was so in all 56 answers from which the bound was taken; 45 of
@@ -131,11 +131,12 @@ def settle(
     start: Vector | float = 0.0,
     within: float = WAITS_SETTLED,
 ) -> tuple[Vector, Vector, float]:
-    """Return rates of flows, waits at resources, and the most that a full one misses its capacity by.
+    """Return rates of flows, waits at resources, and the largest deviation of a full one from capacity.
 
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
-    Each full resource is filled by its wait alone, one after the other from any `start`; that shows which
-    have one. Newton's steps of all these waits together follow, as long as they come nearer.
+    First each full resource is filled by its wait alone, one after the other from any `start`; this shows the
+    resources with a wait. Then Newton's steps of all these waits together follow, as long as the deviation
+    falls.
     """
     rate = np.minimum(load, window / base)
     if not np.any(start) and (rate @ service <= 1.0).all():
@@ -183,8 +184,8 @@ def settle(
 def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
     """Return the wait at one resource with which it is full, or 0 if it is not full without.
 
-    From the last place on at which a window begins to hold its source back, and the resource is still more
-    than full, its use is convex in the wait: Newton's steps come to the root from below.
+    The use is convex in the wait beyond the last wait at which a window begins to hold its source back with
+    the resource still more than full. There Newton's steps reach the root from below.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         begin = np.where(load > 0.0, np.maximum(window / load - rest, 0.0), inf)
@@ -245,7 +246,7 @@ def operating_point(network: Network, start: Point | None = None, *, refuses: bo
 def _iterated(
     network: Network, laws: Laws, rate: Vector, within: float = SETTLED, least: float = 0.0
 ) -> Point:
-    """Return the point to which rates settle; a rate that goes to and fro takes smaller steps.
+    """Return the point to which rates settle; a rate that oscillates takes smaller steps.
 
     A point that carries less than the part `least` of a load is a rough one.
     """

@@ -54,7 +54,7 @@ class Law(NamedTuple):
     parts: tuple[tuple[float, float, float], ...]
 
     def below(self, times: Vector) -> Vector:
-        """Return the chance of a time of no more than each, of the same shape."""
+        """Return the distribution function at these times, of the same shape."""
         found = np.zeros_like(times)
         for chance, mean, variance in self.parts:
             found += chance * self._part(times - self.least, mean, variance)
@@ -75,7 +75,7 @@ class Law(NamedTuple):
         return np.clip((integral(times) - integral(times - self.width)) / self.width, 0.0, 1.0)
 
     def quantiles(self, shares: Vector) -> Vector:
-        """Return the times below which these shares of all are, of the same shape (s)."""
+        """Return the quantiles for these shares, of the same shape (s)."""
         most = self.least + self.width + max(mean + FAR * var**0.5 for _, mean, var in self.parts)
         times = np.linspace(self.least, most * (1.0 + 1e-9), POINTS)
         place = np.searchsorted(np.maximum.accumulate(self.below(times)), shares).clip(1, POINTS - 1)
@@ -208,7 +208,7 @@ def _behind_others(point: Point, f: int, time_s: float, *, back: bool) -> tuple[
 def _met(
     parts: list[tuple[float, float, float]], wait: float, chance: float
 ) -> list[tuple[float, float, float]]:
-    """Return gamma times with a wait of this mean, which there is with a chance."""
+    """Return gamma times with a wait of this mean, which occurs with a chance."""
     if wait <= 0.0:
         return parts
     longer, varies = wait / chance, 1.0 / 3.0 + 2.0 * chance / 3.0

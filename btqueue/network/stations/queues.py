@@ -48,16 +48,16 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 MOST_LOAD = 0.985
-"""Use of a port, or of the air, in formulas of waits at most."""
+"""Highest utilisation of a port, or of the air, in formulas of waits."""
 CYCLIC = ("e-limited", "1-limited", "round-robin", "exhaustive")
 LONGEST_LAW = 2000
 """Frames of a train up to which the law of their number is used; beyond, their mean is taken."""
 SAME = 1e-9
-"""Difference up to which two numbers of frames are one."""
+"""Difference up to which two numbers of frames are equal."""
 MOST_FRAMES = 1e5
 """Frames of a train at most: they last for minutes, in which a connection stands still anyway."""
 LEAST_AWAY = 0.01
-"""Slots after which a server that has found nothing looks again."""
+"""Slots after which a server that has found an empty queue polls it again."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 RUN = np.arange(1.0, 41.0)
@@ -404,7 +404,7 @@ class Queues:
         self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
 
     def _pair_up(self) -> None:
-        """Set which trains may share frames, and how many visits trains fill that follow each other."""
+        """Set which trains may share frames, and the visits filled by trains that follow each other."""
         c = np.arange(self.count)
         before = np.where(self.prev >= 0, self.prev, 0)
         # acknowledgements that go the other way than their data on the same link
@@ -456,7 +456,7 @@ class Queues:
         Args:
             sends: segments a second.
             acks: acknowledgements a second.
-            clocked: share of the acknowledgements that come at any time.
+            clocked: share of the acknowledgements that come at a random time.
             beside: share of a flow's own segments that are under way beside one of them.
             full: links with a queue that never runs empty, (N,).
             steady: flows that always have data.

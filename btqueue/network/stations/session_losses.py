@@ -88,7 +88,7 @@ class Sender:
         backoff, timestamps, limited_transmit, hold_ssthresh, sack: as the keys of [transport] say.
         limited_growth: whether a window grows only while it limits the segments sent.
         waits: of each message, whether its last segment waits for all acknowledgements (Nagle's algorithm).
-        held: whether a message waits until the one before it is acknowledged (Nagle's algorithm).
+        held: whether a message waits until the previous message is acknowledged (Nagle's algorithm).
         ack_every, ack_delay_s: delayed acknowledgements.
         fresh: the connection is a new one at the first message.
         leaves: the connection ends before the last acknowledgement of the last message is there.
@@ -125,7 +125,7 @@ class Sender:
 
     @property
     def most(self) -> int:
-        """Segments of a window beyond which nothing changes."""
+        """Largest window (segments) that makes a difference."""
         return min(self.windows[0], max(self.messages) + 1)
 
 
@@ -151,7 +151,7 @@ def costs(sender: Sender) -> Sent:
     """Return the extra time of messages by losses, and the counts of timeouts and fast retransmits.
 
     Raises:
-        NoConvergence: messages end so rarely that what the chain leaves out matters more.
+        NoConvergence: messages end so rarely that the states left out by the chain matter more.
     """
     longest = int(np.clip(1.0 / max(sender.loss, 1e-9), *LONGEST))
     if max(sender.messages) <= longest:
@@ -178,7 +178,7 @@ def _costs(sender: Sender) -> Sent:
 
 
 def without(sender: Sender) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times of messages of a sender that loses nothing, and its round trips (s)."""
+    """Return the times of messages of a sender without losses, and its round trips (s)."""
     sender = replace(sender, room=np.inf)
     count = len(sender.messages)
     message, missing = np.arange(count), np.array(sender.messages)
@@ -191,7 +191,7 @@ def without(sender: Sender) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mean(trips: np.ndarray, sender: Sender) -> float:
-    """Return the mean of measured round trips; that of a lone segment if none is."""
+    """Return the mean of measured round trips; the round trip of a lone segment if there are none."""
     return float(np.nanmean(trips)) if np.isfinite(trips).any() else sender.round_trip_s
 
 
@@ -202,7 +202,7 @@ class Stretches(NamedTuple):
         sent: when it is sent (s after the beginning).
         acknowledged: when its acknowledgement comes, if it is not lost.
         flight: segments under way when it is the oldest.
-        full: whether it finds the buffer full; `full_behind` how many under way behind it do.
+        full: whether it finds the buffer full; `full_behind` the number of segments behind it that do.
     """
 
     sent: np.ndarray
@@ -357,7 +357,7 @@ class Chain:
         self.odds = self.futures["probability"] / total[self.futures["source"]]
 
     def _keep(self, followed: np.ndarray) -> None:
-        """Keep the states that have been followed; one like it goes on for each of the others."""
+        """Keep the states that have been solved; the most similar one replaces each of the others."""
         place = np.full(len(self.states), -1)
         place[followed] = np.arange(len(followed))
         others, kept = np.unique(self.target[place[self.target] < 0]), self.states[followed]
@@ -378,7 +378,7 @@ class Chain:
         return np.asarray(np.ravel_multi_index(tuple(states.T), (*sizes, self.most_doublings + 1)))
 
     def _usual_timeout_s(self) -> np.ndarray:
-        """Return the timeout of messages that lose nothing, with windows open."""
+        """Return the timeout of messages without losses, with open windows."""
         samples = without(replace(self.sender, fresh=False, leaves=False))[1]
         mean = _mean(samples, self.sender)
         usual = mean + 4.0 * float(np.nanmean(abs(samples - mean)))
@@ -504,7 +504,7 @@ class Chain:
     def _tails(
         self, ended: np.ndarray, before: np.ndarray, resent: np.ndarray, room: np.ndarray
     ) -> np.ndarray:
-        """Add the cases where the last acknowledgement is lost; the one before it came at `before`.
+        """Add the cases where the last acknowledgement is lost; its predecessor came at `before`.
 
         The timer expires though all segments have arrived, unless an acknowledgement of the next message
         comes before; then a long round trip is measured where the oldest segment is timed. A segment that is
@@ -569,7 +569,7 @@ class Chain:
         """Return the long run.
 
         Raises:
-            NoConvergence: messages end so rarely that what the chain leaves out matters more.
+            NoConvergence: messages end so rarely that the states left out by the chain matter more.
         """
         futures, count, messages = self.futures, len(self.states), len(self.sender.messages)
         message = self.states[futures["source"], MESSAGE]
@@ -646,7 +646,7 @@ class Chain:
 
 
 def smoothed(samples: np.ndarray, known: np.ndarray, part: float) -> np.ndarray:
-    """Return exponential means after 0, 1, ... samples, of which each new one counts for a part.
+    """Return exponentially weighted means after 0, 1, ... samples; `part` is the weight of a new sample.
 
     Args:
         samples: ``(rows, samples)``; NaN where nothing is measured.

@@ -23,9 +23,9 @@ from btqueue.network.stations.network import Flow, Network, Piece, Visit
 from btqueue.network.stations.session_losses import Sender, costs
 
 SETTLED = 12
-"""Sessions until a timer has forgotten how a connection began."""
+"""Sessions until the timer no longer depends on the start of a connection."""
 SESSIONS = 4
-"""Sessions until windows, phases and acknowledgements that wait are as in all later ones."""
+"""Sessions until windows, phases and waiting acknowledgements repeat from session to session."""
 
 
 READ = frozenset(
@@ -51,7 +51,7 @@ class Played(NamedTuple):
 
 
 Samples = tuple[list[tuple[float, float]], list[tuple[float, float]]]
-"""Of client and server, when acknowledgements come and the round trips that they tell (s)."""
+"""Of client and server: the times of acknowledgements, and the round trips that they measure (s)."""
 
 
 def pair_of(flows: Sequence[Flow], f: int) -> list[int]:
@@ -133,7 +133,7 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, Any]:
 
 
 def _share(found: dict[int, Sessions], works: dict[int, dict], room: dict[Any, float], flows: Any) -> None:
-    """Lengthen sessions until no medium works for longer than it has: clients wait for each other."""
+    """Lengthen sessions until no medium has a utilisation above 1: clients wait for each other."""
     for _ in range(20):
         worst = 1.0
         for key, space in room.items():
@@ -283,13 +283,13 @@ def _finish(
 
 
 def _impatient(end: End, mine: list[Played], connect_s: float, until: float) -> bool:
-    """Return whether the timer of an end may expire though nothing is lost (RFC 6298).
+    """Return whether the timer of an end may expire without a loss (RFC 6298).
 
     Args:
         end: of the session.
         mine: its messages.
         connect_s: time of the handshake, the first sample of the client; 0 without.
-        until: when a connection ends that is for one session (s).
+        until: end of a connection that is opened for one session (s).
     """
     transport, client = end.flow.transport, end.f < (end.flow.reverse or 0)
     fresh, timeout = transport.connection_per_session, transport.initial_rto_s
@@ -322,7 +322,7 @@ def _impatient(end: End, mine: list[Played], connect_s: float, until: float) -> 
 
 
 def _behind(end: End, course: Course, answer: Course, most: float = inf) -> float:
-    """Return how much later the last acknowledgement comes behind the answer (s).
+    """Return the delay of the last acknowledgement by the answer ahead of it (s).
 
     Args:
         end: that waits for it.
@@ -444,7 +444,7 @@ def loss_of(visits: tuple[Visit, ...]) -> float:
 
 
 def _backed_off(rto: float, loss: float, transport: Any) -> float:
-    """Return the mean wait for a segment that comes through at last, if each loss is a timeout (s)."""
+    """Return the mean wait until a segment comes through, if each loss costs a timeout (s)."""
     total, share, timeout = 0.0, 1.0, rto
     while share > 1e-9:
         if not transport.rto_backoff or timeout >= transport.max_rto_s:

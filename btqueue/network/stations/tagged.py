@@ -1,6 +1,6 @@
 """One tagged connection of a ring, in the mean field of its past, where buffers overflow or radios lose.
 
-All stations are alike, and each sends to the next one. One connection is a recursion in whole packets: its
+All stations are equal, and each sends to the next one. One connection is a recursion in whole packets: its
 source, its NewReno sender (`btqueue.transport.newreno_sender`), its token bucket with a buffer of S packets,
 its queue of L, and its visits of at most M frames. The others are copies of its history, each with a random
 lag: the wait for tokens and the queue of the next station, the segments of the previous one, whose
@@ -67,7 +67,7 @@ MARKS, BATCHES = 128, 10
 MOST_STEPS = 400
 """Events and entries of the history for each segment, after which the sample ends early."""
 KEPT_WINDOWS, LEAST_LAG, LATEST = 40, 0.6, 0.6
-"""Windows' times that a lag stays, its least in windows' times, and the share of the past that it spans."""
+"""Time for which a lag is kept and least lag, in times of a window; largest lag as a share of the past."""
 PER_SEGMENT, LONGEST_HISTORY = 16, 2**20
 """Entries of the history in the least time of a segment, and in all; then every second one is kept."""
 STAYS, QUANTILES = 2**15, 2**10
@@ -83,7 +83,7 @@ SAID = (
     "% off in the median and round trips 11 %, and at most 13 and 39 %"
 )
 FEW_STATIONS = 4
-"""Stations from which on they are hardly in step."""
+"""Number of stations from which on they hardly keep step."""
 IN_STEP = (
     "[network] peripherals = {}: few stations keep step with each other, but theory takes them as "
     "independent: of full rings goodput was 6 % off in the median, round trips 17 %, and timeouts several "
@@ -163,7 +163,7 @@ class Sample(NamedTuple):
 
 
 def covers(network: Network) -> bool:
-    """Whether one connection may stand for all: a ring of stations alike, each sending to the next one."""
+    """Return whether one connection may represent all: a ring of equal stations, each sending to the next."""
     flows, first = network.flows, network.flows[0]
     if len(network.piconets) != 1 or network.wires or len(flows) < 2 or any(f.messages for f in flows):
         return False
@@ -192,7 +192,7 @@ def covers(network: Network) -> bool:
 def is_asked(network: Network, *, overflows: bool = False) -> bool:
     """Whether a ring loses segments without repetition, or `overflows` a buffer.
 
-    A connection that moves from timeout to timeout is TCP's law alone (`transport.ALONE`).
+    A connection that goes from timeout to timeout has the law of TCP alone (`transport.ALONE`).
     """
     loss = network.flows[0].loss
     return covers(network) and loss < ALONE and (loss > RARE or overflows)
@@ -480,7 +480,7 @@ def remember(ring, station, until, visited, visit_ends):
 
 @part
 def at(clock, time):
-    """Return the place of a time in it; before the history the first one, in which nothing has come yet."""
+    """Return the entry of a time in the history; for times before it the first entry, without arrivals."""
     return int(min(max(time / clock[1], 0.0), clock[0] - 1.0))
 
 
@@ -520,7 +520,7 @@ def cycle(ring, station, own, now, lasting):
 
 @part
 def idle_turn_s(ring, station, now):
-    """Return the time of a cycle that a packet meets which comes at any time, by the visits in progress."""
+    """Return the cycle time found by a packet that arrives at a random time, by the visits in progress."""
     time, before = now + 2.0 * SLOT_S, 0.0
     for lag in station.lags:
         sent = station.past[at(station.clock, time - lag), VISIT]
@@ -531,7 +531,7 @@ def idle_turn_s(ring, station, now):
 
 @part
 def first(waiting, ends, where):
-    """Return the time of the oldest that waits in a place; infinity if there is none."""
+    """Return the time of the oldest entry of a queue; infinity if there is none."""
     return waiting[where, ends[where, 0], 0] if ends[where, 1] > 0 else inf
 
 
@@ -543,7 +543,7 @@ def packet_at(waiting, ends):
 
 @part
 def take(station, where):
-    """Take the oldest from a place; return where it lies."""
+    """Take the oldest entry of a queue; return its index."""
     head = station.ends[where, 0]
     station.ends[where, 0] = (head + 1) % station.waiting.shape[1]
     station.ends[where, 1] -= 1
@@ -552,7 +552,7 @@ def take(station, where):
 
 @part
 def put(station, where, time, second, third):
-    """Put something behind the others in a place."""
+    """Append an entry to a queue."""
     place = (station.ends[where, 0] + station.ends[where, 1]) % station.waiting.shape[1]
     waiting = station.waiting
     waiting[where, place, 0], waiting[where, place, 1], waiting[where, place, 2] = time, second, third

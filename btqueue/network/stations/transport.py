@@ -19,7 +19,7 @@ from btqueue.transport.window_cycles import LossyRates, lossy_rates
 Vector = NDArray[np.float64]
 
 ALONE = 0.6
-"""Loss from which on segments go one at a time, from timeout to timeout."""
+"""Loss above which segments are sent one at a time, from timeout to timeout."""
 LARGEST_CHAIN = 256
 """Largest window (segments) whose losses are solved; losses keep larger windows from opening further."""
 OPENING = {2: 2.5, 3: 3.5}
@@ -34,7 +34,7 @@ MANY = 0.1
 VEGAS_START = 4
 """Initial window (segments) from which on Vegas leaves slow start above `beta` segments in queues."""
 PAIR = 2
-"""Segments of an acknowledgement for which the law of its wait is known."""
+"""Segments of an acknowledgement for which the law of the wait is known."""
 DUPLICATES = 3
 """Duplicates that make a fast retransmit."""
 BACKOFFS = 6
@@ -45,7 +45,7 @@ COUNTED = 6
 """Segments that path and buffer hold, from which on the law of a sawtooth window is trusted: it was right for
 all 77 random connections over one link that it was applied to."""
 CROWDED = 1.5
-"""Windows, in multiples of a buffer, beyond which other buffers than the first overflow as well."""
+"""Windows, in multiples of a buffer, above which other buffers than the first overflow as well."""
 PARTS = 4
 """Steps of a round trip in which losses are looked for (`wandering`)."""
 AT_ONCE, SELDOM = 100.0, 1e-12
@@ -59,11 +59,11 @@ GRID = 0.01
 COARSE, SPARE = 0.1, 2.0
 """The same for a connection whose source offers less than losses let it send, by this factor."""
 EXACT = 1e-10
-"""The same where rates have nearly settled."""
+"""The same when rates have nearly settled."""
 
 
 class InTurn(NamedTuple):
-    """Stations that limit a connection alike, so that its segments wait before any of them.
+    """Stations that limit a connection equally, so that its segments wait before any of them.
 
     Attributes:
         count: of the stations.
@@ -270,7 +270,7 @@ def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Receive
             return Received(flow.acks, gap / every if segments < every else 0.0, 0.0, 0.0)
         whole = segments // every
         return Received((whole + 1.0) / segments, delay / (whole + 1.0), 1.0 / (whole + 1.0), 0.0)
-    times = (float(f"{time:.9e}") for time in (rate, own_s))  # that flows alike are solved once
+    times = (float(f"{time:.9e}") for time in (rate, own_s))  # so that equal flows are solved once
     return _received(*times, segments, every, delay, tick)
 
 
@@ -479,7 +479,8 @@ def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> fl
 class Queue(NamedTuple):
     """Segments of a flow at its slowest station: n of them with chance ``use decay^(n - 1)``.
 
-    That is the law of geometric batches with exponential services (Burke 1975); for others it has their mean.
+    This is the law of geometric batches with exponential services (Burke 1975); for other services only its
+    mean is right.
     """
 
     rate: float
@@ -492,7 +493,7 @@ class Queue(NamedTuple):
         return min(self.rate * self.service_s, NEARLY)
 
     def followed(self, more: float) -> float:
-        """Return the chance that a segment leaves another one behind, `more` that its burst goes on."""
+        """Return the chance that a segment leaves another behind; `more`: chance that its burst goes on."""
         return 1.0 - (1.0 - self.use) * (1.0 - more)
 
     @property
@@ -664,7 +665,7 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, *, shared
 
 
 def _together(laws: list[Law], shares: list[float]) -> Law:
-    """Return the mean of laws that hold for shares of the time: rates by time, the rest by segments."""
+    """Return the mean of laws for shares of the time: rates weighted by time, the rest by segments."""
     time = np.array(shares)
     rates = time @ np.array([law[:4] for law in laws])
     sent = time * [law.goodput for law in laws]
@@ -678,7 +679,7 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
 
 
 def _acks(flow: Flow, service_s: float) -> float:
-    """Return the acknowledgements of a segment: one, where their timer is sooner than the next segment."""
+    """Return the acknowledgements of a segment: one, where the timer expires before the next segment."""
     return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
 
 

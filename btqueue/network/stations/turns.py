@@ -11,8 +11,8 @@ round. So C is the service of a packet of k while k is busy. Before its turn a p
 .. math:: T_k = \sum_{j \ne k} \min(s_j / 2, \rho_j (s_j / 2 + T_k)),
 
 for the packet that is sent and for the packets that come meanwhile, and no more than half of a packet of each
-queue. Before that it waits behind the packets of its own queue, as in M/G/1 with the service C. Where packets
-are alike and no queue fills its turns, both together are exactly the wait of one queue for all.
+queue. Before that it waits behind the packets of the same queue, as in M/G/1 with the service C. Where
+packets are equal and no queue fills its turns, the sum of both is exactly the wait of one queue for all.
 
 A packet that the medium itself has just delivered comes to its next queue when the medium has begun to send
 another packet: it waits for whole packets, s in the place of s/2.

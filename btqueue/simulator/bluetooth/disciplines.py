@@ -244,7 +244,7 @@ def soonest_place(sim, p, now):
 
 @compiled
 def shuffle(sim, p):
-    """Draw a new order of the links, all orders alike (Fisher and Yates)."""
+    """Draw a new order of the links, each with the same probability (Fisher and Yates)."""
     central = sim.piconets[p]
     for last in range(central.links - 1, 0, -1):
         place = int(uniform(sim.streams[central.stream]) * (last + 1))

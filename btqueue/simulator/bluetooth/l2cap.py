@@ -1,7 +1,8 @@
 """Segmentation and reassembly: a segment becomes packets, and is intact if every one of them arrives intact.
 
-Packets of a segment travel in order on one path. `segment.travelling` counts those not yet delivered or lost;
-when it reaches zero the receiving side either has the whole segment or discards it (no repair at this layer).
+Packets of a segment travel in order on one path. `segment.travelling` counts the packets not yet delivered or
+lost; when it reaches zero the receiving side either has the whole segment or discards it (no repair at this
+layer).
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined

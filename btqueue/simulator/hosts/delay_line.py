@@ -1,9 +1,9 @@
 """A delay line: segments that take time in a host's layers or on a cable, and keep their order.
 
-A segment first takes a fixed delay, then passes two servers in a row (each takes one segment every so often:
-the processing of two layers), then takes a random delay; it never overtakes the segment in front. The time of
-leaving is known when it enters (Lindley's recursion for a tandem), so one timer for the oldest segment is
-enough.
+A segment first takes a fixed delay, then passes two servers in a row (each takes one segment in a fixed
+interval: the processing of two layers), then takes a random delay; it never overtakes the segment in front.
+The time of leaving is known when it enters (Lindley's recursion for a tandem), so one timer for the oldest
+segment is enough.
 """
 
 from btqueue.simulator.machinery.compilation import compiled

@@ -198,7 +198,7 @@ def look_for_trends(pairs: Pairs, whole: Whole, alarms: float) -> str:
 
 
 def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
-    """Look for metrics whose two halves of a replication are alike, by Fisher's test of the correlation.
+    """Look for metrics whose two halves of a replication are correlated, by Fisher's test.
 
     It has to be above `LARGEST_AUTOCORRELATION`. Then states of the network last for longer than a run.
     """
