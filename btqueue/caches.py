@@ -3,7 +3,7 @@
 All lie in `$BTQUEUE_CACHE_DIR/btqueue-cache` or in the user's cache folder, as `KIND/NAME`. Compiled code is
 run when it is loaded, and numba's index of it is a pickle. So a cache folder is private to the user: one that
 somebody else owns, or may write to, is not used. A private temporary folder takes its place, for this process
-and for those that it starts, as it does where the disk is full or read-only. That is said once.
+and its child processes, as it does where the disk is full or read-only. A message says so once.
 
 A folder is removed only if its name ends in a digest, it holds the mark that was written when it was made,
 and it was not used for `KEEP_S`. No link is followed.
@@ -134,7 +134,7 @@ def _opened(root: Path, names: tuple[str, ...]) -> Path:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that only this user can enter, or see that one is such.
+    """Make a folder that only this user can enter, or check that the folder there is private.
 
     Raises:
         UnusableCache: others own it or may write to it, or it is a link.

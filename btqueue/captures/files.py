@@ -34,7 +34,7 @@ class BadCapture(ValueError):
 
 
 class Frame(NamedTuple):
-    """What was captured of one packet: stamp (s), type of link, bytes, and whether these should be all."""
+    """One captured packet: stamp (s), type of link, bytes, and whether the packet was captured whole."""
 
     time: float
     link: int
@@ -146,7 +146,7 @@ def _pcapng(file: BinaryIO) -> Iterator[Frame]:
 
 
 def _body(file: BinaryIO, order: str, size: bytes, read: int) -> bytes:
-    """Return the rest of a block of which so many bytes were read; its length stands at both of its ends."""
+    """Return the rest of a block after `read` bytes; the block's length stands at both of its ends."""
     (total,) = struct.unpack(f"{order}I", size)
     if not read + 4 <= total <= LONGEST_BLOCK or total % 4:
         raise _Damaged

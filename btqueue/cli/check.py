@@ -123,7 +123,7 @@ def _checked(
     threads: int | None,
     quiet: bool,
 ) -> Report:
-    """Read the file and check it; turn what is wrong with the file into a message."""
+    """Read the file and check it; turn faults of the file into a message."""
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.study.check import BadResults, read_results
     from btqueue.study.check import check as study

@@ -114,7 +114,7 @@ def dimension(
         else:
             print_report(scenario, found, wall_s)
         if found.interrupted:
-            say(f"interrupted: this is what {len(found.candidates):,} points say")
+            say(f"interrupted: this answer rests on {len(found.candidates):,} points")
             raise typer.Exit(INTERRUPTED)
         if found.best is None:
             say("no point meets all bounds")

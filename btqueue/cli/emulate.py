@@ -125,7 +125,7 @@ def words_of(option: str, text: str | None) -> list[str]:
     """Return the words of a command, none if there is none.
 
     Raises:
-        BadInput: they cannot be told apart, or there is no such program.
+        BadInput: they cannot be told apart, or the program does not exist.
     """
     if text is None:
         return []

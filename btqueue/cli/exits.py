@@ -95,9 +95,9 @@ class OutputLost(Exception):
 
 
 class Output(io.FileIO):
-    """Where a standard stream leads to: refuses once, then swallows what is left.
+    """The file behind a standard stream: a failed write raises once, later output is dropped.
 
-    Python would try the rest again when it ends, and fail once more.
+    Otherwise Python would try to write the rest again when it ends, and fail once more.
     """
 
     def __init__(self, number: int, *, raises: bool) -> None:
@@ -158,10 +158,10 @@ def interrupt_code() -> int:
 
 @contextmanager
 def others_as_ctrl_c() -> Iterator[None]:
-    """Let `OTHER_INTERRUPTS` do within the block what Ctrl-C does: keep what there is, leave no half file.
+    """Let `OTHER_INTERRUPTS` act like Ctrl-C within the block: keep the results so far, leave no half file.
 
-    They do not wait for a compiler: while code is compiled, or if Python does not get to hear of the signal,
-    the process ends at once.
+    They do not wait for a compiler: while code is compiled, or if Python does not notice the signal, the
+    process ends at once.
     """
     global _signal
     _signal = signal.SIGINT
@@ -236,7 +236,7 @@ class Commands(TyperGroup):
         with guarded_streams():
             try:
                 if sys.stdout is None:
-                    raise OutputLost("standard output is closed (> /dev/null throws away what is printed)")
+                    raise OutputLost("standard output is closed (> /dev/null discards the output)")
                 try:
                     return super().main(*arguments, **settings)
                 finally:

@@ -136,7 +136,7 @@ def sweep(
 
 
 def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
-    """Run the sweep with progress; turn what can go wrong into messages."""
+    """Run the sweep with progress; turn failures into messages."""
     from btqueue.cli.engines import prepare_simulator
     from btqueue.engines import not_built
     from btqueue.progress_bars import bars
@@ -177,10 +177,10 @@ def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
 
 
 def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the metrics that were asked for, or those shown by default.
+    """Return the metrics that were asked for, or the metrics shown by default.
 
     Raises:
-        BadInput: one is unknown; the message guesses what was meant.
+        BadInput: one is unknown; the message suggests the nearest name.
     """
     from btqueue.scenario import METRICS
     from btqueue.scenario.problems import closest
@@ -196,7 +196,7 @@ def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
 def _draw(
     found: xr.Dataset, metrics: Sequence[str], title: str, picture: Any, *, chosen: bool, surface: bool
 ) -> None:
-    """Write the figure; of metrics that were not asked for by name, only those that the result has."""
+    """Write the figure; without `chosen`, only of the metrics that the result has."""
     from btqueue.plots.sweep import NoFigure, sweep_figure
 
     drawn = [name for name in metrics if chosen or (name in found and found[name].notnull().any())]

@@ -42,7 +42,7 @@ def report_of(
         outcomes: of the claims.
         figures: by publication.
         quick: whether runs were shortened.
-        wall_s: seconds that this command took; what was known before took its time earlier.
+        wall_s: seconds that this command took, without the time of results known before.
     """
     made_with: dict[str, str | int] = dict(provenance(load("venugopal-2006/piconet")))
     date = made_with.pop("date")

@@ -40,7 +40,7 @@ class Curve(NamedTuple):
 
     Attributes:
         places: values of the key.
-        answers: by place; those that are not there yet are missing.
+        answers: by place; answers still to come are missing.
         wall_s: seconds since the curve was asked for.
     """
 
@@ -55,7 +55,7 @@ class Curve(NamedTuple):
 
 
 class Desk:
-    """Solves and simulates for the page, the latest request first, and remembers what it has found."""
+    """Solves and simulates for the page, the latest request first, and remembers its answers."""
 
     def __init__(self) -> None:
         """Start with nothing known."""
@@ -70,7 +70,7 @@ class Desk:
         self._simulating.shutdown(wait=False, cancel_futures=True)
 
     async def answer(self, scenario: Scenario, engine: Engine = "solve") -> Answer:
-        """Return what an engine says about a scenario; failures are answers, too."""
+        """Return an engine's answer for a scenario; failures are answers, too."""
         if (known := self._known.get((engine, scenario))) is not None:
             return known
         pool = self._solving if engine == "solve" else self._simulating

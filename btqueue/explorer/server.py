@@ -49,7 +49,7 @@ STRANGE_HOST = "This page answers on 127.0.0.1 and localhost only.\n"
 
 
 class PortTaken(OSError):
-    """The port cannot be listened to; the message says what to do."""
+    """The port cannot be listened to; the message names a remedy."""
 
 
 def listen(port: int) -> socket.socket:
@@ -138,7 +138,7 @@ class Explorer:
         return Response(content, media_type=kind, headers=HEADERS)
 
     async def _talk(self, talk: WebSocket) -> None:
-        """Answer the page's messages; a message about a side takes the place of the one before."""
+        """Answer the page's messages; a message about a side replaces the side's earlier message."""
         origin = talk.headers.get("origin", "")
         if self._refusal(talk) or origin != f"http://{talk.headers.get('host', '')}":
             await talk.close()  # before it is accepted: HTTP 403

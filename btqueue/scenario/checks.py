@@ -194,7 +194,7 @@ def _of_flows(s: Scenario) -> Iterator[tuple[Scenario, Callable[[str], str]]]:
 
 
 def _flows(s: Scenario) -> Iterator[Problem]:
-    """Check traffic and transport of each flow; what several share is said once."""
+    """Check traffic and transport of each flow; a problem that several flows share is reported once."""
     seen = list(_of_flows(s))
     used = frozenset({word for one, _ in seen for word in (one.traffic.source, one.transport.protocol)})
     first: dict[str, Problem] = {}

@@ -1,4 +1,4 @@
-"""From terse findings to sentences: which key, what was given, what is allowed, what was meant."""
+"""From terse findings to sentences: the key, the value given, the values allowed, the likely right one."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _range(metadata: Sequence[Any]) -> str:
 
 
 def allowed_values(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    """Return in words what a key of this type accepts."""
+    """Return in words the values that a key of this type accepts."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         inner = [
@@ -203,7 +203,7 @@ def keys_of_entries(field: FieldInfo) -> list[str]:
 
 
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
-    """Describe a key (dotted) that no table has, and guess which one was meant."""
+    """Describe a key (dotted) that no table has, and suggest the nearest known key."""
     if field_at(root, key) is not None:  # quotes in TOML, and names in Python, keep dots together
         text = f"unknown key '{key}': a name has no dot in it; write {bracketed(key)}"
         return Problem(text, key=key, value=value, allowed="a known key")

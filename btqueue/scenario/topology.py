@@ -178,7 +178,7 @@ class Topology:
 
     @cached_property
     def _edges(self) -> dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]]:
-        """Kind and index of what joins two nodes, the smaller number first."""
+        """Kind and index of the piconet or outside link that joins two nodes, the smaller number first."""
         edges: dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]] = {}
         for index, piconet in enumerate(self.piconets):
             for member in piconet.members:
