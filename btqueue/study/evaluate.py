@@ -62,7 +62,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one engine says about one point.
+    """One engine's answer at one point.
 
     Attributes:
         metrics: by name, in the order of `METRICS`; empty after a failure.
@@ -137,7 +137,7 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
 def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
     """Return the answer of theory where it stands, else that of the simulator where it has one.
 
-    The attributes `answered_by` and `why` say which it is, and what is wrong with theory's. A simulation
+    The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer. A simulation
     stops as soon as its goodput is known to `PRECISION`, or when the scenario's own `run` ends.
 
     Raises:
@@ -205,7 +205,7 @@ def available_cores() -> int:
 
 
 def answer_of(results: Results | xr.Dataset) -> Answer:
-    """Return the plain numbers of what an engine returned."""
+    """Return the plain numbers of an engine's results."""
     names = {part: labels_of(results, part) for part in PARTS if part in results.sizes}
     return Answer(summarise(results), names, _notes(results))
 

@@ -1,4 +1,4 @@
-"""Answers as tables of words: what the command line prints, and what a notebook shows.
+"""Answers as tables of words, for the command line and for notebooks.
 
 >>> import btqueue as bt
 >>> bt.table(bt.load("chen-2004/adaptive-1").with_(network__hops=2)).rows[0]
@@ -66,7 +66,7 @@ def table(thing: Tabular | Results | xr.Dataset, *, every: bool = False) -> Text
     """Return a scenario, an answer of either engine, a comparison, or a closed form as a table.
 
     Args:
-        thing: what `btqueue.load`, `solve`, `simulate` or `compare` returned, or a closed form.
+        thing: result of `btqueue.load`, `solve`, `simulate` or `compare`, or a closed form.
         every: show all metrics, percentiles too.
     """
     if isinstance(thing, Tabular):
@@ -142,7 +142,7 @@ def with_interval(estimate: Estimate) -> str:
 
 
 def verdict(model: float, mean: float, ci95: float, *, inside: bool) -> str:
-    """Return what the interval says about the model, where both exist."""
+    """Return whether the model lies in the interval, where both exist."""
     if math.isnan(model):
         return "no model"
     if math.isnan(mean):

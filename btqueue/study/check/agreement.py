@@ -113,7 +113,7 @@ def compare_all(
     """Return the agreement of every metric of the file, in the order of the vocabulary.
 
     Args:
-        results: what the file says.
+        results: read from the file.
         simulated: samples of `reference_samples`; empty if nothing was simulated.
         model: answers of `model_values`; empty if there is no model.
         confidence: one minus the probability that any metric of a correct simulator is called different.
@@ -248,7 +248,7 @@ def _sentence(
     verdict: Verdict,
     near: bool,
 ) -> str:
-    """Return the verdict in a sentence, with what the model says to it."""
+    """Return the verdict in a sentence, with the model's value."""
     what = long_name(name)
     if verdict == "not compared":
         return f"{what}: neither simulation nor model gives it here, so it was not compared"

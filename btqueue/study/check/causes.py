@@ -2,9 +2,9 @@
 
 Mistakes of simulators are seldom wild. A buffer that counts the packet in service, or does not, is a buffer
 of one place more or less; a timer that does not double and a warm-up that was not left out are scenarios,
-too. So are keys read in another unit, and defaults of another program. Each is simulated, and those that fit
-are reported, of each key the best value. The keys whose neighbours came nearest are searched for a better
-one, round values first.
+too. So are keys read in another unit, and defaults of another program. Each such neighbour is simulated. The
+report names the neighbours that fit, of each key the best value. Of the keys whose neighbours came nearest,
+further values are tried, round values first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cause:
 
     Attributes:
         changes: keys and values; of the first outside link as `network.outside_links[1].buffer_packets`.
-        sentence: what it would mean.
+        sentence: the mistake that it stands for.
         misfit: distance of its simulation from the file (`misfit`).
     """
 
@@ -161,7 +161,7 @@ def _outside(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
         yield f"{key}.buffer_packets", _times(link.buffer_packets), f"another buffer {where}"
         yield f"{key}.rate_kbps", _times(link.rate_kbps), f"another rate {where}"
         if link.delay_s:
-            ways = "such as that of both ways for that of one"
+            ways = "such as the round-trip delay in place of the one-way delay"
             yield f"{key}.delay_s", _times(link.delay_s), f"another delay {where}, {ways}"
         if link.loss:
             yield f"{key}.loss", (0.0, *_times(link.loss)), f"another loss {where}"
@@ -192,7 +192,7 @@ def likely_causes(
 
     Args:
         scenario: as it was simulated.
-        results: what the file says.
+        results: read from the file.
         simulate: the simulator.
         own: the file beside the simulation of the scenario itself.
         confidence: as for the scenario.

@@ -25,7 +25,7 @@ def check_spread(
     """Compare the variance between their replications with ours by Fisher's F test, one-sided.
 
     Args:
-        results: what the file says.
+        results: read from the file.
         simulated: our samples.
         alpha: probability of a false alarm over all metrics.
         runs: replications behind an interval whose file does not say how many.

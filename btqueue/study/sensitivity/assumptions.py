@@ -1,4 +1,4 @@
-"""What closed forms take for granted, and whether a scenario grants it.
+"""The assumptions of closed forms, and whether they hold in a scenario.
 
 A formula is right only where its assumptions hold. Each is checked with the scenario's numbers. A sentence
 names each broken assumption with two numbers: the formula's and the scenario's.
@@ -129,7 +129,7 @@ def _independent(point: Point) -> Iterator[str]:
     longest_s = max(point.numbers["rho_G"].value, point.numbers["rho_B"].value)
     if longest_s > (train_s := slots * SLOT_S):
         found = f"a state of the radio lasts {number(longest_s)} s, and all packets {number(train_s)} s"
-        yield _fails(found, "every packet meets a state of its own")
+        yield _fails(found, "the channel's states at two packets are independent")
 
 
 def _carried(point: Point) -> Iterator[str]:
@@ -293,7 +293,7 @@ def _plain_path(point: Point) -> Iterator[str]:
 
 
 def _saw_without_timeouts(point: Point) -> Iterator[str]:
-    """Yield whether slow start overflows the buffer so far that a timer expires, or there is no saw."""
+    """Yield broken assumptions of the sawtooth: Reno or NewReno, a path of several segments, no timeouts."""
     transport, at = point.setting.scenario.transport, point.numbers
     if transport.variant not in ("reno", "newreno"):
         yield _fails(f"transport.variant is {transport.variant}", "it is reno or newreno")

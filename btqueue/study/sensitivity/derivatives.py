@@ -1,9 +1,9 @@
 """Derivatives of metrics by one key: of theory where it stands, else secants of simulations.
 
-Theory's are those of `btqueue.network.variation.Plan`. Simulated ones are secants over a tenth of the key to
-both sides, with the same random numbers at all points, so that the differences of replications vary little.
-Student's interval of these differences is that of the slope (Glasserman and Yao, Management Science 38,
-1992).
+Theory's derivatives come from `btqueue.network.variation.Plan`. Simulated ones are secants over a tenth of
+the key to both sides, with the same random numbers at all points, so that the differences of replications
+vary little. Student's interval of these differences gives the interval of the slope (Glasserman and Yao,
+Management Science 38, 1992).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def local_sensitivity(
         spread: by key, the range in which it may plausibly lie; its ends are answered, too.
         share: width of the other ranges.
         workers: processes; by default this one alone, or all cores where there is much to do.
-        progress: called with the points done and needed so far.
+        progress: called with the points done and the points known to be needed.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the

@@ -131,11 +131,11 @@ def chosen_metrics(metrics: Sequence[str] | None, given: Iterable[str]) -> tuple
     """Return the metrics to study.
 
     Args:
-        metrics: those asked for; by default those of `DEFAULT_METRICS` that there are.
-        given: those that the engine gives for this scenario.
+        metrics: names asked for; by default the members of `DEFAULT_METRICS` that are given.
+        given: metrics that the engine gives for this scenario.
 
     Raises:
-        ScenarioError: one is unknown (the message guesses what was meant), or is not given.
+        ScenarioError: one is unknown (the message suggests the nearest name), or is not given.
     """
     there = [name for name in METRICS if name in set(given)]
     if metrics is None:
