@@ -24,7 +24,7 @@ Check = Callable[[Engine], Finding | Comparison]
 
 @cache
 def checks_of(paper: str) -> Mapping[str, Check]:
-    """Return the checks of a publication that are functions of its own, by the id of their claim."""
+    """Return the checks of a publication that are functions of its package, by the id of their claim."""
     return getattr(_module(paper), "CHECKS", {})
 
 

@@ -1,7 +1,7 @@
-"""What several figures of Avancha and others (2002) share: message sizes, sessions one by one, box plots.
+"""Shared by several figures of Avancha and others (2002): message sizes, sessions one by one, box plots.
 
-The readings of their networks are those of `models/avancha-2002/README.md`. "Good times" and "bad times" of
-CDPD are block error rates of 0.1 and 2 %; the paper's own values stand only in its pictures.
+`models/avancha-2002/README.md` says how we read their networks. "Good times" and "bad times" of CDPD are
+block error rates of 0.1 and 2 %; the paper's own values stand only in its pictures.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def swept_key(name: str) -> str:
 
 
 def engines_of(work: Work, name: str) -> tuple[Engine, ...]:
-    """Return what a figure asks; a quick one leaves out the model that takes seconds, TCP with losses."""
+    """Return the engines of a figure; a quick figure leaves out the slow model, TCP with losses."""
     if work.settings.quick and name == "cdpd-tcp":
         work.note("A quick figure leaves out the model of TCP over CDPD.")
         return ("simulate",)

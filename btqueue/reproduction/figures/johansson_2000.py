@@ -1,4 +1,4 @@
-"""What several figures of Johansson, Kihl and Körner (2000) share: loads as shares of the saturated goodput.
+"""Shared by several figures of Johansson, Kihl and Körner (2000): loads as shares of the saturated goodput.
 
 Section 5.2: load 1 is the saturated goodput at the same packet error probability (PEP); here, as in the
 claims, it is the goodput both ways that the same engine gives.
@@ -49,7 +49,7 @@ def over_load(
     label: str,
     changes: Mapping[str, Any] | None = None,
 ) -> Curve:
-    """Return the curve of a metric over the load, each engine at shares of its own saturated goodput.
+    """Return the curve of a metric over the load, each engine at shares of the saturated goodput it gives.
 
     Args:
         work: the workbench.
@@ -86,7 +86,7 @@ def variability(
 
     Args:
         name: of the scenario, as "smooth".
-        what: the title, after the citation.
+        what: title, after the citation.
         loads: shares of the saturated goodput.
         most: end of the axis of loads.
     """

@@ -57,7 +57,7 @@ class Store:
 def answers(
     scenarios: Sequence[Scenario], engines: Sequence[Engine], store: Store, progress: Progress | None = None
 ) -> list[dict[Engine, Answer]]:
-    """Return what the engines say about scenarios; a point without an answer holds the reason.
+    """Return the engines' answers to scenarios; a point without an answer holds the reason.
 
     Args:
         scenarios: the points.
@@ -98,7 +98,7 @@ def _found(scenario: Scenario, engines: Sequence[Engine], store: Store) -> dict[
 
 
 def _key(scenario: Scenario, engine: Engine) -> str:
-    """Return the digest of all that the answer depends on beside the sources."""
+    """Return the digest of everything the answer depends on beside the sources."""
     what = definition(scenario, Listing((), ()), (engine,), independent=False)
     for scenario_as in ("scenario", "written"):
         what[scenario_as].pop("title", None)

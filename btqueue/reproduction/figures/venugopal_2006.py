@@ -1,7 +1,7 @@
-"""What figures of the thesis share: ranges and pages of chapter 6, the radio and arrivals of chapter 5.
+"""Shared by figures of the thesis: ranges and pages of chapter 6, the radio and arrivals of chapter 5.
 
-Ranges are those that its text gives. It prints no steps; they are 5 for S and M, 5 to 25 for the token rate,
-and 5 to 20 kbit/s for the load, such that the standard values are among them.
+Ranges are from its text, which prints no steps. Here steps are 5 for S and M, 5 to 25 kbit/s for the token
+rate and 5 to 20 kbit/s for the load, so that the standard values are among them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORDS = {1: "one peripheral", 2: "two peripherals", 4: "four peripherals", 6: "s
 
 
 def token_rates(values: Sequence[float]) -> Swept:
-    """Return the token rate tb (kbit/s) as what is swept."""
+    """Return the token rate tb (kbit/s) as the swept key."""
     return Swept("flow_control.token_rate_kbps", "tb", "kbit/s", [float(value) for value in values])
 
 

@@ -1,4 +1,4 @@
-"""Judge claims by both engines, one after the other; what is finished is kept."""
+"""Judge claims by both engines, one after the other; finished claims are kept."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def judge_all(
     Args:
         wanted: publication and claim.
         simulator: the engine whose verdict counts.
-        model: the other one.
+        model: the other engine.
         store: where finished claims are kept, and found again.
         report: told about each claim.
 

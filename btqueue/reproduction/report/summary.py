@@ -18,8 +18,8 @@ class Counts(NamedTuple):
 
     Attributes:
         simulated: by verdict of the simulator.
-        solved: by verdict of the models, of the claims that they have one of.
-        agree: of those, how many have the same verdict by both.
+        solved: by verdict of the models, of the claims on which they have a verdict.
+        agree: how many claims have the same verdict by both.
     """
 
     simulated: Counter[str]
@@ -33,7 +33,7 @@ class Counts(NamedTuple):
 
     @property
     def checkable(self) -> int:
-        """Those that are not left to the testbed."""
+        """Number of claims that are not left to the testbed."""
         return self.total - self.simulated[TESTBED_ONLY]
 
     @property
@@ -71,7 +71,7 @@ class ModelError(NamedTuple):
         points: scenarios that both engines answered and whose simulated value differs from 0.
         median: of the absolute errors.
         high: their 95th percentile.
-        worst: the one of greatest absolute value, positive if the model is above.
+        worst: the error of greatest absolute value, positive if the model is above.
     """
 
     metric: str

@@ -78,7 +78,7 @@ def large_suffer_more(engine: Engine) -> Finding:
 
 
 def connect_time(engine: Engine) -> np.ndarray:
-    """Return how much longer an exchange takes if it opens a connection of its own (s)."""
+    """Return how much longer an exchange takes if it opens a new connection (s)."""
     period = [
         1 / over_cdpd(engine, "tcp", 128, 0.0, **changes)["sessions_per_s"].values[:, 0]
         for changes in ({"transport__handshake": True, "transport__connection_per_session": True}, {})

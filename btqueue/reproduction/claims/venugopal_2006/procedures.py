@@ -1,4 +1,4 @@
-"""Checks of Venugopal (2006) that are no sweep of a metric: what single runs show."""
+"""Checks of Venugopal (2006) on single runs, in place of a sweep of a metric."""
 
 import tempfile
 from functools import cache
