@@ -38,7 +38,7 @@ MARK = (
     b"# This folder was made by btqueue, which removes it when it was not used for 30 days.\n"
     b"# Backups may leave it out: https://bford.info/cachedir/\n"
 )
-"""Content of the file `TAG` in every folder that may be removed; its time is that of the last use."""
+"""Content of the file `TAG` in every folder that may be removed; its time is the time of the last use."""
 
 ENDS_IN_DIGEST = re.compile(r"(.+-)?[0-9a-f]{16}")
 """Names of folders that may be removed."""

@@ -110,7 +110,7 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
 
 
 def allowed(field: FieldInfo) -> str:
-    """Return in words what a key accepts, with fixed words as code."""
+    """Return in words the values that a key accepts, with fixed words as code."""
     text = allowed_values(field.annotation, field.metadata)
     return " ".join(
         f"`{word.rstrip(',')}`{',' * word.endswith(',')}" if '"' in word else word for word in text.split()

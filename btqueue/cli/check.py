@@ -36,7 +36,7 @@ def check(
     ],
     scenario: Annotated[
         str,
-        typer.Option("--scenario", metavar="SCENARIO", help="What they simulated: a TOML file or a name."),
+        typer.Option("--scenario", metavar="SCENARIO", help="The simulated scenario: a TOML file or a name."),
     ],
     set_: Sets = None,
     confidence: Annotated[
@@ -49,7 +49,7 @@ def check(
     ] = None,
     map_: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="THEIRS=METRIC", help="What a name of theirs is here. Repeatable."),
+        typer.Option("--map", metavar="THEIRS=METRIC", help="Our metric for a name of theirs. Repeatable."),
     ] = None,
     flow: Annotated[
         int | None,

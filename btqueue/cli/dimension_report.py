@@ -24,7 +24,7 @@ from btqueue.study.tables import number, with_interval
 from btqueue.study.value_ranges import label
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
-"""What each engine does with a point."""
+"""Participle for a point's answer, by engine."""
 
 MOST_REASONS = 5
 """Reasons for failures that are shown."""

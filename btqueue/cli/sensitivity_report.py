@@ -36,7 +36,7 @@ WORDS = {
     "steps": "{left} below, {right} above, a step",
     "none": "–",
 }
-"""What stands in place of a plain derivative, by kind."""
+"""Text of a derivative in the table, by kind."""
 
 
 def print_tables(heading: str, found: xr.Dataset) -> None:
@@ -272,5 +272,5 @@ def _json_value(value: xr.DataArray) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a number as JSON has it: None if it is none."""
+    """Return a number for JSON: None for NaN."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from btqueue.scenario import Scenario
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
-"""Those that are shown where none is asked for."""
+"""Metrics shown by default."""
 MOST_KEYS_DRAWN = 3
 """Keys of a grid that a figure has room for."""
 
@@ -53,7 +53,7 @@ def sweep(
         typer.Option("--sample", min=1, metavar="N", help="N points of the ranges: a Latin hypercube."),
     ] = None,
     engine: Annotated[
-        Literal["solve", "simulate", "both"], typer.Option("--engine", help="What answers each point.")
+        Literal["solve", "simulate", "both"], typer.Option("--engine", help="Engine of each point.")
     ] = "solve",
     out: Annotated[
         Path | None,
@@ -74,7 +74,7 @@ def sweep(
     set_: Sets = None,
     independent: Annotated[
         bool,
-        typer.Option("--independent", help="Random numbers of its own for each point, not common ones."),
+        typer.Option("--independent", help="Another seed for each point, not a common one."),
     ] = False,
     threads: Threads = None,
     cluster: Annotated[
@@ -167,7 +167,7 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
 
 
 def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
-    """Refuse to show nothing in place of a metric that was asked for and that no answered point has."""
+    """Refuse a metric that was asked for and that no answered point has."""
     from btqueue.scenario import METRICS
 
     given = [name for name in METRICS if name in found and found[name].notnull().any()]

@@ -21,11 +21,11 @@ LATENESS_BIN = 10_000
 LATENESS_BINS = 100_000
 """Lateness is counted in steps of 10 us, up to a second."""
 LONGEST_SLEEP_S = 0.05
-"""So long at most until the programs are looked after."""
+"""Longest time between two looks at the programs."""
 PRIORITY = 10
 IPV4 = 4
 PATIENCE_S = 2.0
-"""What a server gets to open its socket, and a program to end when it is asked to."""
+"""Seconds that a server gets to open its socket, and a program to end when it is asked to."""
 
 Report = Callable[["Account"], None]
 

@@ -24,7 +24,7 @@ from btqueue.study.summary import Estimate
 from btqueue.study.value_ranges import label
 
 FEASIBLE, INFEASIBLE, SIMULATED, WINNER = PALETTE[0], "#999999", PALETTE[1], PALETTE[4]
-"""Colours; each kind of point has a marker of its own, too."""
+"""Colours; each kind of point also has a different marker."""
 
 
 def dimension_figure(found: Dimensioning, title: str = "") -> Figure:

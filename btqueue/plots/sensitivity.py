@@ -166,4 +166,4 @@ PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
     "morris": (_morris, lambda one: one["absolute"].values),
     "simulate": (_slopes, _size_of_slope),
 }
-"""By study: how a panel is drawn, and by what its keys are ranked."""
+"""By study: the function that draws a panel, and the quantity that ranks its keys."""

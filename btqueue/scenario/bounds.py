@@ -94,7 +94,7 @@ class Capacity:
 
     Attributes:
         names: of the devices that are centrals or bridges, and of the media.
-        part, flow: entries: which part (link or medium) a flow takes time of, shape (entries,).
+        part, flow: entries: the part (link or medium) whose time a flow takes, shape (entries,).
         takes: seconds of the part for a kilobit of the flow, if most packets go one way or the other; the
             part takes the larger of the sums over its flows, shape (2, entries).
         owner, owned: a name and a part that takes its time, shape (pairs,).

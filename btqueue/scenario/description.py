@@ -36,7 +36,7 @@ Traits = tuple[Trait, ...]
 
 
 def is_trait(key: str) -> bool:
-    """Whether a key brings in traits, where it makes a difference; else it says who is in the network."""
+    """Whether a key gives traits, where it has an effect; the other keys name the members of the network."""
     table = key.partition(".")[0]
     return table not in ("network", "run") or key in (
         "network.relay",
@@ -155,7 +155,7 @@ def _of_the_network(s: Scenario, plan: Topology) -> Traits:
 def _on_the_way(
     s: Scenario, plan: Topology, start: int, route: tuple[Hop, ...]
 ) -> Iterator[tuple[StationKind, str, Iterator[Trait]]]:
-    """Yield the stations that a segment passes on a route: kind, name, and traits for who wants them."""
+    """Yield the stations that a segment passes on a route: kind, name, and an iterator over the traits."""
     yield "host", plan.nodes[start], _host(s)
     for place, hop in enumerate(route):
         source, target = plan.nodes[hop.source], plan.nodes[hop.target]
@@ -242,7 +242,7 @@ def _radio(s: Scenario, plan: Topology, hop: Hop) -> Iterator[Trait]:
 
 
 def has_errors(radio: Radio) -> bool:
-    """Whether a radio can damage a packet, neighbours apart."""
+    """Whether a radio can damage a packet, interference by other piconets not counted."""
     if radio.model == "perfect":
         return False
     if radio.per is not None:
@@ -277,7 +277,7 @@ def _named(flow: FlowPlan, number: int) -> Mapping[str, str]:
 
 
 def _renamed(law: Law, names: Mapping[str, str]) -> Law:
-    """Return the law with the keys of the flow where they are its own."""
+    """Return the law; its traits name the keys that the flow overrides in place of the table's."""
     return law._replace(traits=tuple(one._replace(key=names.get(one.kind, one.key)) for one in law.traits))
 
 

@@ -20,8 +20,7 @@ class Table(BaseModel):
     """
 
     CHOICES: ClassVar[tuple[str, ...]] = ()
-    """Keys that decide nothing by themselves: the values of others have what they choose, or they are only
-    read for the sake of old files."""
+    """Keys without an effect: they choose the values of other keys, or are only read in old files."""
 
     model_config = ConfigDict(
         frozen=True,

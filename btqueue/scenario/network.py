@@ -142,7 +142,7 @@ class Piconet(Table):
 
 
 LINK_RATES_KBPS = {"wired": 10_000.0, "wlan": 4_000.0, "cdpd": 19.2, "other": 1_000.0}
-"""Default rates of outside links: 10 Mbit/s Ethernet, what 802.11b reaches, the raw CDPD channel."""
+"""Default rates of outside links: 10 Mbit/s Ethernet, a practical rate of 802.11b, the raw CDPD channel."""
 
 
 class OutsideLink(Table):

@@ -16,7 +16,7 @@ MOST_NAMED = 3
 
 
 def grows_with_the_run(metric: str) -> bool:
-    """Whether the metric of an overloaded flow has no value but that of the run's length."""
+    """Whether the metric of an overloaded flow grows with the length of the run."""
     return metric.startswith(DELAYS)
 
 

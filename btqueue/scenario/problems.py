@@ -50,17 +50,17 @@ NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without a sign, as a pattern that takes time by its length."""
 
 WITH_UNIT = re.compile(rf"([-+]?{NUMBER})\s*([^\W\d_].*|[%/].*)", re.DOTALL)
-"""A number, and what is written after it."""
+"""A number with a unit or other text after it."""
 
 ENTRY = re.compile(r"(\w+)\[(\d{1,9})\]", re.ASCII)
 """An entry of a list in a dotted key; no list has more than 100,000 of them."""
 
 FORMER_WORDS = {"best": "auto"}
-"""Words that a key accepted once, and what they are called today."""
+"""Words that keys accepted once, with today's words."""
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option that *word*, which is none of them, was probably meant to be, or ``None``."""
+    """Return the option nearest to an unknown *word*, ``None`` if none is near."""
     by_lower = {option.lower(): option for option in options if option != word}
     matches = difflib.get_close_matches(word.lower()[:100], by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None

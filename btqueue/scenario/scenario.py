@@ -54,7 +54,7 @@ class Scenario(Table):
 
     @model_validator(mode="after")
     def _resolve(self) -> Self:
-        """Set the values that follow from several tables: of flows, `network.relay` and `link.packets`.
+        """Set values that follow from several tables: overrides of flows, `network.relay`, `link.packets`.
 
         Packets pass unchanged only between links that cut segments alike; a chain models IP forwarding.
         """

@@ -104,7 +104,7 @@ _OF_A_FLOW = {"source": "law"}
 
 
 def key_of_table(key: str) -> str:
-    """Return the key of a table for which a flow's own key stands; another key without numbers of entries."""
+    """Return the table's key that a flow's key overrides; any other key without the numbers of entries."""
     key = re.sub(r"\[\d+\]", "", key)
     place, _, name = key.rpartition(".")
     if place != "network.flows":
@@ -116,7 +116,7 @@ def key_of_table(key: str) -> str:
 def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
     """Return a problem for each trait of *scenario* (`btqueue.scenario.description`) outside *scope*.
 
-    Each is about the key that brought the trait in. Keys that make no difference are no problem.
+    Each names the key that set the trait. Keys without an effect are no problem.
     """
     traits, plain = description(scenario).traits, in_tables(scenario)
     names = {one.key for one in traits}

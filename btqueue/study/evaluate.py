@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from btqueue.scenario.metrics import Results
 
 Engine = Literal["solve", "theory", "simulate"]
-"""Who answers: theory, and simulation where that does not stand ("solve"); theory alone; simulation alone."""
+"""Theory, with simulation where theory does not stand ("solve"); theory alone; simulation alone."""
 
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
-"""What a study asks for; "solve" beside "simulate" is theory alone, or nothing would be compared."""
+"""Engines of a study; "solve" beside "simulate" is theory alone, to be compared with simulation."""
 
 PRECISION, FIRST = 0.02, 4
 """Relative half-width of the goodput's interval at which a simulation in place of theory stops, and the
@@ -135,7 +135,7 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
 
 
 def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
-    """Return the answer of theory where it stands, else that of the simulator where it has one.
+    """Return theory's answer where it stands, else the simulator's where it has one.
 
     The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer. A simulation
     stops as soon as its goodput is known to `PRECISION`, or when the scenario's own `run` ends.

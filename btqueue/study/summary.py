@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Hypothesis = TypeVar("Hypothesis", bound=Hashable)
 
 PARTS = ("flow", "link", "queue")
-"""What a metric can have one value for each of."""
+"""Parts of a network for which a metric can have separate values."""
 
 
 @dataclass(frozen=True)

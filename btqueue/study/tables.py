@@ -47,7 +47,7 @@ CLOSE = 0.01
 """Relative difference that matters to nobody, however narrow the interval is."""
 
 INSIDE, CLOSE_BY, OUTSIDE = "✓ inside", f"within {CLOSE:.0%}", "outside"
-"""What can be said of a model beside an interval."""
+"""Verdicts on a model beside an interval."""
 
 COMPARED = ("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
 """Columns of a comparison."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from btqueue.scenario.library import models_folder
 
 PAPERS = ("venugopal-2006", "johansson-2000", "chen-2004", "suliman-2005", "avancha-2002")
-"""Publications with claims on record; the one that most was taken from comes first."""
+"""Publications with claims on record, the main source first."""
 
 REPRODUCED, IN_PART, NOT_REPRODUCED = "reproduced", "in part", "not reproduced"
 TESTBED_ONLY = "testbed-only"

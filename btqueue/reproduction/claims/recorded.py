@@ -187,7 +187,7 @@ def judge(
 def part(
     engine: Engine, judge_it: Callable[[Engine, Claim], Finding], check: Claim, fit: str | None = None
 ) -> Part:
-    """Run one check; that of the scenario that was fitted does not count."""
+    """Run one check; a check of the fitted scenario does not count."""
     label, counts = check.get("label", ""), fit is None or check["scenario"] != fit
     try:
         finding = judge_it(engine, check)

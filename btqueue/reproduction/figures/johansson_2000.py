@@ -19,7 +19,7 @@ from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.study.evaluate import ENGINES, Engine
 
 LOADS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Of figures 3 to 5: from nearly none to nearly all that the link carries."""
+"""Loads of figures 3 to 5: from nearly none to nearly the capacity of the link."""
 
 LOAD_LABEL = "load (share of the saturated goodput at this PEP)"
 

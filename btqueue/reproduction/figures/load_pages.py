@@ -31,7 +31,7 @@ from btqueue.scenario import Scenario
 
 LOAD = "traffic.load_kbps"
 FIVE = ("goodput_kbps", "rtt_s", "window_segments", "timeouts_per_s", "fast_retransmits_per_s")
-"""The metrics of the thesis, in its order; the window is what a sender may use, see `WINDOW_NOTE`."""
+"""The metrics of the thesis, in its order; the window is the window used, see `WINDOW_NOTE`."""
 
 WINDOW_NOTE = (
     "Window: min(cwnd, receive window), mean over acknowledgements; "

@@ -13,7 +13,7 @@ from btqueue.reproduction.claims.record import claims_of
 from btqueue.scenario import Scenario, load
 
 SIGN = "black"
-"""Colour of what is published."""
+"""Colour of published values."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ BUFFERS_TO_40 = Swept("flow_control.buffer_packets", "S", "packets", range(5, 41
 LIMITS = Swept("polling.limit", "M", "frames", range(5, 26, 5))
 
 WITH_ERRORS = tuple("cwnd_segments" if metric == "window_segments" else metric for metric in FIVE)
-"""The five metrics where bit errors keep cwnd small: there it is what the thesis reports."""
+"""The five metrics where bit errors keep cwnd small: there the thesis reports cwnd."""
 
 RATES_GOOD_BAD = (6.8979e-5, 1.263e-3)
 """Bit error rates of chapter 5 in the good and the bad state (table 3.1)."""
@@ -84,7 +84,7 @@ def pages(
 
 
 def scenario_name(system: str, n: int) -> str:
-    """Return the name of the scenario with *n* peripherals; that of two in a piconet has no number."""
+    """Return the name of the scenario with *n* peripherals; with two in a piconet it has no number."""
     return system if n == 2 and system.startswith("piconet") else f"{system}-{n}"
 
 

@@ -57,7 +57,7 @@ class Picture:
 
 
 Report = Callable[[str, int, int, float], None]
-"""Called with what is computed, points finished, all points, and seconds left (NaN: unknown)."""
+"""Called with the name of the points, points finished, all points, and seconds left (NaN: unknown)."""
 
 
 @dataclass

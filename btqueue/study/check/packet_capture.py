@@ -27,7 +27,7 @@ SIMULATED_CLOCK_S = 1e7
 STEPS = 200
 """Values in the series of the goodput."""
 MOST_BACK_S = 1.0
-"""Stamps may be out of order by so much, if several cores took the packets."""
+"""Most by which stamps may be out of order (s), if several cores took the packets."""
 LEAST_SHARE = 0.05
 """Flows with less of the largest one's bytes are no flows of data."""
 

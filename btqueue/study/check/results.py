@@ -80,7 +80,7 @@ class Quantity:
 
     @property
     def shown_half_width(self) -> float:
-        """Return the half-width of the 95 % interval, the file's own or that of its replications."""
+        """Return the half-width of the 95 % interval: the file's, or else from its replications."""
         return self.half_width if len(self.samples) < 2 else student_half_width(np.array(self.samples))
 
 
@@ -96,7 +96,7 @@ class Series:
 
 @dataclass(frozen=True)
 class ForeignResults:
-    """All that one file says.
+    """The content of a file.
 
     Attributes:
         source: name of the file.
@@ -164,7 +164,7 @@ def checked_map(pairs: Iterable[str]) -> dict[str, str]:
 
 
 LARGEST = 1e30
-"""No number of a simulation is beyond; what is computed from such numbers overflows."""
+"""Largest number that a file may hold; larger ones would overflow in further computations."""
 
 
 def finite(text: str, source: str, what: str) -> float:

@@ -48,7 +48,7 @@ def check_spread(
     shown = ", ".join(f"{name} {ratio:.3g} times" for name, ratio in narrow.items())
     text = (
         f"replications vary less than ours of {seconds:g} s ({shown}): unless their runs are far "
-        "longer, the intervals are too optimistic, as those from correlated values or a shared "
+        "longer, the intervals are too optimistic, as intervals from correlated values or a shared "
         "random stream are"
     )
     return (doubtful("intervals", text),)

@@ -44,9 +44,9 @@ FIRST_TIMEOUT_S = 1.0
 LEAST_VARIATION_S = 0.2
 """Linux's least value of the deviations in a timeout; RFC 6298 has 1 s for the least timeout."""
 TIMER_SLACK = 0.9
-"""A timer may seem so much early, for its estimate from a capture is not the sender's own."""
+"""Least share of its estimated length after which a timer may expire: the estimate is not the sender's."""
 DOUBLED = 1.5
-"""A timer that has waited so many times longer than before has doubled."""
+"""Least ratio of two waits of a timer that has doubled."""
 
 
 @dataclass
@@ -153,8 +153,8 @@ class SenderLog:
     def near(self) -> bool:
         """Whether the capture was made at the sender, as far as the packets tell.
 
-        There acknowledgements take a round trip to come and are answered faster than that; a receiver answers
-        data at once, if only out of order.
+        At the sender an acknowledgement comes a round trip after its data, and data follow it sooner. A
+        receiver acknowledges data at once, at least if out of order.
         """
         return self.data_to_ack_s >= min(self.ack_to_data_s, SLOW_ANSWER_S)
 

@@ -35,10 +35,10 @@ SHARE = 4
 """A round evolves for at most this part of the budget, so that some is left to climb from its best point."""
 
 UNSOLVED = 10.0
-"""Violation of a point without an answer, relative to the bounds: it ranks below all that have one."""
+"""Violation of a point without an answer, relative to the bounds: it ranks below all answered points."""
 
 DIAGONALS = 3
-"""Neighbours of a point differ in up to so many keys."""
+"""Most keys in which a neighbour differs from a point."""
 
 
 @dataclass(frozen=True)

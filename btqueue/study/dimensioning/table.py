@@ -15,13 +15,13 @@ from btqueue.study.many_points import map_points
 from btqueue.study.value_ranges import label
 
 Solver = Callable[[Scenario, Sequence[Mapping[str, Any]], int | None], Iterable[PointResult]]
-"""Solves points (changes by key) of a scenario with so many processes, in any order."""
+"""Solves points (changes by key) of a scenario in a number of processes, in any order."""
 
 Progress = Callable[[int, int], None]
-"""Called with the number of points that are solved and the number of those that will be at most."""
+"""Called with the number of points solved and the most that will be solved."""
 
 SMALL_BATCH = 32
-"""Starting processes pays from so many points on."""
+"""Least number of points for which further processes pay."""
 
 
 def solve_points(

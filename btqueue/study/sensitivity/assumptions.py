@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 def broken(point: Point) -> str:
-    """Return in words the first assumption of a formula that its scenario does not grant; empty if none."""
+    """Return in words the first assumption of a formula that is broken in its scenario; empty if none."""
     found = (words for prefix, check in CHECKS if point.name.startswith(prefix) for words in check(point))
     return next(found, "")
 
@@ -188,7 +188,7 @@ def _as_wanted(point: Point, wanted: tuple[tuple[str, object, str], ...]) -> Ite
 
 
 def _polled(point: Point) -> Iterator[str]:
-    """Yield the keys that make it no piconet polled in turn, whose buffers hold all windows."""
+    """Yield broken assumptions: a piconet polled in turn, whose buffers hold all windows."""
     yield from _as_wanted(point, PLAIN)
     scenario, at = point.setting.scenario, point.numbers
     if at["K"].value != 1:
@@ -223,7 +223,7 @@ def _one_frame_to_spare(point: Point) -> Iterator[str]:
 
 
 def _at_random(point: Point) -> Iterator[str]:
-    """Yield the keys by which segments do not come one at a time, at random."""
+    """Yield broken assumptions: segments come one at a time, at random, and are carried."""
     scenario, at = point.setting.scenario, point.numbers
     traffic, transport = scenario.traffic, scenario.transport
     yield from _as_wanted(point, (("traffic.source", "poisson", "segments come at random"), *IN_TIME))
@@ -253,7 +253,7 @@ def _at_random(point: Point) -> Iterator[str]:
 
 
 def _tokens_in_time(point: Point) -> Iterator[str]:
-    """Yield whether tokens do not carry the load, or are waited for until the timer expires."""
+    """Yield broken assumptions: tokens suffice for the load, and no timer expires in the wait for tokens."""
     if "tau" not in point.numbers:
         return
     import sympy
@@ -276,7 +276,7 @@ def _tokens_in_time(point: Point) -> Iterator[str]:
 
 
 def _plain_path(point: Point) -> Iterator[str]:
-    """Yield the keys that make it no path of wires that lose nothing, with all acknowledgements."""
+    """Yield broken assumptions: a path of wires without losses, and an acknowledgement for each segment."""
     from_keys = (
         ("transport.protocol", "tcp", "segments are acknowledged"),
         ("transport.delayed_ack", False, "every segment is acknowledged at once"),

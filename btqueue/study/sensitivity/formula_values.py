@@ -1,4 +1,4 @@
-"""The numbers of a scenario for the symbols of the closed forms, and which of them say something about it.
+"""The numbers of a scenario for the symbols of the closed forms, and the forms that apply to it.
 
 A number comes straight from a key, from the packets that segments are cut into, or from the solver (the loss
 and the round-trip time that TCP's laws take).
@@ -263,7 +263,7 @@ def _token_bucket(setting: Setting) -> dict[str, Numbers]:
         "capacity, token bucket": {
             "tau": Number(control.token_rate_kbps * 125.0, "flow_control.token_rate_kbps, in byte/s"),
             "a": Number(traffic.message_bytes, "traffic.message_bytes"),
-            "g": Number(sum(price for _, price in pieces), "tokens of a segment and what goes with it"),
+            "g": Number(sum(price for _, price in pieces), "tokens of a segment and its acknowledgement"),
         }
     }
 

@@ -122,7 +122,7 @@ def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario
 
 
 def formulas_of(scenario: Scenario) -> list[Evaluated]:
-    """Return the closed forms that say something about a scenario, with its numbers put in."""
+    """Return the closed forms that apply to a scenario, with its numbers put in."""
     setting = Setting(scenario)
     return [
         Evaluated(closed_forms()[name], numbers, setting) for name, numbers in applicable(setting).items()

@@ -197,7 +197,7 @@ def _note(failures: Sequence[tuple[str, Failure]]) -> str:
 
 
 def most_telling(failures: Sequence[Failure]) -> str:
-    """Return the words of the failure that says most: that a value is not allowed says least."""
+    """Return the most informative failure's message; a refused value informs least."""
     if not failures:
         return "the metrics have no value beside the scenario"
     telling = [failure for failure in failures if failure.kind != "scenario"] or failures
