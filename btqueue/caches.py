@@ -158,7 +158,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _mark(folder: Path) -> None:
-    """Mark a folder as used now, and as made here if it is empty: of others nobody knows whose they are."""
+    """Mark a folder as used now; if it is empty, also as made by btqueue."""
     if _last_used(folder) is not None:
         os.utime(folder / TAG)
     elif not any(folder.iterdir()):
@@ -186,7 +186,7 @@ def _remove_unused(kind: Path) -> None:
 
 
 def _words(error: Exception) -> str:
-    """Return an error without its number, with the file that it is about."""
+    """Return the text of an error without its number, with its file."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -1,4 +1,4 @@
-"""Ctrl-C while code is compiled: heard once the code is made."""
+"""Ctrl-C while code is compiled: handled once the compilation is done."""
 
 import logging
 import signal

@@ -1,4 +1,4 @@
-"""How far long work is: bars on standard error of a terminal, or in a notebook.
+"""Progress of long work: bars on standard error of a terminal, or in a notebook.
 
 >>> import btqueue as bt
 >>> scenario = bt.load("chen-2004/adaptive-1", {"run.duration_s": 1.0, "run.warmup_s": 0.0})

@@ -1,7 +1,7 @@
 """Frames of pcap and pcapng files, read and written by draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 
-Both formats are short, and a file of measurements must not be guessed at: a packet that is cut off ends the
-file with a note, and a length that no packet has is damage.
+Measurements must not be guessed: a packet that is cut off ends the file with a note, and an impossible length
+is damage.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _CutOff(Exception):
 
 
 class _Damaged(Exception):
-    """A length or a reference in the file cannot be."""
+    """A length or a reference in the file is impossible."""
 
 
 def frames(path: Path, notes: list[str]) -> Iterator[Frame]:

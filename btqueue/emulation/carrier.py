@@ -78,7 +78,7 @@ class Carrier:
 
     @property
     def next_event(self) -> int:
-        """When something happens next in the network (ns)."""
+        """Time of the next event in the network (ns)."""
         return int(self._sim.timers.due.min())
 
     @property
@@ -136,7 +136,7 @@ class Carrier:
 
 
 def without_traffic(scenario: Scenario, flow: int) -> Scenario:
-    """Return the scenario with nothing modelled in one of its active flows (from 0), nor in its reverse."""
+    """Return the scenario without modelled traffic in one of its active flows (from 0) and in its reverse."""
     network = scenario.network
     flows = list(flows_of(network))
     if isinstance(network.active_flows, int):

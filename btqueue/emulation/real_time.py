@@ -106,7 +106,7 @@ class Emulation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ask the programs that still run to end, and let the namespaces go, and with them who does not."""
+        """Ask running programs to end, then close the namespaces, which ends the remaining programs."""
         with self._stack:
             for program in self._programs:
                 ask_to_end(program)

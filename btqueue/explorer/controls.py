@@ -62,7 +62,7 @@ def axis_of(found: list[Control]) -> dict[str, Any]:
 
 
 def changes_to_try(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
-    """Return by key the changes that say how much it matters: the ends of its spread, or its other values.
+    """Return by key the changes that measure its effect: the ends of its spread, or its other values.
 
     Spreads are as in `btqueue sensitivity`: a tenth of the value to both sides, whole numbers at least 1.
     """
@@ -75,9 +75,9 @@ def changes_to_try(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
 
 
 def effect(answer: Answer, others: list[Answer]) -> float:
-    """Return how much changes move the metrics in `JUDGED_BY`: 0 for nothing, 1 for all of them entirely.
+    """Return the effect of changes on the metrics in `JUDGED_BY`, between 0 and 1.
 
-    Of each metric the largest change counts, as a share of the larger of its two values.
+    Each metric counts with its largest change, as a share of the larger of the two values.
     """
     return sum(
         max((_moved(answer, other, name) for other in others), default=0.0) for name in JUDGED_BY

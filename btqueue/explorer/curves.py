@@ -135,7 +135,7 @@ class Desk:
         return await self.answer(changed, engine)
 
     async def effects(self, scenario: Scenario) -> dict[str, float]:
-        """Return by key how much it matters, the largest first; one point at a time, behind the curves."""
+        """Return the effect of each key, the largest first; one point at a time, after the curves."""
         base = await self.answer(scenario)
         found = {}
         for key, changes in changes_to_try(scenario).items():
@@ -175,5 +175,5 @@ def _valid(scenario: Scenario, changes: Iterable[dict[str, Any]]) -> list[Scenar
 
 
 def finite(value: float) -> float | None:
-    """Return a number as JSON has it."""
+    """Return a number for JSON, None for NaN and infinity."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The server of the page: for this machine alone, for who has the token, and without a way to its files.
+"""The server of the page: for this machine alone, for holders of the token, and without access to files.
 
 Starlette and uvicorn carry it: both are kept, small, and without further needs. The page, its script and its
 style are files of this package, and nothing is fetched from anywhere else.
@@ -114,7 +114,7 @@ class Explorer:
         return f"btqueue-{urlsplit('//' + connection.headers.get('host', '')).port or 80}"
 
     def _refusal(self, connection: HTTPConnection) -> str:
-        """Return why somebody is not answered, empty if that is not so."""
+        """Return why a request is refused, empty if it is answered."""
         with suppress(ValueError):
             if urlsplit(f"//{connection.headers.get('host', '')}").hostname in NAMES:
                 given = connection.cookies.get(self._cookie(connection), "")

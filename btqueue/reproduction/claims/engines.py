@@ -26,7 +26,7 @@ QUICK_REPLICATIONS = 10
 
 
 class NoAnswer(Exception):
-    """The engine cannot say; the message says why."""
+    """The engine has no answer; the message says why."""
 
 
 class Answer:
@@ -124,7 +124,7 @@ class Simulator(Engine):
     name, is_simulator = "simulate", True
 
     def __init__(self, *, threads: int | None = None, quick: bool = False) -> None:
-        """Simulate on this many threads; `quick` shortens every run and says so nowhere: the caller does."""
+        """Simulate on a number of threads; `quick` shortens every run, which the caller has to report."""
         super().__init__()
         self.threads, self.quick = threads, quick
 

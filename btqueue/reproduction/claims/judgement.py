@@ -81,7 +81,7 @@ def bound(sample: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> 
 
 
 def within(sample: np.ndarray, lower: float, upper: float) -> bool:
-    """Whether the mean, with its half-width against it, lies between the bounds."""
+    """Whether the whole interval around the mean lies between the bounds."""
     mean, width = interval(sample)
     return lower <= mean - width and mean + width <= upper
 

@@ -39,7 +39,7 @@ def is_tested(paper: str, claim: Claim) -> bool:
 
 
 def judge(paper: str, claim: Claim, engine: Engine) -> Judged:
-    """Judge a claim; whether the tests that check one pass is for pytest to say."""
+    """Judge a claim; for a claim that unit tests check, pytest tells whether they pass."""
     if not is_judged(claim):
         return Judged(())
     if is_tested(paper, claim):

@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A claim as an engine sees it: its checks, and one text for all of them where they have none each."""
+    """A claim as an engine sees it: its checks, and one finding for all checks without separate findings."""
 
     parts: tuple[Part, ...]
     seen: str = ""

@@ -33,7 +33,7 @@ def delay_axes(axes: Axes) -> None:
 
 
 def saturated_kbps(work: Work, pep: float, engine: Engine) -> float:
-    """Return load 1 (kbit/s each way) at a packet error probability, after one engine."""
+    """Return load 1 (kbit/s each way) at a packet error probability, by one engine."""
     scenario = work.scenario("symmetric", {"radio.per": pep})
     (found,) = work.answers([scenario], (engine,), what=f"load 1 at PEP {pep:g}")
     return found[engine].means["goodput_kbps"]

@@ -28,7 +28,7 @@ Progress = Callable[[int, int, float], None]
 
 
 class ComputationFailed(RuntimeError):
-    """An engine failed in a way that is no answer: a bug, or a process that died."""
+    """An engine failed by a bug, or its process died."""
 
 
 class Store:
@@ -66,7 +66,7 @@ def answers(
         progress: called at the start and after each point.
 
     Raises:
-        ComputationFailed: an engine failed in a way that is no answer.
+        ComputationFailed: an engine failed by a bug, or its process died.
         KeyboardInterrupt: by Ctrl-C; all answers before are in the store.
     """
     found = [_found(scenario, engines, store) for scenario in scenarios]

@@ -87,7 +87,7 @@ def marks_in(
 
 
 def _same(one: Scenario, other: Scenario, free: Sequence[str]) -> bool:
-    """Whether two scenarios differ in these keys, title and the way of running only."""
+    """Whether two scenarios differ only in these keys, in title and in `[run]`."""
     changes = {key: other.value_of(key) for key in free}
     mine, theirs = one.changed(changes).to_dict(), other.to_dict()
     return all(mine[table] == theirs[table] for table in theirs if table not in ("title", "run"))

@@ -20,7 +20,7 @@ HOST = "host"
 
 
 def sizes(window_kb: int, packet_bytes: int) -> dict[str, Any]:
-    """Return the changes for a window, as many whole segments as fit, and a packet size, headers included."""
+    """Return the changes for a window, in whole segments, and a packet size, headers included."""
     mss = packet_bytes - TCP_IP_BYTES
     window = window_kb * 1024 // mss
     return {

@@ -160,7 +160,7 @@ def load_steps(work: Work) -> Scenario:
 
 
 def mark_steps(axes: Axes, end_s: float) -> None:
-    """Mark where the radio begins to err and where the load of `load_steps` rises, up to `end_s`."""
+    """Mark the begin of bit errors and the steps of the load of `load_steps`, up to `end_s`."""
     for at, text in ((CLEAN_S, "errors"), (60.0, "120"), (120.0, "160"), (180.0, "200 kbit/s")):
         if at < end_s:
             axes.axvline(at, color="#999999", linewidth=0.8, linestyle=":", zorder=0)

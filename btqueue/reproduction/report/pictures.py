@@ -76,7 +76,7 @@ def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFi
 
 
 def embedded(path: Path) -> str:
-    """Return a picture as a data URL; of a large one a copy that is as wide as a page shows it.
+    """Return a picture as a data URL; large pictures are reduced to the width of the page.
 
     Raises:
         UnusableFile: it cannot be read.

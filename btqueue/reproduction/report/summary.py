@@ -82,10 +82,10 @@ class ModelError(NamedTuple):
 
 
 def model_errors(outcomes: Iterable[Outcome]) -> list[ModelError]:
-    """Return how far the models are from the simulation, by metric, over all points that the checks ask for.
+    """Return the models' errors against the simulation, by metric, over all points of the checks.
 
-    A point counts once, however many claims use it. One whose simulated mean does not differ from 0 by its
-    interval has no relative error.
+    A point counts once, however many claims use it. A point has no relative error if the interval of its
+    simulated mean holds 0.
     """
     unique = {key: pair for outcome in outcomes for key, pair in outcome.pairs()}
     errors: dict[str, list[float]] = {}

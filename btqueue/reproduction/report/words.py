@@ -30,7 +30,7 @@ REASON_NEEDED = "no reason is on record"
 
 @dataclass(frozen=True)
 class Report:
-    """All that the report is about.
+    """The content of the report.
 
     Attributes:
         outcomes: of the claims, publication by publication.
@@ -55,7 +55,7 @@ class Report:
 
 
 class Line(NamedTuple):
-    """A line of a cell, and whether the check that it is about holds (None: nothing to say)."""
+    """A line of a cell, and whether its check holds (None: no check)."""
 
     text: str
     holds: bool | None = None
@@ -130,7 +130,7 @@ def _lines(judged: Judged) -> list[Line]:
 
 
 def claim_text(outcome: Outcome) -> tuple[str, str]:
-    """Return the statement, and where it stands."""
+    """Return the statement, and its place in the publication."""
     statement = outcome.claim["statement"].rstrip(".")
     return f"{statement}.", outcome.claim["where"]
 
