@@ -370,7 +370,7 @@ RESULTS = """\
 
 `btqueue solve`, `simulate` and `compare` print one JSON object with `--json`, and nothing else on standard
 output. It holds only the parts that were run. Names of metrics are as in the
-[scenario reference](scenario-keys.md#metrics). A test holds the output of the commands to this schema.
+[scenario reference](scenario-keys.md#metrics). A test checks the output of the commands against this schema.
 
 Files (`--out result.nc`) hold every replication instead of means: see
 [use your results elsewhere](../how-to/use-results.md).
