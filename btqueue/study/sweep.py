@@ -165,7 +165,7 @@ def chosen_points(
     """Return the points that were asked for; see `sweep`."""
     if points is not None:
         if over or sample is not None:
-            raise ScenarioError(Problem("points is a complete list: it does not go with over or sample"))
+            raise ScenarioError(Problem("points are a complete list: they do not go with over or sample"))
         return read_points(Path(points)) if isinstance(points, str | os.PathLike) else listing(points)
     if sample is not None:
         return latin_hypercube(over or {}, sample, scenario.run.seed)
