@@ -3,7 +3,7 @@
 All lie in `$BTQUEUE_CACHE_DIR/btqueue-cache` or in the user's cache folder, as `KIND/NAME`. Compiled code is
 run when it is loaded, and numba's index of it is a pickle. So a cache folder is private to the user: one that
 somebody else owns, or may write to, is not used. A private temporary folder takes its place, for this process
-and for those that it starts, as it does where the disk is full or read-only. That is said once.
+and its child processes, as it does where the disk is full or read-only. A message says so once.
 
 A folder is removed only if its name ends in a digest, it holds the mark that was written when it was made,
 and it was not used for `KEEP_S`. No link is followed.
@@ -38,7 +38,7 @@ MARK = (
     b"# This folder was made by btqueue, which removes it when it was not used for 30 days.\n"
     b"# Backups may leave it out: https://bford.info/cachedir/\n"
 )
-"""Content of the file `TAG` in every folder that may be removed; its time is that of the last use."""
+"""Content of the file `TAG` in every folder that may be removed; its time is the time of the last use."""
 
 ENDS_IN_DIGEST = re.compile(r"(.+-)?[0-9a-f]{16}")
 """Names of folders that may be removed."""
@@ -134,7 +134,7 @@ def _opened(root: Path, names: tuple[str, ...]) -> Path:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that only this user can enter, or see that one is such.
+    """Make a folder that only this user can enter, or check that the folder there is private.
 
     Raises:
         UnusableCache: others own it or may write to it, or it is a link.
@@ -158,7 +158,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _mark(folder: Path) -> None:
-    """Mark a folder as used now, and as made here if it is empty: of others nobody knows whose they are."""
+    """Mark a folder as used now; if it is empty, also as made by btqueue."""
     if _last_used(folder) is not None:
         os.utime(folder / TAG)
     elif not any(folder.iterdir()):
@@ -186,7 +186,7 @@ def _remove_unused(kind: Path) -> None:
 
 
 def _words(error: Exception) -> str:
-    """Return an error without its number, with the file that it is about."""
+    """Return the text of an error without its number, with its file."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -1,4 +1,4 @@
-"""What the two engines can run: the vocabulary of scenarios is larger, and the rest is refused by name."""
+"""The scenarios that the two engines can run; keys and values that an engine lacks are refused by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_answer(scenario: Scenario) -> None:
     """Make sure that theory covers *scenario*, or else that it can be simulated.
 
     Raises:
-        NotBuiltYet: neither; what theory does not cover.
+        NotBuiltYet: neither engine can run it; names the keys that theory does not cover.
     """
     if (problems := not_built(scenario)) and not_built(scenario, "simulate"):
         raise NotBuiltYet(problems)

@@ -1,4 +1,4 @@
-"""Files: those of others read and shown with care, our own written whole or not at all."""
+"""Files: input files are read and shown with care, output files are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ def require_writable(path: Path, *, replace: bool) -> None:
 
 
 def printable(text: str, *, kept: str = "\n\t") -> str:
-    r"""Return *text* with escapes such as ``\x1b`` in place of unseen characters, except those *kept*.
+    r"""Return *text* with escapes such as ``\x1b`` in place of all unseen characters but *kept*.
 
-    What comes from a file may otherwise move a terminal's cursor, change its title, or hide what was printed.
+    Text from a file may otherwise move a terminal's cursor, change its title, or hide earlier lines.
     """
     if text.isprintable():
         return text
@@ -159,7 +159,7 @@ def printable(text: str, *, kept: str = "\n\t") -> str:
 def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
     """Yield a path beside *path* to write a file or a folder to; move it there when the block has ended.
 
-    After an exception nothing is left of it, and what was at *path* before is as it was.
+    After an exception the new file is removed, and *path* is as it was before.
 
     Args:
         path: where the file shall be in the end.
@@ -186,7 +186,7 @@ def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
 
 
 def discard_unfinished() -> None:
-    """Remove what is being written by now, for a process that ends at once."""
+    """Remove all unfinished files, for a process that ends at once."""
     for part in list(_unfinished):
         _remove(part)
 

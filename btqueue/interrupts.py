@@ -1,4 +1,4 @@
-"""Ctrl-C while code is compiled: heard once the code is made."""
+"""Ctrl-C while code is compiled: handled once the compilation is done."""
 
 import logging
 import signal
@@ -11,15 +11,15 @@ _compiling = 0
 
 
 def compiling() -> bool:
-    """Return whether the process is within `interrupt_held`: nothing that matters is half done there."""
+    """Return whether the process is within `interrupt_held`, where it can end without leaving half a file."""
     return _compiling > 0
 
 
 @contextmanager
 def interrupt_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the block, which compiles, has ended; then do what it would have done.
+    """Hold Ctrl-C back until the block, which compiles, has ended; then handle it as usual.
 
-    LLVM calls back into Python while it compiles, and an exception in such a call is lost: without this, the
+    LLVM calls back into Python while it compiles, and an exception in a callback is lost: without this, the
     work would go on as if nobody had interrupted it.
     """
     global _compiling

@@ -84,7 +84,7 @@ def line_panel(
 
 
 def curve_key(labels: list[str]) -> list[Line2D]:
-    """Return legend entries for the curves of `line_panel`, and what markers and lines mean."""
+    """Return legend entries for the curves of `line_panel`, and for the meaning of markers and lines."""
     curves = [
         Line2D(
             [], [], color=PALETTE[i], marker=MARKERS[i], markerfacecolor="white", markersize=4.5, label=label
@@ -155,7 +155,7 @@ def series_figure(series: xr.Dataset, title: str = "") -> Figure:
     cut off.
 
     Args:
-        series: what `btqueue.simulator.statistics.series.time_series` returns.
+        series: result of `btqueue.simulator.statistics.series.time_series`.
         title: heading.
     """
     figure = Figure(figsize=(8.0, 7.0), layout="constrained")

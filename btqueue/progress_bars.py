@@ -1,4 +1,4 @@
-"""How far long work is: bars on standard error of a terminal, or in a notebook.
+"""Progress of long work: bars on standard error of a terminal, or in a notebook.
 
 >>> import btqueue as bt
 >>> scenario = bt.load("chen-2004/adaptive-1", {"run.duration_s": 1.0, "run.warmup_s": 0.0})
@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 class Bar(Protocol):
-    """What advances a bar; it may be handed to everything of btqueue that has an argument `progress`."""
+    """A function that advances a progress bar; for the argument `progress` of btqueue's functions."""
 
     def __call__(self, done: float, total: float | None = None, /) -> None:
         """Set how much of a total is done; without one, add *done*, as the share of a replication."""
@@ -26,8 +26,8 @@ def progress(title: str = "points", total: float | None = None) -> Iterator[Bar 
     """Yield a bar; None where nobody would see it.
 
     Args:
-        title: what is going on.
-        total: how much there is to do, if that is known beforehand.
+        title: name of the work in progress.
+        total: amount of work, if it is known beforehand.
     """
     with bars() as make:
         yield make(title, total=total, hidden=False)

@@ -55,7 +55,7 @@ def formula_in_text(writer: HTML5Translator, node: nodes.math) -> None:
 
 
 def formula_on_its_own(writer: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula that stands on lines of its own."""
+    """Write a formula that stands on separate lines."""
     writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
     raise nodes.SkipNode
 

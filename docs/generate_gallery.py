@@ -27,9 +27,9 @@ INTRODUCTION = """\
 # Gallery of published figures
 
 Every figure of the five publications, drawn again: markers with 95 % intervals are simulated, lines are
-solved by the models, and stars or dashed lines are what the publication states. `btqueue figures` lists them,
-`btqueue figures venugopal-2006/6.10` draws one and `btqueue figures --all` draws all; what agrees and what
-does not is judged in the [report of the reproduction](../explanation/reproduction.md)."""
+solved by the models, and stars or dashed lines are values that the publication states. `btqueue figures`
+lists them, `btqueue figures venugopal-2006/6.10` draws one and `btqueue figures --all` draws all. The [report
+of the reproduction](../explanation/reproduction.md) judges the agreement."""
 
 TITLES = {
     "venugopal-2006": "Venugopal 2006: TCP NewReno in piconets and scatternets",
@@ -76,7 +76,7 @@ def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
 
 
 def heading(drawn: Drawn) -> str:
-    """Return "Figure 6.10", or what a figure of our own shows."""
+    """Return "Figure 6.10", or the subject of a figure that the publication does not have."""
     number, _, word = drawn.name.partition("/fig_")[2].replace("_", ".").partition(".of.")
     return f"Figure {number}{' ' if word else ''}{word}"
 

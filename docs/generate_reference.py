@@ -39,7 +39,7 @@ as default means that the key is not set. The last column says for which values 
 are made, where these are not all; with other values an answer is in doubt. The simulator runs everything, but
 a device in at most 8 piconets. The same definitions as JSON Schema: `btqueue models --schema`.
 
-Above all tables stands `title`, one line that says what the scenario is.
+Above all tables stands `title`, one line that describes the scenario.
 """
 
 DEFAULTS_THAT_FOLLOW = {
@@ -49,7 +49,7 @@ DEFAULTS_THAT_FOLLOW = {
     "link.packets": "the DH packets of five, three and one slots of `link.rate` that fit beside voice links",
     "voice.links": "0; 1 with a voice packet",
     "transport.header_bytes": "40; 28 without TCP",
-    "transport.receive_window_segments": "what 64 KiB hold: 44 of 1,460 bytes",
+    "transport.receive_window_segments": "the segments in 64 KiB: 44 of 1,460 bytes",
     "transport.initial_window_segments": "10; of segments above 1,460 bytes fewer (RFC 6928); at most the "
     "receive window",
     "outside_links.rate_kbps": "10,000 (wired), 4,000 (wlan), 19.2 (cdpd), 1,000 (other)",
@@ -110,7 +110,7 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
 
 
 def allowed(field: FieldInfo) -> str:
-    """Return in words what a key accepts, with fixed words as code."""
+    """Return in words the values that a key accepts, with fixed words as code."""
     text = allowed_values(field.annotation, field.metadata)
     return " ".join(
         f"`{word.rstrip(',')}`{',' * word.endswith(',')}" if '"' in word else word for word in text.split()
@@ -124,7 +124,7 @@ def default(key: str, field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     if field.default is PydanticUndefined:
-        raise ValueError(f"say in DEFAULTS_THAT_FOLLOW what the default of {key} is")
+        raise ValueError(f"add the default of {key} to DEFAULTS_THAT_FOLLOW")
     return as_toml(field.default)
 
 
@@ -219,7 +219,7 @@ COVERAGE = """\
 
 # Coverage
 
-Where the answers of theory stand, and how far they have been from the simulator's. Theory answers every
+Where the answers of theory stand, and their measured errors against the simulator. Theory answers every
 network; for any scenario, `btqueue solve` says whether its answer stands, and why not.
 
 ## Networks, sources and transports
@@ -274,7 +274,7 @@ def errors_by_metric() -> list[str]:
         "## Errors, metric by metric",
         "",
         "Relative error of theory against simulation over all measured points of a kind of network: median "
-        "and 95th percentile; of answers that stand, and of those *in doubt*, which say so of themselves. "
+        "and 95th percentile; of answers that stand, and of answers in doubt (`solve` names the doubt). "
         "A dash means: never measured, or not given by theory. The simulator gives all. "
         "[By regime and point](../explanation/model-against-simulation.md).",
         "",
@@ -332,7 +332,7 @@ class Solution(Part):
     why: list[str] = Field(description="the doubts, each a sentence; empty if the answer stands")
     system: str = Field(description="kind of network for which errors were measured")
     regime: str = Field(description="kind of radio and load for which errors were measured")
-    measured_errors: str = Field(description="errors of such answers, in words")
+    measured_errors: str = Field(description="measured errors of answers to similar scenarios, in words")
     metrics: dict[str, ResultMetric]
 
 
@@ -369,8 +369,8 @@ RESULTS = """\
 # Results as JSON
 
 `btqueue solve`, `simulate` and `compare` print one JSON object with `--json`, and nothing else on standard
-output. It holds only the parts that were run. Names of metrics are those of the
-[scenario reference](scenario-keys.md#metrics). A test holds the output of the commands to this schema.
+output. It holds only the parts that were run. Names of metrics are as in the
+[scenario reference](scenario-keys.md#metrics). A test checks the output of the commands against this schema.
 
 Files (`--out result.nc`) hold every replication instead of means: see
 [use your results elsewhere](../how-to/use-results.md).

@@ -1,7 +1,7 @@
 """Frames of pcap and pcapng files, read and written by draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 
-Both formats are short, and a file of measurements must not be guessed at: a packet that is cut off ends the
-file with a note, and a length that no packet has is damage.
+Measurements must not be guessed: a packet that is cut off ends the file with a note, and an impossible length
+is damage.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BadCapture(ValueError):
 
 
 class Frame(NamedTuple):
-    """What was captured of one packet: stamp (s), type of link, bytes, and whether these should be all."""
+    """One captured packet: stamp (s), type of link, bytes, and whether the packet was captured whole."""
 
     time: float
     link: int
@@ -68,7 +68,7 @@ class _CutOff(Exception):
 
 
 class _Damaged(Exception):
-    """A length or a reference in the file cannot be."""
+    """A length or a reference in the file is impossible."""
 
 
 def frames(path: Path, notes: list[str]) -> Iterator[Frame]:
@@ -146,7 +146,7 @@ def _pcapng(file: BinaryIO) -> Iterator[Frame]:
 
 
 def _body(file: BinaryIO, order: str, size: bytes, read: int) -> bytes:
-    """Return the rest of a block of which so many bytes were read; its length stands at both of its ends."""
+    """Return the rest of a block after `read` bytes; the block's length stands at both of its ends."""
     (total,) = struct.unpack(f"{order}I", size)
     if not read + 4 <= total <= LONGEST_BLOCK or total % 4:
         raise _Damaged

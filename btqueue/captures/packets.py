@@ -53,7 +53,7 @@ class Packet(NamedTuple):
 
 
 class Malformed(ValueError):
-    """A header says what cannot be."""
+    """A header contradicts itself or the captured bytes."""
 
 
 def tcp_packet(frame: Frame, source: str, number: int) -> tuple[Packet | None, bool]:
@@ -137,7 +137,7 @@ def _options(field: bytes) -> tuple[dict[int, bytes], bool]:
 
 
 def _network_layer(frame: Frame, source: str) -> bytes | None:
-    """Return what follows the link's header if it is IP, None for anything else."""
+    """Return the IP packet behind the link's header, None for any other protocol."""
     raw, link = frame.raw, frame.link
     if link in RAW:
         found = raw
@@ -183,7 +183,7 @@ def udp_datagram(ports: tuple[int, int], data: bytes) -> bytes:
 
 
 def ip_packet(source: bytes, target: bytes, protocol: int, content: bytes) -> bytes:
-    """Return an IPv4 packet with its checksum and that of the TCP segment or UDP datagram in it.
+    """Return an IPv4 packet; its checksum and its segment's or datagram's are computed.
 
     Args:
         source: address of the sender.

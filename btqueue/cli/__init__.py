@@ -1,7 +1,7 @@
 """The command line: `btqueue solve|simulate|compare|sweep|sensitivity|dimension|check|validate|...`.
 
-Results go to standard output, messages and progress to standard error. What a command needs is imported
-inside it, so that `btqueue --help` answers at once.
+Results go to standard output, messages and progress to standard error. Each command imports its modules when
+it runs, so that `btqueue --help` answers at once.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def simulate(
 ) -> None:
     """Simulate a scenario event by event, with confidence intervals.
 
-    Ctrl-C ends it with what was measured by then, marked as interrupted; a second one stops at once.
+    Ctrl-C ends it with the measurements so far, marked as interrupted; a second Ctrl-C stops at once.
     """
     from btqueue.cli.engines import run_simulator
     from btqueue.cli.files import AnswerFirst
@@ -296,16 +296,16 @@ def figures(
         str, typer.Option("--format", metavar="png|svg|pdf", help="Of the pictures.")
     ] = "png",
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Compute all points anew, also those that are known.")
+        bool, typer.Option("--fresh", help="Compute all points anew, known points too.")
     ] = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """List the published figures that can be drawn again, or draw one or all of them.
 
-    Finished points are kept in the user's cache: what was interrupted goes on where it was, and figures that
-    share points compute them once. Pictures that are drawn in the same way are drawn again; other files are
-    left alone.
+    Finished points are kept in the user's cache: an interrupted drawing goes on where it was, and figures
+    that share points compute them once. A picture that this command drew with the same settings is replaced;
+    other files are left alone.
     """
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.figures import draw_all, draw_one, list_figures, settings_of

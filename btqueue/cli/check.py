@@ -36,7 +36,7 @@ def check(
     ],
     scenario: Annotated[
         str,
-        typer.Option("--scenario", metavar="SCENARIO", help="What they simulated: a TOML file or a name."),
+        typer.Option("--scenario", metavar="SCENARIO", help="The simulated scenario: a TOML file or a name."),
     ],
     set_: Sets = None,
     confidence: Annotated[
@@ -49,7 +49,7 @@ def check(
     ] = None,
     map_: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="THEIRS=METRIC", help="What a name of theirs is here. Repeatable."),
+        typer.Option("--map", metavar="THEIRS=METRIC", help="Our metric for a name of theirs. Repeatable."),
     ] = None,
     flow: Annotated[
         int | None,
@@ -123,7 +123,7 @@ def _checked(
     threads: int | None,
     quiet: bool,
 ) -> Report:
-    """Read the file and check it; turn what is wrong with the file into a message."""
+    """Read the file and check it; turn faults of the file into a message."""
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.study.check import BadResults, read_results
     from btqueue.study.check import check as study

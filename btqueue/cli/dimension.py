@@ -30,15 +30,15 @@ def dimension(
         typer.Option(
             "--choose",
             metavar="KEY=VALUES",
-            help="A key and what it may be: 1..25, 5..60:5; DH5,[DH3,DH5] of a key of lists; 100..400 of a "
+            help="A key and its values: 1..25, 5..60:5; DH5,[DH3,DH5] of a key of lists; 100..400 of a "
             "key of real numbers is continuous. Repeatable.",
         ),
     ] = None,
     maximize: Annotated[
-        str | None, typer.Option("--maximize", metavar="METRIC", help="What should be large: goodput_kbps.")
+        str | None, typer.Option("--maximize", metavar="METRIC", help="Metric to maximise: goodput_kbps.")
     ] = None,
     minimize: Annotated[
-        str | None, typer.Option("--minimize", metavar="METRIC", help="What should be small: rtt_s.")
+        str | None, typer.Option("--minimize", metavar="METRIC", help="Metric to minimise: rtt_s.")
     ] = None,
     subject_to: Annotated[
         list[str] | None,
@@ -50,7 +50,7 @@ def dimension(
     ] = None,
     engine: Annotated[
         Literal["auto", "solve", "simulate"],
-        typer.Option("--engine", help="What answers each point; auto: the model, or else the simulator."),
+        typer.Option("--engine", help="Engine of each point; auto: the model, or else the simulator."),
     ] = "auto",
     confirm: Annotated[
         bool, typer.Option("--confirm/--no-confirm", help="Simulate the winner and its neighbours.")
@@ -114,7 +114,7 @@ def dimension(
         else:
             print_report(scenario, found, wall_s)
         if found.interrupted:
-            say(f"interrupted: this is what {len(found.candidates):,} points say")
+            say(f"interrupted: this answer rests on {len(found.candidates):,} points")
             raise typer.Exit(INTERRUPTED)
         if found.best is None:
             say("no point meets all bounds")

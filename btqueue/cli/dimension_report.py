@@ -1,4 +1,4 @@
-"""What `btqueue dimension` prints: tables for people, or a JSON object."""
+"""The output of `btqueue dimension`: tables for people, or a JSON object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from btqueue.study.tables import number, with_interval
 from btqueue.study.value_ranges import label
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
-"""What each engine does with a point."""
+"""Participle for a point's answer, by engine."""
 
 MOST_REASONS = 5
 """Reasons for failures that are shown."""
@@ -57,7 +57,7 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     if found.prices:
         screen.print(_price_table(found.prices))
         if not all(price.exact for price in found.prices):
-            screen.say("gains are what a search has found: at least so much", "dim")
+            screen.say("gains were found by a search: they are lower bounds", "dim")
     if found.confirmation is not None:
         screen.print(_simulation_table(found, found.confirmation))
         for line in _simulation_lines(found, found.confirmation):
@@ -104,7 +104,7 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     if simulated and found.engine == "solve":
         lines.append(f"{simulated:,} of the points simulated: theory does not stand there")
     if found.interrupted:
-        lines.append("interrupted: the best of what was solved by then")
+        lines.append("interrupted: the best of the points solved by then")
     elif outcome.proved:
         lines.append(f"all combinations were looked at: by {NAMES[found.engine]}, nothing is better")
     else:
@@ -184,7 +184,7 @@ def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[s
     ]
     if not found.task.objective.expression.metrics:
         lines.append(
-            f"{found.task.objective.text} needs no simulation: what is open is whether the bounds hold"
+            f"{found.task.objective.text} needs no simulation: it is only open whether the bounds hold"
         )
     elif compared and not apart:
         lines.append("the winner and its neighbours cannot be told apart")

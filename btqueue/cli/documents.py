@@ -49,7 +49,7 @@ def _solution(results: Results) -> dict[str, Any]:
 
 
 def _simulation(simulated: Answer) -> dict[str, Any]:
-    """Return what was simulated; with batch means there are batches in place of replications."""
+    """Return a simulation for JSON: replications or batches, events, warnings and metrics."""
     results, attrs = simulated.results, simulated.results.attrs
     entries = results.sizes["replication"]
     content: dict[str, Any] = {"complete": not simulated.interrupted}

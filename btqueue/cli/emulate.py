@@ -125,7 +125,7 @@ def words_of(option: str, text: str | None) -> list[str]:
     """Return the words of a command, none if there is none.
 
     Raises:
-        BadInput: they cannot be told apart, or there is no such program.
+        BadInput: they cannot be told apart, or the program does not exist.
     """
     if text is None:
         return []
@@ -139,13 +139,13 @@ def words_of(option: str, text: str | None) -> list[str]:
 
 
 def introduce(emulation: Emulation, names: tuple[str, str]) -> None:
-    """Say how to come in from another terminal."""
+    """Print how to open a shell in a namespace from another terminal."""
     for name, end in zip(names, emulation.ends, strict=True):
         say(f"{name} is {end.address}; a shell there: {shlex.join(end.command(['bash']))}")
 
 
 def report_line(account: Account) -> None:
-    """Say in a line how it goes."""
+    """Return a line with rates, packets and lateness up to now."""
     ways = "; ".join(
         f"{way} {account.delivered_kbps(i):.4g} kbit/s, {account.delivered[i]} of {account.sent[i]} packets"
         for i, way in enumerate(("there", "back"))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an engine returned, the seconds that it took, and how far it came if it was interrupted."""
+    """An engine's results, the seconds that it took, and how far it came if it was interrupted."""
 
     results: Results
     wall_s: float
@@ -69,7 +69,7 @@ def run_simulator(
 ) -> Answer:
     """Compile the simulator if that was not done yet, then simulate; the time is without compilation.
 
-    After Ctrl-C the answer holds what was measured by then, if anything was, and says so in `interrupted`.
+    After Ctrl-C the answer holds the measurements up to then, if there are any, and says so in `interrupted`.
     """
     require_built(scenario, engine="simulate")
     from btqueue.simulator import simulation

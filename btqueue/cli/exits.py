@@ -45,7 +45,7 @@ EXIT_CODES = (
     ("btqueue.reproduction.figures.catalogue", "BadFiles", BAD_INPUT),
     ("btqueue.reproduction.figures.points", "ComputationFailed", NO_ANSWER),
 )
-"""Module, exception and exit code of what a user can run into."""
+"""Module, name and exit code of the exceptions that a user can meet."""
 
 
 class BadInput(ValueError):
@@ -95,9 +95,9 @@ class OutputLost(Exception):
 
 
 class Output(io.FileIO):
-    """Where a standard stream leads to: refuses once, then swallows what is left.
+    """The file behind a standard stream: a failed write raises once, later output is dropped.
 
-    Python would try the rest again when it ends, and fail once more.
+    Otherwise Python would try to write the rest again when it ends, and fail once more.
     """
 
     def __init__(self, number: int, *, raises: bool) -> None:
@@ -123,7 +123,7 @@ class Output(io.FileIO):
 
 @contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Let the block print to standard streams that may be full or closed, or know few signs."""
+    """Let the block print to standard streams that may be full or closed, or lack some characters."""
     before = sys.stdout, sys.stderr
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         # A standard stream is closed. No file that is opened later may get its number.
@@ -140,7 +140,7 @@ def guarded_streams() -> Iterator[None]:
 
 
 def _guarded(stream: TextIO | None, *, raises: bool) -> TextIO:
-    """Return a stream to the same file; a closed one, of messages, leads to where its number does."""
+    """Return a guarded stream to the same file; for a closed standard error, to file descriptor 2."""
     number, encoding = (stream.fileno(), stream.encoding) if stream else (2, "utf-8")
     lines = stream is None or getattr(stream, "line_buffering", True)
     raw = io.BufferedWriter(Output(number, raises=raises))
@@ -158,10 +158,10 @@ def interrupt_code() -> int:
 
 @contextmanager
 def others_as_ctrl_c() -> Iterator[None]:
-    """Let `OTHER_INTERRUPTS` do within the block what Ctrl-C does: keep what there is, leave no half file.
+    """Let `OTHER_INTERRUPTS` act like Ctrl-C within the block: keep the results so far, leave no half file.
 
-    They do not wait for a compiler: while code is compiled, or if Python does not get to hear of the signal,
-    the process ends at once.
+    They do not wait for a compiler: while code is compiled, or if Python does not notice the signal, the
+    process ends at once.
     """
     global _signal
     _signal = signal.SIGINT
@@ -198,7 +198,7 @@ def others_as_ctrl_c() -> Iterator[None]:
 
 
 def _see_to_the_end(reader: int, noticed: threading.Event) -> None:
-    """End the process if a signal, whose number the kernel's handler writes to a pipe, is not noticed."""
+    """End the process if Python does not notice a signal; the signal's number comes through a pipe."""
     while number := os.read(reader, 1):
         if number[0] in OTHER_INTERRUPTS and not noticed.wait(PATIENCE_S):
             end_at_once(128 + number[0])
@@ -206,7 +206,7 @@ def _see_to_the_end(reader: int, noticed: threading.Event) -> None:
 
 
 def end_at_once(code: int) -> NoReturn:
-    """End the process, whatever its threads do; nothing half-written is left."""
+    """End the process, whatever its threads do; unfinished files are removed."""
     show_cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar has hidden it
     with suppress(OSError):
         os.write(2, show_cursor + b"btqueue: interrupted\n")
@@ -236,7 +236,7 @@ class Commands(TyperGroup):
         with guarded_streams():
             try:
                 if sys.stdout is None:
-                    raise OutputLost("standard output is closed (> /dev/null throws away what is printed)")
+                    raise OutputLost("standard output is closed (> /dev/null discards the output)")
                 try:
                     return super().main(*arguments, **settings)
                 finally:

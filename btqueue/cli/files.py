@@ -54,7 +54,7 @@ class Target:
         Args:
             path: where to write.
             option: of the command line, for messages.
-            suffixes: those allowed, and what each stands for; netCDF and CSV by default.
+            suffixes: the allowed suffixes with the names of their formats; netCDF and CSV by default.
             force: replace a regular file that is there.
 
         Raises:
@@ -109,7 +109,7 @@ def _reason(error: OSError) -> str:
 
 
 class AnswerFirst:
-    """Files beside an answer that is printed: what becomes of one keeps nothing from the other.
+    """Files beside an answer that is printed: the answer is printed even if a file cannot be written.
 
     Within the block, `write` keeps a failure back. The block then prints the answer, and its end raises the
     failure.
@@ -120,7 +120,7 @@ class AnswerFirst:
         self.failures: list[BadInput] = []
 
     def write(self, writer: Callable[..., None], *arguments: Any) -> bool:
-        """Call what writes a file; return whether it could."""
+        """Call the function `writer`, which writes a file; return whether it succeeded."""
         try:
             writer(*arguments)
         except BadInput as failure:
@@ -133,7 +133,7 @@ class AnswerFirst:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Raise the last failure and say the others; say all if the block has an exception of its own."""
+        """Raise the last failure and print the others; print all if the block itself raised an exception."""
         last = self.failures.pop() if self.failures and kind is None else None
         for failure in self.failures:
             say(failure)
@@ -161,7 +161,7 @@ def _storable(value: Any) -> Any:
 def _write_csv(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
     """Write one row a metric of a comparison, else one row a value; an empty field where there is none.
 
-    What is left of an interrupted run has a last column that says so in every row.
+    For an interrupted run a last column says so in every row.
     """
     rows = _comparison_rows(dataset) if "metric" in dataset.dims else _value_rows(dataset)
     if INTERRUPTED_MARK in dataset.attrs:

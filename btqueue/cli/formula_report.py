@@ -1,4 +1,4 @@
-"""What `btqueue sensitivity` prints of closed forms: tables, expressions and LaTeX, or a JSON object."""
+"""The output of `btqueue sensitivity` on closed forms: tables, expressions and LaTeX, or a JSON object."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import typer
 
 
 def examples(*commands: str) -> str:
-    """Return the last paragraphs of a command's help: what one may type."""
+    """Return the last paragraphs of a command's help: examples of command lines."""
     return "\n\n".join(["Examples:", *commands])
 
 

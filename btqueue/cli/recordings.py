@@ -22,7 +22,7 @@ PCAP = {".pcap": "pcap"}
 
 @dataclass
 class Recordings:
-    """The files to make of the first replication of a scenario; `written` says what was made."""
+    """The files to make of the first replication of a scenario; `written` describes the finished files."""
 
     scenario: Scenario
     trace: Target | None
@@ -44,7 +44,7 @@ class Recordings:
         step_s: float,
         force: bool = False,
     ) -> Recordings | None:
-        """Return what was asked for, checked before anything is computed; None if nothing was.
+        """Return the recordings asked for, checked before anything is computed; None without any.
 
         Raises:
             BadInput: a file cannot be written, there is no node `at`, or the step does not fit into the run.

@@ -1,4 +1,4 @@
-"""`btqueue sensitivity`: what an answer depends on, and how much."""
+"""`btqueue sensitivity`: the keys that an answer depends on, and how much."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sensitivity(
         int | None, typer.Option("--samples", min=2, metavar="N", help="Blocks (sobol) or paths (morris).")
     ] = None,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="Also what two keys do together (sobol; twice the points).")
+        bool, typer.Option("--pairs", help="Also interactions of two keys (sobol; twice the points).")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of sobol and morris.")] = 1,
     formula: Annotated[
@@ -82,10 +82,10 @@ def sensitivity(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what metrics depend on: derivatives, elasticities, shares of variance, formulas.
+    """Show how metrics depend on keys: derivatives, elasticities, shares of variance, formulas.
 
     Keys are ranked by their elasticity times a plausible spread. Where there is no derivative (a kink, a
-    jump, noise) this is said in place of a number.
+    jump, noise) the table says so in place of a number.
     """
     from btqueue.cli.files import AnswerFirst, Target
     from btqueue.cli.sensitivity_report import print_json, print_tables
@@ -223,7 +223,7 @@ def _write(target: Target, found: xr.Dataset, base: Scenario) -> None:
 
 
 def _wide(found: xr.Dataset) -> xr.Dataset:
-    """Return the study with a column for each other key in place of what pairs of keys do."""
+    """Return the study with a column for each other key in place of the interactions of pairs."""
     pairs = {name: variable for name, variable in found.data_vars.items() if "other" in variable.dims}
     columns = {
         f"{name} with {key}": variable.sel(other=key, drop=True)

@@ -1,4 +1,4 @@
-"""What `btqueue sensitivity` prints: tables for people, or a JSON object."""
+"""The output of `btqueue sensitivity`: tables for people, or a JSON object."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ WORDS = {
     "steps": "{left} below, {right} above, a step",
     "none": "–",
 }
-"""What stands in place of a plain derivative, by kind."""
+"""Text of a derivative in the table, by kind."""
 
 
 def print_tables(heading: str, found: xr.Dataset) -> None:
-    """Print a table for each metric, then what is to be said about the study."""
+    """Print a table for each metric, then remarks about the study."""
     screen = Screen()
     screen.say(heading, "bold")
     printer = {
@@ -174,7 +174,7 @@ def _index_rows(
     written: Callable[[float, float], str],
     least: float = 0.0,
 ) -> Table:
-    """Add the keys to a table, the largest index *by* first, without those that have *least* or less."""
+    """Add the keys to a table, the largest index *by* first, without indices of *least* or less."""
     for place in np.argsort(-np.nan_to_num(one[by].values), kind="stable"):
         row = one.isel(key=place)
         if not float(row[by]) > least:
@@ -272,5 +272,5 @@ def _json_value(value: xr.DataArray) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a number as JSON has it: None if it is none."""
+    """Return a number for JSON: None for NaN."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

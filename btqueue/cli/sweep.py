@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from btqueue.scenario import Scenario
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
-"""Those that are shown where none is asked for."""
+"""Metrics shown by default."""
 MOST_KEYS_DRAWN = 3
 """Keys of a grid that a figure has room for."""
 
@@ -53,7 +53,7 @@ def sweep(
         typer.Option("--sample", min=1, metavar="N", help="N points of the ranges: a Latin hypercube."),
     ] = None,
     engine: Annotated[
-        Literal["solve", "simulate", "both"], typer.Option("--engine", help="What answers each point.")
+        Literal["solve", "simulate", "both"], typer.Option("--engine", help="Engine of each point.")
     ] = "solve",
     out: Annotated[
         Path | None,
@@ -74,7 +74,7 @@ def sweep(
     set_: Sets = None,
     independent: Annotated[
         bool,
-        typer.Option("--independent", help="Random numbers of its own for each point, not common ones."),
+        typer.Option("--independent", help="Another seed for each point, not a common one."),
     ] = False,
     threads: Threads = None,
     cluster: Annotated[
@@ -136,7 +136,7 @@ def sweep(
 
 
 def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
-    """Run the sweep with progress; turn what can go wrong into messages."""
+    """Run the sweep with progress; turn failures into messages."""
     from btqueue.cli.engines import prepare_simulator
     from btqueue.engines import not_built
     from btqueue.progress_bars import bars
@@ -167,7 +167,7 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
 
 
 def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
-    """Refuse to show nothing in place of a metric that was asked for and that no answered point has."""
+    """Refuse a metric that was asked for and that no answered point has."""
     from btqueue.scenario import METRICS
 
     given = [name for name in METRICS if name in found and found[name].notnull().any()]
@@ -177,10 +177,10 @@ def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
 
 
 def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the metrics that were asked for, or those shown by default.
+    """Return the metrics that were asked for, or the metrics shown by default.
 
     Raises:
-        BadInput: one is unknown; the message guesses what was meant.
+        BadInput: one is unknown; the message suggests the nearest name.
     """
     from btqueue.scenario import METRICS
     from btqueue.scenario.problems import closest
@@ -196,7 +196,7 @@ def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
 def _draw(
     found: xr.Dataset, metrics: Sequence[str], title: str, picture: Any, *, chosen: bool, surface: bool
 ) -> None:
-    """Write the figure; of metrics that were not asked for by name, only those that the result has."""
+    """Write the figure; without `chosen`, only of the metrics that the result has."""
     from btqueue.plots.sweep import NoFigure, sweep_figure
 
     drawn = [name for name in metrics if chosen or (name in found and found[name].notnull().any())]

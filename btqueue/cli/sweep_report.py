@@ -1,4 +1,4 @@
-"""What `btqueue sweep` prints: a table for people, or a JSON object."""
+"""The output of `btqueue sweep`: a table for people, or a JSON object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_REASONS = 5
 def print_json(
     base: Scenario, found: xr.Dataset, metrics: Sequence[str], files: Mapping[str, Path | None]
 ) -> None:
-    """Print the JSON object of a sweep: what it went over, what failed and why, and some metrics."""
+    """Print the JSON object of a sweep: its keys and values, failures with their causes, and some metrics."""
     what = json.loads(found.attrs["sweep"])
     shown = [name for metric in metrics for name in (metric, f"{metric}_ci95") if name in found]
     content = {
@@ -56,7 +56,7 @@ def print_json(
 
 
 def _finite(values: Any) -> Any:
-    """Return nested lists with None in place of what is no number."""
+    """Return nested lists with None in place of NaN and infinity."""
     if isinstance(values, list):
         return [_finite(value) for value in values]
     return values if math.isfinite(values) else None

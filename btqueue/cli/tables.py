@@ -39,7 +39,7 @@ class Screen(Console):
         super().__init__(width=width, markup=False, emoji=False, highlight=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the pieces of what is to be printed."""
+        """Yield the pieces of the output, unseen characters of the text escaped."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(printable(piece.text), piece.style)
 
@@ -54,7 +54,7 @@ def heading(name: str, scenario: Scenario) -> str:
 
 
 def new_table(*columns: str, left: int = 1) -> Table:
-    """Return an empty table; the first columns, so many, are aligned to the left, the others to the right."""
+    """Return an empty table; the first `left` columns are aligned to the left, the others to the right."""
     table = Table(box=box.SIMPLE_HEAD)
     for place, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if place < left else "right")
@@ -89,7 +89,7 @@ def comparison_table(
 
 def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) -> None:
     """Print which files were written."""
-    table = new_table("file", "what is in it", left=2)
+    table = new_table("file", "content", left=2)
     words = {"trace": "{events:,} events", "pcap": "segments of {host}", "series": "{steps:,} steps"}
     for name, facts in written.items():
         table.add_row(Text(str(facts["path"])), words[name].format(**facts))
@@ -104,7 +104,7 @@ def _metric_table(results: Results, column: str, every: bool) -> Table:
 
 
 def _model_line(solved: Answer) -> str:
-    """Return how theory answered, whether its answer stands, and how far off such answers usually are."""
+    """Return how theory answered, whether its answer stands, and the usual error of these answers."""
     attrs = solved.results.attrs
     state = "converged" if attrs["converged"] else f"NOT converged, residual {attrs['residual']:.1g}"
     doubt = "no doubt about the answer" if attrs["stands"] else "the answer is in doubt (warnings)"
@@ -113,7 +113,7 @@ def _model_line(solved: Answer) -> str:
 
 
 def _simulation_line(scenario: Scenario, simulated: Answer) -> str:
-    """Return how the simulation was made: how much of it, after which warm-up, at what cost."""
+    """Return how the simulation was made: simulated time, warm-up, events and seconds."""
     attrs, run = simulated.results.attrs, scenario.run
     count = simulated.results.sizes["replication"]
     if attrs.get("intervals") == "batch-means":

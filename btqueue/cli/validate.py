@@ -97,7 +97,7 @@ def chosen(papers: Sequence[str], ids: Sequence[str]) -> Wanted:
     """Return the claims that were asked for, with their publications.
 
     Raises:
-        BadInput: there is no such publication or claim; the message guesses what was meant.
+        BadInput: a publication or claim is unknown; the message suggests the nearest name.
     """
     from btqueue.reproduction.claims.record import PAPERS, claims_of
 
@@ -136,7 +136,7 @@ def _folder(out: Path) -> Path:
 
 
 def _judge(wanted: Wanted, *, quick: bool, fresh: bool, threads: int | None, quiet: bool) -> list[Outcome]:
-    """Judge with progress; after Ctrl-C say what is kept."""
+    """Judge with progress; after Ctrl-C name the results that are kept."""
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator, second_interrupt_ends_all
     from btqueue.reproduction.claims.engines import Model, Simulator
     from btqueue.reproduction.report.judging import judge_all

@@ -27,7 +27,7 @@ WRITERS = {
     "report.md": markdown,
     "report.json": lambda report: json.dumps(document(report), indent=1, allow_nan=False) + "\n",
 }
-"""Files of the report, and what is in them."""
+"""Files of the report, and the functions that write them."""
 AT_LEAST = "at least in part"
 SHORT_HEADINGS = ("claims", "yes", "in part", "no", "not sim.", "testbed", "share", "by model")
 """Of `words.COUNT_HEADINGS` after the first and without `AT_LEAST`, for a terminal."""
@@ -42,7 +42,7 @@ def report_of(
         outcomes: of the claims.
         figures: by publication.
         quick: whether runs were shortened.
-        wall_s: seconds that this command took; what was known before took its time earlier.
+        wall_s: seconds that this command took, without the time of results known before.
     """
     made_with: dict[str, str | int] = dict(provenance(load("venugopal-2006/piconet")))
     date = made_with.pop("date")

@@ -1,4 +1,4 @@
-"""The simulated network as a carrier of real IP packets: what is handed down comes out later, or never."""
+"""The simulated network as a carrier of real IP packets: it delivers each packet later, or loses it."""
 
 from typing import NamedTuple
 
@@ -34,10 +34,10 @@ class Delivery(NamedTuple):
 class Carrier:
     """A scenario's network, with real packets in place of one flow's modelled traffic.
 
-    The other flows are simulated as ever: they are the background. Time is that of the simulation (ns).
+    The other flows are simulated as ever: they are the background. All times are simulated times (ns).
 
     Attributes:
-        lost: packets lost so far, there and back.
+        lost: packets lost since time 0, there and back.
     """
 
     def __init__(self, scenario: Scenario, flow: int = 0) -> None:
@@ -49,7 +49,7 @@ class Carrier:
 
         Raises:
             NotBuiltYet: the simulator cannot run the scenario.
-            ScenarioError: there is no such network.
+            ScenarioError: the network cannot be built.
         """
         scenario = without_traffic(scenario, flow)
         require_simulated(scenario)
@@ -69,7 +69,7 @@ class Carrier:
         self._advance(0)
 
     def warm_up(self) -> None:
-        """Compile all that is needed, by carrying a packet through a copy of the network."""
+        """Compile the simulator, by carrying a packet through a copy of the network."""
         kept = self._sim
         self._sim = kept._replace(**{name: getattr(kept, name).copy() for name in kept._fields})
         self.hand_down(bytes(LEAST_IP), backward=False)
@@ -78,12 +78,12 @@ class Carrier:
 
     @property
     def next_event(self) -> int:
-        """When something happens next in the network (ns)."""
+        """Time of the next event in the network (ns)."""
         return int(self._sim.timers.due.min())
 
     @property
     def queued(self) -> int:
-        """Baseband packets that wait in all queues of the network, those of other flows too."""
+        """Baseband packets of all flows that wait in all queues of the network."""
         return int(self._sim.queues.length.sum())
 
     def hand_down(self, packet: bytes, *, backward: bool) -> None:
@@ -98,7 +98,7 @@ class Carrier:
         self._advance(now)
 
     def advance(self, until: int) -> list[Delivery]:
-        """Let time pass until then (ns) and return what came out, in order of time."""
+        """Simulate until this time (ns) and return the deliveries, in order of time."""
         self._advance(until)
         out, self._out = self._out, []
         return out
@@ -136,7 +136,7 @@ class Carrier:
 
 
 def without_traffic(scenario: Scenario, flow: int) -> Scenario:
-    """Return the scenario with nothing modelled in one of its active flows (from 0), nor in its reverse."""
+    """Return the scenario without modelled traffic in one of its active flows (from 0) and in its reverse."""
     network = scenario.network
     flows = list(flows_of(network))
     if isinstance(network.active_flows, int):

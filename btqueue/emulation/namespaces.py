@@ -1,10 +1,9 @@
 """Network namespaces with a TUN device each: where real programs meet a link that this process plays.
 
-A namespace has no name. It lives as long as the processes in it, and these have a PID namespace of their own,
-whose first process waits for the end of its standard input. That is a pipe from this process: however this
-process ends, the kernel closes the pipe, the first process ends, and the kernel kills all others with it, so
-that nothing is left of the namespaces. The device is made here and then moved, so that its file descriptor
-stays with this process.
+A namespace has no name. It lives as long as the processes in it. These share a separate PID namespace, whose
+first process waits for the end of its standard input, a pipe from this process. However this process ends,
+the kernel closes the pipe, the first process ends, and the kernel kills all others with it. So the
+namespaces vanish. The device is made here and then moved: its file descriptor stays with this process.
 """
 
 import errno

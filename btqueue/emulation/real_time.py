@@ -21,21 +21,21 @@ LATENESS_BIN = 10_000
 LATENESS_BINS = 100_000
 """Lateness is counted in steps of 10 us, up to a second."""
 LONGEST_SLEEP_S = 0.05
-"""So long at most until the programs are looked after."""
+"""Longest time between two looks at the programs."""
 PRIORITY = 10
 IPV4 = 4
 PATIENCE_S = 2.0
-"""What a server gets to open its socket, and a program to end when it is asked to."""
+"""Seconds that a server gets to open its socket, and a program to end when it is asked to."""
 
 Report = Callable[["Account"], None]
 
 
 @dataclass
 class Account:
-    """What has happened so far. Lists of two are there (from the first end to the second) and back.
+    """Counts of packets and delays since the start. Lists of two: from the first end to the second, and back.
 
     Attributes:
-        elapsed_s: since the start.
+        elapsed_s: seconds since the start.
         sent: IP packets that the ends have sent.
         delivered: of these, handed to the other end.
         lost: of these, lost on the way.
@@ -83,7 +83,7 @@ class Emulation:
 
     Attributes:
         ends: the namespaces at the flow's source and target.
-        account: what has happened so far.
+        account: counts of packets and delays since the start.
     """
 
     def __init__(self, carrier: Carrier, pcap: CaptureWriter | None = None) -> None:
@@ -106,7 +106,7 @@ class Emulation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ask the programs that still run to end, and let the namespaces go, and with them who does not."""
+        """Ask running programs to end, then close the namespaces, which ends the remaining programs."""
         with self._stack:
             for program in self._programs:
                 ask_to_end(program)
@@ -138,9 +138,12 @@ class Emulation:
     def run(
         self, *, until_ended: int | None = None, duration_s: float | None = None, report: Report | None = None
     ) -> None:
-        """Carry packets until that program (in order of their starts) has ended, or so long, or for ever.
+        """Carry packets until a program has ended or a time has passed, whichever is first; else for ever.
 
-        `report` is called about once a second.
+        Args:
+            until_ended: number of the program, in order of their starts.
+            duration_s: the time.
+            report: called about once a second.
         """
         account, carrier = self.account, self.carrier
         descriptors = [end.descriptor for end in self.ends]
@@ -167,7 +170,7 @@ class Emulation:
             self._tell(None)
 
     def _hand_over(self, now: int, origin: int) -> None:
-        """Let the network come to `now`, and give the ends what came out."""
+        """Simulate the network until `now`, and give the ends the packets that it has delivered."""
         account = self.account
         for delivery in self.carrier.advance(now):
             way = int(delivery.backward)
@@ -180,7 +183,7 @@ class Emulation:
                 self.pcap.write(delivery.packet, time.time_ns())
 
     def _take(self, end: int, origin: int) -> None:
-        """Take all that an end has sent, and let it enter the network now."""
+        """Take the packets that an end has sent, and let them enter the network now."""
         while True:
             try:
                 packet = os.read(self.ends[end].descriptor, MTU)

@@ -1,5 +1,5 @@
 """`btqueue explore`: a page in the browser that redraws the models' curves while keys are turned.
 
-`controls` says which keys a scenario has and which matter, `curves` answers, `messages` puts answers and the
-picture of the network into words of JSON, `server` hands them to the page in the folder `page`.
+`controls` lists the keys of a scenario and ranks them, `curves` answers, `messages` puts answers and the
+picture of the network into JSON, `server` hands them to the page in the folder `page`.
 """

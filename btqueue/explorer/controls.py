@@ -1,4 +1,4 @@
-"""The keys of a scenario as sliders and choices, those that matter first."""
+"""The keys of a scenario as sliders and choices, the keys of largest effect first."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def axis_of(found: list[Control]) -> dict[str, Any]:
 
 
 def changes_to_try(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
-    """Return by key the changes that say how much it matters: the ends of its spread, or its other values.
+    """Return by key the changes that measure its effect: the ends of its spread, or its other values.
 
-    Spreads are those of `btqueue sensitivity`: a tenth of the value to both sides, whole numbers at least 1.
+    Spreads are as in `btqueue sensitivity`: a tenth of the value to both sides, whole numbers at least 1.
     """
     numbers = {factor.key: [{factor.key: end} for end in factor.ends] for factor in factors(scenario)}
     named = {
@@ -75,9 +75,9 @@ def changes_to_try(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
 
 
 def effect(answer: Answer, others: list[Answer]) -> float:
-    """Return how much changes move the metrics in `JUDGED_BY`: 0 for nothing, 1 for all of them entirely.
+    """Return the effect of changes on the metrics in `JUDGED_BY`, between 0 and 1.
 
-    Of each metric the largest change counts, as a share of the larger of its two values.
+    Each metric counts with its largest change, as a share of the larger of the two values.
     """
     return sum(
         max((_moved(answer, other, name) for other in others), default=0.0) for name in JUDGED_BY
@@ -108,7 +108,7 @@ def _sliders(scenario: Scenario) -> Iterator[Control]:
 
 
 def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, whole: bool) -> float:
-    """Return an end of the slider that the scenario takes: what was asked for, or half as far, and so on."""
+    """Return an end of the slider that the scenario accepts: `end`, else half as far from `value`, ..."""
     for _ in range(8):
         rounded = round(end) if whole else float(f"{end:.6g}")
         try:

@@ -40,7 +40,7 @@ class Curve(NamedTuple):
 
     Attributes:
         places: values of the key.
-        answers: by place; those that are not there yet are missing.
+        answers: by place; answers still to come are missing.
         wall_s: seconds since the curve was asked for.
     """
 
@@ -55,7 +55,7 @@ class Curve(NamedTuple):
 
 
 class Desk:
-    """Solves and simulates for the page, the latest request first, and remembers what it has found."""
+    """Solves and simulates for the page, the latest request first, and remembers its answers."""
 
     def __init__(self) -> None:
         """Start with nothing known."""
@@ -70,7 +70,7 @@ class Desk:
         self._simulating.shutdown(wait=False, cancel_futures=True)
 
     async def answer(self, scenario: Scenario, engine: Engine = "solve") -> Answer:
-        """Return what an engine says about a scenario; failures are answers, too."""
+        """Return an engine's answer for a scenario; failures are answers, too."""
         if (known := self._known.get((engine, scenario))) is not None:
             return known
         pool = self._solving if engine == "solve" else self._simulating
@@ -135,7 +135,7 @@ class Desk:
         return await self.answer(changed, engine)
 
     async def effects(self, scenario: Scenario) -> dict[str, float]:
-        """Return by key how much it matters, the largest first; one point at a time, behind the curves."""
+        """Return the effect of each key, the largest first; one point at a time, after the curves."""
         base = await self.answer(scenario)
         found = {}
         for key, changes in changes_to_try(scenario).items():
@@ -175,5 +175,5 @@ def _valid(scenario: Scenario, changes: Iterable[dict[str, Any]]) -> list[Scenar
 
 
 def finite(value: float) -> float | None:
-    """Return a number as JSON has it."""
+    """Return a number for JSON, None for NaN and infinity."""
     return value if math.isfinite(value) else None

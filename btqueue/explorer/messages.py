@@ -1,4 +1,4 @@
-"""What the page asks for and what it is told, as plain values of JSON."""
+"""The page's requests and the server's replies, as plain values of JSON."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _scaled(
 
 
 def _values(answer: Answer) -> dict[str, float]:
-    """Return the means of an answer, those of single queues as "queue_packets uplink"."""
+    """Return the means of an answer; a single queue's mean is named as in "queue_packets uplink"."""
     queues = answer.metrics.get("queue_packets")
     by_queue = zip(answer.names.get("queue", ()), queues.means, strict=False) if queues else ()
     return answer.means | {f"queue_packets {name}": mean for name, mean in by_queue}

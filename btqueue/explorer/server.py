@@ -1,4 +1,4 @@
-"""The server of the page: for this machine alone, for who has the token, and without a way to its files.
+"""The server of the page: for this machine alone, for holders of the token, and without access to files.
 
 Starlette and uvicorn carry it: both are kept, small, and without further needs. The page, its script and its
 style are files of this package, and nothing is fetched from anywhere else.
@@ -49,7 +49,7 @@ STRANGE_HOST = "This page answers on 127.0.0.1 and localhost only.\n"
 
 
 class PortTaken(OSError):
-    """The port cannot be listened to; the message says what to do."""
+    """The port cannot be listened to; the message names a remedy."""
 
 
 def listen(port: int) -> socket.socket:
@@ -114,7 +114,7 @@ class Explorer:
         return f"btqueue-{urlsplit('//' + connection.headers.get('host', '')).port or 80}"
 
     def _refusal(self, connection: HTTPConnection) -> str:
-        """Return why somebody is not answered, empty if that is not so."""
+        """Return why a request is refused, empty if it is answered."""
         with suppress(ValueError):
             if urlsplit(f"//{connection.headers.get('host', '')}").hostname in NAMES:
                 given = connection.cookies.get(self._cookie(connection), "")
@@ -138,7 +138,7 @@ class Explorer:
         return Response(content, media_type=kind, headers=HEADERS)
 
     async def _talk(self, talk: WebSocket) -> None:
-        """Answer the page's messages; a message about a side takes the place of the one before."""
+        """Answer the page's messages; a message about a side replaces the side's earlier message."""
         origin = talk.headers.get("origin", "")
         if self._refusal(talk) or origin != f"http://{talk.headers.get('host', '')}":
             await talk.close()  # before it is accepted: HTTP 403

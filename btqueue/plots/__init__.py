@@ -1,7 +1,7 @@
 """Figures of studies, from a dataset to a figure in one call; one module for each study.
 
-Colours and markers are those of `btqueue.plotting`: they can be told apart by colour-blind readers, and in
-print without colour.
+Colours and markers come from `btqueue.plotting`: colour-blind readers can tell them apart, and so can readers
+of a print without colour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMATS = {".png": "PNG", ".svg": "SVG", ".pdf": "PDF"}
 
 
 class NoFigure(ValueError):
-    """There is nothing that can be drawn; the message says why."""
+    """The study has no value to draw; the message says why."""
 
 
 def save(figure: Figure, path: Path, suffix: str | None = None) -> None:

@@ -24,7 +24,7 @@ from btqueue.study.summary import Estimate
 from btqueue.study.value_ranges import label
 
 FEASIBLE, INFEASIBLE, SIMULATED, WINNER = PALETTE[0], "#999999", PALETTE[1], PALETTE[4]
-"""Colours; each kind of point has a marker of its own, too."""
+"""Colours; each kind of point also has a different marker."""
 
 
 def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
@@ -36,7 +36,7 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
     in its place the left side of the first bound on a metric is drawn, with the bound.
 
     Args:
-        found: what `btqueue.study.dimensioning.dimension` returns.
+        found: result of `btqueue.study.dimensioning.dimension`.
         title: heading.
     """
     choices = found.task.choices
@@ -57,7 +57,7 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
 
 @dataclass(frozen=True)
 class _Height:
-    """What is drawn upward: the objective, or the left side of a bound.
+    """The quantity of the vertical axis: the objective, or the left side of a bound.
 
     Attributes:
         label: of the axis.
@@ -77,7 +77,7 @@ class _Height:
 
 
 def _height(found: Dimensioning) -> _Height:
-    """Return what to draw upward."""
+    """Return the quantity of the vertical axis."""
     task = found.task
     if not task.objective.expression.metrics:
         for number, constraint in enumerate(task.constraints):
@@ -183,7 +183,7 @@ def _map(figure: Figure, axes: Axes, found: Dimensioning, across: int, up: int) 
 
 
 def _key(found: Dimensioning) -> list[Line2D]:
-    """Return legend entries for what is drawn."""
+    """Return the entries of the legend."""
     by = NAMES[found.engine].removeprefix("the ")
     entries = [Line2D([], [], marker="o", color=FEASIBLE, linestyle="", label=f"meets all bounds ({by})")]
     if any(c.failure is None and not c.feasible(found.task) for c in found.candidates):

@@ -30,7 +30,7 @@ def sensitivity_figure(dataset: xr.Dataset, metrics: Sequence[str] | None = None
     Args:
         dataset: of a local study (tornado), of Sobol's or Morris's method, or of simulated slopes; see
             `btqueue.study.sensitivity`.
-        metrics: those to draw; by default all on which any key has an effect.
+        metrics: names of metrics; by default all on which any key has an effect.
         title: heading.
 
     Raises:
@@ -109,7 +109,7 @@ def _sobol(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None
 
 
 def _pairs(axes: Axes, one: xr.Dataset) -> None:
-    """Write what each pair of keys does together into the cells of a matrix; bold beyond its interval."""
+    """Write the interaction of each pair of keys into the cells of a matrix; bold beyond its interval."""
     keys = one["key"].values.tolist()
     shares, widths = (one[name].sel(other=keys).values for name in ("pair", "pair_ci95"))
     shares, widths, rows, columns = shares[1:, :-1], widths[1:, :-1], keys[1:], keys[:-1]
@@ -166,4 +166,4 @@ PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
     "morris": (_morris, lambda one: one["absolute"].values),
     "simulate": (_slopes, _size_of_slope),
 }
-"""By study: how a panel is drawn, and by what its keys are ranked."""
+"""By study: the function that draws a panel, and the quantity that ranks its keys."""

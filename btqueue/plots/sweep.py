@@ -43,7 +43,7 @@ def sweep_figure(
     third key: a panel for each of its values. Chosen points (or a sample): the metric against each key.
 
     Args:
-        dataset: what `btqueue.study.sweep.sweep` returns.
+        dataset: result of `btqueue.study.sweep.sweep`.
         metrics: names of metrics in it.
         title: heading.
         surface: draw a surface over the first two keys, the simulator's with the solver's as a wire frame
@@ -216,7 +216,7 @@ def _scatter_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> 
 def _scale(axes: Axes, which: str, dataset: xr.Dataset, key: str) -> tuple[str, np.ndarray]:
     """Set up an axis for a key; return its label and where the key's values lie on it.
 
-    Numbers that are evenly spaced in the logarithm get a logarithmic axis; what is no number gets ticks.
+    Numbers that are evenly spaced in the logarithm get a logarithmic axis; names and truth values get ticks.
     """
     values = dataset[key].values
     axis: Any = axes.xaxis if which == "x" else axes.yaxis

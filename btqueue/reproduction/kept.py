@@ -1,4 +1,4 @@
-"""What was computed before: files in cache folders whose names end in a digest of what they came from."""
+"""Results of earlier computations: files in cache folders whose names end in a digest of their inputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def digest_of(content: Any) -> str:
 
 
 def read(path: Path, from_plain: Callable[[Any], Kept]) -> Kept | None:
-    """Return what was kept, None if there is nothing that can be read."""
+    """Return the kept result, None if the file is missing or cannot be read."""
     try:
         return from_plain(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What the user describes: network, radio, link, flow control, polling, voice, traffic, transport and run.
+"""Scenarios, as the user describes them: network, radio, link, polling, traffic, transport, run and more.
 
 Nothing here computes a result; the package reads, checks, changes and writes scenarios, and holds the
 vocabulary (keys, metrics, units) that the solver, the simulator and the reports share. Names are imported on

@@ -1,8 +1,8 @@
-"""What no answer for a scenario can exceed, whoever gives it: the time of its devices and links, its windows.
+"""Upper bounds on goodputs that hold for every engine: from the time of devices and links, and from windows.
 
-Derived from the scenario alone, without a model of queues, losses or polling. What is left out (repetitions,
-idle polls, waits, acknowledgements that need not come) only takes more time. Goodputs are in kbit/s; arrays
-have one value for each flow of `topology`, shape (flows,).
+Derived from the scenario alone, without a model of queues, losses or polling. The neglected parts
+(repetitions, idle polls, waits, optional acknowledgements) only take more time. Goodputs are in kbit/s;
+arrays have one value for each flow of `topology`, shape (flows,).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Segments(NamedTuple):
 
 
 class OnAir(NamedTuple):
-    """What segments take on one Bluetooth hop, at least: slots plus packets, and slots less packets."""
+    """The least use of one Bluetooth hop by segments: slots plus packets, and slots less packets."""
 
     plus: float
     less: float
@@ -63,7 +63,7 @@ class OnAir(NamedTuple):
         return (self.plus - self.less) / 2
 
     def times(self, number: float) -> OnAir:
-        """Return what so many of them take."""
+        """Return the use of the hop by `number` times these segments."""
         return OnAir(number * self.plus, number * self.less)
 
 
@@ -80,22 +80,22 @@ Part = Link | str
 
 @dataclass(frozen=True)
 class Capacity:
-    """What goodputs take of the time of devices and outside media.
+    """The time of devices and outside media that goodputs use.
 
     *Devices.* A frame is a packet down a link and one up, each of a slot at least (POLL and NULL), and a
     device is in one frame at a time, in whichever of its piconets. Data of S slots, U packets of them up and
     D down, are in max(U, D) frames at least, which take S + |U - D| slots: the larger of S + (U - D) and
     S - (U - D). Each segment delivered has crossed every hop. So has an acknowledgement for each window of
-    them, where it is a segment of its own; further ones take a slot at least for each packet by which they
-    make |U - D| smaller. Voice takes its slots before any data.
+    them, where it is a separate segment; further acknowledgements take a slot at least for each packet by
+    which they make |U - D| smaller. Voice takes its slots before any data.
 
     *Outside media.* Each segment delivered, with its headers, has crossed the medium, and so have these
     acknowledgements where both directions share it.
 
     Attributes:
         names: of the devices that are centrals or bridges, and of the media.
-        part, flow: entries: which part (link or medium) a flow takes time of, shape (entries,).
-        takes: seconds of the part for a kilobit of the flow, if most packets go one way, or the other; the
+        part, flow: entries: the part (link or medium) whose time a flow takes, shape (entries,).
+        takes: seconds of the part for a kilobit of the flow, if most packets go one way or the other; the
             part takes the larger of the sums over its flows, shape (2, entries).
         owner, owned: a name and a part that takes its time, shape (pairs,).
         shares: of the time of each name that is left to data, shape (names,).
@@ -121,8 +121,8 @@ class Capacity:
     def most_kbps(self, flow: int | None = None) -> float:
         """Return the most goodput of one flow, or of the mean over all; infinite if nothing limits it.
 
-        By a linear program in the goodputs g and the times t of the parts: t is no less than what g takes of
-        the part, by either sum, and no name is used for more than its time.
+        By a linear program in the goodputs g and the times t of the parts: t is no less than the time that g
+        uses of the part, by either sum, and no device or medium is used for more than its time.
         """
         from scipy.optimize import linprog
         from scipy.sparse import block_array, csr_array, eye_array
@@ -142,7 +142,7 @@ class Capacity:
 
 
 def capacity(scenario: Scenario) -> Capacity:
-    """Return what the goodputs of a scenario's flows take of its devices and outside media."""
+    """Return the time that a scenario's flows use of its devices and outside media, for any goodputs."""
     plan = topology(scenario)
     parts: dict[Part, int] = {}
     entries = [
@@ -187,9 +187,9 @@ def window_kbps(scenario: Scenario) -> np.ndarray:
     clock. A timer of D seconds lets at most W segments go at a time, of which the first has waited for D: the
     mean time outstanding is R + D / W at least, and the rate W / D at most. A clock that ticks every D
     seconds lets W go at a tick. An expiry of the retransmission timer makes the receiver answer at once, for
-    that segment and the one behind it, but has cost 2 D where that is no more than the least timeout. Where
-    it is more, or other segments can force an acknowledgement out (piggybacking, duplicates of larger
-    windows, sessions), the clock is not counted.
+    that segment and the next, but costs 2 D at least if 2 D is no more than the least timeout. The clock is
+    not counted where 2 D is more, or where other segments can force an acknowledgement out (piggybacking,
+    duplicates of larger windows, sessions).
     """
     plan = topology(scenario)
     bounds = np.full(len(plan.flows), np.inf)
@@ -229,9 +229,9 @@ def window_of(scenario: Scenario, flow: FlowPlan) -> int:
 
 
 def shares_segments(scenario: Scenario) -> bool:
-    """Whether windows count bytes and messages do not fill their segments, so that they share them.
+    """Whether windows count bytes and messages do not fill their segments, so that messages share segments.
 
-    Not those of a greedy source, which always has data, nor those of a file, which are not known.
+    Never for a greedy source, which always has data, nor for a file, whose messages are not known.
 
     Args:
         scenario: as a flow sees it (`Scenario.of_flow`).
@@ -263,7 +263,7 @@ def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
 
 
 def _taken(scenario: Scenario, plan: Topology, flow: FlowPlan) -> Iterator[tuple[Part, float, float]]:
-    """Yield what a kilobit of the flow takes of each part on its way (s): if most packets go up, or down."""
+    """Yield the time (s) that a kilobit of the flow uses of each part: if most packets go up, or down."""
     scenario = scenario.of_flow(flow.spec)
     transport, sent = scenario.transport, segments_of(scenario, flow)
     answered = transport.protocol == "tcp" and scenario.traffic.source != "request-reply"
@@ -297,15 +297,15 @@ def _medium(link: OutsideLink, back: bool) -> str:
 
 
 def _outside_s(scenario: Scenario, link: OutsideLink, size: int) -> float:
-    """Return the time that an outside link takes to send a segment with so many user bytes, at least."""
+    """Return the least time in which an outside link sends a segment with `size` user bytes (s)."""
     return (size + scenario.transport.header_bytes + link.header_bytes) / KILOBIT_BYTES / link.rate_kbps
 
 
 def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
-    """Return what a segment with so many user bytes takes on a Bluetooth hop, at least.
+    """Return the least use of a Bluetooth hop by a segment with `size` user bytes.
 
-    Cut as the scenario says; if it is not `exact`, or the packet type follows the radio, as if every packet
-    were a full one of the type best for it.
+    The segment is cut as the scenario says; if it is not `exact`, or the packet type follows the radio, as if
+    every packet were full and of the best type.
     """
     link = scenario.link
     frame = size + scenario.transport.header_bytes + link.l2cap_header_bytes
@@ -337,8 +337,8 @@ def _round_trip_s(scenario: Scenario, plan: Topology, flow: FlowPlan, size: int)
 def _way_s(scenario: Scenario, plan: Topology, route: tuple[Hop, ...], size: int, exact: bool) -> float:
     """Return the least time of a segment on its way.
 
-    On a Bluetooth hop a slot at least lies between two packets one way. Hops that pass on whole segments take
-    their time one after the other; else at least the slowest takes all of it, and each other one a packet.
+    On a Bluetooth hop a slot at least lies between two packets one way. Where hops pass on whole segments,
+    their times add up. Else the slowest hop takes the time of a segment and each other hop of a packet.
     """
     transport, link = scenario.transport, scenario.link
     fixed = 2 * (transport.tcp_delay_s + transport.ip_delay_s + link.l2cap_delay_s)

@@ -135,7 +135,7 @@ def _flow_control(s: Scenario) -> Iterator[Problem]:
 
 
 def _patience(s: Scenario) -> Iterator[Problem]:
-    """Refuse to give up before anything could have come: the giving up would never end."""
+    """Refuse waits that are too short for any answer: the device would give up without end."""
     for key, value in (
         ("polling.bridge_patience_s", s.polling.bridge_patience_s),
         ("transport.centaurus_watchdog_s", s.transport.centaurus_watchdog_s),
@@ -194,7 +194,7 @@ def _of_flows(s: Scenario) -> Iterator[tuple[Scenario, Callable[[str], str]]]:
 
 
 def _flows(s: Scenario) -> Iterator[Problem]:
-    """Check traffic and transport of each flow; what several share is said once."""
+    """Check traffic and transport of each flow; a problem that several flows share is reported once."""
     seen = list(_of_flows(s))
     used = frozenset({word for one, _ in seen for word in (one.traffic.source, one.transport.protocol)})
     first: dict[str, Problem] = {}
@@ -236,12 +236,12 @@ def _traffic(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> 
 
 
 def _meant(key: str, named: Callable[[str], str], others: bool) -> bool:
-    """Whether a key that a flow has no use for is set for it: as its own, or where no other flow uses it."""
+    """Whether an unused key was meant for a flow: the flow sets it, or no other flow uses it."""
     return named(key) != key or not others
 
 
 def _ibp(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
-    """Refuse interrupted Bernoulli sources of which no probabilities make one.
+    """Refuse interrupted Bernoulli sources that no probabilities of its states can give.
 
     With r messages a slot, both states are left with probabilities if scv is at least (1 - r) |1 - 2 r|.
     """

@@ -1,14 +1,14 @@
 """The network of a scenario as queueing theory sees it: stations on routes, flows with two laws each.
 
-Made once for all solvers, from the scenario alone, and whole: also of what no solver can do yet. A *station*
-is where segments wait or are lost (a host, a token bucket, a queue, a radio link, a polled piconet, a bridge,
-an outside link). A *flow* goes over a route of stations and back, and has a law of its arrivals and a law of
-its transport. Every property of a station or law is a *trait*, which names the key that brought it in: a
-key of a single flow or link where that has one, else that of the table.
+Made once for all solvers, from the scenario alone, with the parts that no solver covers. Segments wait or are
+lost at *stations* (a host, a token bucket, a queue, a radio link, a polled piconet, a bridge, an outside
+link). A *flow* goes over a route of stations and back, and has a law of its arrivals and a law of its
+transport. Every property of a station or law is a *trait*, which names the key that set it: the key of a
+single flow or link if it was written there, else the key of the table.
 
 Only traits that can make a difference are here: no `relay` where nothing is passed on, no repetition on a
-radio without errors, nothing of TCP without it. A solver's scope (`btqueue.scenario.scope`) is held against
-them, so a refusal is about a key that matters.
+radio without errors, nothing of TCP without it. A solver's scope (`btqueue.scenario.scope`) is compared with
+them, so a refusal names a key that matters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 
 
 class Trait(NamedTuple):
-    """A property: of what kind, named by the key of the table; its value; and the key that gives it."""
+    """A property: its kind, named by the key of the table; its value; and the key that gives the value."""
 
     kind: str
     value: Any
@@ -36,7 +36,7 @@ Traits = tuple[Trait, ...]
 
 
 def is_trait(key: str) -> bool:
-    """Whether a key brings in traits, where it makes a difference; else it says who is in the network."""
+    """Whether a key gives traits, where it has an effect; the other keys name the members of the network."""
     table = key.partition(".")[0]
     return table not in ("network", "run") or key in (
         "network.relay",
@@ -50,7 +50,7 @@ StationKind = Literal["host", "token bucket", "queue", "radio link", "polled air
 
 @dataclass(frozen=True)
 class Station:
-    """Where segments wait, are served or are lost; its name is unique among those of its kind."""
+    """A place where segments wait, are served or are lost; its name is unique among stations of its kind."""
 
     kind: StationKind
     name: str
@@ -66,7 +66,7 @@ class Law(NamedTuple):
 
 @dataclass(frozen=True)
 class Flow:
-    """Data from one node to another, and the way of what answers them: numbers of stations, in order."""
+    """Data from one node to another, and their acknowledgements: numbers of the stations passed, in order."""
 
     source: str
     target: str
@@ -86,7 +86,7 @@ class Description:
 
     @cached_property
     def traits(self) -> dict[Trait, str]:
-        """Return all traits, each once, with what has it: the network, a kind of station, a law."""
+        """Return all traits, each once, with their owner: the network, a kind of station, a law."""
         found = dict.fromkeys(self.network, "network")
         for station in self.stations:
             found |= dict.fromkeys(station.traits, station.kind)
@@ -155,7 +155,7 @@ def _of_the_network(s: Scenario, plan: Topology) -> Traits:
 def _on_the_way(
     s: Scenario, plan: Topology, start: int, route: tuple[Hop, ...]
 ) -> Iterator[tuple[StationKind, str, Iterator[Trait]]]:
-    """Yield the stations that a segment passes on a route: kind, name, and traits for who wants them."""
+    """Yield the stations that a segment passes on a route: kind, name, and an iterator over the traits."""
     yield "host", plan.nodes[start], _host(s)
     for place, hop in enumerate(route):
         source, target = plan.nodes[hop.source], plan.nodes[hop.target]
@@ -242,7 +242,7 @@ def _radio(s: Scenario, plan: Topology, hop: Hop) -> Iterator[Trait]:
 
 
 def has_errors(radio: Radio) -> bool:
-    """Whether a radio can damage a packet, neighbours apart."""
+    """Whether a radio can damage a packet, interference by other piconets not counted."""
     if radio.model == "perfect":
         return False
     if radio.per is not None:
@@ -269,7 +269,7 @@ def _outside(plan: Topology, hop: Hop) -> Iterator[Trait]:
 
 
 def _named(flow: FlowPlan, number: int) -> Mapping[str, str]:
-    """Return the keys that the flow of this number has of its own, by the keys of the tables."""
+    """Return the keys that the flow of this number overrides, by the keys of the tables."""
     if flow.spec is None:
         return {}
     entry = number if flow.reverse is None else min(number, flow.reverse)  # reverse flows stand last
@@ -277,7 +277,7 @@ def _named(flow: FlowPlan, number: int) -> Mapping[str, str]:
 
 
 def _renamed(law: Law, names: Mapping[str, str]) -> Law:
-    """Return the law with the keys of the flow where they are its own."""
+    """Return the law; its traits name the keys that the flow overrides in place of the table's."""
     return law._replace(traits=tuple(one._replace(key=names.get(one.kind, one.key)) for one in law.traits))
 
 
@@ -326,7 +326,7 @@ def _transport(s: Scenario, flow: FlowPlan) -> Law:
 
 
 def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
-    """Yield what matters of TCP beside variant and window."""
+    """Yield the traits of TCP beside variant and window."""
     always = (
         *("mss_bytes", "initial_window_segments", "initial_ssthresh_segments"),
         *("initial_rto_s", "min_rto_s", "max_rto_s", "rto_backoff", "clock_granularity_s", "timer_tick_s"),

@@ -1,4 +1,4 @@
-"""What can be wrong with a scenario, said in plain words.
+"""Problems of a scenario, said in plain words.
 
 A wrong input is described by one :class:`Problem` for each key; all problems that were found are reported
 together by one :class:`ScenarioError`, so that a user can mend a file in a single round.
@@ -43,13 +43,13 @@ def bracketed(key: str) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where, what was given, what is allowed, and what may have been meant.
+    """One problem: its key, the value given, the values allowed, and a guess at the right one.
 
     Attributes:
         message: one or two sentences for the user.
         key: dotted key (``polling.limit``), or the file or argument at fault; empty if there is none.
         value: the value that was given, or ``None``.
-        allowed: what the key accepts, in words.
+        allowed: values that the key accepts, in words.
         guess: the key or value that was probably meant.
     """
 

@@ -20,8 +20,7 @@ class Table(BaseModel):
     """
 
     CHOICES: ClassVar[tuple[str, ...]] = ()
-    """Keys that decide nothing by themselves: the values of others have what they choose, or they are only
-    read for the sake of old files."""
+    """Keys without an effect: they choose the values of other keys, or are only read in old files."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -70,10 +69,10 @@ def with_own_keys(
     """Return `base` with all keys of `tables` as well, each of which may be left out.
 
     Args:
-        base: an entry of a list, which may have keys of these tables of its own.
-        tables: whose keys these are; no two have one of the same name.
-        but: keys that an entry cannot have of its own.
-        renamed: keys that are called otherwise in an entry.
+        base: model of an entry in a list, which may override keys of these tables.
+        tables: models of the tables; no two have a key of the same name.
+        but: keys that an entry cannot override.
+        renamed: keys that have another name in an entry.
     """
     own: dict[str, Any] = {}
     for table in tables:

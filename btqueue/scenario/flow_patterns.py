@@ -57,7 +57,7 @@ def _both_ways(here: list[str], there: list[str]) -> list[tuple[str, str]]:
 
 
 def downlink(network: Network) -> list[tuple[str, str]]:
-    """From each central to every peripheral of its own."""
+    """From each central to all peripherals of its piconet but bridges."""
     return [(f"c{k}", name) for k, names in enumerate(own_peripherals(network), start=1) for name in names]
 
 

@@ -22,11 +22,11 @@ def scenario_from_graph(
     """Return the scenario of a network that is given as a graph.
 
     Nodes with the attribute `role = "central"` are centrals, each of a piconet of its name; the name of a
-    node is its `str`. An edge with any key of an outside link (`kind`, `rate_kbps`, `delay_s`, ...) is one,
-    called `link` if it has such an attribute; `kind = "bluetooth"` says that it is none. Every other edge
-    joins a central to a peripheral, or two centrals: then the second of them, in the order of the graph's
-    nodes, is a peripheral of the first (MS bridge). Peripherals are polled in the order of the graph's nodes;
-    those in several piconets are bridges. Other attributes are ignored.
+    node is its `str`. An edge with any key of an outside link (`kind`, `rate_kbps`, `delay_s`, ...) is an
+    outside link, unless it has `kind = "bluetooth"`; an attribute `link` is its name. Every other edge joins
+    a central to a peripheral, or two centrals: then the second of them, in the order of the graph's nodes, is
+    a peripheral of the first (MS bridge). Peripherals are polled in the order of the graph's nodes;
+    peripherals in several piconets are bridges. Other attributes are ignored.
 
     Args:
         graph: undirected and simple.

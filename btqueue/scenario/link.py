@@ -73,7 +73,7 @@ class Link(Table):
     )
     adaptation_estimate: Literal["true-rate", "link-quality"] = Field(
         default="true-rate",
-        description="what adaptation knows: the true error rate, or the quantised link quality",
+        description="input of the adaptation: the true error rate, or the quantised link quality",
     )
     quality_memory_s: Seconds = Field(
         default=0.0, description="time constant of the averaged link quality; 0: the present one"
@@ -86,7 +86,7 @@ class Link(Table):
         default=0.0, description="processing time of a packet in the baseband, at each end"
     )
     node_buffer_bytes: Bytes | None = Field(
-        default=None, description="bytes a node can hold below IP; unset: no such limit"
+        default=None, description="bytes a node can hold below IP; unset: no limit"
     )
 
 

@@ -29,7 +29,7 @@ def load(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] | It
             (``["polling.limit=10"]``).
 
     Raises:
-        ScenarioError: if there is no such file or model, it cannot be read, or the scenario is not valid.
+        ScenarioError: if no file or model has this name, it cannot be read, or the scenario is not valid.
     """
     from btqueue.scenario.scenario import Scenario
 
@@ -93,7 +93,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def read_title(path: Path) -> str:
     """Return the title of a scenario file, empty if it has none.
 
-    It stands before the first table, and what follows is not read.
+    It stands before the first table; the tables are not read.
 
     Raises:
         ScenarioError: as `read_toml`.

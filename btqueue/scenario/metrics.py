@@ -39,14 +39,14 @@ METRICS: Final = MappingProxyType(
             "kbit/s",
             "goodput",
             "application bytes delivered in order, per flow; CentaurusComm delivers whole messages, so bytes "
-            "count when their message is complete, also those sent before the measurement began",
+            "count when their message is complete, even bytes sent before the measurement began",
         ),
         "throughput_kbps": Metric(
             "kbit/s",
             "throughput",
-            "application bytes of all segments sent, retransmissions included, per flow; where more arrives "
-            "than is sent, because data was under way when the measurement began, the bytes that arrive and "
-            "those sent again: it is never below the goodput",
+            "application bytes of all segments sent, retransmissions included, per flow; if more arrives "
+            "than is sent, because data was under way when the measurement began: the bytes that arrive plus "
+            "the retransmitted bytes. It is never below the goodput",
         ),
         "rtt_s": Metric("s", "round-trip time", "mean of the sender's round-trip samples, per flow"),
         "rtt_min_s": Metric("s", "least round-trip time", "smallest round-trip sample, per flow"),
@@ -153,14 +153,14 @@ METRICS: Final = MappingProxyType(
         "slot_share": Metric(
             "1",
             "slots used",
-            "share of all slots of the piconet, those of voice included, that carry data packets of this "
-            "link, either way",
+            "share of all slots of the piconet, voice slots included, that carry data packets of this link, "
+            "either way",
         ),
         "cycle_s": Metric("s", "polling cycle", "mean time between two visits to the same peripheral"),
         "slot_utilisation": Metric(
             "1",
             "slot utilisation",
-            "share of the slots that carry data packets, of those that voice links leave to data",
+            "share of the slots left by voice links that carry data packets",
         ),
         "fairness": Metric("1", "fairness", "Jain's index of the goodputs of all flows"),
     }
@@ -169,7 +169,7 @@ METRICS: Final = MappingProxyType(
 
 
 class Variable(NamedTuple):
-    """An array with the names of its dimensions, and what else is said of it."""
+    """An array with the names of its dimensions, and its attributes."""
 
     dims: tuple[str, ...]
     values: np.ndarray
@@ -178,10 +178,10 @@ class Variable(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """What an engine answers: named arrays, and attributes that say how they were found.
+    """The results of an engine: named arrays, and attributes that say how they were found.
 
-    Its members are those of an `xarray.Dataset` of the same names, so that a reader of results takes either;
-    importing xarray takes longer than many an answer.
+    Its members mean the same as members of these names in an `xarray.Dataset`, so code that reads results
+    accepts either. It is no dataset because importing xarray takes longer than many an answer.
 
     Attributes:
         metrics: by name, in the metric's unit, of dimensions (replication?, flow or link or queue?).

@@ -64,8 +64,8 @@ else:
 class Flow(_WithOwnKeys):
     """One connection from a sender to a receiver, both named as in :attr:`Network.node_names`.
 
-    The other keys are those of ``[traffic]`` (its ``source`` is called ``law`` here) and ``[transport]``, for
-    this flow alone, in both of its directions. The processing times of the hosts are no keys of a flow.
+    The other keys override ``[traffic]`` (its ``source`` is called ``law`` here) and ``[transport]`` for this
+    flow alone, in both of its directions. The processing times of the hosts are no keys of a flow.
     """
 
     CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
@@ -86,8 +86,8 @@ class Flow(_WithOwnKeys):
     def resolved(self, traffic: Traffic, transport: Transport) -> Flow:
         """Return this flow in a scenario with these tables, all of its values known.
 
-        A default that follows from another key, as `header_bytes` from `protocol` or any key from `preset`,
-        follows the flow's own; a key that is written in the table goes before such a default.
+        Some defaults follow from another key, as `header_bytes` from `protocol` or any key from `preset`.
+        They follow the flow's value of that key; but a value written in the table goes before them.
         """
         differs: dict[str, Any] = {}
         for common in (traffic, transport):
@@ -142,7 +142,7 @@ class Piconet(Table):
 
 
 LINK_RATES_KBPS = {"wired": 10_000.0, "wlan": 4_000.0, "cdpd": 19.2, "other": 1_000.0}
-"""Default rates of outside links: 10 Mbit/s Ethernet, what 802.11b reaches, the raw CDPD channel."""
+"""Default rates of outside links: 10 Mbit/s Ethernet, a practical rate of 802.11b, the raw CDPD channel."""
 
 
 class OutsideLink(Table):
@@ -166,7 +166,7 @@ class OutsideLink(Table):
     )
     medium: Name | None = Field(
         default=None,
-        description="links of the same medium share its rate, in both directions; unset: one of its own",
+        description="links of the same medium share its rate, in both directions; unset: a separate medium",
     )
     half_duplex: bool = Field(
         default_factory=lambda data: data.get("kind") in ("wlan", "cdpd") or data.get("medium") is not None,
@@ -207,7 +207,7 @@ class Network(Table):
     peripheral, ``b1`` the bridge between piconets 1 and 2 (SS), which are joined in a line; with MS bridges
     ``c2`` is a peripheral of piconet 1. Bridges are polled last. A chain of h hops has the nodes ``n0`` to
     ``nh``: with SS bridges peripheral, central, gateway, central, gateway, ...; with MS bridges every node is
-    the central of the one before it.
+    the central of the node before it.
     """
 
     topology: Shape = Field(default="piconet", description="shape of the network")

@@ -1,4 +1,4 @@
-"""Checks of the network and its flows: what needs more than one key, or all names at once."""
+"""Checks of the network and its flows that need more than one key, or all names at once."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def flows(s: Scenario) -> Iterator[Problem]:
-    """Check who sends to whom, and what single flows override."""
+    """Check the flows' senders and receivers, and the keys that single flows override."""
     n = s.network
     if n.topology == "custom" and not n.piconet_list:  # reported already; no name can be known
         return

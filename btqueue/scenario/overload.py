@@ -1,6 +1,6 @@
-"""Flows that are offered more than is carried: their delays grow with the run, and are no metrics.
+"""Overloaded flows: the offered load exceeds the goodput, so delays grow with the run and are no metrics.
 
-Both engines find such flows in their own way and say so in these words.
+Both engines find overloaded flows in their own way and report them in these words.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ MOST_NAMED = 3
 
 
 def grows_with_the_run(metric: str) -> bool:
-    """Whether the metric of an overloaded flow has no value but that of the run's length."""
+    """Whether the metric of an overloaded flow grows with the length of the run."""
     return metric.startswith(DELAYS)
 
 
 def overload_warning(
     names: Sequence[str], overloaded: np.ndarray, carried_kbps: np.ndarray, offered_kbps: np.ndarray
 ) -> str:
-    """Return what a result with overloaded flows has to say; empty if there is none.
+    """Return the warning of a result with overloaded flows; empty if there is none.
 
     Args:
         names: of the flows.
         overloaded: whether each is, shape (flows,).
         carried_kbps: goodputs, shape (flows,).
-        offered_kbps: what the applications offer, shape (flows,).
+        offered_kbps: offered loads, shape (flows,).
     """
 
     def share(of: np.ndarray) -> str:

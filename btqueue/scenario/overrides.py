@@ -102,7 +102,7 @@ def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
 
 
 def _read(field: FieldInfo, text: str) -> Any:
-    """Return what *text* sets a key to; None if it unsets the key."""
+    """Return the value to which *text* sets a key; None if it unsets the key."""
     if text.lower() == "none" and field.default is None:
         return None
     is_list = get_origin(field.annotation) is tuple
@@ -110,7 +110,7 @@ def _read(field: FieldInfo, text: str) -> Any:
 
 
 def _value(text: str) -> Any:
-    """Read one TOML value; what is no TOML value is a text, or a list of texts when in brackets."""
+    """Read one TOML value; any other text is read as a string, or as a list of strings in brackets."""
     found = _toml_value(text)
     if found is None and text.startswith("[") and text.endswith("]"):
         parts = [part.strip() for part in text[1:-1].split(",")]
@@ -119,7 +119,7 @@ def _value(text: str) -> Any:
 
 
 def _toml_value(text: str) -> Any:
-    """Return what a text is in TOML, None if it is no value: the check of the key says what is wrong then."""
+    """Return the TOML value of a text, None if it has none: then the check of the key reports the fault."""
     try:
         document = parse_toml(f"value = {text}")
     except BadToml:

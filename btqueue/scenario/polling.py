@@ -42,8 +42,8 @@ class Polling(Table):
         description="how bridge and central find each other: the bridge waits for its turn in the cycle, in "
         "windows in turn (sniff: a fixed schedule from time 0 on, the same for every bridge and "
         "replication), in pseudo-random windows (pcss: another sequence for every bridge and replication), "
-        "or at meetings (lcs: at each they agree on time and length of the next, by what waits and what was "
-        "exchanged; Tan and Guttag, LCN 2002)",
+        "or at meetings (lcs: at each they agree on time and length of the next, by the backlog and the "
+        "packets exchanged; Tan and Guttag, LCN 2002)",
     )
     bridge_patience_s: Seconds = Field(
         default=0.0, description="a bridge that is not polled for this long goes on; 0: it waits for ever"

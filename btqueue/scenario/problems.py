@@ -1,4 +1,4 @@
-"""From terse findings to sentences: which key, what was given, what is allowed, what was meant."""
+"""From terse findings to sentences: the key, the value given, the values allowed, the likely right one."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without a sign, as a pattern that takes time by its length."""
 
 WITH_UNIT = re.compile(rf"([-+]?{NUMBER})\s*([^\W\d_].*|[%/].*)", re.DOTALL)
-"""A number, and what is written after it."""
+"""A number with a unit or other text after it."""
 
 ENTRY = re.compile(r"(\w+)\[(\d{1,9})\]", re.ASCII)
 """An entry of a list in a dotted key; no list has more than 100,000 of them."""
 
 FORMER_WORDS = {"best": "auto"}
-"""Words that a key accepted once, and what they are called today."""
+"""Words that keys accepted once, with today's words."""
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option that *word*, which is none of them, was probably meant to be, or ``None``."""
+    """Return the option nearest to an unknown *word*, ``None`` if none is near."""
     by_lower = {option.lower(): option for option in options if option != word}
     matches = difflib.get_close_matches(word.lower()[:100], by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
@@ -93,7 +93,7 @@ def _range(metadata: Sequence[Any]) -> str:
 
 
 def allowed_values(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    """Return in words what a key of this type accepts."""
+    """Return in words the values that a key of this type accepts."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         inner = [
@@ -203,7 +203,7 @@ def keys_of_entries(field: FieldInfo) -> list[str]:
 
 
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
-    """Describe a key (dotted) that no table has, and guess which one was meant."""
+    """Describe a key (dotted) that no table has, and suggest the nearest known key."""
     if field_at(root, key) is not None:  # quotes in TOML, and names in Python, keep dots together
         text = f"unknown key '{key}': a name has no dot in it; write {bracketed(key)}"
         return Problem(text, key=key, value=value, allowed="a known key")

@@ -1,4 +1,4 @@
-"""What the air does to packets: the table ``[radio]``."""
+"""Errors and interference on the air: the table ``[radio]``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Radio(Table):
         "schedule, the same for every link and replication",
     )
     trace_step_s: PositiveSeconds = Field(default=0.1, description="time between two values of the trace")
-    trace_quantity: TraceQuantity = Field(default="ber", description="what the trace holds")
+    trace_quantity: TraceQuantity = Field(default="ber", description="quantity of the trace's values")
     links: tuple[RadioLink, ...] = listed((), "links whose radio differs", most=100_000)
     interferers: int = Field(
         default=0,

@@ -1,7 +1,7 @@
 """Recordings that a scenario names: the trace of a radio, and the arrivals of a source.
 
-Who wrote the scenario may be a stranger, and the file may be anything on the reader's machine. So a message
-says in which line a file is wrong and what should stand there, and nothing of what stands there.
+The scenario may come from a stranger, and the recording may be any file on the reader's machine. So a message
+names the faulty line and the expected content, and quotes nothing from the file.
 """
 
 from __future__ import annotations

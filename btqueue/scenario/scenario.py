@@ -34,7 +34,7 @@ class Scenario(Table):
         ScenarioError: on any wrong key, value or combination, with all problems at once.
     """
 
-    title: str = Field(default="", max_length=300, description="one line that says what this scenario is")
+    title: str = Field(default="", max_length=300, description="one line that describes the scenario")
     network: Network = Network()
     radio: Radio = Radio()
     link: Link = Link()
@@ -54,7 +54,7 @@ class Scenario(Table):
 
     @model_validator(mode="after")
     def _resolve(self) -> Self:
-        """Set the values that follow from several tables: of flows, `network.relay` and `link.packets`.
+        """Set values that follow from several tables: overrides of flows, `network.relay`, `link.packets`.
 
         Packets pass unchanged only between links that cut segments alike; a chain models IP forwarding.
         """
@@ -131,7 +131,7 @@ class Scenario(Table):
         return found, _field_of(found, last)
 
     def origin(self, key: str) -> str:
-        """Return what gives a key its value if nobody wrote it, as `preset = "linux"`; else an empty text."""
+        """Return the source of a value that nobody wrote, as `preset = "linux"`; else an empty text."""
         if field_at(type(self), key) is None:
             return ""
         table, name = self._place_of(key)
@@ -173,8 +173,8 @@ class Scenario(Table):
         """Return nested dicts of plain values, ready for TOML or JSON; unset optional keys are left out.
 
         Args:
-            resolved: include the value of every key, presets resolved, and of each flow the values in which
-                it differs from the tables: all that an answer depends on. Otherwise only what was written.
+            resolved: include every value on which an answer depends: all keys, presets resolved, and of each
+                flow the values in which it differs from the tables. Otherwise only the keys written.
         """
         if not resolved:
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)

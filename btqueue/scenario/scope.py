@@ -16,7 +16,7 @@ from btqueue.scenario.traffic import Traffic
 
 
 class Limit(NamedTuple):
-    """A part of a scenario that is not covered: the key, its value, and in words what is available.
+    """A part of a scenario that is not covered: the key, its value, and the available values in words.
 
     `lacks` is the kind of station, or the law, that has this property, if one has.
     """
@@ -37,13 +37,13 @@ OWN = frozenset(
 
 
 class Scope(NamedTuple):
-    """What is covered.
+    """The scenarios that a model covers.
 
     Attributes:
         name: as it appears in messages.
-        values: for each key of which not all values are covered: those that are.
-        further: yields what is not covered and no list of values can say.
-        own: keys of `traffic` and `transport` of which a flow may have its own; None for all.
+        values: the covered values of each key, unless all of its values are covered.
+        further: yields further limits, which lists of values cannot express.
+        own: keys of `traffic` and `transport` that a flow may override; None for all.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Scope(NamedTuple):
 def in_tables(scenario: Scenario, but: frozenset[str] = frozenset()) -> Scenario:
     """Return the same network as models read it, in whichever of its tables and flows a key was written.
 
-    The tables `[traffic]` and `[transport]` have what most of the active flows have, of those to which a key
-    makes a difference; of as many, the last. Flows keep the keys in which they differ from that.
+    Each key of `[traffic]` and `[transport]` gets the value of most active flows to which the key makes a
+    difference; with a tie, the last of these values. Flows keep the keys that differ from the tables.
 
     Args:
         scenario: as the user wrote it.
@@ -104,7 +104,7 @@ _OF_A_FLOW = {"source": "law"}
 
 
 def key_of_table(key: str) -> str:
-    """Return the key of a table for which a flow's own key stands; another key without numbers of entries."""
+    """Return the table's key that a flow's key overrides; any other key without the numbers of entries."""
     key = re.sub(r"\[\d+\]", "", key)
     place, _, name = key.rpartition(".")
     if place != "network.flows":
@@ -116,7 +116,7 @@ def key_of_table(key: str) -> str:
 def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
     """Return a problem for each trait of *scenario* (`btqueue.scenario.description`) outside *scope*.
 
-    Each is about the key that brought the trait in. Keys that make no difference are no problem.
+    Each names the key that set the trait. Keys without an effect are no problem.
     """
     traits, plain = description(scenario).traits, in_tables(scenario)
     names = {one.key for one in traits}

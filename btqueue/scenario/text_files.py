@@ -68,7 +68,7 @@ def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
 
     Args:
         text: of the file.
-        delimiters: of columns; the one that the heading has most of is taken.
+        delimiters: of columns; the most frequent in the heading is used.
 
     Raises:
         BadText: a quotation mark is not closed, a field is too long, a row has more fields than the heading

@@ -164,7 +164,7 @@ class Topology:
 
     @cached_property
     def _is_star(self) -> bool:
-        """Whether the network is one piconet: its ways are known, and networkx takes long to import."""
+        """Whether the network is one piconet: its routes need no search by networkx, which imports slowly."""
         return not self.outside and [1 + len(one.members) for one in self.piconets] == [len(self.nodes)]
 
     @cached_property
@@ -178,7 +178,7 @@ class Topology:
 
     @cached_property
     def _edges(self) -> dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]]:
-        """Kind and index of what joins two nodes, the smaller number first."""
+        """Kind and index of the piconet or outside link that joins two nodes, the smaller number first."""
         edges: dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]] = {}
         for index, piconet in enumerate(self.piconets):
             for member in piconet.members:

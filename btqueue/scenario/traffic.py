@@ -1,4 +1,4 @@
-"""What the applications send: the table ``[traffic]``."""
+"""The applications' messages: the table ``[traffic]``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LoadStep(Table):
 
     at_s: Seconds = Field(description="time of the change")
     load_kbps: PositiveRate = Field(
-        description="offered load of each flow from then on, also of one with a load_kbps of its own"
+        description="offered load of each flow from then on, even if the flow has its own load_kbps"
     )
 
 

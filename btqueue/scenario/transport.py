@@ -87,7 +87,7 @@ class Transport(Table):
     windows: Literal["bytes", "segments"] = Field(
         default="bytes",
         description="TCP: windows count bytes, and messages share segments; or windows count segments, and "
-        "every message has segments of its own, as in many simulators",
+        "no two messages share a segment, as in many simulators",
     )
     nagle: bool | Literal["minshall"] = Field(
         default=True,
@@ -96,12 +96,11 @@ class Transport(Table):
     )
     receive_window_segments: Window = Field(
         default_factory=_plain_window,
-        description="advertised window, in segments of mss_bytes; unset: what 64 KiB hold",
+        description="advertised window, in segments of mss_bytes; unset: the segments in 64 KiB",
     )
     initial_window_segments: int = Field(
         default_factory=_initial_window, ge=1, le=1000,
-        description="congestion window at the start; unset: that of RFC 6928, or receive_window_segments if "
-        "that is smaller",
+        description="congestion window at the start; unset: as in RFC 6928, at most receive_window_segments",
     )  # fmt: skip
     initial_ssthresh_segments: int = Field(
         default=1_000_000, ge=2, le=1_000_000, description="slow-start threshold at the start"
@@ -136,13 +135,13 @@ class Transport(Table):
     )
     retransmit_only_lost: bool = Field(
         default=False,
-        description="SACK: a recovery sends again only what counts as lost (ns-3, Linux), and not by rules 3 "
-        "and 4 of RFC 6675 what may be",
+        description="SACK: a recovery retransmits only segments that count as lost (ns-3, Linux), none that "
+        "may be lost (rules 3 and 4 of RFC 6675)",
     )
     forward_ack: bool = Field(
         default=False,
-        description="SACK: a recovery begins also when one segment more than three above the first that is "
-        "missing has arrived (FACK; Linux)",
+        description="SACK: a recovery begins also when a segment more than three above the first missing "
+        "segment has arrived (FACK; Linux)",
     )
     loss_detection: Literal["duplicates", "rack"] = Field(
         default="duplicates",
@@ -158,8 +157,8 @@ class Transport(Table):
     )
     frto: bool = Field(
         default=False,
-        description="RACK: after a timeout new data goes first; if what was sent before it arrives, the "
-        "timeout is taken back (F-RTO, RFC 5682)",
+        description="RACK: after a timeout new data goes first; if data sent before the timeout arrives, the "
+        "timeout is undone (F-RTO, RFC 5682)",
     )
     rto_variation: Literal["smoothed", "largest"] = Field(
         default="smoothed",
@@ -183,11 +182,12 @@ class Transport(Table):
     )
     ssthresh_rule: Literal["flight", "window", "pipe", "one-less"] = Field(
         default="flight",
-        description="what a loss reduces to ssthresh: the data in flight (RFC 5681), cwnd (Linux), what is "
-        "estimated to be in the network (ns-3), or cwnd less one segment (ns-3's Vegas)",
+        description="quantity from which a loss computes ssthresh: the data in flight (RFC 5681), cwnd "
+        "(Linux), the estimated data in the network (ns-3), or cwnd less one segment (ns-3's Vegas)",
     )
     byte_counting: bool = Field(
-        default=False, description="the window opens by what has arrived, in whole segments, as in Linux"
+        default=False,
+        description="the window grows with segments acknowledged, not with ACKs, in whole segments (Linux)",
     )
     recovery_exit_grows: bool = Field(
         default=False, description="the acknowledgement that ends a recovery opens the window, too (ns-3)"
@@ -195,7 +195,7 @@ class Transport(Table):
     timeout_exit_holds: bool = Field(
         default=False,
         description="the acknowledgement that ends the slow start after a timeout opens the window only for "
-        "what was sent after the timeout (ns-3)",
+        "data sent after the timeout (ns-3)",
     )
     inflate_by_one: bool = Field(
         default=False,
@@ -221,7 +221,7 @@ class Transport(Table):
         "trip is the first that is measured; false: it is open from the start",
     )
     connection_per_session: bool = Field(
-        default=False, description="every request-reply session opens a connection of its own"
+        default=False, description="every request-reply session opens a new connection"
     )
     delayed_ack: bool = Field(
         default=True, description="acknowledge every ack_every_segments, or when the ACK clock says so"

@@ -19,7 +19,7 @@ class ClosedForm:
     """One closed form.
 
     Attributes:
-        name: what it gives.
+        name: of the quantity that it gives.
         unit: unit of the value.
         notation: unit and meaning of the symbols it may contain.
         build: gives the expression.

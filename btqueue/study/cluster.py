@@ -111,9 +111,9 @@ def _local_client(closing: ExitStack, workers: int) -> Any:
 
 
 def _result(distributed: Any, future: Any, number: int, engines: Sequence[Engine]) -> PointResult:
-    """Return what a finished future holds; a point that took its workers along is a failure.
+    """Return the result of a finished future; a point whose workers died is a failure.
 
-    A result that was lost together with the worker that held it is waited for until another has made it.
+    A result that was lost with its worker is waited for until another worker has computed it.
     """
     try:
         return future.result()

@@ -27,7 +27,7 @@ def compare(
     """Solve and simulate *scenario* and lay the results side by side.
 
     Args:
-        scenario: what to ask both sides.
+        scenario: for both sides.
         threads: replications simulated at once; the number of cores by default.
         progress: called with the share of a replication that was finished.
 
@@ -35,7 +35,7 @@ def compare(
         As `side_by_side`.
 
     Raises:
-        NotBuiltYet: the scenario asks for something that the engines cannot do yet.
+        NotBuiltYet: an engine does not cover the scenario.
         NoConvergence: the solver has no answer.
         InvariantViolated: the simulator lost count.
     """
@@ -63,7 +63,7 @@ def side_by_side(
         - `inside`: whether the model lies in the simulation's interval; False too where `model`, `simulation`
           or `ci95` is NaN and nothing can be said.
 
-        Attributes: the scenario as JSON, what both datasets say about how they were made, and provenance.
+        Attributes: the scenario as JSON, the attributes of both datasets on their methods, and provenance.
     """
     import xarray as xr
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from btqueue.scenario.metrics import Results
 
 Engine = Literal["solve", "theory", "simulate"]
-"""Who answers: theory, and simulation where that does not stand ("solve"); theory alone; simulation alone."""
+"""Theory, with simulation where theory does not stand ("solve"); theory alone; simulation alone."""
 
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
-"""What a study asks for; "solve" beside "simulate" is theory alone, or nothing would be compared."""
+"""Engines of a study; "solve" beside "simulate" is theory alone, to be compared with simulation."""
 
 PRECISION, FIRST = 0.02, 4
 """Relative half-width of the goodput's interval at which a simulation in place of theory stops, and the
@@ -62,7 +62,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one engine says about one point.
+    """One engine's answer at one point.
 
     Attributes:
         metrics: by name, in the order of `METRICS`; empty after a failure.
@@ -135,9 +135,9 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
 
 
 def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
-    """Return the answer of theory where it stands, else that of the simulator where it has one.
+    """Return theory's answer where it stands, else the simulator's where it has one.
 
-    The attributes `answered_by` and `why` say which it is, and what is wrong with theory's. A simulation
+    The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer. A simulation
     stops as soon as its goodput is known to `PRECISION`, or when the scenario's own `run` ends.
 
     Raises:
@@ -205,7 +205,7 @@ def available_cores() -> int:
 
 
 def answer_of(results: Results | xr.Dataset) -> Answer:
-    """Return the plain numbers of what an engine returned."""
+    """Return the plain numbers of an engine's results."""
     names = {part: labels_of(results, part) for part in PARTS if part in results.sizes}
     return Answer(summarise(results), names, _notes(results))
 

@@ -11,7 +11,7 @@ def require(package: str, purpose: str, extra: str) -> Any:
 
     Args:
         package: its name.
-        purpose: what needs it, as the subject of a sentence.
+        purpose: the feature that needs it, as the subject of a sentence.
         extra: of btqueue, which installs it.
 
     Raises:

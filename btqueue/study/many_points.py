@@ -39,7 +39,7 @@ def map_points(
     (or Ctrl-C) ends all processes; results do not depend on where or in which order points are evaluated.
 
     Raises:
-        KeyboardInterrupt: by Ctrl-C; what was yielded before stays good.
+        KeyboardInterrupt: by Ctrl-C; the points yielded before stay valid.
     """
     wanted = range(len(points)) if numbers is None else numbers
     if cluster is not None:
@@ -55,7 +55,7 @@ def map_points(
 def _at_first_here(
     base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int]
 ) -> Generator[PointResult]:
-    """Yield points of this process for a while, then those of several: starting them takes seconds."""
+    """Yield points of this process for a while, then of several processes: starting them takes seconds."""
     began = math.inf
     for place, result in enumerate(_here(base, points, engines, numbers), start=1):
         yield result

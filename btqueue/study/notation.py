@@ -1,4 +1,4 @@
-"""Symbols of the closed forms: for each subject the symbol's name, its unit and what it means."""
+"""Symbols of the closed forms: for each subject the symbol's name, its unit and its meaning."""
 
 from collections.abc import Mapping
 

@@ -31,7 +31,7 @@ from btqueue.study.value_ranges import (
 )
 
 Changes = dict[str, Any]
-"""What a point changes in the scenario, by dotted key, as `Scenario.changed` takes it."""
+"""Changes of a point to the scenario, by dotted key, as `Scenario.changed` takes them."""
 
 MOST_POINTS = 10_000_000  # more are surely a slip
 

@@ -1,4 +1,4 @@
-"""What a result was made with, so that it can be made again."""
+"""Versions, platform, seed and date of a result, so that it can be made again."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Hypothesis = TypeVar("Hypothesis", bound=Hashable)
 
 PARTS = ("flow", "link", "queue")
-"""What a metric can have one value for each of."""
+"""Parts of a network for which a metric can have separate values."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _means_of_rows(values: np.ndarray) -> np.ndarray:
 
 
 def _mean(values: np.ndarray) -> float:
-    """Return the mean of those that are numbers, NaN if none is."""
+    """Return the mean of the values that are numbers, NaN if none is."""
     kept = values[~np.isnan(values)]
     return float(kept.mean()) if kept.size else math.nan
 
@@ -149,8 +149,8 @@ def _mean(values: np.ndarray) -> float:
 def holm(p_values: Mapping[Hypothesis, float], alpha: float) -> frozenset[Hypothesis]:
     """Return the hypotheses that Holm's procedure rejects (Scand. J. Statistics 6, 1979).
 
-    The chance of rejecting any that is true is at most *alpha*, whatever their dependence. Those whose
-    p-value is NaN were not tested.
+    The chance of rejecting a true hypothesis is at most *alpha*, whatever their dependence. A hypothesis with
+    p-value NaN was not tested.
     """
     tested = sorted((item for item in p_values.items() if not math.isnan(item[1])), key=lambda item: item[1])
     rejected = set()

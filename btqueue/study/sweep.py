@@ -52,7 +52,7 @@ class SweepInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, finished: int, partial: xr.Dataset | None) -> None:
-        """Keep what there is."""
+        """Keep the number of finished points and the partial result."""
         super().__init__("interrupted")
         self.finished, self.partial = finished, partial
 
@@ -75,17 +75,17 @@ def sweep(
     """Evaluate a scenario at many points.
 
     Args:
-        scenario: what the points change.
+        scenario: that the points change.
         over: values by dotted key; every combination is a point: ``{"polling.limit": range(1, 11)}``.
         points: chosen points in place of `over`: mappings from keys to values, or a CSV file of them.
-        sample: take so many points of the ranges in `over`, as a Latin hypercube.
+        sample: number of points to take from the ranges in `over`, as a Latin hypercube.
         engine: "solve" (theory; a point at which that does not stand is simulated), "simulate" or "both"
             (theory alone beside simulation).
         out: file for the result: .nc (netCDF), .zarr, .csv or .parquet.
-        force: replace a regular file that is there, and what is kept of another sweep; a folder (.zarr)
+        force: replace a regular file that is there, and kept points of another sweep; a folder (.zarr)
             never.
-        independent: each point gets random numbers of its own. By default all points share a seed, so that
-            differences between points are less noisy than the points are.
+        independent: each point gets another seed. By default all points share a seed, so that differences
+            between points are less noisy than the points are.
         workers: processes at once, all cores by default.
         cluster: address of a dask scheduler, or "local".
         progress: called after each point.
@@ -165,7 +165,7 @@ def chosen_points(
     """Return the points that were asked for; see `sweep`."""
     if points is not None:
         if over or sample is not None:
-            raise ScenarioError(Problem("points are a list of their own: they do not go with over or sample"))
+            raise ScenarioError(Problem("points are a complete list: they do not go with over or sample"))
         return read_points(Path(points)) if isinstance(points, str | os.PathLike) else listing(points)
     if sample is not None:
         return latin_hypercube(over or {}, sample, scenario.run.seed)
@@ -173,7 +173,7 @@ def chosen_points(
 
 
 class OwnSeeds:
-    """The points of a sweep, each with a seed of its own."""
+    """The points of a sweep, each with another seed."""
 
     def __init__(self, points: Points, scenario: Scenario) -> None:
         """Derive seeds from the scenario's.
@@ -197,7 +197,7 @@ def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[En
     """Make sure that at least one point is a scenario that at least one of the engines can run.
 
     Raises:
-        ScenarioError: none is; the message is that of the first point and the first engine.
+        ScenarioError: none is; with the message for the first point and the first engine.
     """
     first: ScenarioError | None = None
     for number in range(len(points)):

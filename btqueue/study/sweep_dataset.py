@@ -30,7 +30,7 @@ WORDS = ("answered_by", "why", "method")
 
 @dataclass
 class Labels:
-    """What occurs in the points of a sweep, found in a first pass over them.
+    """Names of metrics, flows, links and notes in the points of a sweep, found in a first pass over them.
 
     Each is kept with the number of the first point that has it, so that nothing depends on the order in which
     points were finished.

@@ -1,4 +1,4 @@
-"""What a sweep is: all that its numbers depend on, so that only equal sweeps are ever joined."""
+"""The definition of a sweep: everything its numbers depend on, so that only equal sweeps are ever joined."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def versions() -> dict[str, str]:
 def definition(
     scenario: Scenario, points: Points, engines: Sequence[Engine], *, independent: bool
 ) -> dict[str, Any]:
-    """Return all that the numbers of a sweep depend on, as plain values.
+    """Return everything the numbers of a sweep depend on, as plain values.
 
     Long lists of points, and the files that the scenario names, are represented by their SHA-256.
     """

@@ -89,7 +89,7 @@ def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | N
 
 
 def remedy(path: Path) -> str:
-    """Return what to do about a file that is in the way of a result."""
+    """Return the remedy for a file that is in the way of a result."""
     return "delete it or give another name" + (
         "" if path.is_dir() else ", or replace it (--force, force=True)"
     )
@@ -99,7 +99,7 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
     """Read the result of a sweep from netCDF or Zarr, and check that nothing of it is damaged.
 
     Raises:
-        StoreError: it cannot be read, is no sweep's result, or a byte of it is not the one that was written.
+        StoreError: it cannot be read, is no sweep's result, or a byte has changed since it was written.
     """
     path = Path(path)
     try:
@@ -128,10 +128,10 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def _require_seal(path: Path) -> None:
-    """Make sure that all bytes of a file or folder are those that were written.
+    """Make sure that no byte of a file or folder has changed since it was written.
 
     Raises:
-        StoreError: they are not, or there is no seal.
+        StoreError: a byte has changed, or there is no seal.
     """
     contents = dict(_contents(path))
     seals = [seal for content in contents.values() for seal in SEAL.findall(content)]
@@ -140,7 +140,7 @@ def _require_seal(path: Path) -> None:
             f"{path}: is damaged, or no result of a sweep by this version (it has no seal); {REMEDY}"
         )
     if seals != [_seal(contents)]:
-        raise StoreError(f"{path}: is damaged: its bytes are not those that were written; {REMEDY}")
+        raise StoreError(f"{path}: is damaged: it has changed since it was written; {REMEDY}")
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -189,8 +189,8 @@ def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> No
     """Write the result of a sweep in the format of the suffix; complete, or not at all.
 
     Raises:
-        StoreError: the disk refuses, or another file is there and *replace* is false; what was at *path*
-            before is as it was.
+        StoreError: the disk refuses, or another file is there and *replace* is false; *path* is as it was
+            before.
     """
     written = False
     try:

@@ -1,13 +1,13 @@
 """The journal of a sweep: every finished point on disk at once, whatever happens to the process.
 
 The journal is a file of lines beside the result, `RESULT.partial`. The first line is `MAGIC`; whatever else
-has that name is left alone. Each further line holds a checksum and a text, which is JSON: first what the
-sweep is, then one line a finished point. Lines are only ever added. A process that is killed while it writes
-leaves a last line without an end, which is dropped. Any other line that does not fit its checksum is damage:
-it is reported and passed over, and its point is computed again.
+has that name is left alone. Each further line holds a checksum and a text, which is JSON: first the
+definition of the sweep, then one line a finished point. Lines are only ever added. A process that is killed
+while it writes leaves a last line without an end, which is dropped. Any other line that does not fit its
+checksum is damage: it is reported and passed over, and its point is computed again.
 
 The checksum of a point has the digest of the definition (the resolved scenario, the points, the versions) for
-its key. So points are known as those of this sweep even where the definition's own line is damaged.
+its key. So points are known to be of this sweep even where the definition's own line is damaged.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ FORMAT = 3
 """Of the definition of a sweep; one of another format is another sweep."""
 
 MAGIC = b"btqueue sweep journal 3\n"
-"""First line of every journal, by which it is known as ours; the number is that of the format."""
+"""First line of every journal, by which it is known as ours; the number is the format's."""
 
 SYNC_EVERY_S = 0.05
-"""Least time between two orders to the disk. What was written before one survives the end of the process in
-any case, and after it the end of the machine too."""
+"""Least time between two flushes to the disk. Written points always survive the end of the process; after a
+flush they survive the end of the machine, too."""
 
 
 class StoreError(ValueError):
@@ -179,7 +179,7 @@ class Journal:
             size += len(line)
         if 2 in damaged and not self.done:
             raise StoreError(
-                f"{self.path} is damaged in line 2, which says of what sweep it is, and has no point of this "
+                f"{self.path} is damaged in line 2, which names its sweep, and has no point of this "
                 "one: it is left as it is; move it away to begin anew"
             )
         if damaged:
@@ -203,11 +203,11 @@ def journal_path(target: Path) -> Path:
 def _opened(path: Path) -> int:
     """Return the descriptor of a journal, made if there is nothing, that no other process has open.
 
-    It is locked itself. The system lets go of a lock when its process ends in whatever way, so none is ever
-    stale.
+    The journal itself is locked. The system releases a lock when its process ends in whatever way, so no lock
+    is ever stale.
 
     Raises:
-        StoreError: another process writes it, or there is something that is no journal.
+        StoreError: another process writes it, or the file there is no journal.
         OSError: the file system refuses.
     """
     while True:
@@ -238,12 +238,12 @@ def _opened(path: Path) -> int:
 def _not_ours(path: Path, what: str) -> StoreError:
     return StoreError(
         f"{path}: {what}; it is left as it is. The sweep keeps its finished points in a file of this name: "
-        "move what is there away, or give the result another name"
+        "move the file away, or give the result another name"
     )
 
 
 def _is_at(file: int, path: Path) -> bool:
-    """Return whether an open file is still the one of that name."""
+    """Return whether the path still names this open file."""
     try:
         return os.path.samestat(os.fstat(file), os.lstat(path))
     except FileNotFoundError:
@@ -256,7 +256,7 @@ def _line(content: Mapping[str, Any], key: bytes = b"") -> bytes:
 
 
 def _content(line: bytes, key: bytes = b"") -> Any:
-    """Return what a complete line says, None if it is damaged or not of that key."""
+    """Return the content of a complete line, None if it is damaged or has another key."""
     checksum, _, text = line[:-1].partition(b" ")
     return json.loads(text) if checksum == _checksum(text, key) else None
 
@@ -269,7 +269,7 @@ def _require_same(path: Path, there: Any, here: Mapping[str, Any]) -> None:
     """Make sure that a journal is of the sweep that is wanted now.
 
     Raises:
-        StoreError: naming what differs.
+        StoreError: it is of another sweep; the message names the differences.
     """
     differences = what_differs(there, here)
     if differences:

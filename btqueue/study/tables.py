@@ -1,4 +1,4 @@
-"""Answers as tables of words: what the command line prints, and what a notebook shows.
+"""Answers as tables of words, for the command line and for notebooks.
 
 >>> import btqueue as bt
 >>> bt.table(bt.load("chen-2004/adaptive-1").with_(network__hops=2)).rows[0]
@@ -47,7 +47,7 @@ CLOSE = 0.01
 """Relative difference that matters to nobody, however narrow the interval is."""
 
 INSIDE, CLOSE_BY, OUTSIDE = "✓ inside", f"within {CLOSE:.0%}", "outside"
-"""What can be said of a model beside an interval."""
+"""Verdicts on a model beside an interval."""
 
 COMPARED = ("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
 """Columns of a comparison."""
@@ -66,7 +66,7 @@ def table(thing: Tabular | Results | xr.Dataset, *, every: bool = False) -> Text
     """Return a scenario, an answer of either engine, a comparison, or a closed form as a table.
 
     Args:
-        thing: what `btqueue.load`, `solve`, `simulate` or `compare` returned, or a closed form.
+        thing: result of `btqueue.load`, `solve`, `simulate` or `compare`, or a closed form.
         every: show all metrics, percentiles too.
     """
     if isinstance(thing, Tabular):
@@ -142,7 +142,7 @@ def with_interval(estimate: Estimate) -> str:
 
 
 def verdict(model: float, mean: float, ci95: float, *, inside: bool) -> str:
-    """Return what the interval says about the model, where both exist."""
+    """Return whether the model lies in the interval, where both exist."""
     if math.isnan(model):
         return "no model"
     if math.isnan(mean):

@@ -71,7 +71,7 @@ def known_key(key: Any) -> str:
     """Return *key* if a scenario has it.
 
     Raises:
-        ScenarioError: it has not; the message guesses what was meant.
+        ScenarioError: no scenario has it; the message suggests the nearest key.
     """
     if not isinstance(key, str):
         raise ScenarioError(Problem(f"keys must be texts, not {shown(key)}"))

@@ -1,9 +1,9 @@
 """Points in several processes: each worker is a fresh Python that reads points and writes answers.
 
-Workers are started from scratch, not forked: JAX has threads of its own, and a fork of a process with threads
-may stand still forever. They do not import the user's main program, so a script needs no guard, and no module
-of the working directory. A worker that dies takes one point with it, and it is known which. When the parent
-dies, its workers end at once.
+Workers are started from scratch, not forked: JAX starts threads, and a fork of a process with threads may
+stand still forever. They do not import the user's main program, so a script needs no guard, and no module of
+the working directory. A worker that dies loses one point, and its number is known. When the parent dies, its
+workers end at once.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def serve() -> None:
 
 
 def _listen(questions: queue.SimpleQueue[Any]) -> None:
-    """Hand on what standard input brings; its end comes in the middle of a point if the parent has died."""
+    """Hand on the points from standard input; it ends in the middle of a point if the parent has died."""
     with _ending_the_process():
         while True:
             questions.put(pickle.load(sys.stdin.buffer))

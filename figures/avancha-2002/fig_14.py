@@ -3,7 +3,7 @@
 Two more laptops send to each other as fast as TCP lets them. Boxes as in figure 13: the paper's are
 CentaurusComm, TCP with a window of 32 KB and TCP with 2 KB. All flows of a scenario use one transport
 protocol, so CentaurusComm beside interfering TCP cannot be simulated: its box, in grey, is without
-interference, as is that of TCP at the right.
+interference, like the box of TCP at the right.
 
 Does not agree in size: TCP with 32 KB takes about 190 % longer than undisturbed, where the text has around
 400 % (dashed, the increase 40 % either way). Our cell serves its queues in turn, one for each direction of
@@ -25,7 +25,7 @@ CLAIMS = ("5.4.1-degradation-400",)
 
 
 def draw(work: Work) -> Iterator[Picture]:
-    """Yield the boxes, those without interference in grey."""
+    """Yield the boxes, in grey without interference."""
     busy = network(work, "wlan-chargen")
     flows = busy.to_dict(resolved=False)["network"]["flows"]
     small = [flows[0] | {"receive_window_segments": 1}, *flows[1:]]

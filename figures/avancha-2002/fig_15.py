@@ -1,7 +1,7 @@
 """Figure 15: session time of CentaurusComm over an undisturbed WLAN.
 
-Boxes as in figure 13, with the model's mean. Dashed: half as long again as TCP with a window of 32 KB, what
-the paper states for all sizes (shaded: 1.3 to 1.8 times).
+Boxes as in figure 13, with the model's mean. Dashed: half as long again as TCP with a window of 32 KB, the
+paper's statement for all sizes (shaded: 1.3 to 1.8 times).
 
 Agrees for large messages only, 1.7 times at 8,192 bytes: packets of 64 bytes with 34 of headers take 1.5
 times the air of full segments. Small messages take up to 3.6 times as long, for the state machine spends

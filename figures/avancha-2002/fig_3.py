@@ -8,8 +8,8 @@ session hang until the watchdog (10 s), and the next one go on from there: no da
 Requests have 256 bytes here, four packets, so that all of them can be seen. POLL does not occur: the link
 is peer to peer, and an end with an object begins the session itself.
 
-The state machine is that of `btqueue.simulator.centaurus`. States that the paper leaves as soon as Level I
-has taken a message (send command, proceed sent, proceed received) take no time and have no name there.
+The state machine is taken from `btqueue.simulator.centaurus`. States that the paper leaves as soon as Level
+I has taken a message (send command, proceed sent, proceed received) take no time and have no name there.
 Where the paper contradicts itself (after ACK or REJ) or says nothing (a NOPE of an end with nothing to
 send), its README tells the reading.
 """

@@ -2,12 +2,12 @@
 
 (a) Good times: 0.1 % of the blocks are lost. About linear up to 2,048 bytes, then a jump, as published;
 here it is the modem's buffer of four packets that overflows. 256 and 512 bytes were not measured: there the
-paper draws what it expects, as a dashed curve.
+paper draws its expectation, as a dashed curve.
 
-(b) What a client that moves at 60 mph meets (changes of the cell, tunnels) is not in the simulator. In its
-place: bad times, with 2 % of the blocks lost, without and with outages, 20 s in every 320 s. These numbers
-are ours; the paper's error rates stand in its pictures only. The model does not cover outages; without them
-it is 19 % too long at 512 bytes, and too short at 4,096.
+(b) The simulator has no client that moves at 60 mph (changes of the cell, tunnels). In its place: bad
+times, with 2 % of the blocks lost, without and with outages, 20 s in every 320 s. These numbers are ours;
+the paper's error rates stand in its pictures only. The model does not cover outages; without them it is 19
+% too long at 512 bytes, and too short at 4,096.
 
 (c) Retransmitted segments for each session at good times: they set in at 4,096 bytes.
 

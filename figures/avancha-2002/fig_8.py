@@ -1,4 +1,4 @@
-"""Figure 8: TCP over CDPD session by session, messages of 4,096 bytes, beside those of 1,024.
+"""Figure 8: TCP over CDPD session by session, messages of 4,096 bytes beside messages of 1,024.
 
 As figure 7. The paper finds that large messages suffer more than small ones, and so does this: at bad times
 a session of 4,096 bytes takes five times as long as at good ones, one of 1,024 bytes three times. At 4,096

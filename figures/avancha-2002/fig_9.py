@@ -28,7 +28,7 @@ SIZES = (128, 1024, 2048, 4096, 8192)
 
 
 def connection_s(work: Work) -> float:
-    """Return how much longer an exchange without losses takes by TCP with a connection of its own (s)."""
+    """Return how much longer an exchange without losses takes by TCP with a new connection (s)."""
     own = {"transport.handshake": True, "transport.connection_per_session": True}
     asked = [network(work, "cdpd-tcp", 128, changes, loss=0.0) for changes in (own, {})]
     with_own, without = work.answers(asked, ("simulate",), what="connection time")

@@ -4,10 +4,10 @@ Equation 4: payload times success over n + 1 slots. Left with the s/15 code bloc
 the paper prints, right with the s/10 that are meant: a block of 15 bits carries ten payload bits. Dashed:
 where the best type changes.
 
-The printed thresholds (0.0001529, 0.0060795, 0.0157813) are those of the left panel to the last digit; with
-the right count the upper two are 17 and 20 % lower. DH3 and DH1 are best nowhere. The paper does not print
-the range of its axis. Markers are simulations of a saturated link of full packets, whose decoder has the
-right number of blocks.
+The printed thresholds (0.0001529, 0.0060795, 0.0157813) equal the left panel's to the last digit; with the
+right count the upper two are 17 and 20 % lower. DH3 and DH1 are best nowhere. The paper does not print the
+range of its axis. Markers are simulations of a saturated link of full packets, whose decoder has the right
+number of blocks.
 """
 
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ CLAIMS = ("uncoded-error-rate", "coded-error-rate", "coded-packets-are-robust")
 
 
 def linear(axes: Axes) -> None:
-    """Set axes like those of figure 2."""
+    """Set axes as in figure 2."""
     axes.set(xscale="log", xlim=(1e-5, 1e-1), ylim=(0, 1.02))
 
 

@@ -5,7 +5,7 @@ sends DH5, "adaptive" chooses by the thresholds of table 3 (the first of them da
 its axis ends near 0.001; it prints no values.
 
 Agrees with the text: the same below the first threshold, adaptive above regular beyond it, its advantage
-growing up to 0.001, where the regular link carries 4 to 7 % of what it can (shaded: below 10 %), and half
+growing up to 0.001, where the regular link carries 4 to 7 % of its capacity (shaded: below 10 %), and half
 as much over two hops as over one. Does not agree: four hops carry 90 % of two, where the paper has the
 same; a bridge in two piconets is away from each for a time, and its schedule is not described.
 """

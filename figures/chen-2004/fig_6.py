@@ -1,8 +1,8 @@
 """Figure 6: goodput in each ten seconds with a bit error rate that alternates every second, 1, 2 and 4 hops.
 
-The bit error rate is 0.0001 for a second, then 0.0005 for a second; ten seconds hold five of each, so what
-varies is TCP. Markers: a single run of 600 s. Lines: the model's mean. The paper's values are not printed;
-its text says that the adaptive link is far better in every case.
+The bit error rate is 0.0001 for a second, then 0.0005 for a second; ten seconds hold five of each, so only
+TCP varies. Markers: a single run of 600 s. Lines: the model's mean. The paper's values are not printed; its
+text says that the adaptive link is far better in every case.
 """
 
 from collections.abc import Iterator

@@ -4,9 +4,9 @@ From a segment's arrival until its receiver acknowledges it, C2 = 1. The text sa
 with load, as acknowledgements find data to ride on, and grows again near saturation.
 
 At a load of 0.9 simulated delays hold for runs of this length only: two-way Vegas falls at times into a
-rhythm that carries less, the queue then grows, and replications differ by factors. The model knows no such
-rhythm; above half load its delays are too short, because two segments that wait for their acknowledgement
-stall the link. The published delay axis is not known; it is logarithmic here.
+rhythm that carries less, the queue then grows, and replications differ by factors. The model does not know
+this rhythm; above half load its delays are too short, because two segments that wait for their
+acknowledgement stall the link. The published delay axis is not known; it is logarithmic here.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Half the buffer below IP: goodput and delay with 15 and 7.5 KB.
 
-The paper draws no figure of it; section 6 says that half the buffer changes neither. So it is: Vegas keeps so
-few segments below IP that 15 KB are never full, and 7.5 KB lose a single segment in some long bursts, which
-moves mean delays by 1 or 2 %. In the model nothing is lost.
+The paper draws no figure of it; section 6 says that half the buffer changes neither. So it is: Vegas keeps
+only a few segments below IP, so 15 KB are never full, and 7.5 KB lose a single segment in some long bursts,
+which moves mean delays by 1 or 2 %. In the model nothing is lost.
 """
 
 from collections.abc import Iterator

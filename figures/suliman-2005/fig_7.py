@@ -1,7 +1,7 @@
 """Figure 7: time-sequence graph around the first duplicate acknowledgements.
 
-As the sender sees it: segments, what is acknowledged, duplicate acknowledgements, and what is sent again. The
-text says that three of them repair the loss before the timer expires.
+As the sender sees it: segments, acknowledgements, duplicate acknowledgements, and retransmissions. The text
+says that three of them repair the loss before the timer expires.
 
 So it is here; that the first came after 3.6 s belongs to the testbed's single trace. In the simulation they
 come when the first slow start overruns the gateway's buffer.

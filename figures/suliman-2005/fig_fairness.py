@@ -3,10 +3,10 @@
 The paper draws no figure of it; section III.E gives 0.997 for two connections and 0.875 for many, which are
 marked at seven. Window 64 KB, packets of 1,500 bytes, all seven peripherals polled.
 
-In the simulation sharing becomes less fair with more connections, too, because they compete for one buffer of
-the gateway, but by far not so much: seven connections differ by some 12 %, the testbed's by 38 %. Even that
-belongs to the length of the transfers: over 600 s seven connections share with an index of 0.999, and so they
-do in the model, which answers for long runs.
+In the simulation sharing becomes less fair with more connections, too, because they compete for one buffer
+of the gateway, but far less: seven connections differ by some 12 %, the testbed's by 38 %. Even that
+belongs to the length of the transfers: over 600 s seven connections share with an index of 0.999, and so
+they do in the model, which answers for long runs.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from btqueue.reproduction.figures.work import runs_note
 
 CLAIMS = ("III.E-fairness-2", "III.E-fairness-many", "III.E-fairness-vs-connections", "III.E-jain-reading")
 PUBLISHED = {2: (0.997, 0.015), 7: (0.875, 0.08)}
-"""Index and what its wording leaves open, by number of connections."""
+"""Index and its tolerance, by number of connections."""
 
 
 def draw(work: Work) -> Iterator[Picture]:

@@ -45,7 +45,7 @@ STATED = {
 
 
 def draw(work: Work) -> Iterator[Picture]:
-    """Yield the picture over the number of peripherals, then the one over the load."""
+    """Yield the picture over the number of peripherals, then the picture over the load."""
     title = f"{work.citation}: 2 hops (left) and 4 hops (right), S = 25, M = 5"
     panels = [
         Panel(

@@ -273,15 +273,15 @@ INTRODUCTION = """\
 # Theory against simulation
 
 Points around every scenario of `models/` were solved and simulated. This page is written by `python
-validation/crosscheck/model_against_simulation.py`. The values at each point stand in [a file of their
-own](model-against-simulation.csv).
+validation/crosscheck/model_against_simulation.py`. The values at each point stand in [a separate
+file](model-against-simulation.csv).
 
 The table gives the relative error of `solve`: median and 95th percentile over the points, by system, by
 regime (errors of the radio or of links, and whether every flow's load is carried) and by whether the answer
 stands or is in doubt. Answers quote these numbers.
 """
 GRIDS = """\
-The tables below give the errors of one grid of points each: answers that stand and those in doubt together.
+The tables below give the errors of one grid of points each: answers that stand and answers in doubt together.
 """
 
 

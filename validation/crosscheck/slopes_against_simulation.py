@@ -284,8 +284,8 @@ INTRODUCTION = f"""\
 # Slopes against simulation
 
 Derivatives of theory ([`bt.network.plan`](../how-to/differentiate.md)) beside slopes of the simulator. This
-page is written by `python validation/crosscheck/slopes_against_simulation.py`. Its numbers stand in [a file
-of their own](slopes-against-simulation.csv).
+page is written by `python validation/crosscheck/slopes_against_simulation.py`. Its numbers stand in [a
+separate file](slopes-against-simulation.csv).
 
 A simulated slope is a central difference over {STEP:.0%} of the key's value on either side, from
 {REPLICATIONS} or more pairs of runs of {DURATION_S:g} s that share their random numbers; behind ± is half of

@@ -110,7 +110,7 @@ def test_ctrl_c_shows_what_was_solved_and_is_exit_code_130(run, engines, tmp_pat
     engines.network.solve = interrupted
     result = run(*QUESTION, *CHOICE, "--out", str(tmp_path / "points.csv"))
     assert result.exit_code == 130
-    assert "interrupted: this is what 2 points say" in result.stderr and "best" in result.stdout
+    assert "interrupted: this answer rests on 2 points" in result.stderr and "best" in result.stdout
     assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 3
 
 

@@ -321,7 +321,7 @@ def test_what_has_the_name_of_a_journal_and_is_none_is_left_alone(
     refused = CliRunner().invoke(app, [*SWEEP, "--out", name, *force])
     assert refused.exit_code == 2 and refused.stdout == "", (refused.output, refused.exception)
     assert f"--out {tmp_path}/{name}.partial: " in refused.stderr and words in refused.stderr
-    assert "left as it is" in refused.stderr and "move what is there away" in refused.stderr
+    assert "left as it is" in refused.stderr and "move the file away" in refused.stderr
     assert state_of(tmp_path) == before
 
 

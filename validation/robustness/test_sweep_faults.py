@@ -355,7 +355,7 @@ def test_a_damaged_result_is_reported_and_never_overwritten(engines, tmp_path, d
     with pytest.raises(StoreError, match=r"is damaged.*move it away"):
         sweep(Scenario(), OVER, out=target, workers=1)
     sealed = damage not in ("empty", "other bytes")
-    words = "its bytes are not those that were written" if sealed else "it has no seal"
+    words = "it has changed since it was written" if sealed else "it has no seal"
     with pytest.raises(StoreError, match=f"is damaged.*{words}"):
         read_sweep(target)
     assert (victim.read_bytes() if victim.exists() else None) == left and os.listdir(tmp_path) == [name]

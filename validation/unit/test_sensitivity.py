@@ -265,7 +265,7 @@ TCP = {"p": Number(0.4, ""), "RTT": Number(0.1, ""), "b": Number(1, "")}
         ("capacity, token bucket", 1.0, {}, {"transport.delayed_ack": True}, "acknowledged at once"),
         ("goodput, DH5", 1.0, {}, {}, "2 links are there, not 1"),
         ("mean packet error rate, DH5 on two states", 1.0, FADES, {}, "meets one state"),
-        ("success of a segment and its acknowledgement, two hops", 1.0, FADES, {}, "a state of its own"),
+        ("success of a segment and its acknowledgement, two hops", 1.0, FADES, {}, "are independent"),
         ("send rate, PFTK short", 1.0, TCP, {}, "losses are rare"),
         ("send rate, square-root law", 50.0, TCP, {"traffic.source": "greedy"}, "at most 15.38"),
         ("attempts", 1.0, {}, ERRORS, ""),

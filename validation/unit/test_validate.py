@@ -86,7 +86,7 @@ def test_a_claim_outside_the_models_says_why(engines, store):
 
 def test_a_metric_that_an_engine_does_not_give_is_no_answer(engines):
     seen = judge_one(PAPER, RECORD["rtt-2"], engines[1])
-    assert seen.judged.unanswered == ["the model of such networks gives no rtt_s"]
+    assert seen.judged.unanswered == ["the model of this network gives no rtt_s"]
 
 
 def test_a_claim_of_tests_names_them_and_is_none_of_the_models(engines):

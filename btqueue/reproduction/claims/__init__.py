@@ -1,6 +1,6 @@
 """The claims of publications, judged by both engines.
 
-`record` holds what is on record and what a verdict is, `judgement` the statistics, `engines` the simulator
-and the models as the checks see them, `recorded` the checks that a record describes by itself, and a package
-for each publication the others. `papers.judge` judges any of them.
+`record` reads the record of a publication and defines verdicts, `judgement` holds the statistics, `engines`
+the simulator and the models as the checks see them, `recorded` the checks that a record describes by itself.
+A package for each publication holds its other checks. `papers.judge` judges any claim.
 """

@@ -26,7 +26,7 @@ QUICK_REPLICATIONS = 10
 
 
 class NoAnswer(Exception):
-    """The engine cannot say; the message says why."""
+    """The engine has no answer; the message says why."""
 
 
 class Answer:
@@ -43,7 +43,7 @@ class Answer:
             NoAnswer: the engine does not give it for this scenario.
         """
         if metric not in self._dataset:
-            raise NoAnswer(f"the model of such networks gives no {metric}")
+            raise NoAnswer(f"the model of this network gives no {metric}")
         self._noted(metric)
         return self._dataset[metric]
 
@@ -61,7 +61,7 @@ class Asked(NamedTuple):
 
 
 class Engine(ABC):
-    """Answers scenarios, and remembers what was asked."""
+    """Answers scenarios, and remembers the questions."""
 
     name: str
     is_simulator: bool
@@ -96,7 +96,7 @@ class Engine(ABC):
         return self(scenario.with_(**changes)).mean_over_flows(metric)
 
     def only_simulated(self, what: str) -> None:
-        """Say that what follows plays single runs of the simulator, for `what`.
+        """Declare that a check reads single runs of the simulator, for the quantity `what`.
 
         Raises:
             NoAnswer: this is a model.
@@ -105,7 +105,7 @@ class Engine(ABC):
             raise NoAnswer(f"a model has no {what}")
 
     def mean(self, asked: Asked) -> np.ndarray:
-        """Return what was answered: the mean over flows in each replication."""
+        """Return the answer to a question: the mean over flows in each replication."""
         answer = self._answers[asked.scenario]
         assert not isinstance(answer, NoAnswer)
         values = answer[asked.metric]
@@ -113,7 +113,7 @@ class Engine(ABC):
         return np.atleast_1d(values.mean(others).values)
 
     def forget(self) -> None:
-        """Drop all answers: those of one publication do not serve another."""
+        """Drop all answers: another publication asks about other scenarios."""
         self._answers.clear()
         self.asked.clear()
 
@@ -124,7 +124,7 @@ class Simulator(Engine):
     name, is_simulator = "simulate", True
 
     def __init__(self, *, threads: int | None = None, quick: bool = False) -> None:
-        """Simulate on this many threads; `quick` shortens every run and says so nowhere: the caller does."""
+        """Simulate on a number of threads; `quick` shortens every run, which the caller has to report."""
         super().__init__()
         self.threads, self.quick = threads, quick
 

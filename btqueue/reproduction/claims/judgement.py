@@ -1,13 +1,13 @@
 """Whether a published statement holds in simulations or in a model: the statistics behind the verdicts.
 
-A sample has one value for each replication, the mean over flows of one metric; those of a sweep have the
+A sample has one value for each replication, the mean over flows of one metric; samples of a sweep have the
 shape (points, replications). Points that share their seeds share their random numbers, so differences are
 taken within a replication. Every test of a trend or an order has a false-alarm rate of ALPHA: with that
 probability it finds a trend where there is none. Tolerances of values come from the wording of the
 publication.
 
 A model's answer is a sample of one replication. It has no interval, and an order holds in it if the values
-differ by more than RESOLUTION; of a trend, the same steps backward are allowed as in a simulation.
+differ by more than RESOLUTION; a trend may have the same steps backward as in a simulation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ BACKWARD = 0.05
 
 
 class Finding(NamedTuple):
-    """Whether a check passed, and what was seen."""
+    """Whether a check passed, and the observed values in words."""
 
     holds: bool
     seen: str
@@ -81,18 +81,18 @@ def bound(sample: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> 
 
 
 def within(sample: np.ndarray, lower: float, upper: float) -> bool:
-    """Whether the mean, with its half-width against it, lies between the bounds."""
+    """Whether the whole interval around the mean lies between the bounds."""
     mean, width = interval(sample)
     return lower <= mean - width and mean + width <= upper
 
 
 def exceeds(high: np.ndarray, low: np.ndarray, alpha: float = ALPHA) -> bool:
-    """Whether the mean of `high` is greater than that of `low`: one-sided t-test of paired replications."""
+    """Whether `high` has the greater mean: one-sided t-test of paired replications."""
     return positive(high - low, np.maximum(np.abs(high), np.abs(low)), alpha)
 
 
 def positive(difference: np.ndarray, size: np.ndarray, alpha: float = ALPHA) -> bool:
-    """Whether the mean of paired differences is positive; `size` is that of the values that were compared."""
+    """Whether the mean of paired differences is positive; `size` is the size of the compared values."""
     if len(difference) == 1:
         return bool(difference[0] > RESOLUTION * size[0])
     if np.all(difference == difference[0]):
@@ -102,7 +102,7 @@ def positive(difference: np.ndarray, size: np.ndarray, alpha: float = ALPHA) -> 
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two samples are equal, those of a model up to RESOLUTION."""
+    """Whether two samples are equal, a model's samples up to RESOLUTION."""
     if len(one) == 1:
         return bool(np.allclose(one, other, rtol=RESOLUTION, atol=0.0))
     return np.array_equal(one, other)
@@ -114,7 +114,7 @@ def falling(samples: Sequence[np.ndarray]) -> bool:
 
 
 def rising(samples: Sequence[np.ndarray]) -> bool:
-    """Whether each sample exceeds the one before."""
+    """Whether each sample exceeds its predecessor."""
     return falling(samples[::-1])
 
 

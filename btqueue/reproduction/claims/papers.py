@@ -24,7 +24,7 @@ Check = Callable[[Engine], Finding | Comparison]
 
 @cache
 def checks_of(paper: str) -> Mapping[str, Check]:
-    """Return the checks of a publication that are functions of its own, by the id of their claim."""
+    """Return the checks of a publication that are functions of its package, by the id of their claim."""
     return getattr(_module(paper), "CHECKS", {})
 
 
@@ -39,7 +39,7 @@ def is_tested(paper: str, claim: Claim) -> bool:
 
 
 def judge(paper: str, claim: Claim, engine: Engine) -> Judged:
-    """Judge a claim; whether the tests that check one pass is for pytest to say."""
+    """Judge a claim; for a claim that unit tests check, pytest tells whether they pass."""
     if not is_judged(claim):
         return Judged(())
     if is_tested(paper, claim):

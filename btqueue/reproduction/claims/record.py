@@ -1,8 +1,8 @@
-"""What is on record about a publication, and how a judged claim looks.
+"""The record of a publication, and the form of a judged claim.
 
-`models/<paper>/published.toml` holds the publication, its misprints and its claims. A claim has an id, where
-it stands, the statement in our words, what was published (with the tolerance that its wording allows), the
-verdict of the simulation and, unless that is "reproduced", the reason.
+`models/<paper>/published.toml` holds the publication, its misprints and its claims. A claim has an id, its
+place in the publication, the statement in our words, the published values (with the tolerance that the
+wording allows), the verdict of the simulation and, unless that is "reproduced", the reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from btqueue.scenario.library import models_folder
 
 PAPERS = ("venugopal-2006", "johansson-2000", "chen-2004", "suliman-2005", "avancha-2002")
-"""Publications with claims on record; the one that most was taken from comes first."""
+"""Publications with claims on record, the main source first."""
 
 REPRODUCED, IN_PART, NOT_REPRODUCED = "reproduced", "in part", "not reproduced"
 TESTBED_ONLY = "testbed-only"
@@ -32,7 +32,7 @@ Claim = dict[str, Any]
 
 @cache
 def publication_record(paper: str) -> dict[str, Any]:
-    """Return all that is on record about a publication."""
+    """Return the record of a publication."""
     return tomllib.loads((models_folder() / paper / "published.toml").read_text("utf-8"))
 
 
@@ -45,10 +45,10 @@ class Part(NamedTuple):
     """One check of a claim.
 
     Attributes:
-        label: which one, empty for the only one.
-        holds: whether it does; None if the engine has no answer.
-        seen: what was found, or why there is no answer.
-        counts: for the verdict.
+        label: name of the check, empty for an only check.
+        holds: whether the check passed; None if the engine has no answer.
+        seen: the finding, or why there is no answer.
+        counts: whether the check counts for the verdict.
     """
 
     label: str
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A claim as an engine sees it: its checks, and one text for all of them where they have none each."""
+    """A claim as an engine sees it: its checks, and one finding for all checks without separate findings."""
 
     parts: tuple[Part, ...]
     seen: str = ""
@@ -75,7 +75,7 @@ class Judged(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What the checks that count and have an answer say together."""
+        """The verdict of all checks that count and have an answer."""
         if self.parts and all(part.holds is None for part in self.parts if part.counts):
             return NO_MODEL
         return verdict([part.holds for part in self.parts if part.counts and part.holds is not None])
@@ -89,7 +89,7 @@ def verdict(holds: Collection[bool]) -> str:
 
 
 class Comparison(NamedTuple):
-    """What was seen for a claim of several parts, and which of them hold."""
+    """The observed values of a claim of several parts, and which parts hold."""
 
     seen: str
     parts: Mapping[str, bool]

@@ -1,6 +1,6 @@
 """Checks that the record itself describes, by keys of a claim in `published.toml`.
 
-Such a claim is one check, or several: each entry of `cases` overrides keys of the claim (`set` is added to).
+A claim is one check, or several: each entry of `cases` overrides keys of the claim (`set` is added to).
 Kinds of checks:
 
 * value: a number within rel_tol or abs_tol; bound: within lower and upper, at each place of the sweep
@@ -43,7 +43,7 @@ def scenario_of(check: Claim, *more: Claim | str) -> Scenario:
 
 
 def sample_of(engine: Engine, check: Claim, scenario: Scenario, metric: str | None = None) -> np.ndarray:
-    """Return the metric of each replication: of the named flow, or its mean over those that have it."""
+    """Return the metric of each replication: of the named flow, or its mean over all flows with a value."""
     values = engine(scenario)[metric or check["metric"]].values
     if values.ndim > 1:
         values = values[:, check["flow"] - 1] if "flow" in check else np.nanmean(values, axis=1)
@@ -187,7 +187,7 @@ def judge(
 def part(
     engine: Engine, judge_it: Callable[[Engine, Claim], Finding], check: Claim, fit: str | None = None
 ) -> Part:
-    """Run one check; that of the scenario that was fitted does not count."""
+    """Run one check; a check of the fitted scenario does not count."""
     label, counts = check.get("label", ""), fit is None or check["scenario"] != fit
     try:
         finding = judge_it(engine, check)

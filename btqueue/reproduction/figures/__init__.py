@@ -1,8 +1,8 @@
 """The figures of publications, drawn again; one script in `figures/<paper>/` for each.
 
 A script has a docstring, a function `draw`, and, if the publication's record has claims on the figure, their
-ids. The first line of the docstring is the title, the rest the caption: what the figure shows there, and how
-it was read where it says too little.
+ids. The first line of the docstring is the title, the rest the caption: the content of the published figure,
+and our reading of its unclear points.
 
     \"\"\"Figure 6.7: scatternet with one peripheral in each piconet, over load and token buffer.
 
@@ -28,9 +28,9 @@ it was read where it says too little.
 it returns or yields `Picture`s. Modules:
 
 * `work`: `Work`, `Picture`, `Settings`; `points`: the store of answers
-* `load_pages`, `curve_panels`: metrics over one or two keys; `runs`: what happens in a single run
+* `load_pages`, `curve_panels`: metrics over one or two keys; `runs`: the events of a single run
 * `diagrams`: networks, block diagrams and state machines; `published`: claims, and marks in a picture
-* `catalogue`: all scripts by name, drawing them, and what was drawn
+* `catalogue`: all scripts by name, drawing them, and records of drawn figures
 """
 
 from __future__ import annotations

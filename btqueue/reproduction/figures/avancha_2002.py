@@ -1,7 +1,7 @@
-"""What several figures of Avancha and others (2002) share: message sizes, sessions one by one, box plots.
+"""Shared by several figures of Avancha and others (2002): message sizes, sessions one by one, box plots.
 
-The readings of their networks are those of `models/avancha-2002/README.md`. "Good times" and "bad times" of
-CDPD are block error rates of 0.1 and 2 %; the paper's own values stand only in its pictures.
+`models/avancha-2002/README.md` says how we read their networks. "Good times" and "bad times" of CDPD are
+block error rates of 0.1 and 2 %; the paper's own values stand only in its pictures.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def swept_key(name: str) -> str:
 
 
 def engines_of(work: Work, name: str) -> tuple[Engine, ...]:
-    """Return what a figure asks; a quick one leaves out the model that takes seconds, TCP with losses."""
+    """Return the engines of a figure; a quick figure leaves out the slow model, TCP with losses."""
     if work.settings.quick and name == "cdpd-tcp":
         work.note("A quick figure leaves out the model of TCP over CDPD.")
         return ("simulate",)
@@ -69,7 +69,7 @@ def session_times(
     per_s: float = 1.0,
     **link: Any,
 ) -> Curve:
-    """Return the mean session time over the message size, in seconds times `per_s`; else as `network`."""
+    """Return the mean session time (s, times `per_s`) over the message size; other arguments as `network`."""
     base = network(work, name, None, changes, **link)
     found = work.sweep(base, {swept_key(name): sizes}, engines=engines or engines_of(work, name), what=label)
     return scaled(curve_of(found, "session_time_s", label), per_s)
@@ -154,7 +154,7 @@ def sessions(scenario: Scenario, replication: int = 0) -> Sessions:
 def played(
     work: Work, name: str, size: int | None = None, changes: Mapping[str, Any] | None = None, **link: Any
 ) -> Sessions:
-    """Return the sessions of one run; arguments as `network`. A run takes long enough for some on CDPD."""
+    """Return the sessions of one run; a quick run on CDPD lasts `QUICK_CDPD_S`; arguments as `network`."""
     scenario = network(work, name, size, changes, **link)
     if work.settings.quick and name.startswith("cdpd"):
         scenario = scenario.with_(run__duration_s=QUICK_CDPD_S)

@@ -1,4 +1,4 @@
-"""All figures by name, drawing them, and what was drawn."""
+"""All figures by name, drawing them, and records of drawn figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from btqueue.scenario.problems import closest
 
 
 class NoSuchFigure(ValueError):
-    """No script has this name; the message guesses what was meant."""
+    """No script has this name; the message suggests the nearest name."""
 
 
 class BadFiles(ValueError):
@@ -38,7 +38,7 @@ class Entry:
         name: as "venugopal-2006/fig_6_10".
         path: of its script.
         title: the first line of the script's docstring.
-        caption: the rest of it, one paragraph a line: what the figure shows there, and how it was read.
+        caption: the rest of it, one paragraph a line: the content of the published figure, and our reading.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Drawn:
         paper: folder of the publication.
         title: of the script.
         caption: of the script, one paragraph a line.
-        notes: what the computation adds to the caption: failed points, and why.
+        notes: remarks of the computation for the caption: failed points, and why.
         claims: ids of the claims of the publication that bear on the figure.
         files: names of the pictures in their folder, in order.
         captions: of each picture.
@@ -102,7 +102,7 @@ def catalogue(paper: str | None = None) -> list[Entry]:
     """Return all figures (of one publication), in the order of their numbers; no script is run.
 
     Raises:
-        NoSuchFigure: there is no figure of such a publication.
+        NoSuchFigure: the publication has no figures.
     """
     folder = figures_folder()
     found = [_entry(path) for path in folder.glob("*/fig_*.py")]
@@ -136,7 +136,7 @@ def find(name: str) -> Entry:
 
 
 def require_free(entries: Iterable[tuple[Entry, Path]], settings: Settings, *, force: bool = False) -> None:
-    """Make sure that drawing figures into folders replaces nothing but what the same drawing wrote before.
+    """Make sure that drawing figures into folders replaces only files that the same drawing wrote before.
 
     Args:
         entries: the figures and their folders.
@@ -235,7 +235,7 @@ def _refusals(path: Path) -> Iterator[None]:
 
 
 def drawn_figures(folder: Path) -> list[Drawn]:
-    """Return what was drawn into a folder and the folders in it, in the order of `catalogue`.
+    """Return the figures drawn into a folder and the folders in it, in the order of `catalogue`.
 
     Raises:
         BadFiles: a record is damaged.
@@ -266,6 +266,6 @@ def _entry(path: Path) -> Entry:
 
 
 def _numbers(stem: str) -> Sequence[tuple[int, str]]:
-    """Return what sorts fig_6_2 before fig_6_10."""
+    """Return a sorting key that puts fig_6_2 before fig_6_10."""
     parts = stem.removeprefix("fig_").split("_")
     return [(int(part), "") if part.isdigit() else (10**6, part) for part in parts]

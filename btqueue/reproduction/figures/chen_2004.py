@@ -1,4 +1,4 @@
-"""What several figures of Chen and others (2004) share: both counts of blocks, thresholds, hops over time.
+"""Shared by several figures of Chen and others (2004): both counts of blocks, thresholds, hops over time.
 
 The paper gives a coded packet of s payload bits s/15 blocks; a block of 15 bits carries ten of them, so s/10
 is meant. "As printed" here takes whole blocks and the sizes of its table 1 (a DM5 of 227 bytes), which gives
@@ -42,7 +42,7 @@ def error_rate(packet: PacketType, ber: np.ndarray, *, printed: bool) -> np.ndar
 
 
 def thresholds(work: Work, *, printed: bool) -> list[float]:
-    """Return the bit error rates at which the best type changes: those of table 3, or by s/10 blocks."""
+    """Return the bit error rates at which the best type changes: as in table 3, or by s/10 blocks."""
     adaptive = work.scenario("adaptive-1").link
     if printed:
         return list(adaptive.adaptation_thresholds)

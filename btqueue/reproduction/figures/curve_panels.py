@@ -42,7 +42,7 @@ class Panel:
     """One panel of curves.
 
     Attributes:
-        curves: what it shows.
+        curves: its curves.
         ylabel: of the vertical axis; `axis_label` makes it of a metric.
         title: heading, as "(a) one hop".
         xlabel: of the horizontal axis.
@@ -102,7 +102,7 @@ def curves(
     intervals as a line with markers.
 
     Args:
-        panels: what to draw, row by row.
+        panels: the panels, row by row.
         title: heading.
         columns: panels in a row.
         size: of a panel (inches).
@@ -167,7 +167,7 @@ def draw_panel(axes: Axes, panel: Panel, labels: Sequence[str], *, zero: bool = 
 
 
 def _key(labels: Sequence[str], drawn: Sequence[Curve]) -> list[Any]:
-    """Return legend entries: each label, and what markers and lines mean if there are both."""
+    """Return legend entries: each label, and the meaning of markers and lines if there are both."""
     kinds: Mapping[str, bool] = {
         "simulated, 95 % interval": any(curve.mean is not None for curve in drawn),
         "model": any(curve.model is not None for curve in drawn),

@@ -1,4 +1,4 @@
-"""What several figures of Johansson, Kihl and Körner (2000) share: loads as shares of the saturated goodput.
+"""Shared by several figures of Johansson, Kihl and Körner (2000): loads as shares of the saturated goodput.
 
 Section 5.2: load 1 is the saturated goodput at the same packet error probability (PEP); here, as in the
 claims, it is the goodput both ways that the same engine gives.
@@ -19,7 +19,7 @@ from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.study.evaluate import ENGINES, Engine
 
 LOADS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Of figures 3 to 5: from nearly none to nearly all that the link carries."""
+"""Loads of figures 3 to 5: from nearly none to nearly the capacity of the link."""
 
 LOAD_LABEL = "load (share of the saturated goodput at this PEP)"
 
@@ -33,7 +33,7 @@ def delay_axes(axes: Axes) -> None:
 
 
 def saturated_kbps(work: Work, pep: float, engine: Engine) -> float:
-    """Return load 1 (kbit/s each way) at a packet error probability, after one engine."""
+    """Return load 1 (kbit/s each way) at a packet error probability, by one engine."""
     scenario = work.scenario("symmetric", {"radio.per": pep})
     (found,) = work.answers([scenario], (engine,), what=f"load 1 at PEP {pep:g}")
     return found[engine].means["goodput_kbps"]
@@ -49,7 +49,7 @@ def over_load(
     label: str,
     changes: Mapping[str, Any] | None = None,
 ) -> Curve:
-    """Return the curve of a metric over the load, each engine at shares of its own saturated goodput.
+    """Return the curve of a metric over the load, each engine at shares of the saturated goodput it gives.
 
     Args:
         work: the workbench.
@@ -86,7 +86,7 @@ def variability(
 
     Args:
         name: of the scenario, as "smooth".
-        what: the title, after the citation.
+        what: title, after the citation.
         loads: shares of the saturated goodput.
         most: end of the axis of loads.
     """

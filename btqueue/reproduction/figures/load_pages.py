@@ -31,7 +31,7 @@ from btqueue.scenario import Scenario
 
 LOAD = "traffic.load_kbps"
 FIVE = ("goodput_kbps", "rtt_s", "window_segments", "timeouts_per_s", "fast_retransmits_per_s")
-"""The metrics of the thesis, in its order; the window is what a sender may use, see `WINDOW_NOTE`."""
+"""The metrics of the thesis, in its order; the window is the window used, see `WINDOW_NOTE`."""
 
 WINDOW_NOTE = (
     "Window: min(cwnd, receive window), mean over acknowledgements; "
@@ -82,10 +82,10 @@ def five_panels(
         changes: of all points, by dotted key.
         heading: of the page, as "four peripherals, perfect radio"; the fixed parameters are added.
         part: of the pictures' names, as "n4", for a figure of several pages.
-        claims: ids; those that state a number of a metric at a point of this page are marked with a star.
+        claims: ids; a star marks each claim that states a number of a metric at a point of this page.
         metrics: of the panels, at most five.
         surfaces: whether to make them, too.
-        marks_of: scenario whose stated numbers are marked; by default that of the page.
+        marks_of: scenario whose stated numbers are marked; by default the scenario of the page.
     """
     what = heading.partition(",")[0]
     found = work.sweep(
@@ -111,7 +111,7 @@ def five_panels(
 
 @dataclass(frozen=True)
 class _Page:
-    """What both pictures of a page show."""
+    """The data that both pictures of a page show."""
 
     found: xr.Dataset
     swept: Swept
@@ -200,7 +200,7 @@ def _thinned(page: _Page) -> list[int]:
 
 
 def _offered(axes: Any, loads: np.ndarray) -> None:
-    """Draw the line on which all that is offered is carried."""
+    """Draw the line on which the goodput equals the offered load."""
     axes.plot(loads, loads, color="#999999", linewidth=0.8, linestyle=":", zorder=1)
     top = axes.get_ylim()[1]
     at = min(float(loads[-1]), 0.97 * top)

@@ -28,7 +28,7 @@ Progress = Callable[[int, int, float], None]
 
 
 class ComputationFailed(RuntimeError):
-    """An engine failed in a way that is no answer: a bug, or a process that died."""
+    """An engine failed by a bug, or its process died."""
 
 
 class Store:
@@ -57,7 +57,7 @@ class Store:
 def answers(
     scenarios: Sequence[Scenario], engines: Sequence[Engine], store: Store, progress: Progress | None = None
 ) -> list[dict[Engine, Answer]]:
-    """Return what the engines say about scenarios; a point without an answer holds the reason.
+    """Return the engines' answers to scenarios; a point without an answer holds the reason.
 
     Args:
         scenarios: the points.
@@ -66,7 +66,7 @@ def answers(
         progress: called at the start and after each point.
 
     Raises:
-        ComputationFailed: an engine failed in a way that is no answer.
+        ComputationFailed: an engine failed by a bug, or its process died.
         KeyboardInterrupt: by Ctrl-C; all answers before are in the store.
     """
     found = [_found(scenario, engines, store) for scenario in scenarios]
@@ -98,7 +98,7 @@ def _found(scenario: Scenario, engines: Sequence[Engine], store: Store) -> dict[
 
 
 def _key(scenario: Scenario, engine: Engine) -> str:
-    """Return the digest of all that the answer depends on beside the sources."""
+    """Return the digest of everything the answer depends on beside the sources."""
     what = definition(scenario, Listing((), ()), (engine,), independent=False)
     for scenario_as in ("scenario", "written"):
         what[scenario_as].pop("title", None)

@@ -1,4 +1,4 @@
-"""What a publication states, from its record `models/<paper>/published.toml`, and how a picture marks it."""
+"""Numbers that a publication states (its record is `models/<paper>/published.toml`), as marks in pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from btqueue.reproduction.claims.record import claims_of
 from btqueue.scenario import Scenario, load
 
 SIGN = "black"
-"""Colour of what is published."""
+"""Colour of published values."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Stated:
         metric: its name.
         value: in the metric's unit.
         tolerance: half-width of the band that the wording leaves, in the same unit; 0 if none is on record.
-        scenario: what it is stated for.
+        scenario: for which it is stated.
         text: in the publication's words, as "90 (section 6.1.2)".
     """
 
@@ -43,7 +43,7 @@ def stated(paper: str, name: str) -> Stated:
         name: id of the claim, or of one of its cases, as "rtt-rises-with-M: M = 5".
 
     Raises:
-        KeyError: there is no such claim or case, or it states no single value.
+        KeyError: the claim or case does not exist, or states no single value.
     """
     key, _, case = name.partition(": ")
     claim = dict(claims_of(paper)[key])
@@ -68,7 +68,7 @@ def marks_in(
 
     Args:
         paper: folder of the publication.
-        names: ids of claims; those that state no single number of this metric are passed over.
+        names: ids of claims; claims that state no single number of this metric are skipped.
         metric: its name.
         scenario: any point of the picture.
         free: dotted keys that differ inside the picture; all other keys must be equal.
@@ -87,14 +87,14 @@ def marks_in(
 
 
 def _same(one: Scenario, other: Scenario, free: Sequence[str]) -> bool:
-    """Whether two scenarios differ in these keys, title and the way of running only."""
+    """Whether two scenarios differ only in these keys, in title and in `[run]`."""
     changes = {key: other.value_of(key) for key in free}
     mine, theirs = one.changed(changes).to_dict(), other.to_dict()
     return all(mine[table] == theirs[table] for table in theirs if table not in ("title", "run"))
 
 
 def mark_point(axes: Axes, x: float, one: Stated) -> None:
-    """Mark a stated number at an abscissa: a star, with a bar for what the wording leaves open."""
+    """Mark a stated number at an abscissa: a star, with a bar for the tolerance of the wording."""
     axes.errorbar(
         [x], [one.value], yerr=[one.tolerance] if one.tolerance else None, fmt="*", color=SIGN,
         markersize=11, markeredgecolor="white", markeredgewidth=0.6, elinewidth=0.9, capsize=3.0, zorder=5,
@@ -102,12 +102,12 @@ def mark_point(axes: Axes, x: float, one: Stated) -> None:
 
 
 def mark_level(axes: Axes, value: float, text: str, *, tolerance: float = 0.0, at: float = 0.02) -> None:
-    """Mark a stated level: a dashed line across the panel, with a band for what the wording leaves open.
+    """Mark a stated level: a dashed line across the panel, with a band for the tolerance of the wording.
 
     Args:
         axes: where to draw.
         value: in the unit of the vertical axis.
-        text: what it is, written on the line.
+        text: its name, written on the line.
         tolerance: half-width of the band, in the same unit; 0 draws none.
         at: where the text begins, as a share of the axis.
     """

@@ -71,6 +71,6 @@ def _member(
 
 
 def polling_room(scenario: Scenario) -> str:
-    """Return the room that a bridge has for packets, in words."""
+    """Return the size of a bridge's buffer, in words."""
     room = scenario.polling.bridge_buffer_packets
     return f"{room} packets" if room is not None else "n M packets"

@@ -1,4 +1,4 @@
-"""What happens in a single run: its events as arrays, for pictures of one connection over time."""
+"""The events of a single run as arrays, for pictures of one connection over time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Events:
 
     Attributes:
         time_s: when.
-        event: what, by the names of `btqueue.simulator.traces.trace.EVENT_NAMES`.
+        event: kind, a name in `btqueue.simulator.traces.trace.EVENT_NAMES`.
         node: where, by name.
         flow: number of the flow, from 1.
         segment: number of the segment, -1 where there is none.
@@ -55,13 +55,13 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
     """Return the events of one replication, warm-up included, from the empty network on.
 
     Args:
-        scenario: what to simulate.
+        scenario: to simulate.
         replication: its number; the same number and seed give the same run as `simulate`.
         only: names of the events to keep; all by default.
 
     Raises:
         ScenarioError: the simulator cannot run it.
-        ValueError: there is no event of such a name.
+        ValueError: no event has this name.
     """
     from btqueue.simulator.construction.state import new_state
     from btqueue.simulator.records.conventions import NOTHING, SECOND

@@ -1,4 +1,4 @@
-"""What several figures of Suliman et al. (2005) share: curves over no key, and the course of one transfer."""
+"""Shared by several figures of Suliman et al. (2005): curves over no key, and the course of one transfer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOST = "host"
 
 
 def sizes(window_kb: int, packet_bytes: int) -> dict[str, Any]:
-    """Return the changes for a window, as many whole segments as fit, and a packet size, headers included."""
+    """Return the changes for a window, in whole segments, and a packet size, headers included."""
     mss = packet_bytes - TCP_IP_BYTES
     window = window_kb * 1024 // mss
     return {
@@ -46,7 +46,7 @@ def through(work: Work, label: str, x: Sequence[float], scenarios: Sequence[Scen
 
 @dataclass(frozen=True)
 class Transfer:
-    """What the sender of a single transfer sends and hears.
+    """The segments that the sender of a single transfer sends, and the acknowledgements that it receives.
 
     Attributes:
         sent_s: when segments left, shape (sent,).
@@ -81,7 +81,7 @@ class Transfer:
 
 
 def transfer(scenario: Scenario, replication: int = 0) -> Transfer:
-    """Return what the sender of a scenario with one flow sends and hears in one replication."""
+    """Return the segments and acknowledgements at the sender of the only flow, in one replication."""
     log = events(scenario, replication, only=("segment sent", "segment received"))
     sent = log.of("segment sent", node=HOST)
     heard = log.of("segment received", node=HOST)
@@ -98,7 +98,7 @@ def transfer(scenario: Scenario, replication: int = 0) -> Transfer:
 
 
 def sequence(axes: Axes, seen: Transfer, begin_s: float, end_s: float, size: float = 3.5) -> None:
-    """Draw a time-sequence graph of what left and was heard between two times, with a legend.
+    """Draw a time-sequence graph of segments and acknowledgements between two times, with a legend.
 
     Args:
         axes: where to draw.

@@ -1,7 +1,7 @@
-"""What figures of the thesis share: ranges and pages of chapter 6, the radio and arrivals of chapter 5.
+"""Shared by figures of the thesis: ranges and pages of chapter 6, the radio and arrivals of chapter 5.
 
-Ranges are those that its text gives. It prints no steps; they are 5 for S and M, 5 to 25 for the token rate,
-and 5 to 20 kbit/s for the load, such that the standard values are among them.
+Ranges are from its text, which prints no steps. Here steps are 5 for S and M, 5 to 25 kbit/s for the token
+rate and 5 to 20 kbit/s for the load, so that the standard values are among them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BUFFERS_TO_40 = Swept("flow_control.buffer_packets", "S", "packets", range(5, 41
 LIMITS = Swept("polling.limit", "M", "frames", range(5, 26, 5))
 
 WITH_ERRORS = tuple("cwnd_segments" if metric == "window_segments" else metric for metric in FIVE)
-"""The five metrics where bit errors keep cwnd small: there it is what the thesis reports."""
+"""The five metrics where bit errors keep cwnd small: there the thesis reports cwnd."""
 
 RATES_GOOD_BAD = (6.8979e-5, 1.263e-3)
 """Bit error rates of chapter 5 in the good and the bad state (table 3.1)."""
@@ -38,7 +38,7 @@ WORDS = {1: "one peripheral", 2: "two peripherals", 4: "four peripherals", 6: "s
 
 
 def token_rates(values: Sequence[float]) -> Swept:
-    """Return the token rate tb (kbit/s) as what is swept."""
+    """Return the token rate tb (kbit/s) as the swept key."""
     return Swept("flow_control.token_rate_kbps", "tb", "kbit/s", [float(value) for value in values])
 
 
@@ -84,7 +84,7 @@ def pages(
 
 
 def scenario_name(system: str, n: int) -> str:
-    """Return the name of the scenario with *n* peripherals; that of two in a piconet has no number."""
+    """Return the name of the scenario with *n* peripherals; with two in a piconet it has no number."""
     return system if n == 2 and system.startswith("piconet") else f"{system}-{n}"
 
 
@@ -160,7 +160,7 @@ def load_steps(work: Work) -> Scenario:
 
 
 def mark_steps(axes: Axes, end_s: float) -> None:
-    """Mark where the radio begins to err and where the load of `load_steps` rises, up to `end_s`."""
+    """Mark the begin of bit errors and the steps of the load of `load_steps`, up to `end_s`."""
     for at, text in ((CLEAN_S, "errors"), (60.0, "120"), (120.0, "160"), (180.0, "200 kbit/s")):
         if at < end_s:
             axes.axvline(at, color="#999999", linewidth=0.8, linestyle=":", zorder=0)

@@ -1,4 +1,4 @@
-"""What a figure's script works with: scenarios as the settings want them, answers, notes for the caption."""
+"""The workbench of a figure's script: scenarios adapted to the settings, answers, notes for the caption."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Picture:
     Attributes:
         figure: the drawing; it can be saved as it is.
         part: tells the pictures of a figure apart in their file names, as "n4-lines"; empty for the only one.
-        caption: what this picture shows beyond the caption of the figure.
+        caption: of this picture, beyond the caption of the figure.
     """
 
     figure: Figure
@@ -57,7 +57,7 @@ class Picture:
 
 
 Report = Callable[[str, int, int, float], None]
-"""Called with what is computed, points finished, all points, and seconds left (NaN: unknown)."""
+"""Called with the name of the points, points finished, all points, and seconds left (NaN: unknown)."""
 
 
 @dataclass
@@ -70,8 +70,8 @@ class Work:
         settings: how it is drawn.
         store: where answers are kept.
         report: told about progress.
-        notes: what the reader must know about the computation, for the caption; see `note`.
-        points: number of points asked for so far.
+        notes: remarks on the computation that belong into the caption; see `note`.
+        points: number of points asked for.
     """
 
     paper: str
@@ -91,7 +91,7 @@ class Work:
             changes: values by dotted key.
 
         Raises:
-            ScenarioError: there is no such scenario, key, or value.
+            ScenarioError: the scenario, a key, or a value does not exist.
         """
         if isinstance(base, str):
             base = load(base if "/" in base else f"{self.paper}/{base}")
@@ -118,14 +118,14 @@ class Work:
     def answers(
         self, scenarios: Sequence[Scenario], engines: Sequence[Engine] = ENGINES, *, what: str = ""
     ) -> list[dict[Engine, Answer]]:
-        """Return what the engines say about scenarios, which `scenario` made.
+        """Return the engines' answers to scenarios, which `scenario` made.
 
         Points without an answer are noted for the caption; their `Answer.failure` says why.
 
         Args:
             scenarios: the points.
             engines: "solve", "simulate", or both.
-            what: is computed, for progress and notes, as "n = 4".
+            what: name of the points, for progress and notes, as "n = 4".
         """
         self.points += len(scenarios)
         found = answers(scenarios, engines, self.store, lambda *state: self.report(what, *state))
@@ -151,7 +151,7 @@ class Work:
             points: chosen points in place of `over`, each a mapping from the same keys to values.
             changes: of all points, by dotted key.
             engines: to run.
-            what: is computed, for progress and notes.
+            what: name of the points, for progress and notes.
 
         Returns:
             Dataset as `btqueue.study.sweep_dataset.assemble` describes it: each metric and `<metric>_ci95`

@@ -13,7 +13,7 @@ from btqueue.reproduction.report.words import Report
 
 
 def document(report: Report) -> dict[str, Any]:
-    """Return all numbers of the report; one that does not exist is null."""
+    """Return all numbers of the report; missing numbers are null."""
     return _finite(
         {
             "made_with": report.made_with,

@@ -1,4 +1,4 @@
-"""Judge claims by both engines, one after the other; what is finished is kept."""
+"""Judge claims by both engines, one after the other; finished claims are kept."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def judge_all(
     Args:
         wanted: publication and claim.
         simulator: the engine whose verdict counts.
-        model: the other one.
+        model: the other engine.
         store: where finished claims are kept, and found again.
         report: told about each claim.
 
@@ -101,7 +101,7 @@ def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
 
 
 def _by_model(paper: str, claim: Claim, model: Engine, judged: Judged) -> Judged:
-    """Return a verdict of a model; tests, and checks that ask no engine for anything, are none of theirs."""
+    """Return a verdict of a model; none for unit tests, and for checks that ask no engine."""
     if papers.is_tested(paper, claim):
         return Judged(())
     if judged.parts and not model.asked and not judged.unanswered:

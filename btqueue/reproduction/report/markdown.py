@@ -98,7 +98,7 @@ def _cell(lines: Iterable[Line]) -> str:
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """Return the lines of a table; a bar inside a cell is written so that it ends none."""
+    """Return the lines of a table; bars inside cells are escaped."""
     names = list(headings)
     lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
     return lines + [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows]

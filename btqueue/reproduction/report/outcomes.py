@@ -1,4 +1,4 @@
-"""What became of a claim: both engines' verdicts, and the numbers that they gave on the way."""
+"""The outcome of a claim: both engines' verdicts, and the numbers behind them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Seen:
 
     Attributes:
         judged: its checks.
-        numbers: all that the checks looked at, by "DIGEST metric" with a digest of the scenario's keys.
+        numbers: read by the checks, by "DIGEST metric" with a digest of the scenario's keys.
         seeds: of the scenarios.
         wall_s: seconds that it took.
     """
@@ -37,7 +37,7 @@ class Seen:
     wall_s: float = 0.0
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return plain values for JSON."""
         return {
             "seen": self.judged.seen,
             "parts": [part._asdict() for part in self.judged.parts],
@@ -48,7 +48,7 @@ class Seen:
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Seen:
-        """Return what `to_plain` described."""
+        """Return the claim whose plain values `to_plain` gave."""
         judged = Judged(tuple(Part(**part) for part in content["parts"]), content["seen"])
         numbers = {key: Number(*number) for key, number in content["numbers"].items()}
         return cls(judged, numbers, tuple(content["seeds"]), content["wall_s"])
@@ -64,7 +64,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim with what both engines found."""
+    """A claim with both engines' findings."""
 
     paper: str
     claim: Claim
@@ -73,12 +73,12 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """What the simulator says; what is on record if there is nothing to simulate."""
+        """The verdict of the simulator; the recorded verdict if there is nothing to simulate."""
         return self.simulated.judged.verdict if is_judged(self.claim) else self.claim["verdict"]
 
     @property
     def as_on_record(self) -> bool:
-        """Whether the verdict is the one on record."""
+        """Whether the verdict equals the recorded verdict."""
         return self.verdict == self.claim["verdict"]
 
     @property

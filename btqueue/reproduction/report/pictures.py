@@ -27,7 +27,7 @@ class PaperFigure:
         paper: folder of the publication.
         name: of its script, as "fig_6_1".
         title: first line.
-        caption: the rest, and what the computation adds.
+        caption: the rest, and remarks of the computation.
         files: its pictures.
         claims: ids that bear on it.
     """
@@ -43,7 +43,7 @@ class PaperFigure:
 def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFigure]]:
     """Return the figures that were drawn into a folder, by publication.
 
-    Those of `btqueue figures` have a record beside them. Other pictures are taken by their names,
+    Pictures of `btqueue figures` have a record beside them. Other pictures are found by their names,
     fig_6_1*.png in the folder of their publication.
 
     Raises:
@@ -76,7 +76,7 @@ def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFi
 
 
 def embedded(path: Path) -> str:
-    """Return a picture as a data URL; of a large one a copy that is as wide as a page shows it.
+    """Return a picture as a data URL; large pictures are reduced to the width of the page.
 
     Raises:
         UnusableFile: it cannot be read.

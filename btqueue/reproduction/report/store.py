@@ -1,8 +1,8 @@
 """Finished claims on disk, so that work which was interrupted goes on where it was.
 
-What an engine found about a claim is a file in a cache folder that is named by a digest of all that the
-engine's answers depend on. The file's name holds a digest of how the claim is checked: words of the record
-may change, what was found stays.
+An engine's finding about a claim is a file in a cache folder. The folder's name is a digest of everything the
+engine's answers depend on. The file's name holds a digest of the claim's checks: if only words of the record
+change, the finding stays.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Store:
         self.quick, self.fresh = quick, fresh
 
     def get(self, paper: str, claim: Claim, engine: Engine) -> Seen | None:
-        """Return what was kept, None if there is nothing that can be read."""
+        """Return the kept finding, None if it is missing or cannot be read."""
         if self.fresh:
             return None
         return read(self._path(paper, claim, engine), Seen.from_plain)
 
     def add(self, paper: str, claim: Claim, engine: Engine, seen: Seen) -> None:
-        """Keep what an engine found."""
+        """Keep an engine's finding."""
         write(self._path(paper, claim, engine), seen.to_plain())
 
     def _path(self, paper: str, claim: Claim, engine: Engine) -> Path:
@@ -50,7 +50,7 @@ class Store:
 
 @cache
 def sources_digest(engine: str, paper: str) -> str:
-    """Return a short digest of all that an engine's answers for a publication depend on."""
+    """Return a short digest of everything an engine's answers for a publication depend on."""
     folder = Path(claims.__file__).parent
     checks = [folder / name for name in (*CHECKS, paper.replace("-", "_"))]
     # How each claim is checked is in the name of its file.

@@ -18,8 +18,8 @@ class Counts(NamedTuple):
 
     Attributes:
         simulated: by verdict of the simulator.
-        solved: by verdict of the models, of the claims that they have one of.
-        agree: of those, how many have the same verdict by both.
+        solved: by verdict of the models, of the claims on which they have a verdict.
+        agree: how many claims have the same verdict by both.
     """
 
     simulated: Counter[str]
@@ -33,7 +33,7 @@ class Counts(NamedTuple):
 
     @property
     def checkable(self) -> int:
-        """Those that are not left to the testbed."""
+        """Number of claims that are not left to the testbed."""
         return self.total - self.simulated[TESTBED_ONLY]
 
     @property
@@ -71,7 +71,7 @@ class ModelError(NamedTuple):
         points: scenarios that both engines answered and whose simulated value differs from 0.
         median: of the absolute errors.
         high: their 95th percentile.
-        worst: the one of greatest absolute value, positive if the model is above.
+        worst: the error of greatest absolute value, positive if the model is above.
     """
 
     metric: str
@@ -82,10 +82,10 @@ class ModelError(NamedTuple):
 
 
 def model_errors(outcomes: Iterable[Outcome]) -> list[ModelError]:
-    """Return how far the models are from the simulation, by metric, over all points that the checks ask for.
+    """Return the models' errors against the simulation, by metric, over all points of the checks.
 
-    A point counts once, however many claims use it. One whose simulated mean does not differ from 0 by its
-    interval has no relative error.
+    A point counts once, however many claims use it. A point has no relative error if the interval of its
+    simulated mean holds 0.
     """
     unique = {key: pair for outcome in outcomes for key, pair in outcome.pairs()}
     errors: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""What the report says, whatever it is written in: lines of a cell, sentences, rows of its tables."""
+"""The text of the report, for every format: lines of a cell, sentences, rows of its tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REASON_NEEDED = "no reason is on record"
 
 @dataclass(frozen=True)
 class Report:
-    """All that the report is about.
+    """The content of the report.
 
     Attributes:
         outcomes: of the claims, publication by publication.
@@ -55,7 +55,7 @@ class Report:
 
 
 class Line(NamedTuple):
-    """A line of a cell, and whether the check that it is about holds (None: nothing to say)."""
+    """A line of a cell, and whether its check holds (None: no check)."""
 
     text: str
     holds: bool | None = None
@@ -75,7 +75,7 @@ def citation(paper: str) -> str:
 
 
 def about(paper: str) -> str:
-    """Return who published what, where and how it was found, as sentences."""
+    """Return authors, title, place and method of a publication, as sentences."""
     record = publication_record(paper)["publication"]
     authors = ", ".join(record["authors"]) if "authors" in record else record["author"]
     where = record.get("venue") or record["kind"]
@@ -89,14 +89,14 @@ def simulated_how(paper: str) -> list[str]:
 
 
 def simulated_lines(outcome: Outcome) -> list[Line]:
-    """Return what was simulated."""
+    """Return the simulated findings, a line for each check."""
     if not is_judged(outcome.claim):
         return [Line("–")]
     return _lines(outcome.simulated.judged)
 
 
 def solved_lines(outcome: Outcome) -> list[Line]:
-    """Return what the models say, or why they do not."""
+    """Return the models' findings, or why there are none."""
     judged = outcome.solved.judged
     if not judged.parts:
         return [Line("–")]
@@ -106,7 +106,7 @@ def solved_lines(outcome: Outcome) -> list[Line]:
 
 
 def model_verdict(outcome: Outcome) -> str:
-    """Return the verdict of the models, with what they leave out."""
+    """Return the verdict of the models, with the checks that they leave out."""
     judged = outcome.solved.judged
     if not judged.parts:
         return "–"
@@ -118,7 +118,7 @@ def model_verdict(outcome: Outcome) -> str:
 
 
 def _lines(judged: Judged) -> list[Line]:
-    """Return a line for each check; after a text for all of them, only the names of those that fail."""
+    """Return a line for each check; after a text for all of them, only the names of failed checks."""
     several = len(judged.parts) > 1
     if judged.seen:
         lines = [Line(judged.seen)]
@@ -130,7 +130,7 @@ def _lines(judged: Judged) -> list[Line]:
 
 
 def claim_text(outcome: Outcome) -> tuple[str, str]:
-    """Return the statement, and where it stands."""
+    """Return the statement, and its place in the publication."""
     statement = outcome.claim["statement"].rstrip(".")
     return f"{statement}.", outcome.claim["where"]
 
@@ -145,7 +145,7 @@ def reasons(outcomes: Iterable[Outcome]) -> list[tuple[Outcome, str]]:
 
 
 def remarks(outcomes: Iterable[Outcome]) -> list[tuple[Outcome, str]]:
-    """Return what is to be said about claims that are reproduced."""
+    """Return the remarks on claims that are reproduced."""
     return [
         (one, one.claim["reason"]) for one in outcomes if one.verdict == REPRODUCED and "reason" in one.claim
     ]
@@ -216,12 +216,12 @@ def headline(report: Report) -> str:
 
 
 def warnings(report: Report) -> list[str]:
-    """Return what must be known before anything is read off the page."""
+    """Return warnings that a reader must know before using the page."""
     found = []
     if report.quick:
         found.append(
             "Quick run: fewer replications and a quarter of the simulated time. Intervals are wider, so that "
-            "verdicts can differ from those on record."
+            "verdicts can differ from the recorded verdicts."
         )
     if not report.complete:
         found.append("Only some of the claims on record were judged.")

@@ -3,9 +3,9 @@
 Metric by metric the means are compared by Welch's test (Biometrika 34, 1947); a single run without an
 interval by the prediction interval of one more replication. The p-values are judged together by Holm's
 procedure (Scand. J. Statistics 6, 1979): the probability that any metric of a correct simulator is called
-different is at most the stated one. A difference that is significant and too small to matter is called
-negligible. Where neither side varies from run to run, as in a scenario with nothing random, there is no
-chance to judge by: a difference that matters is one.
+different is at most one minus the confidence. A difference that is significant and too small to matter is
+called negligible. If neither side varies from run to run, as in a scenario without random parts, any larger
+difference counts as real.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEGLIGIBLE = 0.01
 NEGLIGIBLE_SHARE = 0.001
 """Difference of a loss or another share that does not matter."""
 NEGLIGIBLE_RATE = 0.01
-"""Difference of a rate of events (1/s) that does not matter; in short runs that of two events."""
+"""Difference of a rate of events (1/s) that does not matter; in short runs two events."""
 
 UNMEASURED = 0.5
 """Relative error of the model taken for a metric that was never measured against simulation, or for a model
@@ -113,7 +113,7 @@ def compare_all(
     """Return the agreement of every metric of the file, in the order of the vocabulary.
 
     Args:
-        results: what the file says.
+        results: read from the file.
         simulated: samples of `reference_samples`; empty if nothing was simulated.
         model: answers of `model_values`; empty if there is no model.
         confidence: one minus the probability that any metric of a correct simulator is called different.
@@ -248,7 +248,7 @@ def _sentence(
     verdict: Verdict,
     near: bool,
 ) -> str:
-    """Return the verdict in a sentence, with what the model says to it."""
+    """Return the verdict in a sentence, with the model's value."""
     what = long_name(name)
     if verdict == "not compared":
         return f"{what}: neither simulation nor model gives it here, so it was not compared"

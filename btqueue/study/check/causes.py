@@ -2,9 +2,9 @@
 
 Mistakes of simulators are seldom wild. A buffer that counts the packet in service, or does not, is a buffer
 of one place more or less; a timer that does not double and a warm-up that was not left out are scenarios,
-too. So are keys read in another unit, and defaults of another program. Each is simulated, and those that fit
-are reported, of each key the best value. The keys whose neighbours came nearest are searched for a better
-one, round values first.
+too. So are keys read in another unit, and defaults of another program. Each such neighbour is simulated. The
+report names the neighbours that fit, of each key the best value. Of the keys whose neighbours came nearest,
+further values are tried, round values first.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ STEPS = 6
 TWENTIETHS = (20, 22, 24, 25, 26, 28, 30, 32, 35, 36, 40, 50, 60, 70, 80, 90, 100, 120, 140, 150, 160, 180)
 ROUND = tuple(number / 20 for number in TWENTIETHS)
 ROUNDER = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
-"""Beginnings of the numbers that people write, and of those that they write most."""
+"""Leading digits of round numbers, and of the roundest."""
 MOST_ROUND = 10
-"""Up to so many round values are tried; of more, only those that are written most."""
+"""Most round values to try; if there are more, only the roundest."""
 NO_SCALE = 20.0
 """Share of the misfit where nothing at all may differ and something does."""
 SEVERAL = (0.5, 0.9, 1.1, 2.0)
@@ -49,7 +49,7 @@ class Cause:
 
     Attributes:
         changes: keys and values; of the first outside link as `network.outside_links[1].buffer_packets`.
-        sentence: what it would mean.
+        sentence: the mistake that it stands for.
         misfit: distance of its simulation from the file (`misfit`).
     """
 
@@ -60,7 +60,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A change of the scenario that a usual mistake amounts to."""
+    """A change of the scenario that stands for a usual mistake."""
 
     changes: Mapping[str, Any]
     meaning: str
@@ -141,7 +141,7 @@ def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     yield "transport.mss_bytes", (536, 1000, 1448, 1460), "another MSS"
     senders = ("tahoe", "reno", "newreno", "sack", "cubic")
     yield "transport.variant", senders, "another kind of TCP sender"
-    yield "transport.preset", tuple(PRESETS), "another TCP: all that these leave to it is different"
+    yield "transport.preset", tuple(PRESETS), "another TCP: all keys of the preset"
     yield "transport.sack", (not transport.sack,), "selective acknowledgements in one of the two alone"
     yield "transport.handshake", (not transport.handshake,), "connections that open with a SYN in one alone"
     if any(shares_segments(scenario.of_flow(flow.spec)) for flow in topology(scenario).flows):
@@ -161,7 +161,7 @@ def _outside(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
         yield f"{key}.buffer_packets", _times(link.buffer_packets), f"another buffer {where}"
         yield f"{key}.rate_kbps", _times(link.rate_kbps), f"another rate {where}"
         if link.delay_s:
-            ways = "such as that of both ways for that of one"
+            ways = "such as the round-trip delay in place of the one-way delay"
             yield f"{key}.delay_s", _times(link.delay_s), f"another delay {where}, {ways}"
         if link.loss:
             yield f"{key}.loss", (0.0, *_times(link.loss)), f"another loss {where}"
@@ -192,7 +192,7 @@ def likely_causes(
 
     Args:
         scenario: as it was simulated.
-        results: what the file says.
+        results: read from the file.
         simulate: the simulator.
         own: the file beside the simulation of the scenario itself.
         confidence: as for the scenario.
@@ -291,9 +291,9 @@ def _round_values(low: float, high: float) -> list[float]:
 def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> float:
     """Return how far a simulation is from the file: the sum over metrics of ln(1 + z^2).
 
-    z is the difference over the half-width of the file's interval, or of the scenario's if the file has none,
-    and the difference that does not matter. Other than p-values it tells simulations apart that are all far
-    away, and a neighbour whose replications scatter widely does not fit for that alone.
+    z is the difference over a width: the half-width of the file's interval (of the scenario's if the file has
+    none) and the negligible difference. Unlike p-values it ranks simulations that are all far away, and a
+    neighbour does not fit merely because its replications scatter widely.
 
     Args:
         judged: the file beside the simulation.

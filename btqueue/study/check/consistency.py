@@ -1,4 +1,4 @@
-"""Internal consistency: what must hold between the numbers of any correct simulator, whatever it simulates.
+"""Internal consistency: relations between the numbers of any correct simulator, whatever it simulates.
 
 Conservation, Little's law, and bounds. Nothing is compared with our own engines here. A bound counts as
 broken only beyond the half-widths of the numbers in it and a tolerance that is named with it.
@@ -40,7 +40,7 @@ def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Find
         (
             "conservation",
             _conservation(results, scenario),
-            "what was sent was delivered, lost or is under way",
+            "every packet sent was delivered, lost or is under way",
         ),
         ("Little's law", _little(results), "queue lengths are arrival rate times delay"),
         ("range", _ranges(results, scenario), "shares lie between 0 and 1, and nothing is negative"),
@@ -177,7 +177,7 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
     types = ", ".join(scenario.link.packets)
     beyond = f"is above the {most:.4g} kbit/s for which devices and links have time with {types}"
     if not math.isnan(arrived) and math.isfinite(most):
-        yield arrived > most * (1 + EDGES), f"what arrived, {arrived:.4g}, {beyond}"
+        yield arrived > most * (1 + EDGES), f"the arrived data, {arrived:.4g}, {beyond}"
     goodput, slack = results.value("goodput_kbps"), results.slack("goodput_kbps")
     if math.isnan(goodput):
         return
@@ -224,8 +224,8 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
 def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
     """Return the offered load of a flow, or the mean over flows; None where it does not bound the goodput.
 
-    It does not for sources that send what they can, for loads that change, and for IBP sources, whose bursts
-    make the load itself vary from run to run.
+    It does not for greedy, request-reply and file sources, for loads that change, and for IBP sources, whose
+    bursts make the load itself vary from run to run.
     """
     traffic = scenario.traffic
     loads = []

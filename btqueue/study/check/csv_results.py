@@ -9,7 +9,7 @@
 | `flow`, `link`, `queue` | flows and links are averaged, queues stay apart |
 | `t` (or `time`) | time (s): the rows of a metric are then a series |
 
-This covers what `btqueue simulate --out FILE.csv` writes.
+`btqueue simulate --out FILE.csv` writes this format, too.
 """
 
 from __future__ import annotations

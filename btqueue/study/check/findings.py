@@ -1,4 +1,4 @@
-"""What a check of internal consistency found."""
+"""Findings of the checks of internal consistency."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def failed(check: str, sentence: str) -> Finding:
 
 
 def doubtful(check: str, sentence: str) -> Finding:
-    """Return a check that shows something that need not be an error."""
+    """Return a check with a suspicious result, which need not be an error."""
     return Finding(check, "doubtful", sentence)

@@ -1,11 +1,12 @@
 """Results of ns-3's FlowMonitor (Carneiro, Fortuna and Ricardo, NSTools 2009), as its XML file holds them.
 
-FlowMonitor sees IP packets. What follows from them:
+FlowMonitor sees IP packets. From them follow:
 
-- throughput is what was sent less the headers; what arrived less the headers is no goodput under a transport
-  that repeats, for a copy that arrives twice counts twice: it bounds the goodput from above;
-- the mean round trip is the mean delay of the data plus that of the acknowledgements, where there are both;
-- losses, conservation and the order of delays are counted.
+- throughput: the bytes sent less the headers;
+- an upper bound of the goodput: the bytes received less the headers. It is the goodput only of a transport
+  that never repeats, for a copy that arrives twice counts twice;
+- the mean round trip: mean delay of the data plus mean delay of the acknowledgements, where there are both;
+- losses, conservation and the order of delays.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def read_flow_monitor(
     Args:
         path: the XML file.
         header_bytes: IP and transport headers of a packet, which FlowMonitor counts.
-        repeats: whether the transport sends copies; if not, what arrived is the goodput.
+        repeats: whether the transport retransmits; if not, the bytes received are the goodput.
 
     Raises:
         BadResults: it is no FlowMonitor file, or no flow carries data.
@@ -110,7 +111,7 @@ def read_flow_monitor(
             f"FlowMonitor counts IP packets: {header_bytes} bytes of headers were taken off each",
             "the round trip is delay of data plus delay of acknowledgements",
             *(
-                ["there is no goodput in the file: what arrived counts copies that were sent again"]
+                ["there is no goodput in the file: the bytes received include retransmitted copies"]
                 if repeats
                 else []
             ),

@@ -3,12 +3,12 @@
 A scalar file has lines `scalar MODULE NAME VALUE`, and blocks that open with `statistic MODULE NAME` and hold
 `field mean 0.2`; `attr`, `config`, `param`, `itervar` and `bin` lines may stand between. A vector file
 declares `vector ID MODULE NAME COLUMNS` (columns E event, T time, V value) and then has lines `ID TAB ...`.
-Each `run` line begins another replication. The grammar is that of the appendix "Result File Formats" of the
+Each `run` line begins another replication. For the grammar see the appendix "Result File Formats" of the
 Simulation Manual.
 
 Names are looked up with their module (`Net.host.app[0] rtt:mean`) and without it, first in the renamings of
-`--map`, then in `USUAL`, then in our vocabulary; what is found nowhere is left out. Of several modules with
-one name the mean is taken.
+`--map`, then in `USUAL`, then in our vocabulary; unknown names are left out. Of several modules with one name
+the mean is taken.
 """
 
 from __future__ import annotations

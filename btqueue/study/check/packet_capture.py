@@ -1,7 +1,7 @@
 """Results from the packets of pcap and pcapng files.
 
-The capture must stand at one host. Of the flows that this host sends come goodput, throughput, round trips,
-retransmissions, timeouts and fast retransmits (`tcp_sender`); of those that it only receives, the goodput.
+The capture must be taken at one host. Flows that this host sends give goodput, throughput, round trips,
+retransmissions, timeouts and fast retransmits (`tcp_sender`); flows that it only receives give the goodput.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIMULATED_CLOCK_S = 1e7
 STEPS = 200
 """Values in the series of the goodput."""
 MOST_BACK_S = 1.0
-"""Stamps may be out of order by so much, if several cores took the packets."""
+"""Most by which stamps may be out of order (s), if several cores took the packets."""
 LEAST_SHARE = 0.05
 """Flows with less of the largest one's bytes are no flows of data."""
 
@@ -81,7 +81,7 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
 
 
 def captured_packets(path: Path, notes: list[str]) -> Iterator[Packet]:
-    """Yield the TCP packets of a file, and note what could not be read."""
+    """Yield the TCP packets of a file, and note unreadable packets."""
     latest, bad_options = -math.inf, []
     for number, frame in enumerate(frames(path, notes), 1):
         if frame.time < latest - MOST_BACK_S:
@@ -133,7 +133,7 @@ def _observed(packets: list[Packet], scenario: Scenario, source: str) -> dict[tu
 def _measured_time(
     packets: list[Packet], scenario: Scenario, source: str
 ) -> tuple[float, float, bool, list[str]]:
-    """Return begin and end of the measurement (s), whether a warm-up was cut off, and what to say of it."""
+    """Return begin and end of the measurement (s), whether a warm-up was cut off, and notes on it."""
     begin, end = packets[0].time, packets[-1].time
     start = begin if begin > 0.1 * end else 0.0
     if end <= start:

@@ -45,7 +45,7 @@ def check_randomness(results: ForeignResults, scenario: Scenario, alpha: float) 
     """Return the findings on series and replications.
 
     Args:
-        results: what the file says.
+        results: read from the file.
         scenario: tells whether anything is random at all.
         alpha: probability of a false alarm, of each kind of check over all metrics.
     """
@@ -60,11 +60,11 @@ def check_randomness(results: ForeignResults, scenario: Scenario, alpha: float) 
 def initial_bias(values: np.ndarray) -> float:
     """Return the p-value of the test of Schruben, Singh and Tierney (Operations Research 31, 1983).
 
-    It weighs the differences between the mean of all values and the means of the first k, most those of small
-    k. Without a bias the statistic follows Student's law with the degrees of freedom of the variance. That is
-    estimated from the second half, by batch means or by a first-order autoregression, whichever is larger:
-    the former is too small where values are correlated over longer than a batch. A trend there is taken out
-    first, or a run that only grows would hide itself. Two-sided.
+    It weighs the differences between the mean of all values and the means of the first k, small k most.
+    Without a bias the statistic follows Student's law with the degrees of freedom of the variance. The
+    variance is estimated from the second half, by batch means or by a first-order autoregression, whichever
+    is larger: batch means give too little where values are correlated over longer than a batch. A trend of
+    the second half is removed first; it would raise the variance and so hide the bias. Two-sided.
 
     Args:
         values: observations at equal distances, shape (n,).
@@ -145,7 +145,7 @@ def _mean_series(results: ForeignResults) -> dict[str, tuple[np.ndarray, np.ndar
 
 
 def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
-    """Compare the interval that the file gives for a mean with that by batch means of its own series."""
+    """Compare the interval that the file gives for a mean with the interval by batch means of its series."""
     found = []
     by_name = _mean_series(results)
     for name, (_, values) in by_name.items():

@@ -48,18 +48,18 @@ def read_results(
     renamed: Mapping[str, str] | None = None,
     flow: int | None = None,
 ) -> ForeignResults:
-    """Return what a file of another simulator says.
+    """Read a results file of another simulator.
 
     Args:
         path: the file.
-        scenario: what it is about; gives header sizes, warm-up and delays where the format needs them.
+        scenario: the simulated scenario; gives header sizes, warm-up and delays where the format needs them.
         format: of the file; by default told from its suffix or its first bytes.
         renamed: their names for our metrics.
         flow: the flow of the scenario, from 1, that the file is about; by default the mean over all, or of a
             capture of one flow the first.
 
     Raises:
-        BadResults: there is no such file, or it is empty, damaged, or of an unknown format.
+        BadResults: the file is missing, empty, damaged, or of an unknown format.
     """
     path = Path(path)
     flows = len(topology(scenario).flows)

@@ -1,4 +1,4 @@
-"""What another simulator's file says, in our vocabulary: quantities, counts and series.
+"""The content of another simulator's file, in our vocabulary: quantities, counts and series.
 
 A quantity is a metric of `btqueue.scenario.METRICS`, for `queue_packets` one queue as
 `queue_packets[uplink]`, or one of the few `HELPERS` that serve the checks of internal consistency alone.
@@ -20,7 +20,7 @@ from btqueue.study.summary import student_half_width
 
 
 class BadResults(ValueError):
-    """A results file cannot be used; the message names the file, the place and what is allowed."""
+    """A results file cannot be used; the message names the file, the place and the allowed content."""
 
 
 HELPERS: Final = MappingProxyType(
@@ -28,7 +28,7 @@ HELPERS: Final = MappingProxyType(
         "packets_sent": "packets that entered the network",
         "packets_delivered": "packets that came out of it",
         "packets_lost": "packets that were lost in it",
-        "arrived_kbps": "application bytes that arrived, those that arrive again included",
+        "arrived_kbps": "application bytes that arrived, repeated bytes included",
         "packets_in_flight": "packets that were inside it at the end",
         "arrivals_per_s": "packets per second that entered a queue, as arrivals_per_s[uplink]",
         "queue_delay_s": "mean time of a packet in a queue, as queue_delay_s[uplink]",
@@ -60,7 +60,7 @@ SYNONYMS: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number of a file, with what the file tells about its accuracy.
+    """One number of a file, with its accuracy as far as the file gives it.
 
     Attributes:
         name: metric, metric with queue, or helper.
@@ -80,7 +80,7 @@ class Quantity:
 
     @property
     def shown_half_width(self) -> float:
-        """Return the half-width of the 95 % interval, the file's own or that of its replications."""
+        """Return the half-width of the 95 % interval: the file's, or else from its replications."""
         return self.half_width if len(self.samples) < 2 else student_half_width(np.array(self.samples))
 
 
@@ -96,7 +96,7 @@ class Series:
 
 @dataclass(frozen=True)
 class ForeignResults:
-    """All that one file says.
+    """The content of a file.
 
     Attributes:
         source: name of the file.
@@ -134,7 +134,7 @@ def known_name(name: str, source: str, renamed: Mapping[str, str] | None = None)
     """Return *name* as our vocabulary has it, after the renaming of `--map`.
 
     Raises:
-        BadResults: it is unknown; the message guesses what was meant.
+        BadResults: it is unknown; the message suggests the nearest name.
     """
     name = (renamed or {}).get(name, name).strip()
     base, bracket, _ = name.partition("[")
@@ -164,7 +164,7 @@ def checked_map(pairs: Iterable[str]) -> dict[str, str]:
 
 
 LARGEST = 1e30
-"""No number of a simulation is beyond; what is computed from such numbers overflows."""
+"""Largest number that a file may hold; larger ones would overflow in further computations."""
 
 
 def finite(text: str, source: str, what: str) -> float:

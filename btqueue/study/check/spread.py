@@ -25,7 +25,7 @@ def check_spread(
     """Compare the variance between their replications with ours by Fisher's F test, one-sided.
 
     Args:
-        results: what the file says.
+        results: read from the file.
         simulated: our samples.
         alpha: probability of a false alarm over all metrics.
         runs: replications behind an interval whose file does not say how many.
@@ -48,7 +48,7 @@ def check_spread(
     shown = ", ".join(f"{name} {ratio:.3g} times" for name, ratio in narrow.items())
     text = (
         f"replications vary less than ours of {seconds:g} s ({shown}): unless their runs are far "
-        "longer, the intervals are too optimistic, as those from correlated values or a shared "
+        "longer, the intervals are too optimistic, as intervals from correlated values or a shared "
         "random stream are"
     )
     return (doubtful("intervals", text),)

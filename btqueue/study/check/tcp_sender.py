@@ -1,23 +1,22 @@
 """A TCP sender as its own host sees it: the sender's events, told from the packets alone.
 
-The observer keeps a sender's books: the oldest missing byte, which segments were sent again or
+The observer keeps a sender's books: the oldest missing byte, the segments that were sent again or
 selectively acknowledged (RFC 2018), the smoothed round trip and the timeout. Round-trip samples follow
 RFC 7323 where segments carry timestamps and Karn's rule where not. The first reason of this list that
 holds explains a segment that is sent again:
 
-- *probe* (TLP, RFC 8985, section 7): after a silence the last segment is sent, which is not the oldest
-  missing one, and nothing says that anything is lost;
+- *probe* (TLP, RFC 8985, section 7): after a silence the last segment is sent, although an older one is
+  missing, and no acknowledgement reports a loss;
 - *timeout* (RFC 6298): after a silence the oldest missing segment is sent, a whole timeout after its
   timer was started. The timer starts anew when new data is acknowledged and when the oldest segment is
   sent. Its length is estimated with the least one in use, Linux's: smoothed round trip and 0.2 s, or four
-  mean deviations. A timer that fires later, or doubles, is beyond that. While duplicate acknowledgements
-  still arrive, it is a timeout only of a segment that was sent again before. Until all that was sent by
-  then is acknowledged, segments that are sent again are repairs by slow start;
-- *recovery* (RFC 5681, 6675, 8985): acknowledgements say that something is missing: by duplicates,
-  selectively, or because what was sent later has arrived. Until all that was sent by then is
-  acknowledged, segments that are sent again are repairs. Lost repairs begin another recovery after a
-  timeout, and at the end of a recovery if the sender takes losses from the order of time (RACK), as Linux
-  does.
+  mean deviations. Timers that fire later, or double, take longer. While duplicate acknowledgements still
+  arrive, it is a timeout only of a segment that was sent again before. Until the data sent before the
+  timeout is acknowledged, segments that are sent again are repairs by slow start;
+- *recovery* (RFC 5681, 6675, 8985): acknowledgements report a missing segment: by duplicates, selectively,
+  or because later segments have arrived. Until the data sent before the recovery is acknowledged, segments
+  that are sent again are repairs. Lost repairs begin another recovery after a timeout, and at the end of a
+  recovery if the sender takes losses from the order of time (RACK), as Linux does.
 
 A capture cannot tell everything. A probe of the only segment on its way looks like a timeout: it is taken
 for a probe if selective acknowledgements are in use, the sender has a timer shorter than RFC 6298's least
@@ -45,16 +44,16 @@ FIRST_TIMEOUT_S = 1.0
 LEAST_VARIATION_S = 0.2
 """Linux's least value of the deviations in a timeout; RFC 6298 has 1 s for the least timeout."""
 TIMER_SLACK = 0.9
-"""A timer may seem so much early, for its estimate from a capture is not the sender's own."""
+"""Least share of its estimated length after which a timer may expire: the estimate is not the sender's."""
 DOUBLED = 1.5
-"""A timer that has waited so many times longer than before has doubled."""
+"""Least ratio of two waits of a timer that has doubled."""
 
 
 @dataclass
 class Outstanding:
     """A segment that was sent and not acknowledged yet.
 
-    `seen` is false if the capture has a gap there; `timeouts` counts those before it was last sent.
+    `seen` is false if the capture has a gap there; `timeouts` counts the timeouts before it was last sent.
     """
 
     begin: int
@@ -68,7 +67,7 @@ class Outstanding:
 class Segments:
     """The segments that wait for an acknowledgement, in the order of their bytes, which have no gaps.
 
-    Each is found by bisection, and what was selectively acknowledged is passed over: a capture of a million
+    Each is found by bisection, and selectively acknowledged segments are skipped: a capture of a million
     packets takes as many steps, however many of them are on their way at a time.
     """
 
@@ -105,7 +104,7 @@ class Segments:
         return self._all[first : bisect_left(self._all, end, first, key=lambda one: one.begin)]
 
     def sack(self, begin: int, end: int) -> list[Outstanding]:
-        """Take the segments within an interval for arrived, and return those that were not yet."""
+        """Mark the segments within an interval as arrived, and return the newly marked segments."""
         place = self._next_open(bisect_left(self._all, begin, self._first, key=lambda one: one.begin))
         found = []
         while place < len(self._all) and self._all[place].end <= end:
@@ -154,8 +153,8 @@ class SenderLog:
     def near(self) -> bool:
         """Whether the capture was made at the sender, as far as the packets tell.
 
-        There acknowledgements take a round trip to come and are answered faster than that; a receiver answers
-        data at once, if only out of order.
+        At the sender an acknowledgement comes a round trip after its data, and data follow it sooner. A
+        receiver acknowledges data at once, at least if out of order.
         """
         return self.data_to_ack_s >= min(self.ack_to_data_s, SLOW_ANSWER_S)
 
@@ -237,7 +236,7 @@ class SenderObserver:
 
     @property
     def repairing(self) -> bool:
-        """Whether what was under way at a timeout is still sent again."""
+        """Whether segments that were under way at a timeout are still being sent again."""
         return self.una < self.repaired + (not self.selective)
 
     def _opening(self, packet: Packet, *, forth: bool) -> None:
@@ -283,7 +282,7 @@ class SenderObserver:
         self.snd_max = end
 
     def _again(self, touched: list[Outstanding], now: float, *, last: bool) -> None:
-        """Tell why segments were sent again; the reasons are those of the module's list, in its order."""
+        """Tell why segments were sent again; the module's docstring lists the reasons, in this order."""
         log, first = self.log, touched[0]
         oldest = first is self.waiting.oldest
         silent = now - max(self.ack_at, self.sent_at) > self.reaction_s
@@ -334,7 +333,7 @@ class SenderObserver:
         self.recover, self.repaired = self.snd_max, -1
 
     def _begins(self, first: Outstanding) -> bool:
-        """Whether a repair by what arrived begins a recovery."""
+        """Whether a segment sent again because later ones arrived begins a recovery."""
         if self.repairing:
             return self.selective and first.timeouts == len(self.log.timeouts)
         if self.recovering:  # Reno leaves recovery early and begins again (RFC 5681)
@@ -366,9 +365,9 @@ class SenderObserver:
         self.window = packet.window
 
     def _selected(self, packet: Packet, number: int) -> bool:
-        """Note what has arrived above a gap, and return whether some of that is new.
+        """Note the segments that have arrived above a gap, and return whether some are new.
 
-        A block of what is acknowledged, or within the next block, is of a copy (RFC 2883).
+        A block below the acknowledgement, or within the next block, reports a copy (RFC 2883).
         """
         if not packet.blocks:
             return False

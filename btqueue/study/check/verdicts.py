@@ -53,17 +53,17 @@ Engine = Callable[[Scenario], xr.Dataset]
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
-        results: what the file says.
+        results: read from the file.
         scenario: as it was simulated: over the time that the file covers.
         findings: of internal consistency.
         agreements: metric by metric.
         causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
-        pattern: what the metrics that differ have in common, empty if nothing.
+        pattern: a cause that the metrics that differ have in common, empty if there is none.
         confidence: one minus the probability of any false alarm in the comparison with the simulation.
-        notes: what was not done, and why; what the numbers mean.
+        notes: checks that were left out, and why; the meaning of the numbers.
     """
 
     results: ForeignResults
@@ -125,8 +125,8 @@ def check(
     """Check another simulator's output of a scenario.
 
     Args:
-        results: a file, or what `read_results` read from it.
-        scenario: what was simulated there.
+        results: a file, or the result of `read_results`.
+        scenario: the scenario that was simulated there.
         confidence: one minus the probability that a correct simulator fails in any metric.
         flow: the flow, from 1, that the file is about; see `read_results`.
         simulate: True for our simulator, another function in its place, or None to leave it out.
@@ -210,7 +210,7 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
 
 
 def pattern(differing: list[Agreement]) -> str:
-    """Return what the metrics that differ point to, empty if nothing in particular."""
+    """Return the likely cause that the metrics that differ point to, empty if there is none."""
     up = {one.metric for one in differing if one.theirs > _reference(one)}
     names = {one.metric for one in differing}
     if "timeouts_per_s" in names:
@@ -219,7 +219,7 @@ def pattern(differing: list[Agreement]) -> str:
             f"{more} timeouts than there should be: look at the retransmission timer and its doubling first"
         )
     if losses := sorted(name for name in names if name.startswith("loss_")):
-        return f"{losses[0]} differs: look at the size of that buffer and what it counts first"
+        return f"{losses[0]} differs: look first at the size of that buffer and at the packets it counts"
     if names and names <= TIMES:
         return (
             "only times differ, rates agree: look at how they are measured first (Karn's rule; a "
@@ -240,7 +240,7 @@ def _reference(one: Agreement) -> float:
 def _modelled(
     scenario: Scenario, results: ForeignResults, solve: Engine | bool | None
 ) -> tuple[dict[str, float], Mapping[str, MeasuredError], list[str]]:
-    """Return the model's answers, its measured errors and what to say of them.
+    """Return the model's answers, its measured errors and notes on them.
 
     There are none if no model covers the scenario, or none has an answer.
     """
@@ -270,7 +270,7 @@ def _simulator() -> Engine:
 
 
 def _assumptions(results: ForeignResults, scenario: Scenario) -> list[str]:
-    """Return what was assumed where the file does not say it."""
+    """Return the assumptions made where the file is silent."""
     run = scenario.run
     notes = []
     if any(not math.isnan(q.half_width) and q.replications is None for q in results.quantities.values()):

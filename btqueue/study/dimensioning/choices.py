@@ -19,11 +19,11 @@ Choices = Mapping[str, Any] | Iterable[str]
 
 @dataclass(frozen=True)
 class Choice:
-    """A key and what it may be.
+    """A key and the values that it may have.
 
     Attributes:
         key: dotted key.
-        values: to choose from, the one that is preferred among equals first; empty for a continuous key.
+        values: to choose from; among equally good points the first value wins; empty for a continuous key.
         interval: of a continuous key.
     """
 

@@ -47,7 +47,7 @@ NOTHING = Estimate(math.nan)
 
 @dataclass(frozen=True)
 class Rival:
-    """A point to be simulated, and what it is to the winner."""
+    """A point to be simulated, and its role beside the winner."""
 
     role: str
     place: Place
@@ -91,7 +91,7 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The simulated points, the winner first, and what they say about the model's choice."""
+    """The simulated points, the winner first, and warnings about the model's choice."""
 
     points: tuple[Simulated, ...]
     warnings: tuple[str, ...]
@@ -159,7 +159,7 @@ def confirm(
     """Simulate the winner and its rivals, and compare.
 
     Args:
-        task: what was asked.
+        task: the problem.
         wanted: the points, the winner first.
         models: the model's answers, by place.
         simulator: of one scenario.
@@ -276,7 +276,7 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
 
 
 def _objective_warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
-    """Return a warning if the model's error is larger than what separates the winner from the runner-up.
+    """Return a warning if the model's error exceeds the gap between the winner and the runner-up.
 
     Not where they are equal anyhow, or where the simulation has decided for the winner.
     """
@@ -297,7 +297,7 @@ def _objective_warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
 
 
 def nothing_for(count: int) -> str:
-    """Return in words that so many flows get nothing."""
+    """Return in words that `count` flows get nothing."""
     return "1 flow gets nothing" if count == 1 else f"{count} flows get nothing"
 
 

@@ -72,7 +72,7 @@ class Linear:
 
     Attributes:
         terms: factor and quantity; each quantity once.
-        constant: what is added.
+        constant: the added number.
     """
 
     terms: tuple[tuple[float, Quantity], ...]
@@ -102,7 +102,7 @@ class Linear:
 
     @property
     def is_finite(self) -> bool:
-        """Whether no number in it has grown beyond what a float holds."""
+        """Whether no number in it is beyond the range of a float."""
         return all(map(math.isfinite, (self.constant, *(factor for factor, _ in self.terms))))
 
     def minus(self, other: Linear) -> Linear:
@@ -133,10 +133,10 @@ def parse_expression(text: str, what: str) -> Parsed:
 
     Args:
         text: the expression.
-        what: it is for, to begin messages with ("--maximize").
+        what: its option, with which messages begin ("--maximize").
 
     Raises:
-        ScenarioError: it cannot be read, or names no metric and no key; the message guesses what was meant.
+        ScenarioError: it cannot be read, or a name is no metric and no key; the message suggests the nearest.
     """
     return _Reader(text, what).read()
 
@@ -199,7 +199,7 @@ class _Reader:
         return number
 
     def unit(self) -> float:
-        """Return what the number before is to be multiplied by."""
+        """Return the factor of the unit behind a number."""
         if (written := self.match(UNIT)) is not None:
             base = next(base for base, units in UNITS.items() if written in units)
             self.units.append((written, base))

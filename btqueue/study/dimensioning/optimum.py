@@ -39,10 +39,10 @@ DISTINCT = 0.01
 
 @dataclass(frozen=True)
 class Dimensioning:
-    """What was found.
+    """The result of a dimensioning.
 
     Attributes:
-        task: what was asked.
+        task: the problem.
         engine: whose answers were searched.
         outcome: how the search ended.
         candidates: all points that were solved, the best first.
@@ -52,7 +52,7 @@ class Dimensioning:
         feasible: number of solved points that meet all bounds.
         failures: how many points failed, by reason.
         nearest: if nothing is feasible, the point that violates the bounds least.
-        at_end: chosen keys whose value is the first or last of what was to choose from.
+        at_end: chosen keys whose value is the first or last of their values.
         without_effect: chosen keys that change neither the objective nor the left side of a bound at any
             point that was solved; runners-up and ties differ in the other keys.
         prices: of each bound.
@@ -92,11 +92,11 @@ class DimensioningInterrupted(KeyboardInterrupt):
     """Ctrl-C ended a dimensioning.
 
     Attributes:
-        partial: what was found by then, None if nothing was.
+        partial: the result up to then, None without any solved point.
     """
 
     def __init__(self, partial: Dimensioning | None) -> None:
-        """Keep what there is."""
+        """Keep the partial result."""
         super().__init__("interrupted")
         self.partial = partial
 
@@ -125,7 +125,7 @@ def dimension(
     to be best. Otherwise a search looks for it, and nothing is proved (`btqueue.study.dimensioning.search`).
 
     Args:
-        scenario: what the keys belong to; its other keys stay.
+        scenario: with the keys to choose; its other keys stay.
         maximize: a linear expression of metrics and keys, such as ``"goodput_kbps"``; or
         minimize: another one.
         subject_to: bounds such as ``"rtt_s <= 400 ms"``, ``"min(goodput_kbps) >= 80"`` or
@@ -139,13 +139,13 @@ def dimension(
         workers: processes at once, all cores by default.
         solver: of points, in place of the engine's own.
         simulator: of one scenario; btqueue's own by default, with replications on all cores.
-        progress: called with the number of points solved and of those that will be at most.
+        progress: called with the number of points solved and the most that will be solved.
         simulating: called likewise for the points that are simulated.
         notes: called with a sentence if "auto" simulates.
 
     Raises:
-        ScenarioError: something of it cannot be read or is unknown, or no point can be solved at all.
-        DimensioningInterrupted: by Ctrl-C; it holds what was found by then.
+        ScenarioError: an expression, bound or key cannot be read or is unknown, or no point can be solved.
+        DimensioningInterrupted: by Ctrl-C; it holds the result up to then.
     """
     task = task_of(scenario, maximize=maximize, minimize=minimize, subject_to=subject_to, choose=choose)
     if budget < 1:
@@ -192,7 +192,7 @@ def _simulator() -> Simulator:
 
 
 def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
-    """Return what the table says."""
+    """Return the result that follows from the points of the table."""
     task, ranked = table.task, tuple(table.ranked())
     feasible = [candidate for candidate in ranked if candidate.feasible(task)]
     best = feasible[0] if feasible else None
@@ -213,7 +213,7 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
 
 
 def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:
-    """Return the keys that change nothing: points that differ in such a key alone always agree."""
+    """Return the keys without effect: points that differ in the key alone always agree."""
     found = []
     for number, choice in enumerate(task.choices):
         alike: dict[Place, list[Any]] = {}

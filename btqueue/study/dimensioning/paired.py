@@ -18,7 +18,7 @@ CONFIDENCE = 0.95
 """Of each interval, and of all comparisons together: one time in 20 at most any of them is a false alarm."""
 
 Bound = Literal["met", "violated", "open", "unknown"]
-"""What an interval says about a bound; "open" if the bound lies inside."""
+"""Verdict of an interval on a bound; "open" if the bound lies inside."""
 
 
 def samples_of(linear: Linear, dataset: xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:

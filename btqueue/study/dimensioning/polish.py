@@ -19,7 +19,7 @@ WALL = 10.0
 
 
 def polished(table: Table, task: Task, start: Candidate) -> None:
-    """Search around a candidate along the continuous keys; what is found stands in *table*.
+    """Search around a candidate along the continuous keys; the points found are added to *table*.
 
     Raises:
         BudgetSpent: as `Table.look_up`.

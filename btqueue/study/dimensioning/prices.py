@@ -1,4 +1,4 @@
-"""What each bound costs: how much better the best point would be if the bound were a little looser."""
+"""The price of each bound: how much better the best point would be if the bound were a little looser."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Price:
         step: smallest relaxation known to change the best point; NaN if there is none.
         step_gain: how much better the best point is then.
         step_changes: the values of the keys then, None if there is none.
-        exact: whether all combinations are known; else gains are what a search has found, at least so much.
+        exact: whether all combinations are known; else a search has found the gains: they are lower bounds.
     """
 
     constraint: Constraint
@@ -100,7 +100,7 @@ def _violates_only(task: Task, candidate: Candidate, number: int) -> bool:
 
 
 def _solve_excluded(table: Table, number: int, by: float) -> bool:
-    """Solve points that a bound of the keys alone has excluded, those it excludes by the least first.
+    """Solve points that a bound of the keys alone has excluded, the smallest violations first.
 
     Returns:
         Whether all of them are known now.

@@ -1,4 +1,4 @@
-"""What a dimensioning asks: an objective, bounds, and the keys that may be chosen, with their values."""
+"""The problem of a dimensioning: an objective, bounds, and the keys to choose, with their values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOW = "write METRIC <= NUMBER or METRIC >= NUMBER, as in rtt_s <= 0.4"
 
 @dataclass(frozen=True)
 class Objective:
-    """What is to be as large, or as small, as it can be."""
+    """The quantity to maximise or minimise."""
 
     sense: Literal["maximize", "minimize"]
     expression: Linear
@@ -63,7 +63,7 @@ class Constraint:
 
     @property
     def scale(self) -> float:
-        """What violations are measured in: the size of the bound, 1 for a bound of 0."""
+        """Unit of violations: the size of the bound, 1 for a bound of 0."""
         return abs(self.bound) or 1.0
 
     def slack(self, side: float) -> float:
@@ -90,7 +90,7 @@ class Task:
 
     Attributes:
         base: the scenario, whose other keys stay as they are.
-        objective: what to optimise.
+        objective: the quantity to optimise.
         constraints: the bounds.
         choices: the keys to choose.
         fixed: values of keys that expressions name and nobody chooses.

@@ -28,7 +28,7 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
         (point, constraint; negative where the bound is violated), `feasible`, `flows_without_goodput`
         (their number), `failure` and `warnings` of the engine, `answered_by` ("theory" or "simulation");
         for points that were simulated `simulated`, `simulated_ci95`, `verdict` and `role`. Attributes: the
-        scenario, the objective, and all that was found as JSON.
+        scenario, the objective, and the whole result as JSON.
     """
     task, points = found.task, found.candidates
     slacks = [[c.slack(side) for c, side in zip(task.constraints, p.sides, strict=True)] for p in points]

@@ -1,10 +1,11 @@
 """The best point: by enumeration where the budget allows it, else by search from many starts.
 
-Enumeration proves what it finds. The search cannot. A round of it is differential evolution (Storn and Price
-1997; `scipy.optimize`, whole numbers by its `integrality`, bounds by the rules of Deb 2000), each generation
-solved as one batch. From its best point the search climbs to neighbours, with the continuous keys of each
-searched locally without derivatives (COBYLA, Powell 1994; models have kinks). Rounds with other random
-numbers follow until some in a row gain nothing or the budget is spent. The seeds are fixed.
+Enumeration proves that its best point is best; a search cannot. A round of the search is differential
+evolution (Storn and Price 1997; `scipy.optimize`, whole numbers by its `integrality`, bounds by the rules of
+Deb 2000), each generation solved as one batch. From its best point the search climbs to neighbours. At each
+neighbour a local search without derivatives sets the continuous keys (COBYLA, Powell 1994; models have
+kinks). Rounds with other random numbers follow until some in a row gain nothing or the budget is spent. The
+seeds are fixed.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ SHARE = 4
 """A round evolves for at most this part of the budget, so that some is left to climb from its best point."""
 
 UNSOLVED = 10.0
-"""Violation of a point without an answer, relative to the bounds: it ranks below all that have one."""
+"""Violation of a point without an answer, relative to the bounds: it ranks below all answered points."""
 
 DIAGONALS = 3
-"""Neighbours of a point differ in up to so many keys."""
+"""Most keys in which a neighbour differs from a point."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class Outcome:
 
 
 def find_best(table: Table) -> Outcome:
-    """Fill *table* with what it takes to know, or to believe, what is best.
+    """Fill *table* with points until the best one is proved, or the search has ended.
 
     Raises:
-        NoAnswers: no point is a scenario that the engine can answer, or it gives no such metric.
+        NoAnswers: no point is a scenario that the engine can answer, or it gives none of the metrics.
     """
     task = table.task
     places = _all_places(table)
@@ -142,7 +143,7 @@ def _round(table: Table, task: Task, seed: int) -> None:
 
 
 def _evolve(table: Table, task: Task, seed: int) -> None:
-    """Look at points by differential evolution; what is found stands in *table*.
+    """Solve points by differential evolution; they are added to *table*.
 
     Raises:
         BudgetSpent: as `Table.look_up`.
@@ -242,7 +243,7 @@ def climb(table: Table, task: Task, best: Candidate) -> None:
 def search_again(table: Table, task: Task, start: Candidate, allowance: int) -> None:
     """Search around a point for a changed task, with *allowance* further points.
 
-    The table's budget is as before afterwards, or what was spent if that is more.
+    Afterwards the table's budget is as before, or the number of solved points if that is more.
     """
     budget, table.budget = table.budget, len(table.known) + allowance
     try:

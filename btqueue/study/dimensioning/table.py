@@ -1,4 +1,4 @@
-"""What is known about the points of a dimensioning: each is solved once, in batches, within a budget."""
+"""The solved points of a dimensioning: each is solved once, in batches, within a budget."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from btqueue.study.many_points import map_points
 from btqueue.study.value_ranges import label
 
 Solver = Callable[[Scenario, Sequence[Mapping[str, Any]], int | None], Iterable[PointResult]]
-"""Solves points (changes by key) of a scenario with so many processes, in any order."""
+"""Solves points (changes by key) of a scenario in a number of processes, in any order."""
 
 Progress = Callable[[int, int], None]
-"""Called with the number of points that are solved and the number of those that will be at most."""
+"""Called with the number of points solved and the most that will be solved."""
 
 SMALL_BATCH = 32
-"""Starting processes pays from so many points on."""
+"""Least number of points for which further processes pay."""
 
 
 def solve_points(
@@ -55,7 +55,7 @@ class BudgetSpent(Exception):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A point and what the model says about it.
+    """A point and the model's answer.
 
     Attributes:
         place: in the search.
@@ -88,11 +88,11 @@ class Candidate:
         return self.failure is None and not any(self.violations(task))
 
     def rank(self, task: Task) -> tuple[Any, ...]:
-        """Return what sorts candidates, the best first.
+        """Return the sorting key of candidates, the best first.
 
-        Feasible ones by the objective, infeasible ones by the sum of their violations, and failures (Deb
-        2000); of the feasible and of the infeasible ones those first at which fewer flows get nothing. Among
-        equals the candidate whose values stand first in the choices.
+        First feasible candidates, by the number of flows without goodput, then by the objective. Then
+        infeasible candidates, by that number, then by the sum of their violations (Deb 2000). Last failures.
+        Among equals the candidate whose values stand first in the choices.
         """
         if self.failure is not None:
             return (2, 0.0, self.place)
@@ -118,7 +118,7 @@ class Table:
         """Begin with nothing.
 
         Args:
-            task: what is asked.
+            task: the problem.
             budget: most points to solve.
             engine: whose answers are looked at.
             solver: of points; the engine's own by default.
@@ -131,14 +131,13 @@ class Table:
         self._solver, self._workers, self._progress = solver or SOLVERS[engine], workers, progress
 
     def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
-        """Return the candidates at places, solving those that are not known yet.
+        """Return the candidates at places, solving unknown ones.
 
         Places whose keys alone violate a bound of *task* (by default the table's own) are left out: they need
         no solving.
 
         Raises:
-            BudgetSpent: there are more unknown places than the budget allows; those that it allows are
-                solved.
+            BudgetSpent: there are more unknown places than the budget allows; the first of them are solved.
         """
         task = task or self.task
         wanted = list(dict.fromkeys(places))
@@ -202,7 +201,7 @@ class Table:
 
 
 def require_answers(table: Table) -> None:
-    """Make sure that the points solved so far do not all fail for what was asked rather than for a value.
+    """Make sure that the points solved up to now do not all fail for a reason that no value can mend.
 
     Raises:
         NoAnswers: none of them is a scenario that the engine can answer, or it never gives a metric that was

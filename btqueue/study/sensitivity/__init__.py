@@ -1,4 +1,4 @@
-"""What an answer depends on, and how much.
+"""The keys that an answer depends on, and how much.
 
 Locally (derivatives and elasticities at one operating point), in closed form, over whole ranges of the keys
 (Sobol's shares of variance, Morris's elementary effects), and by simulation as a cross-check.

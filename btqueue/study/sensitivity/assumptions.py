@@ -1,4 +1,4 @@
-"""What closed forms take for granted, and whether a scenario grants it.
+"""The assumptions of closed forms, and whether they hold in a scenario.
 
 A formula is right only where its assumptions hold. Each is checked with the scenario's numbers. A sentence
 names each broken assumption with two numbers: the formula's and the scenario's.
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 def broken(point: Point) -> str:
-    """Return in words the first assumption of a formula that its scenario does not grant; empty if none."""
+    """Return in words the first assumption of a formula that is broken in its scenario; empty if none."""
     found = (words for prefix, check in CHECKS if point.name.startswith(prefix) for words in check(point))
     return next(found, "")
 
@@ -129,7 +129,7 @@ def _independent(point: Point) -> Iterator[str]:
     longest_s = max(point.numbers["rho_G"].value, point.numbers["rho_B"].value)
     if longest_s > (train_s := slots * SLOT_S):
         found = f"a state of the radio lasts {number(longest_s)} s, and all packets {number(train_s)} s"
-        yield _fails(found, "every packet meets a state of its own")
+        yield _fails(found, "the channel's states at two packets are independent")
 
 
 def _carried(point: Point) -> Iterator[str]:
@@ -188,7 +188,7 @@ def _as_wanted(point: Point, wanted: tuple[tuple[str, object, str], ...]) -> Ite
 
 
 def _polled(point: Point) -> Iterator[str]:
-    """Yield the keys that make it no piconet polled in turn, whose buffers hold all windows."""
+    """Yield broken assumptions: a piconet polled in turn, whose buffers hold all windows."""
     yield from _as_wanted(point, PLAIN)
     scenario, at = point.setting.scenario, point.numbers
     if at["K"].value != 1:
@@ -223,7 +223,7 @@ def _one_frame_to_spare(point: Point) -> Iterator[str]:
 
 
 def _at_random(point: Point) -> Iterator[str]:
-    """Yield the keys by which segments do not come one at a time, at random."""
+    """Yield broken assumptions: segments come one at a time, at random, and are carried."""
     scenario, at = point.setting.scenario, point.numbers
     traffic, transport = scenario.traffic, scenario.transport
     yield from _as_wanted(point, (("traffic.source", "poisson", "segments come at random"), *IN_TIME))
@@ -253,7 +253,7 @@ def _at_random(point: Point) -> Iterator[str]:
 
 
 def _tokens_in_time(point: Point) -> Iterator[str]:
-    """Yield whether tokens do not carry the load, or are waited for until the timer expires."""
+    """Yield broken assumptions: tokens suffice for the load, and no timer expires in the wait for tokens."""
     if "tau" not in point.numbers:
         return
     import sympy
@@ -276,7 +276,7 @@ def _tokens_in_time(point: Point) -> Iterator[str]:
 
 
 def _plain_path(point: Point) -> Iterator[str]:
-    """Yield the keys that make it no path of wires that lose nothing, with all acknowledgements."""
+    """Yield broken assumptions: a path of wires without losses, and an acknowledgement for each segment."""
     from_keys = (
         ("transport.protocol", "tcp", "segments are acknowledged"),
         ("transport.delayed_ack", False, "every segment is acknowledged at once"),
@@ -293,7 +293,7 @@ def _plain_path(point: Point) -> Iterator[str]:
 
 
 def _saw_without_timeouts(point: Point) -> Iterator[str]:
-    """Yield whether slow start overflows the buffer so far that a timer expires, or there is no saw."""
+    """Yield broken assumptions of the sawtooth: Reno or NewReno, a path of several segments, no timeouts."""
     transport, at = point.setting.scenario.transport, point.numbers
     if transport.variant not in ("reno", "newreno"):
         yield _fails(f"transport.variant is {transport.variant}", "it is reno or newreno")

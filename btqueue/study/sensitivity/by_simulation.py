@@ -1,8 +1,8 @@
 """Derivatives from pairs of simulations with common random numbers, beside the solver's.
 
 Both simulations of a pair have the same seeds, so that the same arrivals and errors happen as far as the two
-scenarios allow. Differences of their replications vary less than the replications do, and Student's interval
-of the differences is that of the slope (Glasserman and Yao, Management Science 38, 1992).
+scenarios allow. Differences of their replications vary less than the replications do. Student's interval of
+the differences gives the interval of the slope (Glasserman and Yao, Management Science 38, 1992).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def simulated_slopes(
         ``solved`` (NaN where theory has no answer), ``inside`` (1 if that lies in the interval, NaN if there
         is nothing to compare), ``gain`` (how many times more replications
         independent seeds would take for the same interval). Of a correct model, 5 % of the entries are
-        outside by chance. The attribute warnings has those of the solver, by key.
+        outside by chance. The attribute warnings has the solver's warnings, by key.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or an end of a spread cannot be simulated.
@@ -133,7 +133,7 @@ class _Solved:
 
     @property
     def warnings(self) -> list[str]:
-        """What theory warns of at the ends, each once."""
+        """Theory's warnings at the ends, each once."""
         every = (words for answer in self._answers for words in answer.notes.get("warnings", ()))
         return list(dict.fromkeys(every))
 

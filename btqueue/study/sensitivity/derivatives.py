@@ -1,9 +1,9 @@
 """Derivatives of metrics by one key: of theory where it stands, else secants of simulations.
 
-Theory's are those of `btqueue.network.variation.Plan`. Simulated ones are secants over a tenth of the key to
-both sides, with the same random numbers at all points, so that the differences of replications vary little.
-Student's interval of these differences is that of the slope (Glasserman and Yao, Management Science 38,
-1992).
+Theory's derivatives come from `btqueue.network.variation.Plan`. Simulated ones are secants over a tenth of
+the key to both sides, with the same random numbers at all points, so that the differences of replications
+vary little. Student's interval of these differences gives the interval of the slope (Glasserman and Yao,
+Management Science 38, 1992).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FLAT = 1e-6
 """Relative change of a metric that cannot be told from none: an answer of theory is found to 1e-8."""
 
 Kind = Literal["smooth", "flat", "one-sided", "kink", "jump", "step", "secant", "uncertain", "none"]
-"""What was found: a derivative; none to be seen; a derivative on one side; different ones below and above; a
-jump of the metric; the differences of one step of a whole number; a secant of simulations; one whose interval
-contains 0; no values."""
+"""Kind of a derivative: smooth; zero; known on one side only; different below and above; none because the
+metric jumps; differences over one step of a whole number; a secant of simulations; a secant whose interval
+contains 0; none, for lack of values."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def of_steps(here: float, below: Sequence[float], above: Sequence[float], step: 
         step: of the key.
 
     Returns:
-        A side on which the second step does not go on as the first one is a jump, and has no slope.
+        The differences; a side jumps, and has no slope, if its second step differs from its first.
     """
     left, left_jumps = _side(here, below, -step)
     right, right_jumps = _side(here, above, step)

@@ -57,7 +57,7 @@ class Factor:
 
     @property
     def unit(self) -> float:
-        """What small changes of the key are measured by: its value, or a small number if that is 0."""
+        """Unit of small changes of the key: its value, or a small number if the value is 0."""
         if self.value:
             return abs(self.value)
         return next((unit for end, unit in UNITS.items() if self.key.endswith(end)), 1.0)
@@ -73,10 +73,10 @@ def factors(
 
     Args:
         scenario: gives their values.
-        keys: dotted names; by default every key that holds a number, but those of `[run]`.
+        keys: dotted names; by default every key that holds a number, but none of `[run]`.
         spread: by key, the range in which it may lie, as ``"200..400"`` or ``"log(1e-6,1e-4)"``.
         share: width of the other ranges: the value less and plus this share of it, whole numbers at least by
-            one, and not beyond what the key allows.
+            one, and not beyond the limits of the key.
 
     Raises:
         ScenarioError: a key is unknown, holds no number or belongs to `[run]`; or a range cannot be read.
@@ -105,7 +105,7 @@ def require_spreads(varied: Sequence[Factor]) -> None:
 
 
 def coordinates(metrics: Iterable[str], varied: Iterable[Factor], **more: Iterable[Any]) -> dict[str, Any]:
-    """Return the coordinates of a study's dataset; *more* are those of the metrics beside their units."""
+    """Return the coordinates of a study's dataset; *more* are further coordinates along the metrics."""
     names, factors = list(metrics), list(varied)
     nowhere = Interval(math.nan, math.nan)
     spreads = [nowhere if factor.spread is None else factor.spread for factor in factors]

@@ -1,4 +1,4 @@
-"""The numbers of a scenario for the symbols of the closed forms, and which of them say something about it.
+"""The numbers of a scenario for the symbols of the closed forms, and the forms that apply to it.
 
 A number comes straight from a key, from the packets that segments are cut into, or from the solver (the loss
 and the round-trip time that TCP's laws take).
@@ -34,7 +34,7 @@ Numbers = Mapping[str, Number]
 
 
 class Setting:
-    """A scenario as the formulas see it: its packets, and what the solver says about TCP."""
+    """A scenario as the formulas see it: its packets, and the solver's answer about TCP."""
 
     def __init__(self, scenario: Scenario) -> None:
         """Take a scenario; it is solved only if a formula asks."""
@@ -48,7 +48,7 @@ class Setting:
         return [PACKET_TYPES[name] for name in names if name in PACKET_TYPES]
 
     def cut(self, size: int) -> list[tuple[PacketType, int]]:
-        """Return type and tokens of each packet of so many bytes."""
+        """Return type and tokens of each packet of `size` bytes."""
         link, control = self.scenario.link, self.scenario.flow_control
         types = [PACKET_TYPES[name] for name in link.packets]
         full = control.charge == "payload"
@@ -86,10 +86,10 @@ class Setting:
 
 
 def applicable(setting: Setting) -> Mapping[str, Numbers]:
-    """Return the closed forms that say something about a scenario, with the numbers of all their symbols.
+    """Return the closed forms that apply to a scenario, with the numbers of all their symbols.
 
-    The mapping's keys are names in `btqueue.study.closed_forms.closed_forms`. Sets of numbers that lie
-    outside what a formula is for (a loss of 0 in TCP's laws) are left out.
+    The mapping's keys are names in `btqueue.study.closed_forms.closed_forms`. Numbers outside the domain of a
+    formula (a loss of 0 in TCP's laws) are left out.
     """
     found: dict[str, Numbers] = {}
     for rule in RULES:
@@ -263,7 +263,7 @@ def _token_bucket(setting: Setting) -> dict[str, Numbers]:
         "capacity, token bucket": {
             "tau": Number(control.token_rate_kbps * 125.0, "flow_control.token_rate_kbps, in byte/s"),
             "a": Number(traffic.message_bytes, "traffic.message_bytes"),
-            "g": Number(sum(price for _, price in pieces), "tokens of a segment and what goes with it"),
+            "g": Number(sum(price for _, price in pieces), "tokens of a segment and its acknowledgement"),
         }
     }
 

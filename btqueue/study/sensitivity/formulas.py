@@ -58,7 +58,7 @@ class Evaluated:
 
     @cached_property
     def value(self) -> float:
-        """The value in the formula's unit; NaN where numbers are missing or lie outside what it is for."""
+        """The value in the formula's unit; NaN where numbers are missing or outside its domain."""
         return self._number(self.form.expression)
 
     @cached_property
@@ -102,7 +102,7 @@ def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario
         scenario: gives the others, where it has them.
 
     Raises:
-        ScenarioError: there is no such formula, or it has no such symbol.
+        ScenarioError: the formula or the symbol is unknown.
     """
     known = closed_forms()
     if name not in known:
@@ -122,7 +122,7 @@ def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario
 
 
 def formulas_of(scenario: Scenario) -> list[Evaluated]:
-    """Return the closed forms that say something about a scenario, with its numbers put in."""
+    """Return the closed forms that apply to a scenario, with its numbers put in."""
     setting = Setting(scenario)
     return [
         Evaluated(closed_forms()[name], numbers, setting) for name, numbers in applicable(setting).items()

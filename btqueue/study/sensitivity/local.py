@@ -55,7 +55,7 @@ def local_sensitivity(
         spread: by key, the range in which it may plausibly lie; its ends are answered, too.
         share: width of the other ranges.
         workers: processes; by default this one alone, or all cores where there is much to do.
-        progress: called with the points done and needed so far.
+        progress: called with the points done and the points known to be needed.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the
@@ -197,7 +197,7 @@ def _note(failures: Sequence[tuple[str, Failure]]) -> str:
 
 
 def most_telling(failures: Sequence[Failure]) -> str:
-    """Return the words of the failure that says most: that a value is not allowed says least."""
+    """Return the most informative failure's message; a refused value informs least."""
     if not failures:
         return "the metrics have no value beside the scenario"
     telling = [failure for failure in failures if failure.kind != "scenario"] or failures

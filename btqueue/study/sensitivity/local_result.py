@@ -49,10 +49,10 @@ class Row:
 
     @property
     def effect(self) -> float:
-        """Size of the derivative times half the spread, in the metric's unit: by what rows are ranked.
+        """Size of the derivative times half the spread, in the metric's unit; rows are ranked by it.
 
         For whole numbers, and where there is no derivative, the largest change at the ends of the spread:
-        what one step of a number of bytes does says little.
+        the effect of a single byte would say little.
         """
         changes = [abs(end - self.base) for end in (self.at_low, self.at_high) if math.isfinite(end)]
         if self.derivative.kind in ("step", "jump", "flat", "uncertain", "none") and changes:

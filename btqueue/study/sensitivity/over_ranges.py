@@ -62,7 +62,7 @@ def global_sensitivity(
         keys: see there.
         spread: see there; ``log(a,b)`` is even in the logarithm.
         samples: blocks or trajectories; by default `SAMPLES`.
-        pairs: for Sobol also what two keys do together, ``pair`` with dimensions (metric, key, other), from
+        pairs: for Sobol also interactions of two keys, ``pair`` with dimensions (metric, key, other), from
             about twice the points.
         seed: of the points and of the intervals' bootstrap.
         share: see there.

@@ -13,7 +13,7 @@ from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, ev
 from btqueue.study.many_points import map_points
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
-"""Those that are studied where none is asked for, if they have a value."""
+"""Metrics studied by default, if they have a value."""
 
 WORTH_PROCESSES_S = 20.0
 """Seconds of work from which starting further processes pays off."""
@@ -22,16 +22,16 @@ FEW = 8
 """Points for which further processes never pay off."""
 
 Progress = Callable[[int, int], None]
-"""Called with the points finished and the points known to be needed so far."""
+"""Called with the points finished and the points known to be needed."""
 
 Changes = Mapping[str, Any]
 
 
 def pinned(scenario: Scenario, answer: Answer) -> tuple[Engine, Scenario]:
-    """Return who gave an answer of a scenario, and the scenario as they are asked again about it.
+    """Return the engine of an answer, and the scenario with which further answers are comparable to it.
 
-    A difference between two answers is a slope only if both come from theory, or both from as many
-    simulations with the same random numbers: `FIRST` at least, for intervals of the differences.
+    A difference between two answers is a slope only if both come from theory, or both from the same number
+    of replications with the same random numbers: `FIRST` at least, for intervals of the differences.
     """
     if answer.notes["answered_by"] == "theory":
         return "theory", scenario
@@ -131,11 +131,11 @@ def chosen_metrics(metrics: Sequence[str] | None, given: Iterable[str]) -> tuple
     """Return the metrics to study.
 
     Args:
-        metrics: those asked for; by default those of `DEFAULT_METRICS` that there are.
-        given: those that the engine gives for this scenario.
+        metrics: names asked for; by default the members of `DEFAULT_METRICS` that are given.
+        given: metrics that the engine gives for this scenario.
 
     Raises:
-        ScenarioError: one is unknown (the message guesses what was meant), or is not given.
+        ScenarioError: one is unknown (the message suggests the nearest name), or is not given.
     """
     there = [name for name in METRICS if name in set(given)]
     if metrics is None:

@@ -44,7 +44,7 @@ class TooFewPoints(RuntimeError):
 
 @dataclass(frozen=True)
 class Indices:
-    """What a method found.
+    """The indices that a method found.
 
     Attributes:
         values: by name of the index, shape (outputs, inputs), of pairs (outputs, inputs, inputs); NaN for an
@@ -83,8 +83,8 @@ def sobol_indices(
     """Return Sobol's shares of the variance, by Saltelli's scheme (2010), with bootstrapped 95 % intervals.
 
     ``first``: the share of the variance that fixing this input alone would remove. ``total``: the share that
-    would be left if all others were fixed. The difference is interaction; ``pair`` is what two inputs do
-    together beyond what each does alone. ``first_ci95``, ``total_ci95`` and ``pair_ci95`` are half-widths.
+    would be left if all others were fixed. The difference is interaction; ``pair`` is the share of the
+    interaction of two inputs. ``first_ci95``, ``total_ci95`` and ``pair_ci95`` are half-widths.
 
     Args:
         function: see `Function`.
@@ -168,7 +168,7 @@ def _over_outputs(
     names: Mapping[str, str],
     constant: float,
 ) -> Indices:
-    """Analyse each output with its complete groups; *constant* is what one that does not vary gets."""
+    """Analyse each output with its complete groups; outputs that do not vary get *constant*."""
     missing = np.isnan(values)
     complete = ~np.any(missing.reshape(-1, group, values.shape[1]), axis=1)
     kept = complete.sum(axis=0)

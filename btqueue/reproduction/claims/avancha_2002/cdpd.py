@@ -42,7 +42,7 @@ def success_at_8192(engine: Engine, bler: float, timeout_s: float) -> np.ndarray
 
 
 def failures_at_8192(engine: Engine) -> Finding:
-    """8,192 bytes hardly ever get through by TCP."""
+    """Sessions of 8,192 bytes hardly ever end by TCP."""
     quiet, noisy = (success_at_8192(engine, bler, APPLICATION_TIMEOUT_S) for bler in (QUIET, NOISY))
     short = success_at_8192(engine, NOISY, 15.0)
     seen = (
@@ -78,7 +78,7 @@ def large_suffer_more(engine: Engine) -> Finding:
 
 
 def connect_time(engine: Engine) -> np.ndarray:
-    """Return how much longer an exchange takes if it opens a connection of its own (s)."""
+    """Return how much longer an exchange takes if it opens a new connection (s)."""
     period = [
         1 / over_cdpd(engine, "tcp", 128, 0.0, **changes)["sessions_per_s"].values[:, 0]
         for changes in ({"transport__handshake": True, "transport__connection_per_session": True}, {})
@@ -109,7 +109,7 @@ def penalty(engine: Engine) -> Finding:
 
 
 def small_messages(engine: Engine) -> Finding:
-    """With the connection time, small messages take as long by either."""
+    """With the connection time, small messages take as long by either protocol."""
     tcp, centaurus = (session(over_cdpd(engine, protocol, 128, QUIET)) for protocol in ("tcp", "centaurus"))
     share = ratio(centaurus, tcp + connect_time(engine))
     early = session(over_cdpd(engine, "centaurus", 128, QUIET, transport__centaurus_early_data=True))

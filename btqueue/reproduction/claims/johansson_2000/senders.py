@@ -1,4 +1,4 @@
-"""Sections 1, 2.1, 6 and 7: the bounds of Vegas, Reno, and what repetition on the link is worth."""
+"""Sections 1, 2.1, 6 and 7: the bounds of Vegas, Reno, and the benefit of repetition on the link."""
 
 from __future__ import annotations
 

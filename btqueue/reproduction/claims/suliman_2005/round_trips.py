@@ -1,4 +1,4 @@
-"""Section III.C: round-trip times of a single transfer, and what is sent again without need."""
+"""Section III.C: round-trip times of a single transfer, and its needless retransmissions."""
 
 from __future__ import annotations
 

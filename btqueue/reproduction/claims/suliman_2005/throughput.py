@@ -65,7 +65,7 @@ def bandwidth_delay_product(_engine: Engine) -> Finding:
 
 
 def idle_sweep(engine: Engine) -> list[np.ndarray]:
-    """Return the goodput (kbit/s) with 1 to 7 peripherals, of which one receives."""
+    """Return the goodput (kbit/s) with 1 to 7 peripherals, of which a single one receives."""
     return [engine(with_peripherals(n)).mean_over_flows("goodput_kbps") for n in range(1, 8)]
 
 

@@ -1,4 +1,4 @@
-"""Checks of Venugopal (2006) that are no sweep of a metric: what single runs show."""
+"""Checks of Venugopal (2006) on single runs, in place of a sweep of a metric."""
 
 import tempfile
 from functools import cache
@@ -62,7 +62,7 @@ def all_states() -> list[np.ndarray]:
 
 
 def mean_stays(engine: Engine, claim: dict[str, Any]) -> Finding:
-    """Mean stays from the changes of state between looks: the two-state chain sampled every STEP_S."""
+    """Mean stays from the changes of state between samples: the two-state chain, sampled every STEP_S."""
     engine.only_simulated("state of the radio over time")
     runs = all_states()
     left_good = sum(int(np.sum(~s[:-1] & s[1:])) for s in runs)
@@ -79,7 +79,7 @@ def mean_stays(engine: Engine, claim: dict[str, Any]) -> Finding:
 
 
 def exponential_stays(engine: Engine, _claim: dict[str, Any]) -> Finding:
-    """Runs of looks at one state are geometric if the stays are exponential: chi-square test at 1 % each."""
+    """Runs of samples in one state are geometric if stays are exponential: chi-square test at 1 % each."""
     engine.only_simulated("state of the radio over time")
     runs = all_states()
     chances = []
