@@ -1,7 +1,7 @@
 """What runs in processes of its own: the C++ loop, ns-3, a fresh interpreter.
 
-ns-3 (PyPI `ns3`) brings a C++ interpreter and needs an environment for itself, whose interpreter this variable
-names:
+ns-3 (PyPI `ns3`) brings a C++ interpreter and needs an environment for itself, whose interpreter this
+variable names:
 
     python -m venv ns3 && ns3/bin/pip install ns3==3.44.post0
     export BTQUEUE_NS3_PYTHON=$PWD/ns3/bin/python
