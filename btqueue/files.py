@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import sys
 import unicodedata
@@ -20,7 +19,7 @@ UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 characters, halves of surrogate pairs, separators of lines and paragraphs."""
 
 _unfinished: set[Path] = set()
-"""Files and folders that are being written."""
+"""Files that are being written."""
 
 
 class UnusableFile(ValueError):
@@ -157,7 +156,7 @@ def printable(text: str, *, kept: str = "\n\t") -> str:
 
 @contextmanager
 def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
-    """Yield a path beside *path* to write a file or a folder to; move it there when the block has ended.
+    """Yield a path beside *path* to write a file to; move it there when the block has ended.
 
     After an exception the new file is removed, and *path* is as it was before.
 
@@ -193,7 +192,7 @@ def discard_unfinished() -> None:
 
 def _remove(part: Path) -> None:
     with suppress(OSError):
-        shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 
 def _move_to_free_place(part: Path, path: Path) -> None:
@@ -209,7 +208,7 @@ def _move_to_free_place(part: Path, path: Path) -> None:
         os.link(part, path)  # unlike a renaming, it fails if something has appeared since
     except FileExistsError:
         raise taken from None
-    except OSError:  # a folder, or a file system without links
+    except OSError:  # a file system without links
         os.rename(part, path)
 
 

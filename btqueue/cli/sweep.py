@@ -60,7 +60,7 @@ def sweep(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Write the result to FILE (.nc, .zarr, .csv, .parquet); each point is kept at once, and the "
+            help="Write the result to FILE (.nc, .csv, .parquet); each point is kept at once, and the "
             "same command goes on where it was ended.",
         ),
     ] = None,

@@ -33,7 +33,7 @@ from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing
 from btqueue.study.provenance import provenance
 from btqueue.study.sweep_dataset import assemble
 from btqueue.study.sweep_definition import definition
-from btqueue.study.sweep_files import checked_target, digest, finished_result, remedy, write_sweep
+from btqueue.study.sweep_files import IN_THE_WAY, checked_target, digest, finished_result, write_sweep
 from btqueue.study.sweep_store import Journal, StoreError, Unwritten, journal_path
 
 Progress = Callable[[int, int], None]
@@ -81,9 +81,8 @@ def sweep(
         sample: number of points to take from the ranges in `over`, as a Latin hypercube.
         engine: "solve" (theory; a point at which that does not stand is simulated), "simulate" or "both"
             (theory alone beside simulation).
-        out: file for the result: .nc (netCDF), .zarr, .csv or .parquet.
-        force: replace a regular file that is there, and kept points of another sweep; a folder (.zarr)
-            never.
+        out: file for the result: .nc (netCDF), .csv or .parquet.
+        force: replace a regular file that is there, and kept points of another sweep.
         independent: each point gets another seed. By default all points share a seed, so that differences
             between points are less noisy than the points are.
         workers: processes at once, all cores by default.
@@ -123,8 +122,7 @@ def sweep(
         return _in_memory(evaluator, finish, report)
     say = notes or (lambda message: None)
     kept = journal_path(target)
-    anew = force and not target.is_dir()
-    found = None if anew else finished_result(target, what)
+    found = None if force else finished_result(target, what)
     if found is not None:
         say(f"{target}: is complete already, nothing was computed")
         if kept.exists():
@@ -137,8 +135,8 @@ def sweep(
         if journal.done:
             say(f"{len(journal.done):,} of {len(chosen):,} points were finished before: going on from there")
         left = [number for number in range(len(chosen)) if number not in journal.done]
-        if left and not anew and target.exists():  # so it cannot be this sweep's
-            raise StoreError(f"{target}: exists already and is not replaced; {remedy(target)}")
+        if left and not force and target.exists():  # so it cannot be this sweep's
+            raise StoreError(f"{target}: exists already and is not replaced; {IN_THE_WAY}")
         try:
             report(len(journal.done))
             with closing(evaluator(numbers=left)) as results:
@@ -147,7 +145,7 @@ def sweep(
                     report(len(journal.done))
             dataset = finish(journal.results)
             try:
-                write_sweep(target, dataset, replace=anew)
+                write_sweep(target, dataset, replace=force)
             except StoreError as error:
                 raise Unwritten(str(error), dataset) from None
         except KeyboardInterrupt:

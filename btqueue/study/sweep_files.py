@@ -1,6 +1,6 @@
-"""Results of sweeps on disk: netCDF and Zarr, which can be read again; CSV and Parquet, one row a point.
+"""Results of sweeps on disk: netCDF, which can be read again; CSV and Parquet, one row a point.
 
-A result that can be read again carries a seal, the SHA-256 of all bytes of its file or folder, in the
+A result that can be read again carries a seal, the SHA-256 of all bytes of its file, in the
 attribute `seal`. It is looked at before anything else: the libraries below follow damaged lengths and
 addresses into endless loops and huge arrays.
 """
@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +27,15 @@ from btqueue.study.sweep_store import StoreError, journal_path, what_differs
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS = {".nc": "netCDF", ".zarr": "Zarr", ".csv": "CSV", ".parquet": "Parquet"}
+FORMATS = {".nc": "netCDF", ".csv": "CSV", ".parquet": "Parquet"}
 """By suffix."""
-READABLE = (".nc", ".zarr")
-"""Those that hold all of a result."""
-NEEDED = {".zarr": ("zarr", "Zarr files", "zarr"), ".parquet": ("pyarrow", "Parquet files", "trace")}
-"""Package, its purpose and the extra of btqueue that installs it."""
+READABLE = ".nc"
+"""The suffix of the format that holds all of a result."""
 SEAL = re.compile(rb"btqueue-sha256:[0-9a-f]{64}")
 OPEN_SEAL = "btqueue-sha256:" + "0" * 64
 """Stands in the attribute while the digest is taken, and is replaced by it, which is as long."""
 REMEDY = "it is left as it is; move it away to compute it anew"
+IN_THE_WAY = "delete it or give another name, or replace it (--force, force=True)"
 
 
 def checked_target(path: Path) -> Path:
@@ -54,13 +53,10 @@ def checked_target(path: Path) -> Path:
         raise StoreError(f"{path}: must end in {known}, so that the format is clear{hint}")
     try:
         require_writable(path, replace=True)  # what may be there is looked at later
-    except IsADirectoryError as error:
-        if suffix != ".zarr":
-            raise StoreError(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from None
-    if suffix in NEEDED:
-        require(*NEEDED[suffix])
+    if suffix == ".parquet":
+        require("pyarrow", "Parquet files", "trace")
     return path.parent.resolve() / path.name
 
 
@@ -72,10 +68,10 @@ def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | N
     """
     if not os.path.lexists(path):
         return None
-    if path.suffix.lower() not in READABLE:
+    if path.suffix.lower() != READABLE:
         if journal_path(path).exists():
             return None  # perhaps of this sweep, killed before the journal was removed: `write_sweep` knows
-        raise StoreError(f"{path}: exists already and is not replaced; {remedy(path)}")
+        raise StoreError(f"{path}: exists already and is not replaced; {IN_THE_WAY}")
     found = read_sweep(path)
     try:
         there = json.loads(found.attrs["sweep"])
@@ -83,20 +79,13 @@ def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | N
         raise StoreError(f"{path}: its attribute sweep is no JSON ({error}); {REMEDY}") from None
     if differences := what_differs(there, definition):
         raise StoreError(
-            f"{path}: holds another sweep and is not replaced: {'; '.join(differences[:5])}; {remedy(path)}"
+            f"{path}: holds another sweep and is not replaced: {'; '.join(differences[:5])}; {IN_THE_WAY}"
         )
     return found
 
 
-def remedy(path: Path) -> str:
-    """Return the remedy for a file that is in the way of a result."""
-    return "delete it or give another name" + (
-        "" if path.is_dir() else ", or replace it (--force, force=True)"
-    )
-
-
 def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Read the result of a sweep from netCDF or Zarr, and check that nothing of it is damaged.
+    """Read the result of a sweep from netCDF, and check that nothing of it is damaged.
 
     Raises:
         StoreError: it cannot be read, is no sweep's result, or a byte has changed since it was written.
@@ -109,16 +98,11 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
     except UnusableFile as error:
         raise StoreError(f"{path}: {error}") from None
     try:
-        if path.suffix.lower() == ".zarr":
-            require(*NEEDED[".zarr"])
-            with xr.open_zarr(path, consolidated=False) as opened:
-                found = opened.load()
-        else:
-            with xr.open_dataset(path, engine="h5netcdf") as opened:
-                found = opened.load()
+        with xr.open_dataset(path, engine="h5netcdf") as opened:
+            found = opened.load()
     except ImportError:
         raise
-    except Exception as error:  # HDF5, Zarr and xarray raise whatever they stumble over
+    except Exception as error:  # HDF5 and xarray raise whatever they stumble over
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise StoreError(f"{path}: cannot be read ({reason}); {REMEDY}") from None
     if not {"sweep", "seal"} <= found.attrs.keys():
@@ -128,48 +112,34 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def _require_seal(path: Path) -> None:
-    """Make sure that no byte of a file or folder has changed since it was written.
+    """Make sure that no byte of a file has changed since it was written.
 
     Raises:
         StoreError: a byte has changed, or there is no seal.
     """
-    contents = dict(_contents(path))
-    seals = [seal for content in contents.values() for seal in SEAL.findall(content)]
+    content = read_bytes(path, path.stat().st_size)
+    seals = SEAL.findall(content)
     if not seals:
         raise StoreError(
             f"{path}: is damaged, or no result of a sweep by this version (it has no seal); {REMEDY}"
         )
-    if seals != [_seal(contents)]:
+    if seals != [_seal(content)]:
         raise StoreError(f"{path}: is damaged: it has changed since it was written; {REMEDY}")
 
 
-def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield name and bytes of a file, or of all files in a folder."""
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                yield file.relative_to(path).as_posix(), file.read_bytes()
-    else:
-        yield "", read_bytes(path, path.stat().st_size)
-
-
-def _seal(contents: Mapping[str, bytes]) -> bytes:
-    """Return the seal of files by name, as if theirs were still open."""
-    total = hashlib.sha256()
-    for name, content in contents.items():
-        open_content = SEAL.sub(OPEN_SEAL.encode(), content)
-        total.update(f"{name}\n{len(open_content)}\n".encode())
-        total.update(open_content)
+def _seal(content: bytes) -> bytes:
+    """Return the seal of a file, as if its own were still open."""
+    open_content = SEAL.sub(OPEN_SEAL.encode(), content)
+    total = hashlib.sha256(b"\n%d\n" % len(open_content) + open_content)
     return b"btqueue-sha256:" + total.hexdigest().encode()
 
 
 def _close_seal(path: Path) -> None:
-    """Put the digest of a file or folder into its open seal."""
-    contents = dict(_contents(path))
-    (name,) = (name for name, content in contents.items() if OPEN_SEAL.encode() in content)
-    with (path / name if name else path).open("r+b") as file:
-        file.seek(contents[name].index(OPEN_SEAL.encode()))
-        file.write(_seal(contents))
+    """Put the digest of a file into its open seal."""
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.seek(content.index(OPEN_SEAL.encode()))
+        file.write(_seal(content))
 
 
 def digest(dataset: xr.Dataset) -> str:
@@ -195,7 +165,7 @@ def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> No
     written = False
     try:
         with written_whole(path, replace=replace) as part:
-            if path.suffix.lower() in READABLE:
+            if path.suffix.lower() == READABLE:
                 WRITERS[path.suffix.lower()](part, dataset.assign_attrs(seal=OPEN_SEAL))
                 _close_seal(part)
             else:
@@ -249,10 +219,6 @@ def write_netcdf(path: Path, dataset: xr.Dataset) -> None:
     path.write_bytes(dataset.to_netcdf(engine="h5netcdf"))
 
 
-def _write_zarr(path: Path, dataset: xr.Dataset) -> None:
-    dataset.to_zarr(path, mode="w-", consolidated=False, zarr_format=2)  # format 3 has no texts yet
-
-
 def _write_csv(path: Path, dataset: xr.Dataset) -> None:
     table(dataset).to_csv(path, index=False)
 
@@ -263,7 +229,6 @@ def _write_parquet(path: Path, dataset: xr.Dataset) -> None:
 
 WRITERS: dict[str, Callable[[Path, xr.Dataset], None]] = {
     ".nc": write_netcdf,
-    ".zarr": _write_zarr,
     ".csv": _write_csv,
     ".parquet": _write_parquet,
 }

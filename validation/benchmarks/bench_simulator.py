@@ -14,18 +14,6 @@ from other_programs import compile_times
 pytestmark = pytest.mark.benchmark_ratio
 
 
-def test_seven_queues_against_simpy(measured):
-    assert measured(measurements.seven_queues_against_simpy)["ratio"] >= 60
-
-
-def test_seven_queues_against_line(measured):
-    assert measured(measurements.seven_queues_against_line)["ratio"] >= 8
-
-
-def test_mm1_against_ciw(measured):
-    assert measured(measurements.mm1_against_ciw)["ratio"] >= 60
-
-
 @pytest.mark.parametrize("errors", [False, True], ids=["perfect radio", "two-state radio"])
 def test_piconet_against_cpp(measured, errors):
     assert measured(measurements.piconet_against_cpp, errors=errors)["ratio"] >= (0.8 if errors else 0.95)

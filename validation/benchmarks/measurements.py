@@ -10,22 +10,14 @@ import functools
 import statistics
 import time
 
-import numpy as np
 import other_programs
 from networks import many_piconets, tcp_over_a_link
-from peer_models import ciw_mm1, simpy_polling
 
 import btqueue as bt
 from btqueue.scenario.library import list_models
 from btqueue.simulator.construction.state import new_state
-from btqueue.simulator.queueing_only.polling_system import PollingSystem, advance_to, new_polling_state
-from btqueue.simulator.queueing_only.random_times import ConstantTime, ExponentialTime
-from btqueue.simulator.records.conventions import SLOT
 from btqueue.simulator.replications import run_until
 
-MM1_LOAD, MM1_SERVICE = 0.7, 6.0
-SEVEN_QUEUES = {"queues": 7, "arrival_rate": 0.7 / 7 / 6, "service": 6.0, "switch": 2.0, "limit": 5}
-MM1 = {"arrival_rate": MM1_LOAD / MM1_SERVICE, "service_rate": 1 / MM1_SERVICE}
 LINK = {"rate_kbps": 2000, "delay_ms": 10, "loss": 0.01}
 
 
@@ -49,89 +41,6 @@ def medians(repeats, *functions):
         {name: statistics.median(result[name] for result in results) for name in results[0]}
         for results in zip(*rounds, strict=True)
     ]
-
-
-# ---------------------------------------------------------------- the queueing-only mode
-
-
-def our_polling(system, slots, *, visits_are_events):
-    """Play one replication; return how many events happened, and the mean waiting time (slots)."""
-    with np.errstate(over="ignore"):
-        state = advance_to(new_polling_state(system, seed=1, replication=0), slots)
-    stations = state.stations
-    happened = int(stations.offered.sum() + stations.served.sum())
-    happened += int(stations.visits.sum()) if visits_are_events else 0
-    return {"happened": happened, "waiting": float(stations.waited.sum() / stations.started.sum() / SLOT)}
-
-
-def seven_queue_system():
-    """Return the seven-queue system: M = 5, service of 6 slots, 2 to switch, 70 % load."""
-    return PollingSystem(
-        arrival_rates=(SEVEN_QUEUES["arrival_rate"],) * SEVEN_QUEUES["queues"],
-        services=ConstantTime(slots=SEVEN_QUEUES["service"]),
-        walks=ConstantTime(slots=SEVEN_QUEUES["switch"]),
-        limit=SEVEN_QUEUES["limit"],
-    )
-
-
-def mm1_system():
-    """Return the M/M/1 queue at 70 % load."""
-    return PollingSystem(arrival_rates=(MM1["arrival_rate"],), services=ExponentialTime(mean=MM1_SERVICE))
-
-
-def _ours(system, slots, visits_are_events):
-    cpu, result = timed(our_polling, system, slots, visits_are_events=visits_are_events)
-    return {
-        "events_per_s": result["happened"] / cpu,
-        "slots_per_s": slots / cpu,
-        "waiting": result["waiting"],
-    }
-
-
-def _theirs(peer, parameters, slots):
-    cpu, counts = timed(peer, **parameters, until=slots, seed=1)
-    return {"events_per_s": counts.events / cpu, "slots_per_s": slots / cpu, "waiting": counts.mean_waiting}
-
-
-def _line(services):
-    result = other_programs.line_polling(**SEVEN_QUEUES, services=services)
-    return {"slots_per_s": result["slots"] / result["cpu_s"], "waiting": result["waiting"]}
-
-
-def _compared(system, visits_are_events, our_slots, their_run, repeats):
-    our_polling(system, 100, visits_are_events=visits_are_events)
-    ours, theirs = medians(repeats, lambda: _ours(system, our_slots, visits_are_events), their_run)
-    return {
-        "our_events_per_s": ours["events_per_s"],
-        "their_events_per_s": ours["events_per_s"] * theirs["slots_per_s"] / ours["slots_per_s"],
-        "ratio": ours["slots_per_s"] / theirs["slots_per_s"],
-        "our_waiting": ours["waiting"],
-        "their_waiting": theirs["waiting"],
-    }
-
-
-def seven_queues_against_simpy(*, our_slots=2e7, their_slots=4e5, repeats=5):
-    """Return the ratio of simulated slots a CPU second, and events a second of both."""
-    return _compared(
-        seven_queue_system(),
-        True,
-        our_slots,
-        lambda: _theirs(simpy_polling, SEVEN_QUEUES, their_slots),
-        repeats,
-    )
-
-
-def seven_queues_against_line(*, our_slots=2e7, their_services=1_000_000, repeats=5):
-    """Return the same for LINE's engine, CPU seconds of its process."""
-    return _compared(seven_queue_system(), True, our_slots, lambda: _line(their_services), repeats)
-
-
-def mm1_against_ciw(*, our_slots=2e7, their_slots=2e5, repeats=3):
-    """Return the same for M/M/1 and Ciw; events are arrivals and service completions."""
-    return _compared(mm1_system(), False, our_slots, lambda: _theirs(ciw_mm1, MM1, their_slots), repeats)
-
-
-# ---------------------------------------------------------------- the full stack
 
 
 def run_network(scenario, seconds):

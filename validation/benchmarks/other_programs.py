@@ -1,15 +1,12 @@
-"""What runs in processes of its own: the C++ loop, LINE, ns-3, a fresh interpreter.
+"""What runs in processes of its own: the C++ loop, ns-3, a fresh interpreter.
 
-LINE (PyPI `line-solver`; its engine is a native program in the wheel) needs an older pandas than our
-constraints name, and ns-3 (PyPI `ns3`) brings a C++ interpreter; they live in environments of their own,
-whose interpreters are named by environment variables:
+ns-3 (PyPI `ns3`) brings a C++ interpreter and needs an environment for itself, whose interpreter this
+variable names:
 
-    python -m venv line && line/bin/pip install line-solver==3.0.8.0
-    export BTQUEUE_LINE_PYTHON=$PWD/line/bin/python
     python -m venv ns3 && ns3/bin/pip install ns3==3.44.post0
     export BTQUEUE_NS3_PYTHON=$PWD/ns3/bin/python
 
-Where a variable is not set, or there is no C++ compiler, that comparison is left out and says why.
+Where the variable is not set, or there is no C++ compiler, the comparison is left out and says why.
 """
 
 import functools
@@ -40,23 +37,13 @@ def answer_of(*command, **environment):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def interpreter(variable):
-    """Return the interpreter that an environment variable names."""
-    if not os.environ.get(variable):
-        raise NotHere(f"{variable} is not set; see validation/benchmarks/other_programs.py")
-    return os.environ[variable]
-
-
-def line_polling(*, queues, arrival_rate, service, switch, limit, services):
-    """Return what LINE needs for the polling system: CPU seconds, slots, mean waiting time."""
-    numbers = (queues, arrival_rate, service, switch, limit, services)
-    return answer_of(interpreter("BTQUEUE_LINE_PYTHON"), HERE / "line_polling.py", *numbers)
-
-
 def ns3_link(*, rate_kbps, delay_ms, loss, seconds):
     """Return what ns-3 needs for a TCP flow over a link: CPU seconds, events, goodput."""
+    python = os.environ.get("BTQUEUE_NS3_PYTHON")
+    if not python:
+        raise NotHere("BTQUEUE_NS3_PYTHON is not set; see validation/benchmarks/other_programs.py")
     numbers = (rate_kbps, delay_ms, loss, seconds)
-    return answer_of(interpreter("BTQUEUE_NS3_PYTHON"), HERE / "ns3_link.py", *numbers)
+    return answer_of(python, HERE / "ns3_link.py", *numbers)
 
 
 @functools.cache

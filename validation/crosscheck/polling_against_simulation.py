@@ -16,17 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polling_loop
+from polling_loop import Law, constant, erlang
 
 from btqueue.queueing import polling_model, solve_polling
 from btqueue.queueing.polling.model import PollingModel
-from btqueue.simulator.queueing_only.polling_system import PollingSystem, simulate_polling_system
-from btqueue.simulator.queueing_only.random_times import (
-    ConstantTime,
-    ErlangTime,
-    ExponentialTime,
-    TimeLaw,
-    TwoPointTime,
-)
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "queueing-polling.md"
 MARKS = ("<!-- errors: begin -->", "<!-- errors: end -->")
@@ -44,7 +38,7 @@ class System(NamedTuple):
     family: str
     load: float  # as a share of saturation
     model: PollingModel
-    simulated: PollingSystem
+    simulated: polling_loop.Polling
 
 
 class Point(NamedTuple):
@@ -64,22 +58,16 @@ class Point(NamedTuple):
     wait_ci95: float
 
 
-def random_law(random: np.random.Generator, mean: float) -> tuple[TimeLaw, float]:
-    """A law with this mean, and its mean square: squared coefficients of variation 0, 1/2 and 1."""
-    kind = int(random.integers(4))
-    if kind == 0:
-        return ConstantTime(slots=mean), mean**2
-    if kind == 1:
-        return ExponentialTime(mean=mean), 2 * mean**2
-    if kind == 2:
-        return ErlangTime(mean=mean, phases=2), 1.5 * mean**2
-    return TwoPointTime(short=mean / 2, long=3 * mean, probability_long=0.2), 2 * mean**2
+def random_law(random: np.random.Generator, mean: float) -> Law:
+    """A law with this mean: squared coefficients of variation 0, 1/2 and 1."""
+    laws = constant(mean), erlang(mean), erlang(mean, 2), Law(mean / 2, 3 * mean, 0.2)
+    return laws[int(random.integers(4))]
 
 
 def both_sides(family, load, rate, laws, disciplines, limit, batch) -> System:
     """The system whose rates are scaled to this share of saturation."""
-    (services, service_second), (walks, walk_second) = (tuple(zip(*each, strict=True)) for each in laws)
-    service, walk = (np.array([law.mean for law in each]) for each in (services, walks))
+    service, walk = (np.array([law.mean for law in each]) for each in laws)
+    service_second, walk_second = ([law.second for law in each] for each in laws)
     limited = np.array([each == "limited" for each in disciplines])
     rate = rate * load / (rate @ service + walk.sum() * (rate / np.where(limited, limit, np.inf)).max())
     model = polling_model(
@@ -93,13 +81,13 @@ def both_sides(family, load, rate, laws, disciplines, limit, batch) -> System:
         batch_mean=batch,
         batch_second=batch**2,
     )
-    simulated = PollingSystem(
-        arrival_rates=[float(each) for each in rate / batch],
-        services=list(services),
-        walks=list(walks),
-        limit=[int(k) if own else None for k, own in zip(limit, limited, strict=True)],
+    simulated = polling_loop.Polling(
+        rates=rate / batch,
+        services=laws[0],
+        walks=laws[1],
+        limit=np.where(limited, limit, np.inf),
         gated=[each == "gated" for each in disciplines],
-        batch=[int(each) for each in batch],
+        batch=batch,
     )
     return System(family, load, model, simulated)
 
@@ -138,7 +126,7 @@ def narrow_system(seed: int) -> System:
     walk = np.ones(n) if no_walk else random.uniform(0.2, 5, n) * (0.05 if family == "short walks" else 1)
     batch = np.rint(6 ** random.uniform(0, 1, n)) if "batches" in family else np.ones(n)
     services, walks = ([random_law(random, mean) for mean in means] for means in (service, walk))
-    walks = [(ConstantTime(slots=0), 0.0)] * n if no_walk else walks
+    walks = [constant(0)] * n if no_walk else walks
     load = random.uniform(0.1, 0.9)
     return both_sides(family, load, rate, [services, walks], disciplines, limit, batch)
 
@@ -153,14 +141,12 @@ def simulate(seed: int) -> list[Point]:
     system = drawn(seed)
     customers = 2e7 if seed >= FIRST_SEED and system.load > 0.85 else 4e6 if seed >= FIRST_SEED else 3e6
     slots = customers / 10 / float(np.sum(system.model.arrival_rate))
-    run = simulate_polling_system(
-        system.simulated, duration_slots=slots, warmup_slots=slots / 20, replications=10, seed=seed
-    )
-    waited = run.waiting.mean("replication").values
+    run = polling_loop.simulate(system.simulated, slots=slots, replications=10, seed=seed)["waiting"]
+    waited, half_width = run.mean(axis=0), polling_loop.half_width(run)
     return [
         Point(
             seed, system.family, len(waited), queue, "", 0.0, 0, system.load, 0.0, np.nan,
-            float(waited[queue]), float(run.waiting_half_width.values[queue]),
+            float(waited[queue]), float(half_width[queue]),
         )
         for queue in range(len(waited))
     ]  # fmt: skip

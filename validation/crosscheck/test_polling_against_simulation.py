@@ -18,11 +18,9 @@ from polling_against_simulation import (
     wait_errors,
     weighted_errors,
 )
-from scipy.stats import t
+from polling_loop import Polling, constant, erlang, half_width, simulate
 
 from btqueue.queueing import polling_model, solve_polling
-from btqueue.simulator.queueing_only.polling_system import PollingSystem, simulate_polling_system
-from btqueue.simulator.queueing_only.random_times import ConstantTime, ExponentialTime
 
 EXACT = "exhaustive and gated"
 
@@ -73,21 +71,14 @@ def test_exact_waits_of_batches_are_simulated(walk):
         batch_mean=batch,
         batch_second=batch**2,
     )
-    run = simulate_polling_system(
-        PollingSystem(
-            arrival_rates=[float(rate) for rate in rates / batch],
-            services=[ExponentialTime(mean=mean) for mean in services],
-            walks=ConstantTime(slots=walk),
-            gated=gated,
-            batch=[int(size) for size in batch],
-        ),
-        duration_slots=4e5,
-        warmup_slots=2e4,
-        replications=10,
-        seed=1,
+    system = Polling(
+        rates=rates / batch,
+        services=[erlang(mean) for mean in services],
+        walks=constant(walk),
+        gated=gated,
+        batch=batch,
     )
-    widen = t.ppf(1 - 0.001 / 6 / 2, 9) / t.ppf(0.975, 9)
-    half_width = widen * run.waiting_half_width.values
-    simulated = run.waiting.mean("replication").values
-    assert (np.abs(solve_polling(model).mean_wait - simulated) < half_width).all()
-    assert (half_width < 0.1 * simulated).all(), "and the comparison can tell"
+    waits = simulate(system, slots=4e5, replications=10)["waiting"]
+    simulated, sure = waits.mean(axis=0), half_width(waits, 1 - 0.001 / 6)
+    assert (np.abs(solve_polling(model).mean_wait - simulated) < sure).all()
+    assert (sure < 0.1 * simulated).all(), "and the comparison can tell"

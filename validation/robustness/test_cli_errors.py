@@ -73,7 +73,7 @@ ANSWERING = [[command, NAME, "--out"] for command in ("solve", "simulate", "comp
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("result.txt", "must end in {ends}"),
+        ("result.zarr", "must end in {ends}"),
         ("result", "must end in {ends}"),
         ("folder.nc", "is a folder"),
         ("missing/result.nc", "there is no folder"),

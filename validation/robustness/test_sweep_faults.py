@@ -236,9 +236,7 @@ def test_ctrl_c_without_a_file_gives_what_is_finished(engines):
 
 @pytest.mark.parametrize("after", [0, 1, 39, 40])
 def test_interrupted_again_and_again_it_ends_the_same(engines, tmp_path, after):
-    target = tmp_path / "result.zarr" if after % 2 else tmp_path / "result.nc"
-    if target.suffix == ".zarr":
-        pytest.importorskip("zarr")
+    target = tmp_path / "result.nc"
     for stop in (after, after, min(after + 20, 40)):
         interrupted(stop, target)
     assert digest(sweep(Scenario(), OVER, out=target, workers=1)) == undisturbed()
@@ -330,27 +328,21 @@ def other_attribute(content: bytes) -> bytes:
 
 
 DAMAGE = {
-    "cut short": ("result.nc", "", lambda content: content[: len(content) // 2]),
-    "empty": ("result.nc", "", lambda content: b""),
-    "other bytes": ("result.nc", "", lambda content: b"not a result" * 100),
-    "another number": ("result.nc", "", flipped),
-    "another attribute": ("result.nc", "", other_attribute),
-    "another attribute in Zarr": ("result.zarr", ".zattrs", other_attribute),
-    # Zarr takes a chunk that is missing for one that was never written
-    "no chunk": ("result.zarr", "goodput_kbps/0", lambda content: None),
+    "cut short": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "other bytes": lambda content: b"not a result" * 100,
+    "another number": flipped,
+    "another attribute": other_attribute,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_result_is_reported_and_never_overwritten(engines, tmp_path, damage):
-    name, within, damaged = DAMAGE[damage]
-    if name.endswith(".zarr"):
-        pytest.importorskip("zarr")
-    target, victim = tmp_path / name, tmp_path / name / within
+    target = tmp_path / "result.nc"
     sweep(Scenario(), OVER, out=target, workers=1)
-    whole = victim.read_bytes()
-    left = damaged(whole)
-    victim.unlink() if left is None else victim.write_bytes(left)
+    whole = target.read_bytes()
+    left = DAMAGE[damage](whole)
+    target.write_bytes(left)
     engines.network.solve = None  # nothing may be computed
     with pytest.raises(StoreError, match=r"is damaged.*move it away"):
         sweep(Scenario(), OVER, out=target, workers=1)
@@ -358,8 +350,8 @@ def test_a_damaged_result_is_reported_and_never_overwritten(engines, tmp_path, d
     words = "it has changed since it was written" if sealed else "it has no seal"
     with pytest.raises(StoreError, match=f"is damaged.*{words}"):
         read_sweep(target)
-    assert (victim.read_bytes() if victim.exists() else None) == left and os.listdir(tmp_path) == [name]
-    victim.write_bytes(whole)
+    assert target.read_bytes() == left and os.listdir(tmp_path) == [target.name]
+    target.write_bytes(whole)
     assert read_sweep(target).sizes[LIMIT] == 40
 
 
@@ -621,7 +613,7 @@ def test_a_worker_of_another_version_is_refused(monkeypatch):
 
 @pytest.mark.parametrize(
     ("package", "arguments", "extra"),
-    [("distributed", {"cluster": "local"}, "cluster"), ("zarr", {"out": "result.zarr"}, "zarr")],
+    [("distributed", {"cluster": "local"}, "cluster"), ("pyarrow", {"out": "result.parquet"}, "trace")],
 )
 def test_a_missing_package_is_named_with_the_extra_that_has_it(
     engines, tmp_path, monkeypatch, package, arguments, extra

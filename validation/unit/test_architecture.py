@@ -217,7 +217,7 @@ def examples() -> Iterator[str]:
 
 
 def test_modules_that_nothing_imports_are_found():
-    alone = "btqueue.simulator.queueing_only.token_gate"  # by an example, and by no command
+    alone = "btqueue.queueing.polling.model"  # by an example, and by no command
     assert module_of("btqueue.network.solve.no_such_name") == "btqueue.network.solve"
     assert module_of("btqueue.channel.gfsk_ber") == "btqueue.channel.modulation"
     commands = reached_from(["btqueue.__main__"])

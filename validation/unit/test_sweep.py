@@ -231,11 +231,8 @@ def test_a_digest_changes_with_the_last_bit():
     assert digest(changed) != digest(found)
 
 
-@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
-def test_files_hold_every_bit(formula, tmp_path, suffix):
-    if suffix == ".zarr":
-        pytest.importorskip("zarr")
-    target = tmp_path / f"result{suffix}"
+def test_files_hold_every_bit(formula, tmp_path):
+    target = tmp_path / "result.nc"
     written = sweep(thesis(), SOME | {"link.arq": ["none"]}, out=target, workers=1)
     read = read_sweep(target)
     assert digest(read) == digest(written) == written.attrs["values_sha256"]
@@ -311,3 +308,10 @@ def test_equal_scenarios_whose_points_differ_are_other_sweeps(tmp_path, formula)
     sweep(plain, over, out=tmp_path / "found.nc", workers=1)
     with pytest.raises(StoreError, match="written"):
         sweep(written, over, out=tmp_path / "found.nc", workers=1)
+
+
+def test_a_format_that_cannot_be_written_is_refused_with_the_formats_that_can(tmp_path):
+    with pytest.raises(
+        StoreError, match=r"must end in \.nc \(netCDF\), \.csv \(CSV\), \.parquet \(Parquet\)"
+    ):
+        sweep(thesis(), SOME, out=tmp_path / "result.zarr")

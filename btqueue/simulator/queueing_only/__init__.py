@@ -1,1 +1,0 @@
-"""Queues with no network around them, to hold the simulator against queueing theory."""
