@@ -139,7 +139,7 @@ def simulation(
             raise Interrupted(partial) from None
         budget.require(measured)
         known, target = watched.known(measured), wanted
-        if not (watched.is_enough(known, len(measured)) or budget.is_spent):
+        if not watched.is_enough(known, len(measured)):
             target = min(most, next_target(len(measured), known.relative, watched.precision))
         within = min(target, budget.affordable(len(measured)))
         if within <= wanted:

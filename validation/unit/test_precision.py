@@ -20,7 +20,8 @@ from btqueue.simulator.statistics.precision import FEWEST_OBSERVATIONS, next_tar
 from btqueue.study.summary import Estimate, summarise
 
 LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=20, run__warmup_s=5, run__replications=2)
-NOTHING_RANDOM = {"traffic__source": "greedy", "transport__ack_phase": "fixed"}
+GREEDY = LIGHT.with_(traffic__source="greedy")
+"""Nothing random happens in it."""
 
 
 def until_known(draw, first, precision):
@@ -99,14 +100,17 @@ def test_what_has_no_value_ends_the_simulation():
     assert any("delay_s has no value after 4 replications" in one for one in result.attrs["warnings"])
 
 
-@pytest.mark.parametrize(("replications", "stops"), [(2, 2), (1, BATCHES)])
-def test_where_nothing_is_random_it_stops_at_once(replications, stops, monkeypatch):
-    monkeypatch.setattr(precision, "without_randomness", lambda results, random: "nothing random")
-    fixed = LIGHT.with_(run__precision=1e-6, run__replications=replications)
-    monkeypatch.setattr(precision, "student_half_width", lambda values: 0.0)
-    result = simulation(fixed)
-    assert result.sizes["replication"] == stops
-    assert result.attrs["relative_half_width"] == 0
+@pytest.mark.parametrize("quantity", ["goodput_kbps", "loss_radio"])
+def test_where_nothing_is_random_it_stops_at_once(quantity):
+    result = simulation(GREEDY.with_(run__precision=1e-6, run__precision_of=quantity))
+    assert result.sizes["replication"] == 2
+    assert result.attrs["half_width"] == result.attrs["relative_half_width"] == 0
+    assert not any("precision was not" in one for one in result.attrs["warnings"])
+
+
+def test_batches_of_a_run_without_randomness_are_not_added_to():
+    result = simulation(GREEDY.with_(run__precision=1e-6, run__replications=1))
+    assert result.sizes["replication"] == BATCHES
 
 
 def count_seconds(monkeypatch, step=1.0):
@@ -122,7 +126,10 @@ def test_the_cpu_time_ends_a_simulation_which_keeps_what_it_has(monkeypatch):
     assert 2 <= attrs["finished"] == result.sizes["replication"] < 50
     assert attrs["complete"] == 0
     np.testing.assert_allclose(result.coords["measured_s"].values, 20)
-    assert f"run.limit_cpu_s = 50 ended it: {attrs['finished']} of 1000 replications" in attrs["warnings"]
+    assert (
+        f"run.limit_cpu_s = 50 ended the simulation after {attrs['finished']} of 1000 replications"
+        in attrs["warnings"]
+    )
     same = simulation(LIGHT.with_(run__replications=attrs["finished"]))
     np.testing.assert_array_equal(result.metrics["rtt_s"].values, same.metrics["rtt_s"].values)
 
@@ -135,7 +142,7 @@ def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
     assert result.attrs["finished"] >= 4
     warning = next(one for one in result.attrs["warnings"] if "precision" in one)
     assert "goodput_kbps is known to" in warning
-    assert warning.endswith("run.precision asks for 0.001 % (run.limit_cpu_s = 60 ended it)")
+    assert warning.endswith("run.precision asks for 0.001 % (run.limit_cpu_s = 60 ended the simulation)")
     assert math.isfinite(result.attrs["relative_half_width"])
 
 

@@ -130,7 +130,7 @@ class Watched:
         unit = "batches" if attrs["intervals"] == "batch-means" else "replications"
         if math.isinf(self.precision):
             if ended:
-                attrs["warnings"].append(f"{ended}: {attrs['finished']} of {attrs['wanted']} {unit}")
+                attrs["warnings"].append(f"{ended} after {attrs['finished']} of {attrs['wanted']} {unit}")
         elif relative > self.precision:
             attrs["warnings"].append(
                 f"the precision was not reached: {self.text} {how_well(known)} after {attrs['finished']} "
@@ -255,7 +255,11 @@ class CpuBudget:
 
     def ended(self, finished: int, target: int) -> str:
         """Return in words that it left `finished` observations of `target`, "" if it did not."""
-        return f"run.limit_cpu_s = {self.limit_s:g} ended it" if finished < target and self.is_bound else ""
+        return (
+            f"run.limit_cpu_s = {self.limit_s:g} ended the simulation"
+            if finished < target and self.is_bound
+            else ""
+        )
 
     def bound(self, job: Job) -> Job:
         """Return a job that does the same, and is asked to stop once nothing is left; None if not begun."""
