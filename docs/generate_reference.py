@@ -319,6 +319,15 @@ class ResultMetric(Part):
     per_queue: dict[str, QueueMetric] | None = Field(None, description="one entry for each queue")
 
 
+class ReachedPrecision(Part):
+    """How well a quantity is known."""
+
+    of: str = Field(description="run.precision_of")
+    mean: float | None
+    ci95: float | None = Field(description="half-width of its interval, at least what run.precision asks for")
+    relative: float | None = Field(description="the half-width over the mean")
+
+
 class Solution(Part):
     """The answer of theory."""
 
@@ -346,6 +355,7 @@ class Simulation(Part):
     autocorrelation: dict[str, float | None] | None = Field(None, description="of neighbouring batches")
     events: int
     warmup_s: float | None
+    precision: ReachedPrecision | None = Field(None, description="how well run.precision_of is known")
     warnings: list[str]
     flows: list[str] | None = Field(None, description="names of the flows, in the order of per_flow")
     links: list[str] | None = Field(None, description="names of the links, in the order of per_link")
@@ -384,6 +394,7 @@ def results() -> str:
         "The object": Results,
         "`solve`": Solution,
         "`simulate`": Simulation,
+        "`precision`": ReachedPrecision,
         "A metric": ResultMetric,
     }.items():
         rows = [

@@ -135,6 +135,13 @@ def simulate(
     step: Annotated[
         float, typer.Option(metavar="SECONDS", help="Simulated time between two values of --series.")
     ] = 0.1,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'QUANTITY to N %'",
+            help="Add replications until a metric is known so well: [b]'delay_p95_s to 5 %'[/b].",
+        ),
+    ] = None,
     threads: Threads = None,
     device: Device = "cpu",
     quiet: Quiet = False,
@@ -146,8 +153,11 @@ def simulate(
     from btqueue.cli.engines import run_simulator
     from btqueue.cli.files import AnswerFirst
     from btqueue.cli.recordings import Recordings
+    from btqueue.scenario.expressions import precision_keys
 
     wanted = _wanted(scenario, set_)
+    if until is not None:
+        wanted = wanted.changed(precision_keys(until))
     recordings = Recordings.checked(
         wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, force=force
     )

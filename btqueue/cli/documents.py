@@ -61,6 +61,13 @@ def _simulation(simulated: Answer) -> dict[str, Any]:
     else:
         content["replications"] = entries
     content |= {"events": int(attrs["events"]), "warmup_s": attrs.get("warmup_s")}
+    if "precision_of" in attrs:
+        content["precision"] = {
+            "of": attrs["precision_of"],
+            "mean": finite(attrs["estimate"]),
+            "ci95": finite(attrs["half_width"]),
+            "relative": finite(attrs["relative_half_width"]),
+        }
     content["warnings"] = list(attrs.get("warnings", ()))
     for kind in ("flow", "link"):
         if f"{kind}_name" in results.variables:

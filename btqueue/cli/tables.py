@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -13,7 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from btqueue.files import printable
-from btqueue.study.tables import CLOSE_BY, COMPARED, INSIDE, OUTSIDE, comparison_rows, metric_rows
+from btqueue.study.summary import Estimate
+from btqueue.study.tables import (
+    CLOSE_BY,
+    COMPARED,
+    INSIDE,
+    OUTSIDE,
+    comparison_rows,
+    metric_rows,
+    with_interval,
+)
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -70,7 +80,7 @@ def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
 def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:
     """Print the metrics of a simulation with their intervals."""
     table = _metric_table(simulated.results, "mean ± 95 % interval", every)
-    _print(heading, table, [_simulation_line(scenario, simulated), *_warnings("simulation", simulated)])
+    _print(heading, table, [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)])
 
 
 def comparison_table(
@@ -83,7 +93,7 @@ def comparison_table(
     table = new_table(*COMPARED, left=2)
     for *cells, verdict in (row or ("",) for row in comparison_rows(comparison, every=every)):
         table.add_row(*cells, Text(verdict, STYLES.get(verdict, "dim")))
-    lines = [_simulation_line(scenario, simulated), *_warnings("simulation", simulated)]
+    lines = [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
     _print(heading, table, [*lines, _model_line(solved), *_warnings("model", solved)])
 
 
@@ -112,8 +122,8 @@ def _model_line(solved: Answer) -> str:
     return f"{line}\nusual error: {attrs['measured_errors']}" if "measured_errors" in attrs else line
 
 
-def _simulation_line(scenario: Scenario, simulated: Answer) -> str:
-    """Return how the simulation was made: simulated time, warm-up, events and seconds."""
+def _simulation_lines(scenario: Scenario, simulated: Answer) -> list[str]:
+    """Return how the simulation was made: simulated time, warm-up, events and seconds; its precision."""
     attrs, run = simulated.results.attrs, scenario.run
     count = simulated.results.sizes["replication"]
     if attrs.get("intervals") == "batch-means":
@@ -126,7 +136,13 @@ def _simulation_line(scenario: Scenario, simulated: Answer) -> str:
     warmup_s = attrs.get("warmup_s", run.warmup_s)
     found = " (found by MSER-5)" if run.warmup_s == "auto" else ""
     cost = f"{attrs['events']:,} events in {_seconds(simulated.wall_s)}"
-    return f"simulation: {runs} after {warmup_s:g} s{found}; {cost}"
+    lines = [f"simulation: {runs} after {warmup_s:g} s{found}; {cost}"]
+    if {"precision", "precision_of", "limit_cpu_s"} & run.model_fields_set and "precision_of" in attrs:
+        known = with_interval(Estimate(attrs["estimate"], attrs["half_width"]))
+        width = attrs["relative_half_width"]
+        share = f" ({100 * width:.2g} %)" if math.isfinite(width) else ""
+        lines.append(f"known with 95 % confidence: {attrs['precision_of']} = {known}{share}")
+    return lines
 
 
 def _warnings(side: str, answer: Answer) -> list[str]:

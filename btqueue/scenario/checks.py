@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
 from btqueue.scenario import network_checks
-from btqueue.scenario.errors import Problem, bad_value, bracketed, conflict
+from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, conflict
 from btqueue.scenario.polling import VOICE_LINKS, fits_beside, free_slots
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
@@ -31,6 +31,7 @@ def problems_between_keys(scenario: Scenario) -> list[Problem]:
         _meetings,
         _voice,
         _flows,
+        _precision,
     )
     return [_with_origin(scenario, problem) for rule in rules for problem in rule(scenario)]
 
@@ -303,3 +304,21 @@ def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
         yield conflict(named("transport.connection_per_session"), True, why)
+
+
+def _precision(s: Scenario) -> Iterator[Problem]:
+    """Refuse a quantity that cannot be read, or that is known before anything is simulated."""
+    if "precision_of" not in s.run.model_fields_set:
+        return
+    from btqueue.scenario.expressions import number_of_key, parse_quantity  # which knows all tables
+
+    key, text = "run.precision_of", s.run.precision_of
+    try:
+        linear = parse_quantity(text, key)
+        for name in linear.keys:
+            number_of_key(s, name, key)
+    except ScenarioError as error:
+        yield from (replace(problem, key=key, value=text) for problem in error.problems)
+        return
+    if not linear.metrics:
+        yield conflict(key, text, "names no metric, so that there is nothing to simulate it for")

@@ -32,7 +32,18 @@ class Run(Table):
         default=None,
         gt=0,
         lt=1,
-        description="repeat until the interval of the mean goodput is this narrow (relative)",
+        description="repeat until the 95 % interval of `precision_of` is this narrow: half-width over mean",
+    )
+    precision_of: str = Field(
+        default="goodput_kbps",
+        min_length=1,
+        max_length=300,
+        description="which quantity `precision` is for: a metric, as its mean over flows or of one flow "
+        "(`delay_p95_s[2]`), or an expression as `dimension` reads them",
+    )
+    limit_cpu_s: PositiveSeconds | None = Field(
+        default=None,
+        description="CPU time of all replications together after which the simulation ends with what it has",
     )
     solver: Literal["auto", "analytic", "followed"] = Field(
         default="auto", description="read for the sake of old files, and changes nothing"

@@ -5,7 +5,6 @@ Ctrl-C stops between two chunks of a run, so that the measurements until then ca
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Generator
@@ -24,7 +23,7 @@ from btqueue.simulator.machinery.threads import Progress, Stopped, in_threads, t
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
-from btqueue.simulator.statistics.batch_means import student_half_width
+from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
 from btqueue.simulator.statistics.results import Replication, finish, label, uses_batch_means
 from btqueue.simulator.statistics.warmup import find_warm_up
 
@@ -98,12 +97,15 @@ def simulation(
         of single links (replication, link), and `queue_packets` (replication, queue). With `run.intervals` =
         "batch-means", or "auto" and a single replication, the entries of `replication` are the batches of one
         long run (attribute `intervals` = "batch-means"), and a metric that is a mean of observations is the
-        mean of the batches' means. Attributes: events, seed, warmup_s, complete, warnings, the relative
-        half-width of the goodput's interval, and the `autocorrelation` of the batches.
+        mean of the batches' means. Attributes: events, seed, warmup_s, complete, warnings, the
+        `autocorrelation` of the batches, and of the quantity `precision_of` its `estimate`, and the
+        `half_width` and `relative_half_width` of its 95 % interval, which is as wide as `run.precision`
+        asks for at least (`btqueue.simulator.statistics.precision`).
 
     Raises:
         NotBuiltYet: the scenario has a feature that the simulator does not have yet.
-        ScenarioError: a file that the scenario names cannot be used, or no warm-up was found.
+        ScenarioError: a file that the scenario names cannot be used, no warm-up was found, the network has
+            no such quantity as `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
         GpuUnavailable: a GPU was asked for, and there is none, or no work for it.
         InvariantViolated: the simulator lost count (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `partial` holds the replications that came to their end
@@ -113,8 +115,9 @@ def simulation(
     require_simulated(scenario)
     require_length(scenario)
     threads = threads or os.cpu_count() or 1
-    run = runner(device, threads, scenario)
     empty_network(scenario)  # nothing runs if it cannot be built; it is kept for the replications
+    watched, budget = Watched(scenario), CpuBudget(scenario)
+    run = runner(device, threads, scenario, budget)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     batches = uses_batch_means(scenario)
     long_run = LongRun(scenario, warmup_s) if batches else None
@@ -125,7 +128,7 @@ def simulation(
         numbers = range(len(measured), wanted)
         try:
             if long_run is not None:
-                measured += long_run.batches(len(numbers), progress)
+                measured += long_run.batches(len(numbers), progress, budget)
             else:
                 measured += run(scenario, numbers, warmup_s, progress)
         except Stopped as stopped:
@@ -133,16 +136,18 @@ def simulation(
             partial = label(measured, scenario, warmup_s, wanted) if measured else None
             if partial is not None:
                 partial.attrs["complete"] = 0  # also if all of a round were finished just then
+                watched.note(partial, watched.known(measured), "")
             raise Interrupted(partial) from None
-        width = relative_half_width(np.stack([one.counts.goodput_kbps() for one in measured]))
-        precision = scenario.run.precision
-        if precision is None or width <= precision or len(measured) >= most:
+        budget.require(measured)
+        known, target = watched.known(measured), wanted
+        if not watched.is_enough(known, len(measured)):
+            target = min(most, next_target(len(measured), known.relative, watched.precision))
+        within = min(target, budget.affordable(len(measured)))
+        if within <= wanted:
             break
-        wanted = min(most, next_target(len(measured), width, precision))
+        wanted = within
     result = label(measured, scenario, warmup_s, wanted)
-    result.attrs["relative_half_width"] = width
-    if precision is not None and width > precision:
-        result.attrs["warnings"].append(f"the precision was not reached: the interval is {width:.2g} wide")
+    watched.note(result, known, budget.ended(result.attrs["finished"], target))
     return result
 
 
@@ -160,13 +165,17 @@ def require_length(scenario: Scenario) -> None:
         )
 
 
-def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
+def runner(device: Device, threads: int, scenario: Scenario, budget: CpuBudget) -> Runner:
     """Return the function that runs replications on the device, `threads` at a time on the CPU.
 
     Raises:
         GpuUnavailable: the device is a GPU, and there is none, or no work for it.
+        ScenarioError: the device is a GPU, and the scenario bounds CPU time.
     """
     if device == "gpu":
+        if (limit_s := scenario.run.limit_cpu_s) is not None:
+            why = "a GPU plays its replications to the end"
+            raise ScenarioError(conflict("run.limit_cpu_s", limit_s, why))
         from btqueue.simulator.gpu import runs as gpu  # an extra
 
         gpu.open_gpu()
@@ -175,20 +184,28 @@ def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
     if device != "cpu":
         raise ValueError(f'device is "cpu" or "gpu", not {device!r}')
     return lambda scenario, numbers, warmup_s, progress: run_replications(
-        scenario, numbers, threads, warmup_s, progress
+        scenario, numbers, threads, warmup_s, progress, budget
     )
 
 
 def run_replications(
-    scenario: Scenario, numbers: range, threads: int, warmup_s: float, progress: Progress | None
+    scenario: Scenario,
+    numbers: range,
+    threads: int,
+    warmup_s: float,
+    progress: Progress | None,
+    budget: CpuBudget,
 ) -> list[Replication]:
     """Run the replications of these numbers, `threads` at a time, and return them in order.
+
+    Where the CPU time ends first, they are what the interrupted ones have measured by then, too.
 
     Raises:
         Stopped: by Ctrl-C, with the finished replications and the measurements of the others until then (None
             before the end of the warm-up); replications not begun are left out.
     """
-    return in_threads((replicate(scenario, n, warmup_s, progress) for n in numbers), threads)
+    jobs = (budget.bound(replicate(scenario, n, warmup_s, progress)) for n in numbers)
+    return [one for one in in_threads(jobs, threads) if one is not None]
 
 
 def run_replication(scenario: Scenario, number: int) -> Replication:
@@ -220,14 +237,14 @@ class LongRun:
         self.untouched = make_streams(scenario.run.seed, 0, len(self.sim.streams))
         self.measured = 0
 
-    def batches(self, count: int, progress: Progress | None) -> list[Replication]:
-        """Return the next batches.
+    def batches(self, count: int, progress: Progress | None, budget: CpuBudget) -> list[Replication]:
+        """Return the next batches; fewer, the last of which may be cut short, where the CPU time ends first.
 
         Raises:
             Stopped: by Ctrl-C, with fewer, the last of which may be cut short.
         """
         try:
-            return in_threads([self._batches(count, progress)], threads=1)[0]
+            return in_threads([budget.bound(self._batches(count, progress))], threads=1)[0]
         except Stopped as stopped:
             raise Stopped([batch for batches in stopped.results for batch in batches]) from None
 
@@ -331,24 +348,3 @@ def find_warmup(scenario: Scenario) -> float:
             )
         ends.append(end_s)
     return max(ends)
-
-
-def relative_half_width(goodputs: np.ndarray) -> float:
-    """Return the half-width of the 95 % interval of the mean goodput over that mean.
-
-    Infinite for a single replication.
-
-    Args:
-        goodputs: shape (replications, flows).
-    """
-    means = goodputs.mean(axis=1)
-    if len(means) < 2 or means.mean() == 0:
-        return math.inf
-    return float(student_half_width(means) / abs(means.mean()))
-
-
-def next_target(done: int, width: float, precision: float) -> int:
-    """Return how many replications should reach the precision: one more to four times as many."""
-    if not math.isfinite(width):
-        return done + 2
-    return max(done + 1, math.ceil(done * min(width / precision, 2.0) ** 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -50,7 +50,8 @@ def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
 
     Metrics have dimensions (flow,), (link,), (queue,) or none, with a leading `replication` in a simulation.
     Flows of one replication share a network and are not independent, so the interval is over replications, of
-    the mean over flows. A metric that is absent, or without a single observation, is left out.
+    the mean over flows. A metric that was simulated until it was known to a precision has the interval that
+    was asked for. A metric that is absent, or without a single observation, is left out.
     """
     variables = results.variables
     found = {
@@ -58,6 +59,9 @@ def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
         for name in METRICS
         if name in variables
     }
+    if (watched := results.attrs.get("precision_of")) in found:
+        one = found[watched]
+        found[watched] = replace(one, ci95=max(one.ci95, results.attrs["half_width"]))
     return {
         name: one
         for name, one in found.items()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from btqueue.study.dimensioning.expressions import parse_expression
+from btqueue.scenario.expressions import parse_expression
 from btqueue.study.dimensioning.paired import bound_verdict, different, paired_p_value, samples_of
 
 from .dimension_stand_ins import choose_limit, noisy_simulator, simulated, tent

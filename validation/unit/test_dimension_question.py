@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.expressions import Quantity, parse_expression
 from btqueue.scenario.problems import all_keys
 from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.choices import parse_choice, parse_choices
-from btqueue.study.dimensioning.expressions import Quantity, parse_expression
 from btqueue.study.dimensioning.problem import parse_constraint
 from btqueue.study.summary import Estimate
 

@@ -15,9 +15,10 @@ from btqueue.scenario import ScenarioError
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import engine, replications
 from btqueue.simulator.construction.state import network_of
-from btqueue.simulator.replications import BATCHES, Interrupted, next_target, run_replication, simulate
+from btqueue.simulator.replications import BATCHES, Interrupted, run_replication, simulate
 from btqueue.simulator.statistics.doubts import autocorrelation, look_at_batches
 from btqueue.simulator.statistics.measurement import measure
+from btqueue.simulator.statistics.precision import next_target
 
 LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
 """A piconet with little to do: every message is delivered long before the run ends."""

@@ -404,6 +404,7 @@ changes_strategy = st.fixed_dictionaries(
         "transport.timestamps": st.booleans(),
         "run.seed": st.integers(0, 2**63 - 1),
         "run.precision": st.floats(1e-6, 0.5),
+        "run.precision_of": st.sampled_from(["rtt_s", "max(delay_p95_s) + 10 ms", "goodput_kbps[2]"]),
     },
 )
 

@@ -18,6 +18,7 @@ from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import (
     LINK_METRICS,
     Counts,
+    Metrics,
     drained_kbps,
     halves,
     measure,
@@ -68,13 +69,8 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     """Put names on the measurements; replications cut short are left out if any is complete."""
     complete = [one for one in measured if one.complete]
     kept = complete or measured
-    network = network_of(scenario)
-    values = measure(network, [one.counts for one in kept])
-    overloaded, endless = growing(kept, scenario)
-    for name in filter(grows_with_the_run, values):
-        values[name] = np.where(overloaded, np.nan, values[name])
-    kinds = queue_kinds(network)
-    values["queue_packets"] = np.where(endless[kinds], np.nan, values["queue_packets"])
+    kinds = queue_kinds(network_of(scenario))
+    values, overloaded, endless = values_of(kept, scenario)
     variables = {}
     for name, found in values.items():
         inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
@@ -115,6 +111,17 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
             random=any(one.random for one in complete),
         )
     return results
+
+
+def values_of(kept: list[Replication], scenario: Scenario) -> tuple[Metrics, np.ndarray, np.ndarray]:
+    """Return the metrics, not a number where they grow with the run, and what does, as `growing` has it."""
+    network = network_of(scenario)
+    values = measure(network, [one.counts for one in kept])
+    overloaded, endless = growing(kept, scenario)
+    for name in filter(grows_with_the_run, values):
+        values[name] = np.where(overloaded, np.nan, values[name])
+    values["queue_packets"] = np.where(endless[queue_kinds(network)], np.nan, values["queue_packets"])
+    return values, overloaded, endless
 
 
 def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:

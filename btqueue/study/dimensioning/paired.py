@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from btqueue.study.dimensioning.expressions import Linear, Quantity
+from btqueue.scenario.expressions import Linear
+from btqueue.simulator.statistics import precision
 from btqueue.study.summary import Estimate, holm, student_half_width
 
 if TYPE_CHECKING:
@@ -22,33 +23,13 @@ Bound = Literal["met", "violated", "open", "unknown"]
 
 
 def samples_of(linear: Linear, dataset: xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:
-    """Return the value of an expression in each replication, shape (replications,); NaN where there is none.
-
-    `min` and `max` take the flow that is least or greatest in the mean over the replications: the least of
-    each replication would be smaller by chance alone.
-    """
-    total = np.full(dataset.sizes["replication"], linear.constant)
-    for factor, quantity in linear.terms:
-        total = total + factor * (
-            keys[quantity.name] if quantity.is_key else _metric_samples(dataset, quantity)
-        )
-    return total
-
-
-def _metric_samples(dataset: xr.Dataset, quantity: Quantity) -> np.ndarray:
-    runs = dataset.sizes["replication"]
-    if quantity.name not in dataset:
-        return np.full(runs, np.nan)
-    values = dataset[quantity.name].transpose("replication", ...).values.astype(float).reshape(runs, -1)
-    there = ~np.isnan(values)
-    if quantity.aggregate == "mean":
-        counts = there.sum(axis=1)
-        return np.divide(np.nansum(values, axis=1), counts, out=np.full(runs, np.nan), where=counts > 0)
-    values = values[:, there.any(axis=0)]
-    if not values.shape[1]:
-        return np.full(runs, np.nan)
-    means = np.nanmean(values, axis=0)
-    return values[:, int(means.argmin() if quantity.aggregate == "min" else means.argmax())]
+    """Return the value of an expression in each replication, as `btqueue.simulator.statistics.precision`."""
+    values = {
+        name: dataset[name].transpose("replication", ...).values.astype(float)
+        for name in linear.metrics
+        if name in dataset
+    }
+    return precision.samples_of(linear, values, dataset.sizes["replication"], keys)
 
 
 def estimate(samples: np.ndarray) -> Estimate:

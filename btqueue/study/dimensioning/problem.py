@@ -10,9 +10,14 @@ from typing import Any, Literal
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
+from btqueue.scenario.expressions import (
+    Linear,
+    check_units,
+    number_of_key,
+    parse_expression,
+    parse_quantity,
+)
 from btqueue.study.dimensioning.choices import Choice, Choices, Place, parse_choices
-from btqueue.study.dimensioning.expressions import Linear, parse_expression
-from btqueue.study.value_ranges import label
 
 ROUNDING = 1e-9
 """Relative violation of a bound that is nothing but rounding, and difference of objectives that is none."""
@@ -180,17 +185,12 @@ def task_of(
     for what, key in named:
         if key in chosen and key not in numbers:
             raise ScenarioError(Problem(f"{what}: the values to choose for {key} are no numbers", key))
-    fixed = {key: _fixed(base, what, key) for what, key in named if key not in chosen}
+    fixed = {key: number_of_key(base, key, what) for what, key in named if key not in chosen}
     return Task(base, objective, constraints, choices, fixed)
 
 
 def _objective(sense: Literal["maximize", "minimize"], text: str) -> Objective:
-    what = f"--{sense}"
-    parsed = parse_expression(text, what)
-    if not parsed.linear.terms:
-        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: names no metric and no key"))
-    _check_units(parsed.linear, parsed.units, f"{what} {shown(text.strip())}")
-    return Objective(sense, parsed.linear, text.strip())
+    return Objective(sense, parse_quantity(text, f"--{sense}"), text.strip())
 
 
 def parse_constraint(text: str) -> Constraint:
@@ -212,26 +212,10 @@ def parse_constraint(text: str) -> Constraint:
     if not linear.terms or not linear.is_finite:
         why = "its numbers are too large together" if linear.terms else "names no metric and no key"
         raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
-    _check_units(linear, (*left.units, *right.units), f"{what} {shown(text.strip())}")
+    check_units(linear, (*left.units, *right.units), f"{what} {shown(text.strip())}")
     below, bound = sign in ("<", "<=", "≤"), -linear.constant
     if linear.terms[0][0] < 0:  # 0.4 >= rtt_s reads rtt_s <= 0.4
         linear, below, bound = linear.times(-1.0), not below, -bound
     return Constraint(
         Linear(linear.terms), "<=" if below else ">=", sign in ("<", ">"), bound + 0.0, " ".join(text.split())
     )
-
-
-def _check_units(linear: Linear, units: Sequence[tuple[str, str]], what: str) -> None:
-    there = {quantity.unit for _, quantity in linear.terms}
-    for written, base in units:
-        if base not in there:
-            of = ", ".join(f"{quantity} is in {quantity.unit or 'no unit'}" for _, quantity in linear.terms)
-            raise ScenarioError(Problem(f"{what}: {written} does not go with it: {of}", value=written))
-
-
-def _fixed(base: Scenario, what: str, key: str) -> float:
-    """Return the number that a key has which nobody chooses."""
-    value = base.value_of(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ScenarioError(Problem(f"{what}: {key} is {label(value)}, which is no number", key, value))
-    return float(value)

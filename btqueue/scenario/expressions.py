@@ -2,23 +2,23 @@
 
     expression := ["-"] term (("+" | "-") term)*
     term       := number [unit] | number "*" quantity | quantity ["*" number | "/" number]
-    quantity   := metric | key | ("mean" | "min" | "max") "(" metric ")"
+    quantity   := metric | metric "[" place "]" | key | ("mean" | "min" | "max") "(" metric ")"
 
-A metric stands for its mean over flows (or links, or queues).
+A metric stands for its mean over flows (or links, or queues), with a place for the value of one of them: the
+first is `goodput_kbps[1]`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Protocol
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
-from btqueue.scenario.problems import NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at, unit_of
-from btqueue.study.summary import Estimate
+from btqueue.scenario.problems import ENTRY, NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at, unit_of
 
 Aggregate = Literal["mean", "min", "max"]
 AGGREGATES: Mapping[str, Aggregate] = {"mean": "mean", "min": "min", "max": "max"}
@@ -33,6 +33,20 @@ UNIT = re.compile(
 WORD = re.compile(r"[^\s*+()<>=-]+")
 
 
+class Estimated(Protocol):
+    """The value of a metric."""
+
+    @property
+    def mean(self) -> float:
+        """Over flows, links or queues."""
+        ...
+
+    @property
+    def means(self) -> tuple[float, ...]:
+        """Of each flow, link or queue; empty for a metric of the whole network."""
+        ...
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A metric of an answer, or a key of the scenario.
@@ -40,10 +54,12 @@ class Quantity:
     Attributes:
         name: of the metric, or the dotted key.
         aggregate: over flows (links, queues); means nothing for a key.
+        place: of the flow (link, queue) whose value is meant, from 1; None for all of them.
     """
 
     name: str
     aggregate: Aggregate = "mean"
+    place: int | None = None
 
     @property
     def is_key(self) -> bool:
@@ -55,14 +71,18 @@ class Quantity:
         """Its unit; "" for a key whose name does not say."""
         return unit_of(self.name) if self.is_key else METRICS[self.name].unit
 
-    def of(self, value: Estimate) -> float:
-        """Return the aggregate of a metric's value; NaN if there is none."""
+    def of(self, value: Estimated) -> float:
+        """Return the aggregate of a metric's value, or the value in its place; NaN if there is none."""
+        if self.place is not None:
+            return value.means[self.place - 1] if self.place <= len(value.means) else math.nan
         parts = [mean for mean in value.means if not math.isnan(mean)]
         if self.aggregate == "mean" or not parts:
             return value.mean
         return min(parts) if self.aggregate == "min" else max(parts)
 
     def __str__(self) -> str:
+        if self.place is not None:
+            return f"{self.name}[{self.place}]"
         return self.name if self.aggregate == "mean" else f"{self.aggregate}({self.name})"
 
 
@@ -88,7 +108,7 @@ class Linear:
         """The scenario keys in it."""
         return tuple(quantity.name for _, quantity in self.terms if quantity.is_key)
 
-    def value(self, metrics: Mapping[str, Estimate], keys: Mapping[str, Any]) -> float:
+    def value(self, metrics: Mapping[str, Estimated], keys: Mapping[str, Any]) -> float:
         """Return its value at a point; NaN if the point has no value of one of the metrics."""
         total = self.constant
         for factor, quantity in self.terms:
@@ -121,7 +141,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Parsed:
-    """An expression as read, with the units that were written after numbers, to be checked by the caller."""
+    """An expression as read, with the units that were written after numbers, to go to `check_units`."""
 
     linear: Linear
     units: tuple[tuple[str, str], ...]
@@ -136,9 +156,65 @@ def parse_expression(text: str, what: str) -> Parsed:
         what: its option, with which messages begin ("--maximize").
 
     Raises:
-        ScenarioError: it cannot be read, or a name is no metric and no key; the message suggests the nearest.
+        ScenarioError: it cannot be read, or a name is no metric and no key; the message suggests the
+            nearest.
     """
     return _Reader(text, what).read()
+
+
+def parse_quantity(text: str, what: str) -> Linear:
+    """Return a linear expression that stands alone.
+
+    Args:
+        text: the expression.
+        what: it is for, to begin messages with ("--maximize").
+
+    Raises:
+        ScenarioError: as `parse_expression`; or it names no metric and no key, or a unit does not go with it.
+    """
+    parsed = parse_expression(text, what)
+    if not parsed.linear.terms:
+        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: names no metric and no key", value=text))
+    check_units(parsed.linear, parsed.units, f"{what} {shown(text.strip())}")
+    return parsed.linear
+
+
+def precision_keys(text: str) -> dict[str, Any]:
+    """Return the keys that a precision sets, as in "max(delay_p95_s) to 5 %".
+
+    Raises:
+        ScenarioError: it cannot be read.
+    """
+    written = re.fullmatch(rf"\s*(\S.*?)\s+to\s+({NUMBER})\s*%\s*", text, re.DOTALL)
+    if written is None:
+        how = "write QUANTITY to NUMBER %, as in delay_p95_s to 5 %"
+        raise ScenarioError(Problem(f"--until {shown(text)}: {how}", value=text))
+    return {"run.precision_of": written[1], "run.precision": float(written[2]) / 100}
+
+
+def check_units(linear: Linear, units: Sequence[tuple[str, str]], what: str) -> None:
+    """Make sure that each unit written in an expression is that of a quantity in it.
+
+    Raises:
+        ScenarioError: one is not.
+    """
+    there = {quantity.unit for _, quantity in linear.terms}
+    for written, base in units:
+        if base not in there:
+            of = ", ".join(f"{quantity} is in {quantity.unit or 'no unit'}" for _, quantity in linear.terms)
+            raise ScenarioError(Problem(f"{what}: {written} does not go with it: {of}", value=written))
+
+
+def number_of_key(scenario: Scenario, key: str, what: str) -> float:
+    """Return the number that a key in an expression has.
+
+    Raises:
+        ScenarioError: its value is no number.
+    """
+    value = scenario.value_of(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ScenarioError(Problem(f"{what}: {key} is {shown(value)}, which is no number", key, value))
+    return float(value)
 
 
 class _Reader:
@@ -219,7 +295,12 @@ class _Reader:
             rest = self.rest()
             self.fail(f"a metric or key is missing {f'before {shown(rest)}' if rest else 'at the end'}")
         if not self.accept("("):
-            return Quantity(_known(name, self.what))
+            entry = ENTRY.fullmatch(name)
+            if entry is None or entry[1] not in METRICS:
+                return Quantity(_known(name, self.what))
+            if (place := int(entry[2])) == 0:
+                self.fail(f"flows, links and queues are numbered from 1: {entry[1]}[1] is the first one's")
+            return Quantity(entry[1], place=place)
         if name not in AGGREGATES:
             guess = closest(name, AGGREGATES)
             hint = f"did you mean {guess}?" if guess else "write mean(...), min(...) or max(...) over flows"

@@ -1,0 +1,281 @@
+"""When a quantity is known well enough: its interval, how many replications may do, a bound on CPU time.
+
+The interval of a quantity that was simulated until it was known to a relative precision p is its mean plus or
+minus p of it, even where Student's interval is narrower by then: a simulation stops where the spread looks
+small, so that it is underestimated. Intervals of the width that was asked for cover 95 % as p goes to 0 (Chow
+and Robbins, Annals of Mathematical Statistics 36, 1965); of a normal law, after 4 observations or more, they
+cover at least 95 % at any p.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Generator, Mapping
+from threading import get_ident
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.errors import ScenarioError, conflict
+from btqueue.scenario.expressions import Linear, Quantity, number_of_key, parse_quantity
+from btqueue.scenario.metrics import METRICS, Results
+from btqueue.simulator.construction.state import network_of, new_state
+from btqueue.simulator.machinery.threads import Job
+from btqueue.simulator.statistics.batch_means import student_half_width
+from btqueue.simulator.statistics.doubts import without_randomness
+from btqueue.simulator.statistics.measurement import measure, take_counts
+from btqueue.simulator.statistics.results import Replication, label, values_of
+
+FEWEST_OBSERVATIONS = 4
+"""Replications or batches before which no interval is narrow enough. After 3, intervals of the width that was
+asked for hold the mean of a normal law in 94.7 % at worst, after 2 in 93.7 %, after 4 in 95.2 %."""
+GROWTH = 1.1
+"""Least ratio of the observations at two looks that follow each other."""
+
+
+class Known(NamedTuple):
+    """How well a quantity is known.
+
+    Attributes:
+        mean: over the observations that have a value; NaN if none has.
+        half_width: of Student's 95 % interval; NaN for fewer than two of them.
+        final: whether more observations would add nothing: none has a value, or nothing random happens.
+    """
+
+    mean: float
+    half_width: float
+    final: bool
+
+    @property
+    def relative(self) -> float:
+        """The half-width over the mean; infinite if it is unknown, or the mean is 0 and may not be that."""
+        if self.half_width == 0 and self.final:
+            return 0.0
+        if math.isnan(self.half_width) or self.mean == 0:
+            return math.inf
+        return self.half_width / abs(self.mean)
+
+
+class Watched:
+    """The quantity `run.precision_of` of a scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Read the expression.
+
+        Raises:
+            ScenarioError: the network has no such metric, or not so many flows, links or queues.
+        """
+        self.scenario = scenario
+        self.text = scenario.run.precision_of
+        self.precision = scenario.run.precision or math.inf
+        self.linear = parse_quantity(self.text, "run.precision_of")
+        self.keys = {key: number_of_key(scenario, key, "run.precision_of") for key in self.linear.keys}
+        self.fast = set(self.linear.metrics) == {"goodput_kbps"}
+        quantities = [quantity for _, quantity in self.linear.terms if not quantity.is_key]
+        if any(quantity.name != "goodput_kbps" or quantity.place for quantity in quantities):
+            self._require(quantities)
+
+    def _require(self, quantities: list[Quantity]) -> None:
+        with np.errstate(divide="ignore", invalid="ignore"):  # nothing has happened yet
+            there = measure(network_of(self.scenario), [take_counts(new_state(self.scenario, 0))])
+        for quantity in quantities:
+            if quantity.name not in there:
+                names = ", ".join(name for name in METRICS if name in there)
+                why = f"this network has no {quantity.name}; it has {names}"
+                raise ScenarioError(conflict("run.precision_of", self.text, why))
+            count = there[quantity.name][0].size if there[quantity.name].ndim > 1 else 0
+            if quantity.place is not None and quantity.place > count:
+                why = f"{quantity.name} has {f'{count} values' if count else 'one value only'}"
+                raise ScenarioError(conflict("run.precision_of", self.text, why))
+
+    def known(self, measured: list[Replication]) -> Known:
+        """Return how well the quantity is known from complete observations."""
+        complete = [one for one in measured if one.complete]
+        if not complete:
+            return Known(math.nan, math.nan, final=False)
+        if self.fast:
+            values: Mapping[str, np.ndarray] = {
+                "goodput_kbps": np.stack([one.counts.goodput_kbps() for one in complete])
+            }
+        else:
+            values = values_of(complete, self.scenario)[0]
+        samples = samples_of(self.linear, values, len(complete), self.keys)
+        samples = samples[~np.isnan(samples)]
+        if not samples.size:
+            return Known(math.nan, math.nan, final=len(complete) >= FEWEST_OBSERVATIONS)
+        half_width = float(student_half_width(samples))
+        return Known(float(samples.mean()), half_width, self._is_fixed(complete, half_width))
+
+    def is_enough(self, known: Known, done: int) -> bool:
+        """Whether the quantity is known to the precision, after so many observations, or cannot be."""
+        enough = done >= FEWEST_OBSERVATIONS and known.relative <= self.precision
+        return enough or known.final or math.isinf(self.precision)
+
+    def note(self, results: Results, known: Known, ended: str) -> None:
+        """Write down how well the quantity is known, and warn if that is less than was asked for.
+
+        Args:
+            results: whose attributes to add to.
+            known: what is known.
+            ended: what ended the simulation before it was done, "" if nothing did.
+        """
+        half_width, relative = known.half_width, known.relative
+        if relative <= self.precision < math.inf and not known.final:
+            relative = self.precision
+            half_width = relative * abs(known.mean)
+        attrs = results.attrs
+        attrs["precision_of"], attrs["estimate"] = self.text, known.mean
+        attrs["half_width"], attrs["relative_half_width"] = half_width, relative
+        unit = "batches" if attrs["intervals"] == "batch-means" else "replications"
+        if math.isinf(self.precision):
+            if ended:
+                attrs["warnings"].append(f"{ended} after {attrs['finished']} of {attrs['wanted']} {unit}")
+        elif relative > self.precision:
+            attrs["warnings"].append(
+                f"the precision was not reached: {self.text} {how_well(known)} after {attrs['finished']} "
+                f"{unit}, and run.precision asks for {percent(self.precision)}{ended and f' ({ended})'}"
+            )
+
+    def _is_fixed(self, complete: list[Replication], half_width: float) -> bool:
+        random = any(one.random for one in complete)
+        if random and half_width != 0:
+            return False
+        results = label(complete, self.scenario, 0.0, len(complete))
+        return bool(without_randomness(results, random=random))
+
+
+def how_well(known: Known) -> str:
+    """Return in words how well a quantity is known."""
+    if math.isnan(known.mean):
+        return "has no value"
+    if not math.isfinite(known.relative):
+        return "is 0 everywhere" if known.mean == 0 else "has a single value"
+    return f"is known to {percent(known.relative)}"
+
+
+def percent(share: float) -> str:
+    """Return a share as people write it, with two significant digits."""
+    return f"{100 * share:.2g} %"
+
+
+def samples_of(
+    linear: Linear, values: Mapping[str, np.ndarray], count: int, keys: Mapping[str, Any]
+) -> np.ndarray:
+    """Return the value of an expression in each of `count` replications; NaN where there is none.
+
+    `min` and `max` take the flow that is least or greatest in the mean over the replications: the least of
+    each replication would be smaller by chance alone.
+
+    Args:
+        linear: the expression.
+        values: of the metrics, shape (count, ...).
+        count: of replications, or batches.
+        keys: numbers of the scenario keys in it.
+    """
+    total = np.full(count, linear.constant)
+    for factor, quantity in linear.terms:
+        if quantity.is_key:
+            total = total + factor * keys[quantity.name]
+        elif quantity.name in values:
+            total = total + factor * _of_parts(np.reshape(values[quantity.name], (count, -1)), quantity)
+        else:
+            return np.full(count, np.nan)
+    return total
+
+
+def _of_parts(values: np.ndarray, quantity: Quantity) -> np.ndarray:
+    count = len(values)
+    if quantity.place is not None:
+        found = quantity.place <= values.shape[1]
+        return values[:, quantity.place - 1] if found else np.full(count, np.nan)
+    there = ~np.isnan(values)
+    if quantity.aggregate == "mean":
+        counts = there.sum(axis=1)
+        return np.divide(np.nansum(values, axis=1), counts, out=np.full(count, np.nan), where=counts > 0)
+    values = values[:, there.any(axis=0)]
+    if not values.shape[1]:
+        return np.full(count, np.nan)
+    means = np.nanmean(values, axis=0)
+    return values[:, int(means.argmin() if quantity.aggregate == "min" else means.argmax())]
+
+
+def next_target(done: int, width: float, precision: float) -> int:
+    """Return how many observations should reach the precision: a tenth more to four times as many."""
+    if not math.isfinite(width):
+        return max(done + 2, FEWEST_OBSERVATIONS)
+    ratio = max(GROWTH, min(width / precision, 2.0) ** 2)
+    return max(done + 1, math.ceil(done * ratio), FEWEST_OBSERVATIONS)
+
+
+class CpuBudget:
+    """CPU time that replications may take, all threads together; counted at their pauses.
+
+    What was not compiled yet is compiled before the count begins.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Begin at 0."""
+        limit_s = scenario.run.limit_cpu_s
+        self.limit_s = math.inf if limit_s is None else limit_s
+        self._used_s: dict[int, float] = {}
+        if limit_s is not None:
+            new_state(scenario, 0)
+
+    @property
+    def used_s(self) -> float:
+        """CPU time that was used."""
+        return sum(list(self._used_s.values()))
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether there is a limit."""
+        return not math.isinf(self.limit_s)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.used_s >= self.limit_s
+
+    def affordable(self, done: int) -> int:
+        """Return how many observations there can be in all if the next ones cost what those `done` have."""
+        if not self.is_bound:
+            return sys.maxsize
+        return int(done * self.limit_s / self.used_s) if self.used_s > 0 else done + 1
+
+    def require(self, measured: list[Replication]) -> None:
+        """Make sure that anything was measured.
+
+        Raises:
+            ScenarioError: it was not.
+        """
+        if not measured:
+            why = "nothing but a part of the warm-up can be simulated in that time"
+            raise ScenarioError(conflict("run.limit_cpu_s", self.limit_s, why))
+
+    def ended(self, finished: int, target: int) -> str:
+        """Return in words that it left `finished` observations of `target`, "" if it did not."""
+        return (
+            f"run.limit_cpu_s = {self.limit_s:g} ended the simulation"
+            if finished < target and self.is_bound
+            else ""
+        )
+
+    def bound(self, job: Job) -> Job:
+        """Return a job that does the same, and is asked to stop once nothing is left; None if not begun."""
+        return self._bound(job) if self.is_bound else job
+
+    def _bound(self, job: Job) -> Generator[None, bool | None, Any]:
+        stop: bool | None = None
+        if self.is_spent:
+            return None
+        while True:
+            begin = time.thread_time()
+            try:
+                job.send(stop)
+            except StopIteration as end:
+                return end.value
+            finally:
+                mine = get_ident()
+                self._used_s[mine] = self._used_s.get(mine, 0.0) + time.thread_time() - begin
+            stop = (yield) or self.is_spent

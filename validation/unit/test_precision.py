@@ -1,0 +1,219 @@
+"""Running until a quantity is known: which one, when it stops, what its interval is worth, the CPU time."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from thesis import thesis
+from typer.testing import CliRunner
+
+from btqueue.cli import app
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.expressions import Quantity, parse_expression, precision_keys
+from btqueue.simulator import simulate, simulation
+from btqueue.simulator.replications import BATCHES
+from btqueue.simulator.statistics import precision
+from btqueue.simulator.statistics.batch_means import student_half_width
+from btqueue.simulator.statistics.precision import FEWEST_OBSERVATIONS, next_target
+from btqueue.study.summary import Estimate, summarise
+
+LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=20, run__warmup_s=5, run__replications=2)
+GREEDY = LIGHT.with_(traffic__source="greedy")
+"""Nothing random happens in it."""
+
+
+def until_known(draw, first, precision):
+    """Return mean and half-width of what `simulation` stops with, if the observations are drawn so."""
+    values, wanted = np.array([]), first
+    while True:
+        values = np.append(values, draw(wanted - len(values)))
+        width = student_half_width(values) / abs(values.mean())
+        if len(values) >= FEWEST_OBSERVATIONS and width <= precision:
+            return values.mean(), max(width, precision) * abs(values.mean())
+        wanted = next_target(len(values), width, precision)
+
+
+@pytest.mark.parametrize("first", [2, 4, 10])
+@pytest.mark.parametrize("needed", [6, 15, 40])
+def test_intervals_of_a_normal_law_hold_the_mean_as_often_as_they_say(first, needed):
+    rng, runs, spread = np.random.default_rng(first * needed), 1000, 0.1
+    relative = spread * 1.96 / math.sqrt(needed)
+    held = sum(
+        abs(mean - 1) <= half_width
+        for mean, half_width in (
+            until_known(lambda count: rng.normal(1, spread, count), first, relative) for _ in range(runs)
+        )
+    )
+    # false-alarm rate 0.1 % over the nine if the coverage is 95 %
+    assert held >= stats.binom.ppf(0.001 / 9, runs, 0.95)
+
+
+def test_any_quantity_can_be_asked_for():
+    asked = LIGHT.with_(run__precision=0.2, run__precision_of="delay_p95_s[2]")
+    result = simulate(asked)
+    attrs, values = result.attrs, result["delay_p95_s"].values[:, 1]
+    assert result.sizes["replication"] >= FEWEST_OBSERVATIONS
+    assert attrs["precision_of"] == "delay_p95_s[2]"
+    assert attrs["estimate"] == pytest.approx(values.mean())
+    assert student_half_width(values) <= 0.2 * values.mean()
+    assert attrs["relative_half_width"] == 0.2
+    assert attrs["half_width"] == pytest.approx(0.2 * values.mean())
+    worst = simulate(asked.with_(run__precision_of="2 * max(rtt_s) - 10 ms + traffic.load_kbps / 1000"))
+    trips = worst["rtt_s"].values.mean(axis=0)
+    assert worst.attrs["estimate"] == pytest.approx(2 * trips.max() - 0.01 + 0.02)
+
+
+def test_the_interval_of_a_table_is_not_narrower_than_what_was_asked_for():
+    narrow = simulation(LIGHT.with_(run__precision=0.5, run__precision_of="rtt_s"))
+    found = summarise(narrow)
+    assert found["rtt_s"].ci95 == pytest.approx(0.5 * found["rtt_s"].mean)
+    assert found["goodput_kbps"].ci95 < 0.5 * found["goodput_kbps"].mean
+    plain = simulation(LIGHT)
+    assert plain.attrs["half_width"] == pytest.approx(summarise(plain)["goodput_kbps"].ci95)
+
+
+def test_what_was_not_reached_is_named_with_what_was_asked_and_reached():
+    result = simulation(LIGHT.with_(run__precision=1e-4, run__precision_of="rtt_s"), most=6)
+    reached = 100 * result.attrs["relative_half_width"]
+    (warning,) = (one for one in result.attrs["warnings"] if "precision" in one)
+    assert warning == (
+        f"the precision was not reached: rtt_s is known to {reached:.2g} % after 6 replications, "
+        "and run.precision asks for 0.01 %"
+    )
+    half_width = student_half_width(result.metrics["rtt_s"].values.mean(axis=1))
+    assert result.attrs["half_width"] == pytest.approx(half_width)
+
+
+def test_what_never_happened_is_not_known():
+    result = simulation(LIGHT.with_(run__precision=0.1, run__precision_of="timeouts_per_s"), most=6)
+    assert result.attrs["estimate"] == 0
+    assert math.isinf(result.attrs["relative_half_width"])
+    assert any("timeouts_per_s is 0 everywhere after 6" in one for one in result.attrs["warnings"])
+
+
+def test_what_has_no_value_ends_the_simulation():
+    overloaded = LIGHT.with_(traffic__load_kbps=900, run__precision=0.1, run__precision_of="delay_s")
+    result = simulation(overloaded)
+    assert result.sizes["replication"] == FEWEST_OBSERVATIONS
+    assert any("delay_s has no value after 4 replications" in one for one in result.attrs["warnings"])
+
+
+@pytest.mark.parametrize("quantity", ["goodput_kbps", "loss_radio"])
+def test_where_nothing_is_random_it_stops_at_once(quantity):
+    result = simulation(GREEDY.with_(run__precision=1e-6, run__precision_of=quantity))
+    assert result.sizes["replication"] == 2
+    assert result.attrs["half_width"] == result.attrs["relative_half_width"] == 0
+    assert not any("precision was not" in one for one in result.attrs["warnings"])
+
+
+def test_batches_of_a_run_without_randomness_are_not_added_to():
+    result = simulation(GREEDY.with_(run__precision=1e-6, run__replications=1))
+    assert result.sizes["replication"] == BATCHES
+
+
+def count_seconds(monkeypatch, step=1.0):
+    """Let every piece of a simulation take a second of CPU time."""
+    seconds = iter(np.arange(0.0, 1e6, step))
+    monkeypatch.setattr(precision.time, "thread_time", lambda: float(next(seconds)))
+
+
+def test_the_cpu_time_ends_a_simulation_which_keeps_what_it_has(monkeypatch):
+    count_seconds(monkeypatch)
+    result = simulation(LIGHT.with_(run__replications=1000, run__limit_cpu_s=50), threads=1)
+    attrs = result.attrs
+    assert 2 <= attrs["finished"] == result.sizes["replication"] < 50
+    assert attrs["complete"] == 0
+    np.testing.assert_allclose(result.coords["measured_s"].values, 20)
+    assert (
+        f"run.limit_cpu_s = 50 ended the simulation after {attrs['finished']} of 1000 replications"
+        in attrs["warnings"]
+    )
+    same = simulation(LIGHT.with_(run__replications=attrs["finished"]))
+    np.testing.assert_array_equal(result.metrics["rtt_s"].values, same.metrics["rtt_s"].values)
+
+
+@pytest.mark.parametrize("replications", [4, 1])
+def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
+    count_seconds(monkeypatch)
+    asked = LIGHT.with_(run__precision=1e-5, run__replications=replications, run__limit_cpu_s=60)
+    result = simulation(asked, threads=1)
+    assert result.attrs["finished"] >= 4
+    warning = next(one for one in result.attrs["warnings"] if "precision" in one)
+    assert "goodput_kbps is known to" in warning
+    assert warning.endswith("run.precision asks for 0.001 % (run.limit_cpu_s = 60 ended the simulation)")
+    assert math.isfinite(result.attrs["relative_half_width"])
+
+
+def test_a_cpu_time_that_ends_before_anything_is_measured_is_refused(monkeypatch):
+    count_seconds(monkeypatch)
+    with pytest.raises(ScenarioError, match="a part of the warm-up") as error:
+        simulation(LIGHT.with_(run__warmup_s=1e5, run__limit_cpu_s=2))
+    assert error.value.key == "run.limit_cpu_s"
+    with pytest.raises(ScenarioError, match="a GPU plays") as error:
+        simulation(LIGHT.with_(run__limit_cpu_s=2), device="gpu")
+    assert error.value.key == "run.limit_cpu_s"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rtt", "did you mean rtt_s?"),
+        ("rtt_s + 1 kbit/s", "rtt_s is in s"),
+        ("rtt_s[0]", "numbered from 1"),
+        ("rtt_s * delay_s", "by a number"),
+        ("rtt_s + link.packets", "which is no number"),
+        ("polling.limit", "names no metric"),
+        ("3", "names no metric"),
+    ],
+)
+def test_a_quantity_that_cannot_be_read_is_refused_by_its_key(text, words):
+    with pytest.raises(ScenarioError) as error:
+        Scenario().with_(run__precision_of=text)
+    assert error.value.key == "run.precision_of" and words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("session_time_s", "this network has no session_time_s; it has goodput_kbps"),
+        ("goodput_kbps[3]", "goodput_kbps has 2 values"),
+        ("fairness[1]", "fairness has one value only"),
+    ],
+)
+def test_a_quantity_that_the_network_does_not_have_is_refused_before_anything_runs(text, words):
+    with pytest.raises(ScenarioError) as error:
+        simulation(LIGHT.with_(run__precision_of=text, run__duration_s=1e6))
+    assert error.value.key == "run.precision_of" and words in str(error.value)
+
+
+def test_a_place_stands_for_one_flow_in_every_expression():
+    linear = parse_expression("rtt_s[2] - 2 * rtt_s", "test").linear
+    assert str(linear.terms[0][1]) == "rtt_s[2]"
+    value = Estimate(20.0, part="flow", means=(10.0, 30.0))
+    assert linear.value({"rtt_s": value}, {}) == 30 - 40
+    assert math.isnan(Quantity("rtt_s", place=3).of(value))
+
+
+def test_the_command_says_how_well_the_quantity_is_known():
+    sets = [f"--set={key}" for key in ("run.duration_s=5", "run.warmup_s=1", "run.replications=4")]
+    command = ["simulate", "venugopal-2006/piconet", "--quiet", "--until", "rtt_s[1] to 50 %", *sets]
+    table = CliRunner().invoke(app, command).stdout
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    known = found["simulate"]["precision"]
+    assert found["scenario"]["run"]["precision"] == 0.5
+    assert (known["of"], known["relative"]) == ("rtt_s[1]", 0.5)
+    assert known["ci95"] == pytest.approx(known["mean"] / 2)
+    assert "known with 95 % confidence: rtt_s[1] = 0." in table and "(50 %)" in table
+
+
+@pytest.mark.parametrize("text", ["", "rtt_s", "to 5 %", "rtt_s to 5", "rtt_s to x %", "rtt_s to -5 %"])
+def test_a_precision_that_cannot_be_read_is_refused_in_words(text):
+    with pytest.raises(ScenarioError, match="write QUANTITY to NUMBER %"):
+        precision_keys(text)
+
+
+def test_a_precision_is_read_as_its_two_keys():
+    keys = precision_keys(" max(delay_p95_s) to  2.5% ")
+    assert keys == {"run.precision_of": "max(delay_p95_s)", "run.precision": 0.025}
