@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from btqueue.network import solve
     from btqueue.progress_bars import progress
     from btqueue.scenario import Scenario, ScenarioError, load
-    from btqueue.simulator import simulate
+    from btqueue.simulator import simulate, simulate_many
     from btqueue.study import compare
     from btqueue.study.tables import table
 
@@ -27,6 +27,7 @@ __all__ = [
     "load",
     "progress",
     "simulate",
+    "simulate_many",
     "solve",
     "table",
 ]
@@ -38,6 +39,7 @@ _HOME = {
     "load": "btqueue.scenario",
     "progress": "btqueue.progress_bars",
     "simulate": "btqueue.simulator",
+    "simulate_many": "btqueue.simulator",
     "solve": "btqueue.network",
     "table": "btqueue.study.tables",
 }

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from btqueue.simulator.construction.state import empty_network, grow, new_state
 from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.machinery.threads import Progress, Stopped, in_threads, to_the_end
+from btqueue.simulator.machinery.threads import Job, Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
@@ -45,8 +45,8 @@ BATCHES = 30
 
 Device = Literal["cpu", "gpu"]
 """Where replications run."""
-Runner = Callable[[Scenario, range, float, Progress | None], list[Replication]]
-"""Runs the replications of these numbers with this warm-up (s); raises `Stopped` after Ctrl-C."""
+Runner = Callable[[Iterable[Job]], Generator[None, bool | None, list[Any]]]
+"""Does jobs, piece by piece, and returns their results in order; raises `Stopped` after Ctrl-C."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -112,12 +112,57 @@ def simulation(
             or, if there are none, the measurements of the replications under way; its attribute `complete` is
             0.
     """
+    run = in_parallel(threads or os.cpu_count() or 1)
+    return to_the_end(observe(scenario, run, progress, device, most))
+
+
+def simulate_many(
+    scenarios: Iterable[Scenario], *, threads: int | None = None, progress: Progress | None = None
+) -> list[xr.Dataset]:
+    """Simulate several scenarios, one thread each, and return their datasets in order; see `simulate`.
+
+    No thread waits for the last replication of a scenario, as it does where each scenario has all threads.
+
+    Args:
+        scenarios: what to simulate; results are those of `simulate`.
+        threads: scenarios simulated at once; the number of cores by default.
+        progress: called with the share of a replication that was finished.
+
+    Raises:
+        NotBuiltYet: as `simulate`, for the first scenario that cannot be simulated; so are the next two.
+        ScenarioError: see there.
+        InvariantViolated: see there.
+        Stopped: by Ctrl-C; `results` are the datasets of the scenarios that were finished.
+    """
+    jobs = (observe(scenario, one_by_one, progress) for scenario in scenarios)
+    try:
+        every = in_threads((_unless_interrupted(job) for job in jobs), threads or os.cpu_count() or 1)
+    except Stopped as stopped:
+        found = [one.to_dataset() for one in stopped.results if one is not None]
+        raise Stopped(found) from None
+    return [one.to_dataset() for one in every]
+
+
+def _unless_interrupted(job: Job) -> Generator[None, bool | None, Results | None]:
+    try:
+        return (yield from job)
+    except Interrupted:
+        return None
+
+
+def observe(
+    scenario: Scenario,
+    run: Runner,
+    progress: Progress | None,
+    device: Device = "cpu",
+    most: int | None = None,
+) -> Generator[None, bool | None, Results]:
+    """Simulate a scenario, piece by piece, and return its results; see `simulation`."""
     require_simulated(scenario)
     require_length(scenario)
-    threads = threads or os.cpu_count() or 1
     empty_network(scenario)  # nothing runs if it cannot be built; it is kept for the replications
     watched, budget = Watched(scenario), CpuBudget(scenario)
-    run = runner(device, threads, scenario, budget)
+    replications = None if device == "cpu" else on_device(device, scenario)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     batches = uses_batch_means(scenario)
     long_run = LongRun(scenario, warmup_s) if batches else None
@@ -127,12 +172,17 @@ def simulation(
     while True:
         numbers = range(len(measured), wanted)
         try:
-            if long_run is not None:
-                measured += long_run.batches(len(numbers), progress, budget)
+            if replications is not None:
+                measured += replications(scenario, numbers, warmup_s, progress)
+            elif long_run is not None:
+                (found,) = yield from run([budget.bound(long_run.batches(len(numbers), progress))])
+                measured += found or []
             else:
-                measured += run(scenario, numbers, warmup_s, progress)
+                jobs = (budget.bound(replicate(scenario, n, warmup_s, progress)) for n in numbers)
+                measured += [one for one in (yield from run(jobs)) if one is not None]
         except Stopped as stopped:
-            measured += [one for one in stopped.results if one is not None]
+            begun = [one for one in stopped.results if one is not None]
+            measured += begun if long_run is None else [batch for batches in begun for batch in batches]
             partial = label(measured, scenario, warmup_s, wanted) if measured else None
             if partial is not None:
                 partial.attrs["complete"] = 0  # also if all of a round were finished just then
@@ -165,47 +215,54 @@ def require_length(scenario: Scenario) -> None:
         )
 
 
-def runner(device: Device, threads: int, scenario: Scenario, budget: CpuBudget) -> Runner:
-    """Return the function that runs replications on the device, `threads` at a time on the CPU.
+def on_device(device: Device, scenario: Scenario) -> Callable[..., list[Replication]]:
+    """Return the function that runs replications on a device other than the CPU.
 
     Raises:
         GpuUnavailable: the device is a GPU, and there is none, or no work for it.
-        ScenarioError: the device is a GPU, and the scenario bounds CPU time.
+        ScenarioError: the scenario bounds CPU time.
     """
-    if device == "gpu":
-        if (limit_s := scenario.run.limit_cpu_s) is not None:
-            why = "a GPU plays its replications to the end"
-            raise ScenarioError(conflict("run.limit_cpu_s", limit_s, why))
-        from btqueue.simulator.gpu import runs as gpu  # an extra
-
-        gpu.open_gpu()
-        gpu.require_replications(scenario)
-        return gpu.run_replications
-    if device != "cpu":
+    if device != "gpu":
         raise ValueError(f'device is "cpu" or "gpu", not {device!r}')
-    return lambda scenario, numbers, warmup_s, progress: run_replications(
-        scenario, numbers, threads, warmup_s, progress, budget
-    )
+    if (limit_s := scenario.run.limit_cpu_s) is not None:
+        why = "a GPU plays its replications to the end"
+        raise ScenarioError(conflict("run.limit_cpu_s", limit_s, why))
+    from btqueue.simulator.gpu import runs as gpu  # an extra
+
+    gpu.open_gpu()
+    gpu.require_replications(scenario)
+    return gpu.run_replications
 
 
-def run_replications(
-    scenario: Scenario,
-    numbers: range,
-    threads: int,
-    warmup_s: float,
-    progress: Progress | None,
-    budget: CpuBudget,
-) -> list[Replication]:
-    """Run the replications of these numbers, `threads` at a time, and return them in order.
+def in_parallel(threads: int) -> Runner:
+    """Return a runner that does its jobs at once in threads; Ctrl-C stops it, nobody else can."""
 
-    Where the CPU time ends first, they are what the interrupted ones have measured by then, too.
+    def run(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
+        yield from ()
+        return in_threads(jobs, threads)
+
+    return run
+
+
+def one_by_one(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
+    """Do jobs one after the other, and stop at a piece's end if told so.
 
     Raises:
-        Stopped: by Ctrl-C, with the finished replications and the measurements of the others until then (None
-            before the end of the warm-up); replications not begun are left out.
+        Stopped: with the results of the jobs begun.
     """
-    jobs = (budget.bound(replicate(scenario, n, warmup_s, progress)) for n in numbers)
-    return [one for one in in_threads(jobs, threads) if one is not None]
+    results: list[Any] = []
+    for job in jobs:
+        stop: bool | None = None
+        while True:
+            try:
+                job.send(stop)
+            except StopIteration as end:
+                results.append(end.value)
+                break
+            stop = yield
+        if stop:
+            raise Stopped(results)
+    return results
 
 
 def run_replication(scenario: Scenario, number: int) -> Replication:
@@ -237,20 +294,10 @@ class LongRun:
         self.untouched = make_streams(scenario.run.seed, 0, len(self.sim.streams))
         self.measured = 0
 
-    def batches(self, count: int, progress: Progress | None, budget: CpuBudget) -> list[Replication]:
-        """Return the next batches; fewer, the last of which may be cut short, where the CPU time ends first.
-
-        Raises:
-            Stopped: by Ctrl-C, with fewer, the last of which may be cut short.
-        """
-        try:
-            return in_threads([budget.bound(self._batches(count, progress))], threads=1)[0]
-        except Stopped as stopped:
-            raise Stopped([batch for batches in stopped.results for batch in batches]) from None
-
-    def _batches(
+    def batches(
         self, count: int, progress: Progress | None
     ) -> Generator[None, bool | None, list[Replication]]:
+        """Measure the next batches, piece by piece; fewer, the last one cut short, if told to stop."""
         duration_s = self.scenario.run.duration_s
         total_s = self.warmup_s + duration_s
         found: list[Replication] = []

@@ -15,7 +15,14 @@ from btqueue.scenario import ScenarioError
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import engine, replications
 from btqueue.simulator.construction.state import network_of
-from btqueue.simulator.replications import BATCHES, Interrupted, run_replication, simulate
+from btqueue.simulator.machinery.threads import Stopped
+from btqueue.simulator.replications import (
+    BATCHES,
+    Interrupted,
+    run_replication,
+    simulate,
+    simulate_many,
+)
 from btqueue.simulator.statistics.doubts import autocorrelation, look_at_batches
 from btqueue.simulator.statistics.measurement import measure
 from btqueue.simulator.statistics.precision import next_target
@@ -167,6 +174,31 @@ def test_an_interrupted_long_run_keeps_its_whole_batches():
     assert partial is not None
     assert 4 <= partial.attrs["finished"] < BATCHES
     np.testing.assert_allclose(partial["measured_s"], 15)
+
+
+def test_many_scenarios_have_the_results_that_each_has_alone():
+    short = LIGHT.with_(run__duration_s=3, run__warmup_s=1)
+    scenarios = [
+        short.with_(run__replications=2),
+        short,  # in batches
+        short.with_(run__replications=3, run__precision=0.5, traffic__load_kbps=40),
+        short.with_(run__replications=2, run__warmup_s=0.5),
+    ]
+    for threads in (1, 2):
+        for alone, found in zip(scenarios, simulate_many(scenarios, threads=threads), strict=True):
+            xr.testing.assert_identical(found, simulate(alone))
+
+
+def test_the_first_of_many_scenarios_that_cannot_be_simulated_is_refused():
+    with pytest.raises(ScenarioError, match=r"duration_s = 1e-09: must be at least"):
+        simulate_many([LIGHT, LIGHT.with_(run__duration_s=1e-9)])
+
+
+def test_many_interrupted_scenarios_keep_the_finished_ones():
+    short, endless = (LIGHT.with_(run__duration_s=one, run__replications=2) for one in (1, 1e6))
+    with pytest.raises(Stopped) as stopped:
+        simulate_many([short, endless, short], threads=1, progress=interrupting(8))
+    assert [one.attrs["finished"] for one in stopped.value.results] == [2]
 
 
 def test_a_precision_that_is_never_reached_asks_for_four_times_as_many():
