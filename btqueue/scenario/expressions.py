@@ -167,7 +167,7 @@ def parse_quantity(text: str, what: str) -> Linear:
 
     Args:
         text: the expression.
-        what: it is for, to begin messages with ("--maximize").
+        what: its option, with which messages begin ("--maximize").
 
     Raises:
         ScenarioError: as `parse_expression`; or it names no metric and no key, or a unit does not go with it.
@@ -193,7 +193,7 @@ def precision_keys(text: str) -> dict[str, Any]:
 
 
 def check_units(linear: Linear, units: Sequence[tuple[str, str]], what: str) -> None:
-    """Make sure that each unit written in an expression is that of a quantity in it.
+    """Make sure that each unit written in an expression belongs to a quantity in it.
 
     Raises:
         ScenarioError: one is not.

@@ -104,8 +104,8 @@ def simulation(
 
     Raises:
         NotBuiltYet: the scenario has a feature that the simulator does not have yet.
-        ScenarioError: a file that the scenario names cannot be used, no warm-up was found, the network has
-            no such quantity as `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
+        ScenarioError: a file that the scenario names cannot be used, no warm-up was found, the network does
+            not have the quantity `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
         GpuUnavailable: a GPU was asked for, and there is none, or no work for it.
         InvariantViolated: the simulator lost count (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `partial` holds the replications that came to their end
@@ -124,7 +124,7 @@ def simulate_many(
     No thread waits for the last replication of a scenario, as it does where each scenario has all threads.
 
     Args:
-        scenarios: what to simulate; results are those of `simulate`.
+        scenarios: each gives the dataset that `simulate` gives.
         threads: scenarios simulated at once; the number of cores by default.
         progress: called with the share of a replication that was finished.
 

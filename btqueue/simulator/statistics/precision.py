@@ -64,7 +64,7 @@ class Watched:
         """Read the expression.
 
         Raises:
-            ScenarioError: the network has no such metric, or not so many flows, links or queues.
+            ScenarioError: the network has no metric of this name, or fewer flows, links or queues.
         """
         self.scenario = scenario
         self.text = scenario.run.precision_of
@@ -108,7 +108,7 @@ class Watched:
         return Known(float(samples.mean()), half_width, self._is_fixed(complete, half_width))
 
     def is_enough(self, known: Known, done: int) -> bool:
-        """Whether the quantity is known to the precision, after so many observations, or cannot be."""
+        """Whether the quantity is known to the precision, after `done` observations, or cannot be."""
         enough = done >= FEWEST_OBSERVATIONS and known.relative <= self.precision
         return enough or known.final or math.isinf(self.precision)
 
@@ -116,9 +116,9 @@ class Watched:
         """Write down how well the quantity is known, and warn if that is less than was asked for.
 
         Args:
-            results: whose attributes to add to.
-            known: what is known.
-            ended: what ended the simulation before it was done, "" if nothing did.
+            results: to whose attributes this is added.
+            known: mean and interval of the quantity.
+            ended: the limit that ended the simulation early, "" if none did.
         """
         half_width, relative = known.half_width, known.relative
         if relative <= self.precision < math.inf and not known.final:
@@ -211,7 +211,7 @@ def next_target(done: int, width: float, precision: float) -> int:
 class CpuBudget:
     """CPU time that replications may take, all threads together; counted at their pauses.
 
-    What was not compiled yet is compiled before the count begins.
+    Code that is not compiled yet is compiled before the count begins.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -238,7 +238,7 @@ class CpuBudget:
         return self.used_s >= self.limit_s
 
     def affordable(self, done: int) -> int:
-        """Return how many observations there can be in all if the next ones cost what those `done` have."""
+        """Return how many observations the CPU time allows, at the mean cost of the `done` observations."""
         if not self.is_bound:
             return sys.maxsize
         return int(done * self.limit_s / self.used_s) if self.used_s > 0 else done + 1

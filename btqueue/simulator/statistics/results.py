@@ -114,7 +114,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
 
 
 def values_of(kept: list[Replication], scenario: Scenario) -> tuple[Metrics, np.ndarray, np.ndarray]:
-    """Return the metrics, not a number where they grow with the run, and what does, as `growing` has it."""
+    """Return the metrics, NaN where they grow with the run, and the two arrays of `growing`."""
     network = network_of(scenario)
     values = measure(network, [one.counts for one in kept])
     overloaded, endless = growing(kept, scenario)
