@@ -30,8 +30,8 @@ from btqueue.simulator.tcp.fresh_connection import set_initial_values
 from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE, PAUSED = 0, 1, 2
-"""Why `advance` returned: it came to the time asked for; a pool or the log is nearly full; or there were
-`EVENTS_A_PAUSE` events. Called again it goes on."""
+"""Reasons why `advance` returned: it reached the wanted time; a pool or the log is nearly full; or there were
+`EVENTS_A_PAUSE` events. A further call goes on."""
 BEGIN = -1
 """Before the first event: where `advance` goes first."""
 EVENTS_A_PAUSE = 1 << 16
@@ -55,7 +55,7 @@ def space_is_short(sim):
 
 @compiled
 def has_work(sim):
-    """Whether the event has left something to do; a copy made by ARQ counts, for it took space."""
+    """Whether the event has left work to do; a copy made by ARQ counts, as it took space."""
     clock = sim.clock[0]
     nothing = clock.entering & clock.arrived & clock.sending & clock.acknowledging == NOTHING
     return not nothing or sim.settings[0].lossy_feedback

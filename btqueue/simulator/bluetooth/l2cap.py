@@ -63,8 +63,8 @@ def _packet(sim, segment, packet_type, size, tokens):
 def finish_packet(sim, packet, lost):
     """Account for a packet that was delivered or lost and give it back.
 
-    Returns whether it was the last of its segment still travelling. An intact segment then stays in use,
-    because somebody has to read or forward it; a damaged one is given back here.
+    Returns whether it was the last of its segment still travelling. An intact segment then stays in use, as
+    its node still has to read or forward it; a damaged one is freed here.
     """
     index = sim.packets[packet].segment
     segment = sim.segments[index]

@@ -124,7 +124,7 @@ def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]
 
 
 def drained_kbps(flow: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Return by how much less of each flow is under way at the end than at the beginning, a second of a run.
+    """Return the decrease of the data under way from the beginning to the end of a run, for each second.
 
     Args:
         flow: statistics of the flows at the ends of runs, shape (replications, flows).
@@ -321,5 +321,5 @@ def _mean_of_known(values: np.ndarray) -> np.ndarray:
 
 
 def _ratio(numerator, denominator) -> np.ndarray:
-    """Return the ratio, NaN where nothing was counted that it could be a ratio of."""
+    """Return the ratio, NaN where the denominator is 0."""
     return numerator / np.where(denominator == 0, np.nan, denominator)
