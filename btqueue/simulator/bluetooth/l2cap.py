@@ -88,6 +88,7 @@ def count_end_of_travel(sim, segment):
         statistics.segments_finished += 1
         if segment.damaged:
             statistics.segments_damaged += 1
-            # Nobody repeats a datagram. A real program's has no incarnation, and no bytes that were counted.
+            # A datagram is never repeated. A packet of a real program has no incarnation and no counted
+            # bytes.
             if segment.kind == DATAGRAM and segment.incarnation != NOTHING:
                 statistics.bytes_wasted += sim.layouts[segment.layout].application
