@@ -49,7 +49,7 @@ class Counts(NamedTuple):
 
 
 def take_counts(sim: State) -> Counts:
-    """Copy what a replication has counted since its statistics began."""
+    """Copy the counts of a replication since its statistics began."""
     visits_until_now(sim)
     clock, queues, links = sim.clock[0], columns(sim.queue_statistics), columns(sim.links)
     now, measured = int(clock.now), int(clock.now) - int(clock.statistics_since)
@@ -78,7 +78,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     flow, seconds = columns(counts.flows), counts.seconds[:, None]
     counts = counts._replace(flows=flow, seconds=seconds)
     goodput = kilobits_per_second(flow.bytes_delivered, seconds)
-    # of data that was under way when the measurement began only what arrives is known
+    # of data under way when the measurement began only the arrivals are known
     carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
     return {
         "goodput_kbps": goodput,
