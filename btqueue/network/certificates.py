@@ -227,7 +227,7 @@ def _losing(scenario: Scenario, plan: Topology) -> Iterator[str]:
     control, link, radio, network = (
         scenario.flow_control, scenario.link, scenario.radio, scenario.network,
     )  # fmt: skip
-    if control.enabled or control.drop == "segment":  # which is counted there even without tokens
+    if control.enabled or control.drop == "segment":  # offered packets are counted there
         yield "loss_token_buffer"
     yield "loss_baseband_buffer"
     if link.arq == "none" and (

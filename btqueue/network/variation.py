@@ -378,7 +378,7 @@ class Plan:
         keys = list(given)
         concrete = [_concrete(value) for value in given.values()]
         known = {key: value for key, value in zip(keys, concrete, strict=True) if value is not None}
-        near = self._answer(known if len(known) == len(keys) else {})  # which refuses where that is known
+        near = self._answer(known if len(known) == len(keys) else {})  # raises if the point is refused
         shapes = near.metrics
         if len(known) == len(keys):
             _say(near.warnings, frames=4)
@@ -428,7 +428,7 @@ class Plan:
 
         try:
             columns = [self._derivatives(point, key, flat) for key in point]
-        except REFUSALS:  # of which the warning of the values tells
+        except REFUSALS:  # the warning of the values reports it
             return {name: np.full((*value.shape, len(point)), math.nan) for name, value in shapes.items()}
         said = [why for _, bent in columns for why in dict.fromkeys(one.why for one in bent.values())]
         _say([SAMPLED] if self._answer(point).sampled else said)

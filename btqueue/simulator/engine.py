@@ -10,7 +10,7 @@ from btqueue.simulator.hosts.crossing import on_segment_crossed
 from btqueue.simulator.hosts.forwarding import enter_port, leave_host
 from btqueue.simulator.hosts.host import next_output, on_retransmission_timer, receive_segment
 from btqueue.simulator.machinery.compilation import compiled, entry_point, outlined
-from btqueue.simulator.machinery.state_type import STATE_TYPE as STATE_TYPE  # compiled code has to know it
+from btqueue.simulator.machinery.state_type import STATE_TYPE as STATE_TYPE  # compiled code needs its value
 from btqueue.simulator.machinery.timers import cancel, earliest, forget_earliest
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import INBOX, OUTBOX
@@ -30,8 +30,8 @@ from btqueue.simulator.tcp.fresh_connection import set_initial_values
 from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE, PAUSED = 0, 1, 2
-"""Why `advance` returned: it came to the time asked for; a pool or the log is nearly full; or there were
-`EVENTS_A_PAUSE` events. Called again it goes on."""
+"""Reasons why `advance` returned: it reached the wanted time; a pool or the log is nearly full; or there were
+`EVENTS_A_PAUSE` events. A further call goes on."""
 BEGIN = -1
 """Before the first event: where `advance` goes first."""
 EVENTS_A_PAUSE = 1 << 16
@@ -55,7 +55,7 @@ def space_is_short(sim):
 
 @compiled
 def has_work(sim):
-    """Whether the event has left something to do; a copy made by ARQ counts, for it took space."""
+    """Whether the event has left work to do; a copy made by ARQ counts, as it took space."""
     clock = sim.clock[0]
     nothing = clock.entering & clock.arrived & clock.sending & clock.acknowledging == NOTHING
     return not nothing or sim.settings[0].lossy_feedback

@@ -345,7 +345,7 @@ def _newton(
             move = new - legs.early[k] - wait[k]
             largest = max(largest, abs(move))
             both = by_gone + by_more
-            if 1.0 + both < 1e-9:  # it meets the same poll, however long it is away
+            if 1.0 + both < 1e-9:  # it meets the same poll for any absence
                 return None
             grows = (both * (1.0 - slopes[k]) - by_more * known_slope) / (1.0 + both)
             parts.append((move / (1.0 + both), grows))
@@ -456,12 +456,12 @@ class Links:
         # from one poll of a link to the next without any load
         self.without_load = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         self.same = ((self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)).astype(float)
-        self.lone = not self.same.any()  # of each piconet flows use no more than a link
+        self.lone = not self.same.any()  # flows use at most one link of each piconet
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
         self.plain = np.array([not flow.messages for flow in network.flows])
         self.stop_and_wait = np.array([flow.window * flow.acks <= 1.0 for flow in network.flows])
-        self.alone = self.stop_and_wait.astype(float)  # whose data never meet their acknowledgements
+        self.alone = self.stop_and_wait.astype(float)  # flows whose data never meet their acknowledgements
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
         self.frames, self.air, self.whole = (
@@ -479,7 +479,7 @@ class Links:
                         limit = self.limit[self.port_link[visit.index]]
                         self.whole[back, f, visit.index] += times * (visit.train.frames // limit)
         self.each = self.air + self.frames
-        self.varies = np.ones((2, *shape))  # square of the frames of a segment over that of their mean
+        self.varies = np.ones((2, *shape))  # mean square of the frames of a segment over their squared mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
@@ -593,7 +593,7 @@ class Links:
         acks = np.minimum(np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0), 1.0)
         # acknowledgements of the port's segments come as long as it is busy
         beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
-        # of several links, both ports of one wait for the same visits, and their frames meet
+        # with several links, both ports of a link wait for the same visits, and their frames meet
         self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
         self.range = (
             np.array([np.minimum(alone, self.present), np.maximum(both, self.present)]) / self.present

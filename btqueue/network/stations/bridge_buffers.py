@@ -73,7 +73,7 @@ class Brought:
                 round_s = bridge.window_s * len(bridge.piconets)
             fit, mean = port.places // group, max(float(rate * sent @ packets) * round_s / group, 1e-9)
             if most <= port.places:
-                # it is full only where errors leave packets behind, which were to go with the visit before
+                # it is full only where errors leave packets of the visit before behind
                 found[n] = float(pdtrc(fit - 1.0, mean * left)) if left > 0.0 else 0.0
                 continue
             # E(N - c)^+ of a Poisson number N

@@ -131,7 +131,7 @@ def stops(network: Network, point: Point) -> Iterator[Stop]:
         for back, visits in enumerate((flow.forth, flow.back)):
             for visit in visits:
                 station = point.links.number[visit.kind, visit.index]
-                if visit.node >= 0 and not back:  # whose places are bytes: an acknowledgement takes few
+                if visit.node >= 0 and not back:  # its places are in bytes: an acknowledgement takes few
                     station = first.setdefault(visit.node, station)
                 packets = max(visit.train.packets, 1.0) * (flow.acks if back else 1.0)
                 yield Stop(f, flow, visit, packets, bool(back), station)
@@ -262,7 +262,7 @@ def held(network: Network, point: Point) -> dict[int, Held]:
         if not open_ or service_s <= 0.0:
             continue
         lone, room = float(point.base[f] + point.stray[f]), inf
-        slowest = 0.5 * float(point.service[f].max())  # hardly any wait where it takes half as long
+        slowest = 0.5 * float(point.service[f].max())  # a station twice as fast has hardly any wait
         for visit in flow.forth:
             here = float(point.service[f, point.links.number[visit.kind, visit.index]])
             brought = visit.kind == "port" and _brings(network, visit.index)
@@ -435,7 +435,7 @@ def _queue(
     places = min(visit.places * count for _, _, visit, count in users)
     kind, index = laws.names[r]
     service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
-    if kind == "port":  # of which half of a segment is taken for sent (`Visit.places`)
+    if kind == "port":  # half of a segment counts as sent (`Visit.places`)
         places += packets / 2.0
     elif kind == "bucket":  # the tokens of a full bucket are used at once, and come back at the token rate
         places += network.buckets[index].depth / network.buckets[index].rate / service
@@ -443,7 +443,7 @@ def _queue(
     if places > MOST_PLACES:
         if used <= 1.0:
             return None
-        places = MOST_PLACES  # a greater one that overflows is as full
+        places = MOST_PLACES  # a larger buffer that overflows is equally full
     batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     room = max(int(places + 1e-6), 1)
     messages_s = float(f"{float(rate.sum()) / batch:.9g}")  # so that equal flows are solved once
@@ -534,7 +534,7 @@ def refused(network: Network, point: Point) -> Vector:
             if (stop.kind, stop.index) == ("port", visit.index)
         ]
         tcp = all(one.protocol == "tcp" for _, one, *_ in users)
-        room = visit.places * users[0][3] + 0.5 * users[0][3]  # half of a segment is taken for sent
+        room = visit.places * users[0][3] + 0.5 * users[0][3]  # half of a segment counts as sent
         if tcp and sum(one.window * size for _, one, _, size in users) <= room:
             found[f] = 0.0
             continue
@@ -617,7 +617,7 @@ def doubts(network: Network, point: Point) -> list[str]:
     for r, one in buffers(network, point).items():
         users = np.flatnonzero(point.service[:, r] > 0.0)
         if len(users) == 1 and point.counted.get(int(users[0])):
-            continue  # its losses are as good as counted
+            continue  # its losses are well known
         if one.queue > 0.0 and _is_a_saw(network, point, r):
             continue
         before = point.wait @ (point.service[users] > 0.0).T * point.rate[users]
@@ -634,7 +634,7 @@ def doubts(network: Network, point: Point) -> list[str]:
                 "to 70 %; the share of losses that end in timeouts is not known"
             )
             continue
-        # between two visits to a full link that relays nothing all of a window is at its port
+        # between two visits to a full link without relaying the whole window is at its port
         links = point.links.links
         waiting = one.kind == "port" and links.members[links.port_link[r]] > 1 and one.queue > 0.0
         waiting = waiting and all(len(network.flows[f].forth) == 1 for f in users)
@@ -642,7 +642,7 @@ def doubts(network: Network, point: Point) -> list[str]:
         # connections
         nearly = one.kind != "wire" and (waiting or one.queue > 0.6 * one.places)
         nearly &= one.most > one.places + one.sent
-        # messages that meet before a bucket with room for hardly more than one
+        # messages that meet before a bucket with room for hardly more than a message
         small = one.kind == "bucket" and LEAST_ROOM * one.segment > one.places < one.most
         nearly |= small and float(point.rate @ point.service[:, r]) > SELDOM
         if (one.overflows or nearly) and one.tcp:

@@ -189,7 +189,7 @@ class Asked(NamedTuple):
             )
             stops = [visit for visit in way if visit.kind == "port"]
             slots = [visit.train.air + visit.train.frames for visit in stops]
-            if stops and self.network.relay == "packet":  # packets go ahead while the longest stop goes on
+            if stops and self.network.relay == "packet":  # packets are passed on during the longest stop
                 first = [
                     each / max(visit.train.packets, 1.0) for each, visit in zip(slots, stops, strict=True)
                 ]
@@ -392,7 +392,7 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             turns = {asked.network.piconets[port.piconet].discipline for port in ports_of}
             in_turn = turns == {"1-limited"} and len(ports_of) == len(flow.forth)
             meet = asked.air(f, regular=True) > SELDOM_MET and not in_turn
-            if flow.transport.delayed_ack or meet:  # timers keep step with polls
+            if flow.transport.delayed_ack or meet:  # timers keep in phase with polls
                 yield (
                     "several windows of one segment share the medium, and the order in which they are served "
                     "is not known: goodput was up to 56 % off"
@@ -439,7 +439,7 @@ def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
     wires = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "wire"]
     crowded = any(asked.point.rate[f] * visit.jitter_s > 0.05 for visit in wires)
     on_air = any(visit.kind == "port" for visit in flow.forth)
-    if f in asked.point.found:  # the law of losses has every window
+    if f in asked.point.found:  # the law of losses covers every window
         return crowded or (bool(wires) and on_air and 1.0 < flow.window <= FEW and near > BUSY_ALONE)
     # with one acknowledgement under way no segments meet
     repeated = any(visit.train.spread > 0.0 for visit in flow.forth) and flow.window * flow.acks > 1.0
@@ -572,7 +572,7 @@ def of_nagle(asked: Asked) -> Iterator[str]:
             return
         if not flow.cut:
             continue
-        # of a backlog all segments are full, and leave as the station takes them
+        # in a backlog all segments are full, and leave at the rate of the station
         backlog = asked.fills_alone(f) and flow.source == "poisson" and f not in asked.point.counted
         if backlog and not asked.relayed(f) and asked.air(f, regular=True) < 1.0 + SMALL:
             continue

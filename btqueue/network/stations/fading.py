@@ -204,7 +204,7 @@ def flushed(visit: Visit, wait_s: float, use: float, attempt_s: float) -> Visit:
     done = np.arange(packets)[:, None]
     ways = np.where(done <= tries, binom(tries, done), 0.0)
     left = (ways * (1.0 - good) ** np.maximum(tries - done, 0.0)).sum(axis=0) * good**packets
-    # of the tries in time, all packets have come through in as many
+    # all packets have come through in the tries before the flush timeout
     before = (ways * good**done * (1.0 - good) ** np.maximum(tries - done, 0.0)).sum(axis=0)
     loss = 1.0 - float((left + 1.0 - before).mean())
     return visit._replace(loss=1.0 - (1.0 - visit.train.loss) * (1.0 - round(max(loss, 0.0), 3)))
@@ -226,7 +226,7 @@ def _timer(
     age = float(gammaincc(packets + 1.0, packets * rto / spacing_s)) - rto / spacing_s * none_yet
     silent = exp(-leaves * rto) * max(age, 0.0) * float(gammaincc(flow.window, max(rate * rto, 1e-9)))
     busy = min(rate * crossing_s, 1.0)
-    busy += (1.0 - busy) * rate / (rate + leaves)  # or a segment comes before the state is over
+    busy += (1.0 - busy) * rate / (rate + leaves)  # or a segment arrives before the state ends
     again = sum(exp(-leaves * rto * (2.0**k - 2.0)) for k in range(1, EXPIRIES + 1))
     late = exp(-leaves * max(rto - crossing_s, 0.0))
     return silent, busy * late * none_yet * again * train.worse * leaves

@@ -383,7 +383,7 @@ class Laws:
             load_of: of each link, by the flow's own segments, shape (links,).
             rate: of its segments (1/s).
         """
-        # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
+        # hosts answer within two frames, unless the timer of the acknowledgement has to expire
         delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
         at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
         self.rounds = self.links.without(load_of)
@@ -758,7 +758,7 @@ class Laws:
             if place.up and host and not up:  # the central's host answers a packet up too late for a frame
                 missed = (EMPTY, EMPTY) if work else order.missed_down
                 slots = (1.0 - over) * missed[0] + over * missed[1]
-                # behind the data of the next segment the visit goes on
+                # the visit goes on with the data of the next segment
                 pending += (1.0 - over) * behind * frame
                 after = late(missed[0], 1.0 - over) + late(missed[1], over)
                 slots -= (1.0 - over) * behind * missed[0]
@@ -769,7 +769,7 @@ class Laws:
             else:
                 pending += (
                     EMPTY * (1.0 - over) + float(up) - float(place.up) - 1.0
-                )  # behind data down: no more
+                )  # behind data down: no longer
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used
                 after = late(EMPTY, 1.0 - over) + late(order.missed_up, over)
@@ -783,7 +783,7 @@ class Laws:
                 - float(place.up)
                 + up
             )
-            if self.network.relay == "packet":  # earlier parts have gone down in the cycles of later ones
+            if self.network.relay == "packet":  # earlier parts have gone down while later parts went up
                 parts = ceil(train.frames / limit) - 1.0
                 slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
             if c >= 0 and order.plain:

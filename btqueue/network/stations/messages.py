@@ -118,7 +118,7 @@ class End:
         if not visits:
             return 0.0, place
         host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
-        if visits[0].kind == "port" and self.flow.jitter_s > 2.0 * SLOT_S:  # shorter ones a poll takes up
+        if visits[0].kind == "port" and self.flow.jitter_s > 2.0 * SLOT_S:  # else hidden by the poll
             host += self.flow.jitter_s / 2.0
         seconds, end = self.laws.way(
             visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of
@@ -141,7 +141,7 @@ class End:
         links = laws.links
         air: dict[int, np.ndarray] = {}
         found: dict[Any, float] = {}
-        turns: dict[Any, float] = {}  # of others, where queues of a medium take turns
+        turns: dict[Any, float] = {}  # work of others, where queues of a medium take turns
         for back, stops in ((False, visits), (True, self.flow.back)):
             times = acks if back else 1.0
             for visit in stops:
@@ -180,7 +180,7 @@ class End:
         for message in self.flow.messages:
             parts += [(piece.visits, acks if piece.count > 1 else 0.0, piece.count) for piece in message]
             closes = transport.connection_per_session and message is last
-            if tcp and message and not closes:  # the last acknowledgements have nothing against them
+            if tcp and message and not closes:  # the last acknowledgements meet no other segments
                 parts.append((self.flow.back, 0.0, max(sum(piece.count == 1 for piece in message), 1)))
         if not tcp:
             count = sum(piece.count for message in self.flow.messages for piece in message)
@@ -195,7 +195,7 @@ class End:
     def facing(self, visits: tuple[Visit, ...]) -> float:
         """Return the delay of a segment by an acknowledgement of the other direction at its start (s)."""
         visit = next((visit for visit in visits if visit.kind != "bucket"), None)
-        if visit is None:  # acknowledgements that need no way
+        if visit is None:  # acknowledgements that take no time
             return 0.0
         links = self.laws.links
         for other in self.flow.back:
@@ -295,7 +295,7 @@ class End:
             if share < 1.0 and self.nagle is True:
                 most = share  # a short segment waits for all before it
             while flight + share > max(most, share) + 1e-9 and (taken < len(acked) or waits < k):
-                if taken == len(acked):  # nothing else lets the acknowledgement out
+                if taken == len(acked):  # only the timer sends the acknowledgement
                     acked.append((since + self.delay + back, waits, k))
                     self.pending, waits = 0.0, k
                 at, low, high = acked[taken]

@@ -125,7 +125,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             loss[f], rtt[f] = found.losses, found.rtt_s
         if flow.protocol == "none" and load[f] < inf:
             carried = min(rate[f], load[f] * fits[f])
-            # before a full station without a limit datagrams wait, for ever longer, and are not lost
+            # the queue of datagrams before a full station without a limit grows, and none is lost
             crowded = [
                 visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED
             ]
@@ -174,7 +174,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     metrics["timeouts_per_s"], metrics["fast_retransmits_per_s"] = timeouts * tcp, fast * tcp
     if not np.isfinite(metrics["rtt_s"]).any():
         del metrics["rtt_s"]
-    for name in ("timeouts_per_s", "fast_retransmits_per_s"):  # a law without timers does not know them
+    for name in ("timeouts_per_s", "fast_retransmits_per_s"):  # a law without timers does not have them
         if not tcp.any() or not np.isfinite(metrics[name]).all():
             del metrics[name]
     return metrics, {
@@ -213,7 +213,7 @@ def of_the_air(network: Network, point: Point) -> dict[str, float]:
             return found
         if not len(ports):
             cycles.append(EMPTY * piconet.members / piconet.data_share)
-        elif len(full):  # a visit for each of its most frames that are sent
+        elif len(full):  # a visit for each full number of frames sent
             first = full[np.argmax(links.rate_of[full])]
             cycles.append(float(links.visit[links.port_link[first]] / links.rate_of[first]) / SLOT_S)
         else:

@@ -176,13 +176,13 @@ def cut(source: Source, full: int, path: Path) -> Cut:
 def _cycle(source: Source, full: int, short: float, path: Path) -> tuple[Ends, float]:
     """Return sums over a number of rounds, and the short segments that leave as an acknowledgement comes."""
     quiet = _until_short(source, full, 0, False, short, path)
-    if source.bytes >= full:  # a message that finds nothing begins with full segments
+    if source.bytes >= full:  # a message without data ahead begins with full segments
         begun = _until_short(source, full, 1, True, short, path)
         found = _sum(quiet, begun, 1.0, quiet.idle / max(1.0 - begun.idle, 1e-12))
         return found, float(found.lengths.sum())
     burst = _until_short(source, full, 0, True, short, path) if source.more else quiet
     idle = (1.0 - source.more) * quiet.idle + source.more * burst.idle
-    lone = quiet.idle / max(1.0 - idle + quiet.idle, 1e-12)  # share of short segments that find nothing
+    lone = quiet.idle / max(1.0 - idle + quiet.idle, 1e-12)  # share of short segments without data ahead
     found = _sum(quiet, burst, 1.0 - lone * source.more, lone * source.more)
     released = float(found.lengths.sum())
     found.lengths[source.bytes] += found.idle
@@ -209,7 +209,7 @@ def _until_short(source: Source, full: int, begins: int, within: bool, short: fl
     short_s = path.full_s - (full - short) * path.byte_s
     lengths, rest, sent, ahead, behind_s, last = np.zeros(full + 1), 0, 0.0, 0.0, 0.0, 0.0
     busy_s, inside = each_s * (1.0 - (full - short) * path.part), more if begins else float(within)
-    # data that are not answered yet, in full segments: chances, and how long their timer has run
+    # unacknowledged data, in full segments: chances, and the time that their timer has run
     states = {short / full if path.every > 1 else 0.0: (1.0, 0.0)}
     acks = timed = waits_s = 0.0
     if begins:

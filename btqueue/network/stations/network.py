@@ -430,7 +430,7 @@ class _Builder:
 
     def network(self) -> Network:
         flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
-        for bridge in self.plan.bridges:  # centrals poll them, and they come, whether they carry flows or not
+        for bridge in self.plan.bridges:  # centrals poll bridges even if they carry no flow
             for index in bridge.piconets:
                 central = self.plan.piconets[index].central
                 if central != bridge.node:
@@ -597,7 +597,7 @@ class _Builder:
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
         )
         if messages and forth[0] and forth[0][0].kind == "wire":
-            layers += self.scenario.run.jitter_s / 4.0  # half of it on each way, of which a poll takes none
+            layers += self.scenario.run.jitter_s / 4.0  # half of the jitter on each way, not for polls
         pieces = tuple(
             tuple(Piece(n, size / full, self._visits(route, [(size + headers, 1.0)])) for size, n in message)
             for message in messages

@@ -142,7 +142,7 @@ def settle(
     if not np.any(start) and (rate @ service <= 1.0).all():
         return rate, np.zeros(service.shape[1]), 0.0
     used = (service > 0.0).astype(float)
-    # one that takes at least as much of every flow is full first: behind it nothing waits
+    # a resource with at least the service of another for every flow fills first: the other has no wait
     least = np.all(service[:, :, None] <= service[:, None, :], axis=0)
     equal = least & least.T
     behind = np.any(least & ~equal, axis=1) | np.any(np.tril(equal, -1), axis=1)
@@ -175,7 +175,7 @@ def settle(
             if not nearer[2] < off / 2.0:
                 break
             wait, (trip, over, off) = np.maximum(new, 0.0), nearer
-        # how a wait is divided among equally full resources makes no difference
+        # any division of a wait among equally full resources is equivalent
         if np.abs(used @ (wait - before)).max(initial=0.0) < within * longest:
             break
     return np.minimum(load, window / trip), wait, off
@@ -237,7 +237,7 @@ def operating_point(network: Network, start: Point | None = None, *, refuses: bo
         laws = Laws(network, refuses=refuses)
     laws.links.endless[:] = endless | (load > 0.0)
     fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
-    # datagrams have no window to hold them back but a full station
+    # datagrams are held back only by a full station, not by a window
     held = (laws.windows < inf) | (fluid.waits > 0.0)
     laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
     return _iterated(laws.network, laws, fluid.rate)
@@ -263,7 +263,7 @@ def _iterated(
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
     talks: dict[int, Any] = {}
-    # sessions alone never fill a station for good: a client waits for its answer
+    # sessions alone never saturate a station: a client waits for its answer
     plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
     between = False
     for turn in range(PASSES):
@@ -292,7 +292,7 @@ def _iterated(
             base[f] += laws.answers[f].wait_s
             if laws.answers[f].carried and flow.reverse is not None:
                 base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
-            # the law of losses has it by windows
+            # the law of losses includes it
             if laws.links.endless[f] and not flow.loss and not flow.ack_loss and laws.answers[f].alone:
                 gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
         base, gather = base[laws.like], gather[laws.like]
@@ -353,7 +353,7 @@ def _iterated(
         if off < enough and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
-        late, over = turn >= LATE, turn >= PASSES // 2  # half over without a point: steps only shrink
+        late, over = turn >= LATE, turn >= PASSES // 2  # second half of the turns: steps only shrink
         turned = turned + (late & (move * before < 0.0))
         grow = np.where(step < LEAST_STEP, 1.5, 1.0 if over else 1.2) if late else 1.3
         shortest = 0.0 if late else LEAST_STEP

@@ -181,7 +181,7 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, floa
     queue = buffers.unlimited(network, point, int(polled.port[c]))
     packets = queue.packets * queue.segments
     idle = cycle / 2.0 + packets * queue.service + (ceil(packets / queue.limit) - 1.0) * away
-    if network.flows[f].source == "periodic":  # one is gone when the next one comes
+    if network.flows[f].source == "periodic":  # a segment has left when the next one arrives
         return 0.0, 0.0, cycle, idle
     found = buffers.solved(queue)
     variance = max(found.sojourn_sd**2 - cycle**2 / 12.0, 0.0)

@@ -692,14 +692,14 @@ class Queues:
         run = self.present[self.port]
         chance = (1.0 - run) ** 2 * run ** (RUN[:, None] - 1.0)
         fills = ((chance * self.run_fills).sum(axis=0) - self.run_fills[0]) * ~self.back
-        # a visit of one frame that both share is one
+        # a visit of one frame that both share counts once
         twice = behind - at_once * goes_on * (self.answers & self.up)
         fills -= twice * (self.limit == 1) * self.filled_of
         # data that arrive beside an answer find no train ahead, and the visit goes on
         beside, late = self.answers & self.up, self.late & (self.limit > 1)
         alone = np.zeros(ports)
         np.add.at(alone, data[beside], (rate * self.slots * (1.0 - behind))[beside])
-        # in short visits up the last two answers of a run are alone
+        # in short visits the last two answers up of a run are alone
         np.add.at(alone, data[late], (2.0 * rate * self.slots * goes_on * (1.0 - goes_on))[late])
         return shared, fills - less, alone
 

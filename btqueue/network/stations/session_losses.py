@@ -272,7 +272,7 @@ def lay_out(sender: Sender, message: np.ndarray, missing: np.ndarray, window: np
             ahead = np.where(full[:, k, None], ahead, pushed)
         late = ((k + 1) % every > 0) * sender.ack_delay_s
         acknowledged[:, k] = last + sender.round_trip_s - sender.spacing_s + np.where(end, answer, 0.0) + late
-        if k % every:  # the segment behind it lets the acknowledgement out that it shares
+        if k % every:  # the segment behind it completes the shared acknowledgement
             sooner = np.where(missing > k, acknowledged[:, k], np.inf)
             acknowledged[:, k - 1] = np.minimum(acknowledged[:, k - 1], sooner)
     flight = np.clip(np.minimum(whole, (missing - waits)[:, None] - places), 1, None)
@@ -400,7 +400,7 @@ class Chain:
         last = k == missing[:, None] - 1
         loss = np.where(last, np.array(sender.last_loss)[message][:, None], sender.loss)
         unheard = sender.loss + (1.0 - sender.loss) * sender.ack_loss
-        silent = np.where(last, 0.0, sender.ack_loss * unheard ** (way.flight - 1))  # all of a flight unheard
+        silent = np.where(last, 0.0, sender.ack_loss * unheard ** (way.flight - 1))  # all ACKs are lost
         lost = np.where(way.full, 1.0, loss + (1.0 - loss) * silent) * (k < missing[:, None])
         reached = np.cumprod(np.concatenate([np.ones((len(states), 1)), 1.0 - lost], axis=1), axis=1)
         timed = _timed(sender, message, missing, way)
@@ -440,7 +440,7 @@ class Chain:
         r, c, others = r[i], c[i], others[i]
         message, missing, again, _, doubled, doublings = states[r].T
         unsent = missing - c - 1 - others
-        free = np.maximum(unsent - np.array(sender.waits)[message], 0)  # to be let out by duplicates
+        free = np.maximum(unsent - np.array(sender.waits)[message], 0)  # segments that duplicates may release
         before = np.where(c > 0, way.acknowledged[r, c - 1], 0.0)
         timer = np.where((c > 0) & (sender.timestamps | (c > again)), 0, doublings)
         heard = others - holes
@@ -543,7 +543,7 @@ class Chain:
         # the next message is written first, and its acknowledgement comes before the timer expires, or after
         answered = written + sender.round_trip_s
         repaired = room & (due >= answered)
-        late_s = np.where(resent, 0.0, (answered - before) * karn)  # one sent again is not timed (Karn)
+        late_s = np.where(resent, 0.0, (answered - before) * karn)  # a retransmission is not timed (Karn)
         target = add(repaired, 1.0, late_s=late_s)
         target[resent[repaired & (ended["probability"] * lost > NEGLIGIBLE / 10.0)] & karn, AGAIN] = 1
         first = room & ~repaired & (due >= written)
@@ -604,7 +604,7 @@ class Chain:
         weight = visits[:, None] * share
         seen = np.isfinite(rtt) & (weight > 0.0)
         mean = float(np.average(rtt[seen], weights=weight[seen])) if seen.any() else sender.round_trip_s
-        # a connection none of whose segments is acknowledged has measured nothing but its handshake
+        # a connection without an acknowledged segment has measured only its handshake
         opening = (states[:, MESSAGE] == 0) & (states[:, MISSING] == sender.messages[0]) & sender.fresh
         initial, least, cap = sender.timer_s
         # the first sample R makes the mean R and the deviation R/2 (RFC 6298, 2.2), here before it is taken

@@ -88,7 +88,7 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
             known[alike] = centaurus_sessions(*ends) if flows[f].protocol == "centaurus" else _tcp(*ends)
         found[f] = known[alike]
         works[f] = _works(laws, pair, used) if len(asking) > 1 or laws.network.buckets else {}
-        if len(asking) == 1:  # all media but tokens work as its course says
+        if len(asking) == 1:  # the work of all media but tokens follows from its course
             works[f] = {key: seconds for key, seconds in works[f].items() if key[0] == "bucket"}
         for key in works[f]:
             others = (
@@ -295,7 +295,7 @@ def _impatient(end: End, mine: list[Played], connect_s: float, until: float) -> 
     fresh, timeout = transport.connection_per_session, transport.initial_rto_s
     known = (connect_s, connect_s / 2.0) if connect_s and client else None
     expired = False
-    rounds = SESSIONS if lossless(end.flow) else SETTLED  # where round trips settle, losses move them
+    rounds = SESSIONS if lossless(end.flow) else SETTLED  # losses keep round trips from settling
     for _ in range(1 if fresh else rounds):
         expired = False
         for one in mine:

@@ -216,7 +216,7 @@ def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[s
     seconds, delivered, sent, received, trips, trip_s, timeouts, fast = batches.sum(axis=0)
     spread = (batches[:, 1] / batches[:, 0]).std(ddof=1) * seconds / delivered / BATCHES**0.5
     metrics = {
-        # in the long run not more is delivered than comes
+        # in the long run goodput is at most the arrival rate
         "goodput_kbps": min(delivered / seconds, flow.load) * flow.kilobits,
         "throughput_kbps": max(sent, delivered) / seconds * flow.kilobits,
         "rtt_s": trip_s / trips,
@@ -280,7 +280,7 @@ def _exponentials(rng: np.random.Generator, count: int) -> np.ndarray:
 def _switches(scenario: Scenario, two: bool, rng: np.random.Generator) -> np.ndarray:
     """Return the times at which the two links leave the good state, the bad one, and so on, (2, K)."""
     radio = scenario.radio
-    if not two or radio.model == "alternating":  # states are alike, or all links have one schedule
+    if not two or radio.model == "alternating":  # states are equal, or all links have one schedule
         return np.cumsum(np.full((2, 2), radio.period_s if two else 1.0), axis=1)
     stays = np.stack([_exponentials(rng, 2 * STAYS).reshape(STAYS, 2) for _ in range(2)])
     times = np.cumsum((stays * (radio.good_s, radio.bad_s)).reshape(2, -1), axis=1)
@@ -344,7 +344,7 @@ def follow(ring, sender, station, total, marks, rng):
         if station.clock[0] * station.clock[1] < then:
             steps += remember(ring, station, then, visited, visit_ends)
         now = then
-        if now == drawn:  # from now on the others are the past at other lags
+        if now == drawn:  # from now on the others are copies of the past at random lags
             for j in range(others):
                 spread = max(LATEST * now - LEAST_LAG * window_s, 0.0)
                 lags[j] = LEAST_LAG * window_s + rng.random() * spread if spread > 0.0 else inf
@@ -387,7 +387,7 @@ def follow(ring, sender, station, total, marks, rng):
                     slots += 1.0
                 frames, frame = frames + 1, now + slots * SLOT_S
                 continue
-            # the visit is over, and the others have theirs
+            # the visit is over, and the other stations are visited
             now += max(coming - frames, 0.0) * (ring.mean_slots + 1.0) * SLOT_S
             now += 2.0 * SLOT_S if max(float(frames), coming) < ring.limit else 0.0
             visited = float(up)

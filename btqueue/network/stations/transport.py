@@ -168,7 +168,7 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
     if flow.window < every:
         return Answers(by_timer, flow.acks)
     if flow.load == inf or not carried:
-        # both ways, each segment that comes lets one out, which carries its acknowledgement
+        # with data both ways, each arriving segment releases one that carries its acknowledgement
         return Answers(0.0, 0.0, 1.0) if against.rate > 0.0 and flow.window > every else at_once
     if flow.cut:
         return Answers(flow.cut.wait_s, flow.acks)
@@ -629,7 +629,7 @@ def _vegas_rests(transport: Any, window: int, path: Path, together: int) -> Rest
         every=together,
     )
     shares = {size: share for size, share in walk.windows.items() if share > 1e-6}
-    # fast windows are measured more often
+    # windows with a high rate are measured more often
     weight = {size: share * min(size / path.on_way, 1.0) for size, share in shares.items()}
     shown = sum(ceil(size / path.every) * path.every * part for size, part in weight.items())
     return Rest(sum(size * share for size, share in shares.items()), shown / sum(weight.values()))
@@ -715,7 +715,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
     trips = np.maximum(base_s, seen * service_s)
     at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
     delivered = grows + 2.0 * room + (3.0 if batch else 1.0)
-    lost_s = losses * service_s * (0.5 if batch else 0.0)  # of two hops it has crossed one
+    lost_s = losses * service_s * (0.5 if batch else 0.0)  # it has crossed one of two hops
     idle = float((trips / np.maximum(seen, 1.0)).sum()) - len(seen) * service_s
     seconds = delivered * service_s + lost_s + max(idle, 0.0)
     window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
@@ -781,7 +781,7 @@ def wandering(flow: Flow, path: InTurn) -> Law:
         full = (spare < 0.0) | (left > path.behind)
         short = ndtr(-spare / max(deviation, 1e-9))
         often = short * (1.0 - short) / max(path.group, 1e-9)
-        if window == top:  # stays as long as nothing is lost
+        if window == top:  # stays until a loss
             rates = np.diag(np.where(full, AT_ONCE, often) + SELDOM)
             stays = law @ np.linalg.inv(rates - moves)
             lost += stays * np.diag(rates)
@@ -806,7 +806,7 @@ def wandering(flow: Flow, path: InTurn) -> Law:
     each = path.service_s * np.array([starved(path.count, path.variance, n) for n in waits])
     each = np.maximum(each, path.base_s / np.maximum(size, 1.0))
     seconds = float(carried @ each)
-    again = 2.0 * ndtr(-1.0 / np.sqrt(2.0 * variance * peak))  # another one before the loss is noticed
+    again = 2.0 * ndtr(-1.0 / np.sqrt(2.0 * variance * peak))  # a further loss before the first is noticed
     losses = 1.0 + float(begin @ again)
     segments = float(carried.sum())
     return Law(
@@ -846,7 +846,7 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
         segments_per_ack=every / max(1.0 - ack_loss, 0.05),
         window=int(min(window, LARGEST_CHAIN)),
         room=max(room, 2.0),
-        base_s=float(f"{base_s:.6e}"),  # flows alike are solved once
+        base_s=float(f"{base_s:.6e}"),  # equal flows are solved once
         service_s=float(f"{service_s:.6e}"),
         variant="sack" if transport.sack else KNOWN.get(str(transport.variant), str(transport.variant)),
         min_rto_s=transport.min_rto_s,

@@ -55,7 +55,7 @@ class Turns:
         for f, flow in enumerate(flows):
             for visit in flow.forth:
                 if visit.kind == "wire":
-                    both = flow.messages and flow.reverse is not None  # the ends of a session are one
+                    both = flow.messages and flow.reverse is not None  # the ends of a session are one flow
                     users.setdefault(visit.index, set()).add(min(f, flow.reverse or 0) if both else f)
                     begun.setdefault(visit.index, set()).add(visit.turn)
         met = [wire for wire, queues in begun.items() if len(queues) > 1 and len(users[wire]) > 1]
@@ -124,7 +124,7 @@ class Turns:
 def _bounded_sum(most: Vector, load: Vector, begun: Vector) -> float:
     """Return the x that is the sum of min(most, begun + load x) over queues."""
     with np.errstate(all="ignore"):
-        order = np.argsort(np.where(load > 0.0, (most - begun) / load, np.inf))  # that fill their turns first
+        order = np.argsort(np.where(load > 0.0, (most - begun) / load, np.inf))  # full queues first
     fixed, slope = float(begun.sum()), float(load.sum())
     for j in order:
         if slope < 1.0 and begun[j] + load[j] * fixed / (1.0 - slope) <= most[j]:

@@ -54,7 +54,7 @@ def start_application(sim, flow):
 
 @outlined
 def on_arrival(sim, flow, now):
-    """Write the message that is due now and schedule the next; a greedy source begins."""
+    """Write the message that is due now and schedule the next; start a greedy source."""
     conn = sim.connections[flow]
     if conn.application == GREEDY:
         conn.written = UNLIMITED
@@ -101,7 +101,7 @@ def list_message(sim, conn, last, created_at):
 
 @outlined
 def list_next(sim, flow):
-    """Append the oldest message that is not listed, as its source writes it when it is played again."""
+    """Append the oldest unlisted message, as its source writes it in the repetition."""
     conn = sim.connections[flow]
     backlog = sim.backlogs[flow]
     change_places(sim, conn, backlog)
@@ -164,7 +164,7 @@ def on_acknowledged(sim, flow, now):
 
 @compiled
 def forget_oldest(sim, conn):
-    """Take the oldest message off the flow's list and give its record back."""
+    """Remove the oldest message from the flow's list and free its record."""
     index = conn.message_head
     conn.message_head = sim.messages[index].next
     conn.listed -= 1

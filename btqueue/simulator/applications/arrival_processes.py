@@ -6,12 +6,12 @@ of leaving the active state and q of leaving the idle state, messages come at th
 and their gaps have the squared coefficient of variation C2 = p (2 - p - q) / (p + q)^2.
 
 The load may change at given times (`schedules`: pairs of a time and the mean gap from then on, 0: silence).
-An arrival drawn beyond the next change is discarded and drawn anew from there. That is exact where the
+An arrival drawn beyond the next change is discarded and drawn anew from there. This is exact where the
 process has no memory: always for Poisson arrivals, in the idle state for an IBP, whose C2 stays as it is.
 
 A periodic source that begins, or begins anew at a change, has a random phase: its first message comes after a
-uniform share of the gap, as if somebody had begun to look at a source that has always been there. Aligned
-sources (`aligned_phase`) write at their start, and one gap after a change, all of them at the same time.
+uniform share of the gap, as in an endless stationary process. Aligned sources (`aligned_phase`) write at
+their start, and one gap after a change, all of them at the same time.
 """
 
 import math

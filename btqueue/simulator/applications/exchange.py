@@ -106,9 +106,9 @@ def on_reply(sim, index, now):
 
 @outlined
 def finish(sim, index, now):
-    """The exchange is over; the next begins after a pause, on a new connection if each has its own.
+    """The exchange is over; the next begins after a pause, on a new connection if each opens one.
 
-    Tear-down costs nothing: the connection is gone at both ends at once.
+    Tear-down takes no segments: the connection ends at both ends at once.
     """
     session = sim.sessions[index]
     session.phase = PAUSING

@@ -16,9 +16,9 @@ from btqueue.simulator.records.conventions import SECOND
 def choose_type(sim, port_index, packet_index, room, now):
     """Return the type in which the port's head packet goes on the air now, for at most `room` ns.
 
-    The type that the tables ask for gives way to the longest of its family that fits into the room, and to
-    the shortest of its family that holds the rest of the segment. If none fits it is the type asked for, and
-    the caller has to wait. A part that the far side has already got is repeated as it was.
+    The type from the tables is replaced by the longest of its family that fits into the room, and by the
+    shortest of its family that holds the rest of the segment. If none fits, the type from the tables is
+    returned, and the caller has to wait. A part that the far side already has is repeated unchanged.
     """
     packet = sim.packets[packet_index]
     if sim.ports[port_index].received:

@@ -64,7 +64,7 @@ def on_received(sim, port_index, now):
 
 @compiled
 def on_return_packet(sim, port_index, return_port, now):
-    """The packet that answers the port's last one has been received: it carries ARQN, or takes it with it.
+    """The packet that answers the port's last packet has been received, or lost together with its ARQN.
 
     Called with lossy feedback at the end of reception (now, ns) of every packet, POLL or NULL sent by
     `return_port`, after its own data have been received (`on_received`) and before the node of `port_index`
@@ -76,7 +76,7 @@ def on_return_packet(sim, port_index, return_port, now):
 
 @outlined
 def on_feedback(sim, port_index, feedback_lost, now):
-    """Act on the ARQN that a return packet brought, or took with it, if the head packet waits for one."""
+    """Act on the ARQN of a return packet, or on its loss, if the head packet waits for it."""
     if not is_waiting(sim, port_index):
         return
     port = sim.ports[port_index]
@@ -107,7 +107,7 @@ def part_on_air(sim, packet):
 
 @compiled
 def is_last_part(sim, head):
-    """Whether the packet has crossed whole with the part that was sent last."""
+    """Whether the whole packet has crossed with the part that was sent last."""
     packet = sim.packets[head]
     return packet.sent_bytes + part_on_air(sim, packet) == packet.bytes
 
@@ -142,10 +142,11 @@ def forget_head(sim, port_index):
 
 @compiled
 def give_up_if_due(sim, port_index, now):
-    """Give the head packet up if it was sent as often, or has waited as long, as a packet may.
+    """Give the head packet up if it has reached the limit of transmissions or of waiting time.
 
     The rest of its segment in the queue goes with it: a flush discards the rest of an L2CAP packet (Core
-    Specification, L2CAP part, "flush timeout"). A ghost is no loss, and its segment may be gone already.
+    Specification, L2CAP part, "flush timeout"). A ghost does not count as a loss, and its segment may already
+    be freed.
     """
     port = sim.ports[port_index]
     head = sim.queues[port_index].head

@@ -10,7 +10,8 @@ A bridge may be the central of one of its piconets. That piconet is silent (`awa
 
 Deadlock: if the centrals of two piconets are walk-in bridges into each other's, or of several in a ring, all
 can be away at once, each waiting to be polled by the other. With `patience` 0 that lasts for ever. Else a
-bridge that has waited between once and twice its patience (drawn anew, lest they stay in step) goes on.
+bridge that has waited between once and twice its patience (drawn anew, so that bridges do not keep step) goes
+on.
 """
 
 import numpy as np
@@ -60,7 +61,7 @@ def may_poll(sim, link, now):
 
 @compiled
 def keeps_appointment(sim, b, p, now):
-    """Whether nothing is known that keeps device `b` (NOTHING: no bridge) from being in piconet `p` now."""
+    """Whether device `b` (NOTHING: no bridge) may be in piconet `p` now, as far as schedules tell."""
     return b == NOTHING or sim.bridges[b].schedule == WALK_IN or is_present(sim, b, p, now)
 
 
@@ -112,7 +113,7 @@ def turn_of_window(bridge, window):
 
 @compiled
 def scramble(seed, number):
-    """Return 64 bits that look random: the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Return 64 pseudo-random bits: the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
     word = np.uint64(seed) + np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -273,7 +274,7 @@ def move_on(sim, b, now):
 
 @compiled
 def wait_to_be_polled(sim, b, since):
-    """Let the bridge lose its patience some time from `since` on, if it can."""
+    """Set the time at which the bridge goes on unserved, counted from `since`, if it has a patience."""
     bridge = sim.bridges[b]
     if bridge.patience > 0:
         wait = bridge.patience + int(uniform(sim.streams[bridge.stream]) * bridge.patience)
@@ -282,7 +283,7 @@ def wait_to_be_polled(sim, b, since):
 
 @outlined
 def on_timer(sim, b, now):
-    """The bridge has waited long enough: it goes on, unless its link is being visited at this very time."""
+    """The bridge has waited long enough: it goes on, unless its link is being visited now."""
     bridge = sim.bridges[b]
     central = sim.piconets[bridge.piconets[bridge.current]]
     if central.visiting and central.first_link + central.station == bridge.links[bridge.current]:

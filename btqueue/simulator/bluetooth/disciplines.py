@@ -158,7 +158,7 @@ def next_in_turn(sim, p, now):
 def next_active(sim, p, now):
     """Fair exhaustive polling: rounds of one frame each over the active links.
 
-    A link whose poll brought nothing is inactive until the central has data for it, or until no active link
+    A link whose poll brought no data is inactive until the central has data for it, or until no active link
     is left and all become active. Not fair: while some other link always has data, the uplink of an inactive
     one waits without bound.
     """
@@ -179,7 +179,7 @@ def next_active(sim, p, now):
 
 @compiled
 def next_by_weight(sim, p, now):
-    """Limited and weighted round robin: links that had nothing lately are left out of some cycles.
+    """Limited and weighted round robin: links without recent data are left out of some cycles.
 
     The weight of a link is set to `max_weight` by a visit with data and lowered by one, not below 1, by a
     visit without; with weight 1 it is left out of the next `max_weight` - 1 cycles, even if the central gets
@@ -257,10 +257,11 @@ def shuffle(sim, p):
 def next_by_queue(sim, p, now):
     """Largest queue first: the sum of downlink and uplink queue (SLQ), or the downlink queue alone (LDQ).
 
-    Ties, and empty queues, go to the next link in cyclic order. SLQ takes the uplink queues for reported to
-    the central. Neither is fair: a link with few packets waits without bound while others have more; LDQ
-    visits an uplink whose downlink is empty only when all downlinks are. A link whose last visit carried
-    nothing though packets wait (an absent bridge) counts as empty once, so that others get their turn.
+    Ties, and empty queues, go to the next link in cyclic order. SLQ assumes that the uplink queues are
+    reported to the central. Neither is fair: a link with few packets waits without bound while others have
+    more; LDQ visits an uplink whose downlink is empty only when all downlinks are. A link whose last visit
+    carried no data though packets wait (an absent bridge) counts as empty once, so that others get their
+    turn.
     """
     central = sim.piconets[p]
     chosen = NOTHING

@@ -63,8 +63,8 @@ def _packet(sim, segment, packet_type, size, tokens):
 def finish_packet(sim, packet, lost):
     """Account for a packet that was delivered or lost and give it back.
 
-    Returns whether it was the last of its segment still travelling. An intact segment then stays in use,
-    because somebody has to read or forward it; a damaged one is given back here.
+    Returns whether it was the last of its segment still travelling. An intact segment then stays in use, as
+    its node still has to read or forward it; a damaged one is freed here.
     """
     index = sim.packets[packet].segment
     segment = sim.segments[index]
@@ -88,6 +88,7 @@ def count_end_of_travel(sim, segment):
         statistics.segments_finished += 1
         if segment.damaged:
             statistics.segments_damaged += 1
-            # Nobody repeats a datagram. A real program's has no incarnation, and no bytes that were counted.
+            # A datagram is never repeated. A packet of a real program has no incarnation and no counted
+            # bytes.
             if segment.kind == DATAGRAM and segment.incarnation != NOTHING:
                 statistics.bytes_wasted += sim.layouts[segment.layout].application

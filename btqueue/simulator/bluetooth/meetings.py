@@ -136,7 +136,7 @@ def agree_on_next(sim, link, ended_by_null, now):
         used -= SHORTEST_FRAME
     if frames == 0:
         used = 0
-    if now > meeting.agreed_at:  # a meeting that ends as the run begins says nothing
+    if now > meeting.agreed_at:  # a meeting that ends as the run begins gives no estimate
         meeting.need = (meeting.need + used / (now - meeting.agreed_at)) / 2
     interval = bridge.window
     if frames == 0 and waiting == 0:

@@ -1,8 +1,8 @@
 """The centrals' half-frames: polling in time-division duplex (Venugopal 2006, sections 2.1.1 and 4.1.1).
 
 A central visits its peripherals; a frame is a downlink packet, or POLL, and the uplink packet, or NULL, that
-answers it. Which peripheral is next and when a visit ends is said in `disciplines.py`, when a bridge is there
-in `bridges.py`. A packet stays in its queue until its transmission ends.
+answers it. `disciplines.py` chooses the next peripheral and ends visits; `bridges.py` tells when a bridge is
+present. A packet stays in its queue until its transmission ends.
 """
 
 from btqueue.simulator.bluetooth import adaptation, arq, bridges, collisions, voice

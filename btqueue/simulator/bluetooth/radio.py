@@ -70,10 +70,10 @@ def reception_fails(sim, port_index, packet_type, now):
 
 @compiled
 def feedback_is_hit(sim, port_index, now):
-    """Decide whether the acknowledgement bit is lost that the packet just received from this port carries.
+    """Decide whether the acknowledgement bit in the packet just received from this port is lost.
 
-    A data packet takes the bit with it when it fails; its fate has been drawn before (`reception_fails`).
-    POLL and NULL are drawn here.
+    With a lost data packet the bit is lost; its reception has been drawn before (`reception_fails`). POLL and
+    NULL are drawn here.
     """
     central = sim.piconets[sim.ports[port_index].piconet]
     if central.packet == NOTHING:

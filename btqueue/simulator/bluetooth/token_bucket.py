@@ -45,7 +45,7 @@ def wait_for_tokens(sim, port, now):
 
 @compiled
 def admit_packet(sim, port, packet, now):
-    """Let a packet pass at once if nobody waits and the tokens are there; else it waits, or is refused."""
+    """Let a packet pass at once if no packet waits and the tokens suffice; else it waits, or is refused."""
     bucket = sim.buckets[port]
     statistics = sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow]
     passes = not bucket.enabled

@@ -50,7 +50,7 @@ from btqueue.simulator.records.packets import DATA
 
 @outlined
 def on_watchdog(sim, index, end, now):
-    """Nothing has progressed at this end: destroy its session; a pending object starts a new one."""
+    """The end has made no progress: destroy its session; a pending object starts a new one."""
     flow = flow_from(sim.sessions[index], end)
     sim.flow_statistics[flow].timeouts += 1
     close(sim, index, end, now)

@@ -100,7 +100,7 @@ def run_until(on_gpu: "StatesOnGpu", end_s: float, progress: Progress | None) ->
         try:
             on_gpu.advance(until)
         except KeyboardInterrupt:
-            on_gpu.advance(until)  # nothing can be measured in the middle of an event
+            on_gpu.advance(until)  # no metric can be measured in the middle of an event
             return False
         if progress is not None:
             progress(len(on_gpu.tables) * (until - before) / SECOND / end_s)

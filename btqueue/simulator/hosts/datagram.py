@@ -1,7 +1,7 @@
-"""No transport protocol: each segment of a message is sent once, at once, and nobody repairs a loss (UDP).
+"""No transport protocol: each segment of a message is sent once, at once, and losses are not repaired (UDP).
 
 A datagram carries when its message was written, and the message's range of segments (`block_start[0]` up to
-`block_end[0]`), so that the receiver can tell when it has a message whole: one with a lost segment never is.
+`block_end[0]`), so that the receiver can tell when it has the whole message, which it never has after a loss.
 """
 
 from btqueue.simulator.applications.application import count_delivered, forget_oldest

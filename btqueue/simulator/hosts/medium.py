@@ -109,7 +109,7 @@ def size_on_wire(sim, medium_index, packet_index):
 
 @compiled
 def is_up(sim, medium, now):
-    """Whether a transmission may start now; if not, `up_at` says from when on."""
+    """Whether a transmission may start now; if not, `up_at` is the time from which on it may."""
     if medium.down_mean == 0.0:
         return True
     if medium.up_at > now:

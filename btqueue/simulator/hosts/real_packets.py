@@ -12,7 +12,7 @@ def hand_down(sim, flow, backward, layout, number):
     """Let an IP packet leave the flow's source, or `backward` its destination, now; return its segment.
 
     Call it between two calls of `advance`, one packet at a time, with a segment free. The segment belongs to
-    no incarnation of the connection, so that whoever receives it only logs `number` and gives it back.
+    no incarnation of the connection, so that its receiver only logs `number` and frees it.
     """
     index = new_segment(sim, flow, DATAGRAM, backward, layout, number)
     sim.segments[index].incarnation = NOTHING

@@ -108,7 +108,7 @@ class WholeCompiler(Compiler):
     """Compile a function that Python calls, with all its parts."""
 
     def compile_extra(self, func: Any) -> Any:
-        """Compile without looking for garbage: that takes long, and hardly any of the many objects is."""
+        """Compile without garbage collection: it takes long, and frees hardly any of the many objects."""
         enabled = gc.isenabled()
         gc.disable()
         try:
@@ -126,7 +126,7 @@ class WholeCompiler(Compiler):
 
 
 class OnlyThere(CompileResultCacheImpl):
-    """Where machine code lies: in the folder that is set, for numba's next choice is beside the sources."""
+    """The place of machine code: the folder that is set, as numba's next choice is beside the sources."""
 
     _locator_classes = [UserProvidedCacheLocator]  # noqa: RUF012 (numba's)
 

@@ -1,4 +1,4 @@
-"""How compiled code sees the state: as one pointer to a table of its arrays.
+"""The state in compiled code: one pointer to a table of its arrays.
 
 numba would pass a tuple of arrays by value, some three hundred numbers at every call; compiling that takes
 minutes. Here a compiled function gets the address of a table that holds the address and the shape of each
@@ -55,7 +55,7 @@ class RecordOfState(types.Record):
     def __init__(self, field: str, record: types.Record) -> None:
         """Take over the record's fields.
 
-        Their titles say whose they are: else numba takes an equal record of another array for one of these.
+        Their titles name the array: else numba confuses equal records of different arrays.
         """
         self.array = field
         fields: Any = [

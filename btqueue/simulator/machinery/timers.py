@@ -1,10 +1,10 @@
 """The timers of each island: schedule, re-schedule and cancel them, and find the earliest one.
 
 Up to `LARGEST_SCAN` timers are looked through for the earliest one; more stand in an indexed binary heap,
-where everything takes O(log n). An island is a part of the network that nothing connects to the rest, usually
-all of it. Every timer has a fixed number and stays in its island for good; one that is not running is due
-`NEVER`. Timers due at the same nanosecond fire in the order of their numbers, so a run does not depend on
-its past.
+where everything takes O(log n). An island is a part of the network without a connection to the rest, usually
+the whole network. Every timer has a fixed number and stays in its island; a timer that is not running is due
+`NEVER`. Timers due at the same nanosecond fire in the order of their numbers, so a run does not depend on its
+past.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -18,7 +18,7 @@ LARGEST_SCAN = 32
 def earliest(sim, root):
     """Return the timer that fires first of the island whose timers begin at `root` of `heap`.
 
-    Mostly it is one of the two that fired last: then it is enough that no other can be due by then.
+    Mostly it is one of the two that fired last: then only the earliest time of the others is compared.
     """
     clock = sim.clock[0]
     if before(sim.timers, clock.second, clock.first):
@@ -43,7 +43,7 @@ def earliest(sim, root):
 
 @compiled
 def forget_earliest(sim, timer):
-    """Look at all timers the next time; `timer` is one of the island whose turn has come."""
+    """Search all timers the next time; `timer` is one of the island that is played."""
     clock = sim.clock[0]
     clock.first, clock.second, clock.others_due = timer, timer, NOTHING
 

@@ -48,7 +48,7 @@ piconet_dtype = record_type(
     # statistics
     integers("visits"),
 )
-"""`plain`: none of the rarer options is in use, so a half-frame takes the short way: no ARQ, adaptation,
+"""`plain`: none of the rarer options is in use, so half-frames use the faster code: no ARQ, adaptation,
 voice, windows, gated service, baseband delay, limited node buffers, collisions or log."""
 
 link_dtype = record_type(
@@ -77,5 +77,5 @@ bridge_dtype = record_type(
 """A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the
 central, of the piconet `own` (or NOTHING); `current`: where it is (or goes to), there from `present_from`
 on. `window`: ns of a rendezvous, or, if it agrees on meetings, the least from one to the next, and
-`longest_interval` the most; `seed`: of its pseudo-random windows, drawn when it starts; `patience`: ns that
-it waits to be polled, at least, before it goes on unserved; 0 stands for ever."""
+`longest_interval` the most; `seed`: of its pseudo-random windows, drawn when it starts; `patience`: least
+wait for a poll (ns) before it goes on unserved; 0: it waits for ever."""

@@ -28,7 +28,7 @@ FALSE_ALARM = 1e-3
 EDGE = 2 / math.sqrt(math.pi) * (1 - math.sqrt(0.5))
 """Mean of |W(T)| - |W(T/2)| for a Wiener process W, in standard deviations of W(T/2)."""
 LEAST_GROWTH = 10.0
-"""Segments, or packets, below which a mean growth in the later half of a run is none: too few to tell."""
+"""Segments, or packets, below which a mean growth in the later half of a run is ignored: too few to tell."""
 
 
 def plan_looks(sim: State, begin: int, end_s: float, looks: int) -> None:

@@ -1,8 +1,8 @@
 """Confidence intervals: Student's, of independent values, and batch means from one long run.
 
-Values next to each other in time are correlated, so their sample variance says little about the error of
-their mean. Means of long batches are nearly independent; more than 30 of them gain nothing (Schmeiser,
-Operations Research 30, 1982).
+Successive values are correlated, so their sample variance is no measure of the error of their mean. Means of
+long batches are nearly independent; more than 30 of them bring no gain (Schmeiser, Operations Research 30,
+1982).
 """
 
 from typing import Any, NamedTuple
@@ -43,8 +43,8 @@ def interval(values: np.ndarray, batches: int = BATCHES, confidence: float = 0.9
 
     Args:
         values: observations at equal distances in time, shape (n, ...), without the warm-up.
-        batches: into how many batches the series is cut; a batch should be much longer than the time over
-            which the values are correlated.
+        batches: number of batches; a batch should be much longer than the time over which the values are
+            correlated.
         confidence: probability that the interval covers the mean.
 
     Raises:

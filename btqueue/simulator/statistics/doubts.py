@@ -19,9 +19,9 @@ WATCHED_METRICS = ("goodput_kbps", "rtt_s", "delay_s")
 FLOWING_METRICS = ("goodput_kbps", "rtt_s")
 """Metrics that show the present state of a network; a delay may only reflect an old backlog."""
 RATIOS = ("rtt_s", "delay_s")
-"""Means of observations, whose number is random: they lean the more to one side the shorter a run is."""
+"""Means over a random number of observations: they are biased, the more the shorter a run is."""
 FALSE_ALARMS = 0.01
-"""Share of answers that are warned of although their runs are long enough, over all tests together."""
+"""Share of answers with a warning although their runs are long enough (false alarms), over all tests."""
 TOLERABLE_BIAS = 0.25
 """Tolerable bias as a share of the half-width: with it an interval of 95 % still covers the mean in 92 %."""
 VISIBLE_ENDS = 0.01
@@ -39,7 +39,7 @@ def autocorrelation(values: np.ndarray) -> float:
 
 
 def look_at_batches(results: Results) -> None:
-    """Note how far the means over flows of neighbouring batches are correlated, and warn if they are."""
+    """Record the correlation of neighbouring batches, of means over flows, and warn if it is high."""
     found = {}
     for name in WATCHED_METRICS:
         if name in results.metrics:
@@ -111,13 +111,13 @@ def doubts(
 
 
 def has_phases(scenario: Scenario) -> bool:
-    """Whether replications differ for ever, and should: periodic sources keep the phase that was drawn."""
+    """Whether replications differ by design for ever: periodic sources keep the phase that was drawn."""
     sources = (scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows)
     return any(own.source == "periodic" and own.phase == "random" for own in sources)
 
 
 def without_randomness(results: Results, *, random: bool) -> str:
-    """Say so if nothing random has happened: no number was drawn, or all replications are equal."""
+    """Warn if no event was random: no number was drawn, or all replications are equal."""
     count = results.sizes["replication"]
     if not random:
         return "nothing random happened in this run: its intervals are no measure of precision"
@@ -243,7 +243,7 @@ def look_for_biases(pairs: Pairs, whole: Whole, alarms: float) -> str:
 
 
 def surely_exceeds(differences: np.ndarray, bound: float, alarms: float) -> bool:
-    """Whether the mean of these differences, shape (n,), is beyond the bound, by Student's test."""
+    """Whether the mean of these differences, shape (n,), exceeds the bound, by Student's test."""
     if len(differences) < 3:
         return False
     excess = abs(float(differences.mean())) - bound
@@ -252,7 +252,7 @@ def surely_exceeds(differences: np.ndarray, bound: float, alarms: float) -> bool
 
 
 def tolerable(means: np.ndarray) -> float:
-    """Return the bias of the mean of these values, shape (n,), that leaves its interval nearly right."""
+    """Return the tolerable bias of the mean of these values, shape (n,), for its interval."""
     if len(means) < 2:
         return math.inf
     return float(max(TOLERABLE_BIAS * student_half_width(means), NEGLIGIBLE * abs(means.mean())))

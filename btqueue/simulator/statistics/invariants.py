@@ -9,7 +9,7 @@ from btqueue.simulator.statistics.census import Census, packets_lost, take_censu
 
 
 class InvariantViolated(RuntimeError):
-    """The simulator has lost count: its numbers must not be used. Please report the scenario and the seed."""
+    """The simulator's counts are inconsistent: do not use its numbers; report the scenario and the seed."""
 
 
 def check_invariants(sim: State) -> None:

@@ -49,7 +49,7 @@ class Counts(NamedTuple):
 
 
 def take_counts(sim: State) -> Counts:
-    """Copy what a replication has counted since its statistics began."""
+    """Copy the counts of a replication since its statistics began."""
     visits_until_now(sim)
     clock, queues, links = sim.clock[0], columns(sim.queue_statistics), columns(sim.links)
     now, measured = int(clock.now), int(clock.now) - int(clock.statistics_since)
@@ -78,7 +78,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     flow, seconds = columns(counts.flows), counts.seconds[:, None]
     counts = counts._replace(flows=flow, seconds=seconds)
     goodput = kilobits_per_second(flow.bytes_delivered, seconds)
-    # of data that was under way when the measurement began only what arrives is known
+    # of data under way when the measurement began only the arrivals are known
     carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
     return {
         "goodput_kbps": goodput,
@@ -124,7 +124,7 @@ def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]
 
 
 def drained_kbps(flow: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Return by how much less of each flow is under way at the end than at the beginning, a second of a run.
+    """Return the decrease of the data under way from the beginning to the end of a run, for each second.
 
     Args:
         flow: statistics of the flows at the ends of runs, shape (replications, flows).
@@ -321,5 +321,5 @@ def _mean_of_known(values: np.ndarray) -> np.ndarray:
 
 
 def _ratio(numerator, denominator) -> np.ndarray:
-    """Return the ratio, NaN where nothing was counted that it could be a ratio of."""
+    """Return the ratio, NaN where the denominator is 0."""
     return numerator / np.where(denominator == 0, np.nan, denominator)

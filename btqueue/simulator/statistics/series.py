@@ -1,4 +1,4 @@
-"""How a run develops: windows, round-trip times, goodputs and queues at equal steps of time."""
+"""Time series of a run: windows, round-trip times, goodputs and queues at equal steps of time."""
 
 from collections.abc import Sequence
 

@@ -12,7 +12,7 @@ import numpy as np
 BATCH = 5
 FEWEST_BATCHES = 10
 LAST_BATCHES = 5
-"""The last cuts are not tried: a handful of nearly equal values would always look best."""
+"""The last cuts are not tried: a few nearly equal values would always have the least variance."""
 
 
 class WarmUp(NamedTuple):

@@ -58,7 +58,7 @@ def bytes_of(conn, length):
 
 @compiled
 def piece_goal(conn):
-    """Return how much of the stream one piece that is not sent yet may hold."""
+    """Return the most data of the stream in a piece that is not sent yet."""
     return min(max(conn.most_window // 2 // conn.mss, 1), MOST_IN_A_PIECE) * conn.unit
 
 
@@ -84,7 +84,7 @@ def grow(conn):
 def on_ack(conn):
     """Let the send buffer of a waiting application grow if one burst does not fill cwnd.
 
-    The records show it for acknowledgements that let two bursts out, though both leave at once.
+    The records of Linux show it for acknowledgements that release two bursts, though both leave at once.
     """
     if not conn.writing and conn.pipe + most_together(conn) < conn.cwnd:
         grow(conn)
@@ -152,7 +152,7 @@ def most_together(conn):
 
 @compiled
 def split(conn, board, starts, number):
-    """A new segment is sent: the last of a piece, or with the next one in it if the window lets both go.
+    """A new segment is sent: it ends a piece, or shares one with the next segment if the window allows both.
 
     The last segment of several that are sent together bears PSH.
     """
@@ -187,7 +187,7 @@ def set_end(conn, board, number, ends):
 
 @compiled
 def merge(conn, board, number):
-    """A segment is reported to have arrived: it joins its neighbours of which that is known, no others."""
+    """A segment is reported to have arrived: it joins the neighbours that are also reported."""
     if number > conn.snd_una:
         set_end(conn, board, number - 1, not board[(number - 1) & (len(board) - 1)] & SACKED)
     if number + 1 < conn.snd_max:
@@ -202,7 +202,7 @@ def fits(conn, starts, length):
 
 @compiled
 def cut_short(conn, starts):
-    """Return how long a segment is that fills the window after a full one sent with it; 0 if there is none.
+    """Return the length of a segment that fills the window after a full one sent with it; 0 if there is none.
 
     One that is short, too, must not be unacknowledged.
     """
@@ -241,7 +241,7 @@ def window_of(conn, space):
 
 @outlined
 def on_data(conn, segment, now):
-    """Time the round trip that the receiver sees: from an acknowledgement to the data that answer it."""
+    """Measure the receiver's round trip: from an acknowledgement to the data that it released."""
     if conn.drained_since == NOTHING:
         conn.drained_since = segment.timestamp
     conn.receive_last = max(conn.receive_last, segment.number)

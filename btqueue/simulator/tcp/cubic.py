@@ -125,7 +125,7 @@ def curve(conn, time):
 def grow_by_whole_segments(conn, arrived, now):
     """Open the window by a segment for each `cubic_wait` that arrive, as Linux does.
 
-    Linux reckons anew when the window has changed or 1/32 s has gone by, once a tick at most.
+    Linux computes it anew when the window has changed or 1/32 s has passed, at most once a tick.
     """
     tick = max(conn.tick, 1)
     now -= now % tick

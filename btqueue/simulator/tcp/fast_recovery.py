@@ -37,7 +37,7 @@ def recovers_once(conn):
 
 @compiled
 def on_duplicate_ack(conn, board, starts, statistics, news):
-    """Count; the third starts fast retransmit and recovery, more inflate cwnd (RFC 6582, section 3.2).
+    """Count a duplicate; the third starts fast retransmit and recovery, more inflate cwnd (RFC 6582, 3.2).
 
     With selective acknowledgements also earlier, when three segments above the first have arrived, or by
     `forward_ack` one that is more than three above it; then `pipe` takes the place of inflation (RFC 6675,
@@ -102,8 +102,8 @@ def reduced_threshold(conn, starts):
 def start_recovery(conn, starts, statistics):
     """Fast retransmit, then fast recovery (RFC 6582, section 3.2, step 2); Tahoe starts slowly instead.
 
-    Tahoe goes back to the lost segment and sends all again, so that later duplicates mean as little as after
-    a timeout. Reno does not look at `recover` again before the next timeout.
+    Tahoe goes back to the lost segment and sends all again, so that later duplicates are ignored, as after a
+    timeout. Reno does not use `recover` again before the next timeout.
     """
     statistics.fast_retransmits += 1
     if conn.variant == CUBIC:

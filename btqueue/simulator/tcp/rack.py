@@ -39,9 +39,9 @@ def pipe(conn, board, starts):
 
 @compiled
 def deliver(conn, board, sent_at, number, highest, now):
-    """Take a segment that has arrived, unless it is a first transmission that was thought to be lost.
+    """Take a segment that has arrived, unless it is a first transmission that counted as lost.
 
-    One that was sent once and lies below the `highest` one that was reported before has been overtaken.
+    A segment that was sent once and lies below the `highest` one reported before has been overtaken.
     """
     place = number & (len(board) - 1)
     sent = sent_at[place]
@@ -141,8 +141,8 @@ def mark_lost(conn, board, number):
 def reordering_window(conn, board, settled):
     """Return how long (ns) a segment may be late (RFC 8985, section 6.2, step 4).
 
-    While the network has not been seen to reorder it is nothing once the duplicate threshold is reached or
-    the loss is being repaired (`settled`).
+    As long as no reordering was seen, it is 0 once the duplicate threshold is reached or the loss is being
+    repaired (`settled`).
     """
     if not conn.reordered:
         arrived = 0
@@ -201,7 +201,7 @@ def on_timeout(conn, board, sent_at, settled, now):
 
 @compiled
 def on_order_timer(conn, board, sent_at, settled, now):
-    """The wait for segments that were not late is over: look again; without more to wait for, the RTO runs.
+    """The wait for segments that were not late is over: check again; if no more are awaited, the RTO runs.
 
     Return whether a segment is lost and not sent again.
     """

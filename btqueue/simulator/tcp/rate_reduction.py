@@ -1,6 +1,6 @@
 """Proportional Rate Reduction during recovery with selective acknowledgements (RFC 6937, section 3).
 
-While more is in the network than ssthresh, sending is spread over the recovery so that the window ends at
+While the data in the network exceed ssthresh, sending is spread over the recovery so that the window ends at
 ssthresh; below it, the slow-start reduction bound lets the network fill up again.
 """
 

@@ -151,7 +151,7 @@ def fill_blocks(conn, out_of_order, segment):
 
 @compiled
 def fill_acknowledgement(conn, out_of_order, starts, segment, now):
-    """Write the acknowledgement into a segment that leaves now; nothing waits to be acknowledged after it.
+    """Write the acknowledgement into a segment that leaves now; it covers all segments received.
 
     Without selective acknowledgements one on a data segment does not count as a duplicate (RFC 5681, section
     2), so while there is a gap an acknowledgement that is due still leaves on its own.

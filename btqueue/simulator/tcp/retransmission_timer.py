@@ -95,7 +95,7 @@ def estimate(conn):
 
 @compiled
 def fires_at(conn):
-    """Return when (ns) the timer fires: when it is due, or at the next tick of the host's clock."""
+    """Return the time (ns) at which the timer fires: when due, or at the next tick of the host's clock."""
     if conn.tick > 0 and conn.rto_deadline < NEVER - conn.tick:
         return -(-conn.rto_deadline // conn.tick) * conn.tick
     return conn.rto_deadline
