@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from thesis import thesis_of
 
-from btqueue.simulator import simulate
+from btqueue.simulator import simulate, simulation
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.doubts import NEGLIGIBLE
 
@@ -71,6 +71,8 @@ OVERLOADED = {name for name in CASES if "overload" in name}
 """Their delays grow for ever, which they are warned of."""
 
 METRICS = ("goodput_kbps", "rtt_s")
+PRECISIONS = {"goodput_kbps": 0.02, "rtt_s": 0.05, "rtt_p95_s[1]": 0.1}
+"""What short runs are added for, and how exactly that shall be known."""
 
 
 def scenario_of(name, folder):
@@ -109,3 +111,20 @@ def test_intervals_hold_the_mean_as_often_as_they_say(name, tmp_path):
         # false-alarm rate 0.1 % over all cases, if 1 % of the answers are warned of
         most = stats.binom.isf(0.001 / len(CASES), SEEDS, 0.01)
         assert sum(map(bool, warnings)) <= most, [each for each in warnings if each]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
+def test_runs_until_a_precision_hold_the_mean_as_often_as_they_say(name, tmp_path):
+    scenario = scenario_of(name, tmp_path)
+    reference = simulate(scenario.with_(**REFERENCE), threads=2)
+    # false-alarm rate 1 % over all cases and quantities, if the coverage is 95 %
+    least = stats.binom.ppf(0.01 / len(CASES) / len(PRECISIONS), SEEDS, 0.95)
+    for quantity, precision in PRECISIONS.items():
+        values = reference[quantity.removesuffix("[1]")]
+        truth = float((values[:, 0] if quantity.endswith("[1]") else values).mean())
+        run = {"run__duration_s": 20.0, "run__replications": 4, "run__precision": precision}
+        asked = scenario.with_(**run, run__precision_of=quantity)
+        known = [simulation(asked.with_(run__seed=seed), threads=2).attrs for seed in range(1, SEEDS + 1)]
+        held = [abs(one["estimate"] - truth) <= max(one["half_width"], NEGLIGIBLE * truth) for one in known]
+        assert sum(held) >= least, quantity
