@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from btqueue.reproduction.figures.catalogue import Drawn, catalogue, drawn_figures
+from btqueue.reproduction.figures.catalogue import DRAWINGS, Drawn, catalogue, drawn_figures
 
 GALLERY = Path(__file__).parent / "gallery"
 PICTURES = GALLERY / "pictures"
@@ -26,10 +26,10 @@ COMMENT = "<!-- Written by docs/generate_gallery.py: change the figures' scripts
 INTRODUCTION = """\
 # Gallery of published figures
 
-Every figure of the five publications, drawn again: markers with 95 % intervals are simulated, lines are
-solved by the models, and stars or dashed lines are values that the publication states. `btqueue figures`
-lists them, `btqueue figures venugopal-2006/6.10` draws one and `btqueue figures --all` draws all. The [report
-of the reproduction](../explanation/reproduction.md) judges the agreement."""
+Every figure of the five publications that shows results, drawn again: markers with 95 % intervals are
+simulated, lines are solved by the models, and stars or dashed lines are values that the publication states.
+`btqueue figures` lists them, `btqueue figures venugopal-2006/6.10` draws one and `btqueue figures --all`
+draws all. The [report of the reproduction](../explanation/reproduction.md) judges the agreement."""
 
 TITLES = {
     "venugopal-2006": "Venugopal 2006: TCP NewReno in piconets and scatternets",
@@ -61,7 +61,7 @@ def index_page(figures: Iterable[Drawn]) -> Iterator[str]:
 
 def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
     """Yield the lines of the page of one publication: pictures, captions, scripts."""
-    yield from (COMMENT, "", f"# {TITLES[paper]}")
+    yield from (COMMENT, "", f"# {TITLES[paper]}", "", drawings(paper))
     for drawn in figures:
         yield from ("", f"({anchor(drawn)})=", f"## {heading(drawn)}", "", drawn.title, "")
         for place, caption in enumerate(drawn.captions):
@@ -73,6 +73,14 @@ def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
         script = f"../../figures/{drawn.name}.py"
         yield from ("", f":::{{dropdown}} figures/{drawn.name}.py")
         yield from (f"```{{literalinclude}} {script}", "```", ":::")
+
+
+def drawings(paper: str) -> str:
+    """Return the sentence on the figures that are not drawn again."""
+    numbers = DRAWINGS[paper]
+    several = len(numbers) > 1
+    figures = f"Figures {', '.join(numbers)} are drawings" if several else f"Figure {numbers[0]} is a drawing"
+    return f"All figures with results. {figures} of blocks, networks or states, and not drawn again."
 
 
 def heading(drawn: Drawn) -> str:

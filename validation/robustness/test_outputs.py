@@ -166,14 +166,14 @@ WRITING = {
     "dimension --plot": [*CHOOSING, "--plot", "x.svg"],
     "check --out": ["check", "theirs.csv", "--scenario", NAME, "--out", "x.json"],
     "check --plot": ["check", "theirs.csv", "--scenario", NAME, "--plot", "x.png"],
-    "figures --out": ["figures", "venugopal-2006/2.1", "--out", "."],
+    "figures --out": ["figures", "chen-2004/3", "--out", "."],
     "figures --all": ["figures", "--all", "--out", "."],
     "validate --out": ["validate", "--claims", "two-hops-halve", "--no-figures", "--out", "."],
 }  # fmt: skip
 """Every option that writes a file."""
 PLACES = {
-    "figures --out": "fig_2_1.png",
-    "figures --all": "venugopal-2006/fig_2_1-b.png",
+    "figures --out": "fig_3.png",
+    "figures --all": "chen-2004/fig_3-b.png",
     "validate --out": "report.md",
 }
 
@@ -251,7 +251,7 @@ def test_a_name_that_no_file_can_have_is_refused_in_words(engines, tmp_path, nam
 
 def test_a_picture_is_drawn_again_in_the_same_way_only(tmp_path):
     def draw(*more):
-        return CliRunner().invoke(app, ["figures", "venugopal-2006/2.1", "--out", str(tmp_path), *more])
+        return CliRunner().invoke(app, ["figures", "chen-2004/3", "--out", str(tmp_path), *more])
 
     assert draw().exit_code == 0
     first = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix == ".png"}

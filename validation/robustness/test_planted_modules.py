@@ -64,7 +64,7 @@ def run(folder: Path, *words: str, **environment: str) -> None:
         pytest.param(
             ("sensitivity", "scenario.toml", "--key", "radio.ber", "--threads", "2"), marks=pytest.mark.long
         ),
-        pytest.param(("figures", "venugopal-2006/2.1", "--out", "pictures"), marks=pytest.mark.long),
+        pytest.param(("figures", "chen-2004/3", "--out", "pictures"), marks=pytest.mark.long),
         pytest.param(("validate", "--claims", "III.A-bdp", *SHORT), marks=pytest.mark.long),
     ],
     ids=lambda words: "-".join([words[0], *(["cluster"] if "--cluster" in words else [])]),

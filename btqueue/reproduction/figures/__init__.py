@@ -29,7 +29,7 @@ it returns or yields `Picture`s. Modules:
 
 * `work`: `Work`, `Picture`, `Settings`; `points`: the store of answers
 * `load_pages`, `curve_panels`: metrics over one or two keys; `runs`: the events of a single run
-* `diagrams`: networks, block diagrams and state machines; `published`: claims, and marks in a picture
+* `published`: claims, and marks in a picture
 * `catalogue`: all scripts by name, drawing them, and records of drawn figures
 """
 

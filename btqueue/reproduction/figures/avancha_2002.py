@@ -6,7 +6,6 @@ block error rates of 0.1 and 2 %; the paper's own values stand only in its pictu
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -290,14 +289,3 @@ def boxes(
         medianprops={"color": colour, "linewidth": 2.0},
         flierprops={"marker": ".", "markersize": 2.5, "markeredgecolor": colour, "alpha": 0.4},
     )  # fmt: skip
-
-
-def code(name: str) -> str:
-    """Return the short name of a function of the simulator, as "centaurus.messages.offer".
-
-    Raises:
-        AttributeError: there is none of this name: the diagram is out of date.
-    """
-    module, _, function = name.rpartition(".")
-    pkgutil.resolve_name(f"btqueue.simulator.{module}:{function}")
-    return name

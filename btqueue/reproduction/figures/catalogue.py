@@ -21,6 +21,15 @@ from btqueue.reproduction.figures.work import Report, Settings, Work
 from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest
 
+DRAWINGS = {
+    "avancha-2002": ("1", "2"),
+    "chen-2004": ("4",),
+    "johansson-2000": ("1",),
+    "suliman-2005": ("1", "2"),
+    "venugopal-2006": ("1.1", "2.1", "2.2", "2.3", "2.4", "3.1", *(f"4.{number}" for number in range(1, 16))),
+}
+"""Figures of each publication that show blocks, networks or states, not results; no script draws them."""
+
 
 class NoSuchFigure(ValueError):
     """No script has this name; the message suggests the nearest name."""
@@ -130,6 +139,9 @@ def find(name: str) -> Entry:
         raise NoSuchFigure(f"'{name}' is the name of several figures: {', '.join(wanted)}")
     if wanted:
         return entries[wanted[0]]
+    number = stem.removeprefix("fig_").replace("_", ".")
+    if number in DRAWINGS.get(paper, ()):
+        raise NoSuchFigure(f"figure {number} of {paper} is a drawing, not a result: it is not drawn again")
     guess = closest(f"{paper}/{stem}" if slash else stem, [*entries, *(e.stem for e in entries.values())])
     hint = f"did you mean '{guess}'?" if guess else "btqueue figures lists them"
     raise NoSuchFigure(f"no figure '{name}': {hint}")
