@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, gammaln, xlog1py, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
 
 
 def probability(count: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
@@ -20,16 +20,3 @@ def probability(count: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArr
     k = np.where(inside, k, 0.0)
     ways: Any = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
     return np.where(inside, np.exp(ways + xlogy(k, chance) + xlog1py(n - k, -np.asarray(chance))), 0.0)
-
-
-def at_most(count: ArrayLike, trials: int, chance: float) -> NDArray[np.float64]:
-    """Return the probability of at most `count` successes, a whole number; 0 below 0, 1 from `trials` on.
-
-    Example:
-        >>> from btqueue.transport.binomial import at_most
-        >>> round(float(at_most(1, 3, 0.5)), 4)
-        0.5
-    """
-    k = np.asarray(count, float)
-    inside = np.clip(k, 0.0, trials)
-    return np.where(k < 0.0, 0.0, bdtr(inside, trials, chance))
