@@ -241,7 +241,7 @@ def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_
     assert links and links <= set(re.findall(r'id="([^"]+)"', page))
     assert "$" not in page.replace("$ in our copy", "")
     for verdict in ("reproduced", "in part", "not simulated", NO_MODEL):
-        assert f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>' in page
+        assert f'<b class="{verdict.replace(" ", "-")}">{verdict}</b>' in page
 
 
 def test_a_bar_in_a_cell_ends_no_cell():

@@ -67,7 +67,9 @@ def test_a_cheap_claim_of_each_publication(tmp_path):
     assert refused.exit_code == 2 and "report.html: exists already; --force" in refused.output
     again = command(*only, "--no-figures", "--out", str(tmp_path / "report"), "--force")
     assert again.output.count("(known") == 5
-    assert (tmp_path / "report" / "report.html").is_file()
+    page = (tmp_path / "report" / "report.html").read_text("utf-8")
+    assert page.count('<b class="reproduced">reproduced</b>') == 2 * 5  # by simulation and by the models
+    assert "&lt;br&gt;" not in page and "<br>" in page
 
 
 def test_figures_are_drawn_into_the_report_and_one_that_fails_is_told(tmp_path, monkeypatch):

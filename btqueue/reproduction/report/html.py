@@ -1,17 +1,22 @@
-"""The report as one HTML page that needs no other file: style and pictures are in it."""
+"""The report as one HTML page that needs no other file: the Markdown report with style and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
+from itertools import count
+from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
+from markdown_it import MarkdownIt
 
-from btqueue.reproduction.claims.record import NO_MODEL
-from btqueue.reproduction.report import words
-from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.pictures import embedded
-from btqueue.reproduction.report.words import Report
+from btqueue.reproduction.claims.record import NO_MODEL, VERDICTS
+from btqueue.reproduction.report.markdown import claim_row, markdown
+from btqueue.reproduction.report.pictures import PaperFigure, embedded
+from btqueue.reproduction.report.words import TITLE, Report, citation
+
+VERDICT = re.compile(rf"<td>({'|'.join((*VERDICTS, NO_MODEL))})(.*?)</td>")
+HEADING = re.compile(r"<h2>(.*?)</h2>")
 
 
 def page(report: Report) -> str:
@@ -20,18 +25,40 @@ def page(report: Report) -> str:
     Raises:
         UnusableFile: a picture cannot be read.
     """
-    template = files("btqueue.reproduction.report").joinpath("page.html").read_text("utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.globals.update(
-        words=words, anchor=_anchor, by_id=_by_id, embedded=embedded, NO_MODEL=NO_MODEL
-    )
-    return environment.from_string(template).render(report=report, papers=report.papers())
+    pictures: list[Path] = []
+
+    def shown(figures: Iterable[PaperFigure]) -> Iterator[str]:
+        """Yield the lines of figures, whose pictures are named by their place."""
+        for figure in figures:
+            yield from (f"**{figure.title}**", "")
+            for file in figure.files:
+                yield from (f"![{figure.title}](picture-{len(pictures)})", "")
+                pictures.append(file)
+            if figure.claims:
+                yield from (f"Claims: {', '.join(figure.claims)}", "")
+            yield from (line for text in figure.caption.splitlines() for line in (text, ""))
+
+    setter = MarkdownIt("commonmark", {"html": False}).enable("table")
+    body = setter.render(markdown(report, shown)).replace("&lt;br&gt;", "<br>")
+    body = VERDICT.sub(_marked, body)
+    for paper, outcomes in reversed(report.papers().items()):  # two publications may share the id of a claim
+        before, heading, section = body.partition(f"<h2>{citation(paper)}</h2>")
+        for one in outcomes:
+            name, cell = one.claim["id"], setter.renderInline(claim_row(one)[0])
+            row = f"{paper}-{name}"
+            section = section.replace(f"<td>{cell}", f'<td id="{row}">{cell}', 1)
+            section = section.replace(f"<strong>{name}</strong>", f'<a href="#{row}"><b>{name}</b></a>', 1)
+        body = before + heading + section
+    parts = enumerate(HEADING.findall(body))
+    links = "".join(f'<li><a href="#part-{place}">{text}</a></li>' for place, text in parts)
+    places = count()
+    body = HEADING.sub(lambda found: f'<h2 id="part-{next(places)}">{found[1]}</h2>', body)
+    body = body.replace("<h2", f'<nav aria-label="Contents"><ul>{links}</ul></nav><h2', 1)
+    body = re.sub(r'"picture-(\d+)"', lambda found: f'"{embedded(pictures[int(found[1])])}"', body)
+    shell = files("btqueue.reproduction.report").joinpath("page.html").read_text("utf-8")
+    return shell.replace("<!-- title -->", TITLE).replace("<!-- body -->", body)
 
 
-def _anchor(outcome: Outcome) -> str:
-    """Return the name of a claim's row."""
-    return f"{outcome.paper}-{outcome.claim['id']}"
-
-
-def _by_id(outcomes: Iterable[Outcome]) -> dict[str, Outcome]:
-    return {one.claim["id"]: one for one in outcomes}
+def _marked(found: re.Match[str]) -> str:
+    """Return a cell that begins with a verdict, with the verdict's style."""
+    return f'<td><b class="{found[1].replace(" ", "-")}">{found[1]}</b>{found[2]}</td>'

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from btqueue.reproduction.report import words
 from btqueue.reproduction.report.outcomes import Outcome
+from btqueue.reproduction.report.pictures import PaperFigure
 from btqueue.reproduction.report.words import Line, Report
 
+ShowFigures = Callable[[Sequence[PaperFigure]], Iterable[str]]
 MARKS = {True: " ✓", False: " ✗", None: ""}
 
 
-def markdown(report: Report) -> str:
-    """Return the whole report."""
+def file_names(figures: Iterable[PaperFigure]) -> list[str]:
+    """Return a line for each figure with the names of its pictures."""
+    return [f"* {figure.title} ({', '.join(file.name for file in figure.files)})" for figure in figures]
+
+
+def markdown(report: Report, shown: ShowFigures = file_names) -> str:
+    """Return the whole report; `shown` makes the lines of figures."""
     lines = [
         f"# {words.TITLE}",
         "",
@@ -27,7 +34,11 @@ def markdown(report: Report) -> str:
         "",
         *(line for paragraph in words.METHOD for line in (paragraph, "")),
         *_model(report),
-        *(line for paper, outcomes in report.papers().items() for line in _paper(report, paper, outcomes)),
+        *(
+            line
+            for paper, outcomes in report.papers().items()
+            for line in _paper(report, paper, outcomes, shown)
+        ),
         "## Made with",
         "",
         *(f"* {name}: {value}" for name, value in report.made_with.items()),
@@ -48,11 +59,13 @@ def _model(report: Report) -> list[str]:
     return lines
 
 
-def _paper(report: Report, paper: str, outcomes: Sequence[Outcome]) -> list[str]:
-    return [f"## {words.citation(paper)}", "", *section(report, paper, outcomes)]
+def _paper(report: Report, paper: str, outcomes: Sequence[Outcome], shown: ShowFigures) -> list[str]:
+    return [f"## {words.citation(paper)}", "", *section(report, paper, outcomes, shown)]
 
 
-def section(report: Report, paper: str, outcomes: Sequence[Outcome]) -> list[str]:
+def section(
+    report: Report, paper: str, outcomes: Sequence[Outcome], shown: ShowFigures = file_names
+) -> list[str]:
     """Return the lines about a publication: claims, reasons, misprints, figures."""
     paragraphs = [words.about(paper), *words.simulated_how(paper)]
     lines = [line for paragraph in paragraphs for line in (paragraph, "")]
@@ -62,9 +75,7 @@ def section(report: Report, paper: str, outcomes: Sequence[Outcome]) -> list[str
     if rows := words.misprints(paper):
         lines += ["### Misprints", "", *table(words.MISPRINT_HEADINGS, rows), ""]
     if figures := report.figures.get(paper):
-        lines += ["### Figures", ""]
-        lines += [f"* {figure.title} ({', '.join(file.name for file in figure.files)})" for figure in figures]
-        lines.append("")
+        lines += ["### Figures", "", *shown(figures), ""]
     return lines
 
 
