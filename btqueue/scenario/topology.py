@@ -252,8 +252,8 @@ def _flows(network: Network, source: str, two_way: bool, number: Mapping[str, in
 
     Args:
         network: whose flows these are.
-        source: law of the messages of a flow that has none of its own.
-        two_way: whether data of such a flow goes both ways.
+        source: law of the messages of flows without an overriding law.
+        two_way: whether data of these flows goes both ways.
         number: of each node.
     """
     flows = active_flows(network)
