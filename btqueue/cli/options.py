@@ -65,3 +65,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no m
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="N", help="Cores to use at once; default: all.")
 ]
+Check = Annotated[
+    bool | None,
+    typer.Option(
+        "--check/--no-check",
+        help="Check theory by a short simulation; default: where the simulator is compiled already.",
+        show_default=False,
+    ),
+]
