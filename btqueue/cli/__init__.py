@@ -292,6 +292,9 @@ def figures(
         typer.Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Draw all figures.")] = False,
+    engine: Annotated[
+        Literal["auto"], typer.Option("--engine", help="What answers: for each curve what the figure says.")
+    ] = "auto",
     paper: Annotated[
         str | None, typer.Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
     ] = None,

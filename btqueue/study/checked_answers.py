@@ -94,10 +94,13 @@ class Difference:
 
     def __str__(self) -> str:
         """Return name and value in words: "round trip -18 %"."""
-        if math.isinf(self.value):
-            return f"{NAMES[self.metric]} above 0"
-        decimals = 0 if abs(self.value) >= 0.01 else 1
-        return f"{NAMES[self.metric]} {100 * self.value:+.{decimals}f} %"
+        return f"{NAMES[self.metric]} {percent(self.value)}"
+
+
+def percent(value: float) -> str:
+    """Return a relative difference in words, with a decimal if it is below 1 %."""
+    decimals = 0 if abs(value) >= 0.01 else 1
+    return "above 0" if math.isinf(value) else f"{100 * value:+.{decimals}f} %"
 
 
 @dataclass(frozen=True)
