@@ -328,6 +328,22 @@ class ReachedPrecision(Part):
     relative: float | None = Field(description="the half-width over the mean")
 
 
+class CheckedMetric(Part):
+    """A metric of theory beside the simulation of a check."""
+
+    difference: float | None = Field(description="(theory - simulation) / simulation; null if that is 0")
+    half_width: float = Field(description="of the 95 % interval of the difference")
+    verdict: str = Field(description="confirmed, not confirmed or undecided")
+
+
+class Check(Part):
+    """What a short simulation says of the answer of theory."""
+
+    verdict: str = Field(description="confirmed, not confirmed, undecided or not checked")
+    line: str = Field(description="the same in words, with the reason")
+    metrics: dict[str, CheckedMetric]
+
+
 class Solution(Part):
     """The answer of theory."""
 
@@ -342,6 +358,7 @@ class Solution(Part):
     system: str = Field(description="kind of network for which errors were measured")
     regime: str = Field(description="kind of radio and load for which errors were measured")
     measured_errors: str = Field(description="measured errors of answers to similar scenarios, in words")
+    check: Check | None = Field(None, description="of solve")
     metrics: dict[str, ResultMetric]
 
 

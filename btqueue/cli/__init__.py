@@ -15,7 +15,7 @@ import typer
 from btqueue import __version__
 from btqueue.cli import check, dimension, emulate, explore, sensitivity, sweep, validate
 from btqueue.cli.exits import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
-from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads, examples
+from btqueue.cli.options import AsJson, Check, Force, Name, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -79,10 +79,14 @@ def solve(
     out: Out = None,
     force: Force = False,
     every: Every = False,
+    check: Check = None,
     quiet: Quiet = False,
 ) -> None:
-    """Solve a scenario with Markov chains and queueing theory."""
-    from btqueue.cli.engines import run_solver
+    """Solve a scenario with Markov chains and queueing theory.
+
+    The last line says whether a simulation of 0.2 s, which begins when the answer is printed, confirms it.
+    """
+    from btqueue.cli.engines import run_check, run_solver
     from btqueue.cli.files import AnswerFirst
 
     wanted, target = _wanted(scenario, set_), _target(out, force)
@@ -91,11 +95,13 @@ def solve(
         if target:
             files.write(target.write, solved.marked(), wanted)
         if as_json:
-            _print_json(wanted, solved=solved, quiet=quiet)
+            checked = run_check(wanted, solved, check, quiet=quiet)
+            _print_json(wanted, solved=solved, checked=checked, quiet=quiet)
         else:
-            from btqueue.cli.tables import heading, solved_table
+            from btqueue.cli.tables import check_lines, heading, solved_table
 
             solved_table(heading(scenario, wanted), solved, every=every)
+            check_lines(solved, run_check(wanted, solved, check, quiet=quiet))
 
 
 @app.command(
@@ -286,6 +292,9 @@ def figures(
         typer.Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Draw all figures.")] = False,
+    engine: Annotated[
+        Literal["auto"], typer.Option("--engine", help="What answers: for each curve what the figure says.")
+    ] = "auto",
     paper: Annotated[
         str | None, typer.Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
     ] = None,

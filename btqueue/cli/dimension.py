@@ -50,7 +50,7 @@ def dimension(
     ] = None,
     engine: Annotated[
         Literal["auto", "solve", "simulate"],
-        typer.Option("--engine", help="Engine of each point; auto: the model, or else the simulator."),
+        typer.Option("--engine", help="Engine of each point; auto: theory where it stands, else simulation."),
     ] = "auto",
     confirm: Annotated[
         bool, typer.Option("--confirm/--no-confirm", help="Simulate the winner and its neighbours.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from btqueue.cli.engines import Answer
 from btqueue.cli.exits import finite
@@ -12,6 +12,9 @@ from btqueue.scenario.metrics import Results
 from btqueue.study import provenance
 from btqueue.study.summary import Estimate, by_queue, labels_of, summarise
 
+if TYPE_CHECKING:
+    from btqueue.study.checked_answers import Check
+
 ABOUT_THE_MODEL = ("answered_by", "model", "system", "regime", "measured_errors")
 
 
@@ -19,6 +22,7 @@ def document(
     scenario: Scenario,
     *,
     solved: Answer | None = None,
+    checked: Check | str | None = None,
     simulated: Answer | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -26,6 +30,8 @@ def document(
     parts: dict[str, Any] = {"scenario": scenario.to_dict()}
     if solved is not None:
         parts["solve"] = _solution(solved.results)
+    if checked is not None:
+        parts["solve"]["check"] = _check(checked)
     if simulated is not None:
         parts["simulate"] = _simulation(simulated)
     if files is not None:
@@ -46,6 +52,17 @@ def _solution(results: Results) -> dict[str, Any]:
         **{key: str(attrs[key]) for key in ABOUT_THE_MODEL if key in attrs},
         "metrics": _metrics(results, interval=False),
     }
+
+
+def _check(checked: Check | str) -> dict[str, Any]:
+    """Return the verdict of a check, the line that tables show, and each metric's relative difference."""
+    if isinstance(checked, str):
+        return {"verdict": "not checked", "line": checked, "metrics": {}}
+    metrics = {
+        one.metric: {"difference": finite(one.value), "half_width": one.half_width, "verdict": one.verdict}
+        for one in checked.differences
+    }
+    return {"verdict": checked.verdict, "line": str(checked), "metrics": metrics}
 
 
 def _simulation(simulated: Answer) -> dict[str, Any]:

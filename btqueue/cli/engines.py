@@ -25,6 +25,8 @@ from btqueue.scenario.metrics import Results
 if TYPE_CHECKING:
     import xarray as xr
 
+    from btqueue.study.checked_answers import Check
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -137,11 +139,42 @@ def second_interrupt_ends_all() -> Iterator[None]:
 
 def is_compiled() -> bool:
     """Whether machine code of this version's event loop is in the cache, or none is wanted."""
-    from btqueue.simulator.engine import advance
-    from btqueue.simulator.machinery.compilation import code_folder
+    from btqueue.network.compilation import interpreted
+    from btqueue.simulator.machinery.code_cache import holds_event_loop
 
-    plain_python = not hasattr(advance, "py_func")  # under NUMBA_DISABLE_JIT=1
-    return plain_python or any(code_folder().rglob("engine.advance-*.nbc"))
+    return interpreted() or holds_event_loop()
+
+
+def not_checked(check: bool | None) -> str:
+    """Say why answers of theory are not checked; empty if they are.
+
+    Args:
+        check: whether the user wants it; if nothing was said, where the simulator is compiled already.
+    """
+    from btqueue.network.compilation import interpreted
+
+    if check is None and interpreted():
+        return "not checked: compilation is switched off, and uncompiled it takes minutes (--check)"
+    if check is None and not is_compiled():
+        return "not checked: the simulator compiles once, 20 s (--check)"
+    return ""
+
+
+def run_check(scenario: Scenario, solved: Answer, check: bool | None, *, quiet: bool) -> Check | str | None:
+    """Check an answer of theory by a short simulation, or say why not; None if no check is wanted."""
+    if check is False:
+        return None
+    if why := not_checked(check):
+        return why
+    from btqueue.scenario import ScenarioError
+    from btqueue.study.checked_answers import check_answer
+    from btqueue.study.summary import summarise
+
+    prepare_simulator(scenario, quiet=quiet)
+    try:
+        return check_answer(scenario, summarise(solved.results))
+    except ScenarioError as error:
+        return f"not checked: {error}"
 
 
 def compile_now(scenario: Scenario) -> None:

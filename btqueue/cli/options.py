@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -64,4 +64,17 @@ Force = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="N", help="Cores to use at once; default: all.")
+]
+Auto = Annotated[
+    Literal["auto"],
+    typer.Option("--engine", help="What answers: theory where it stands, else simulation to 2 %."),
+]
+"""Of commands that know no other engine."""
+Check = Annotated[
+    bool | None,
+    typer.Option(
+        "--check/--no-check",
+        help="Check theory by a short simulation; default: where the simulator is compiled already.",
+        show_default=False,
+    ),
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Force, MaybeName, Metrics, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, Auto, Force, MaybeName, Metrics, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,6 +41,7 @@ def sensitivity(
             "effects (morris) over the spreads; simulated slopes beside theory's; or formulas.",
         ),
     ] = "local",
+    engine: Auto = "auto",
     metric: Metrics = None,
     key: Annotated[
         list[str] | None,

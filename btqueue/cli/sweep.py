@@ -53,8 +53,20 @@ def sweep(
         typer.Option("--sample", min=1, metavar="N", help="N points of the ranges: a Latin hypercube."),
     ] = None,
     engine: Annotated[
-        Literal["solve", "simulate", "both"], typer.Option("--engine", help="Engine of each point.")
-    ] = "solve",
+        Literal["auto", "solve", "simulate", "both"],
+        typer.Option(
+            "--engine",
+            help="Engine of each point; auto (or solve): theory where it stands, else simulation.",
+        ),
+    ] = "auto",
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Check a twentieth of the points of theory by simulation, and simulate around those that "
+            "are not confirmed (with --engine auto).",
+        ),
+    ] = True,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -93,6 +105,7 @@ def sweep(
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import AnswerFirst, Target
     from btqueue.cli.sweep_report import print_json, print_table
+    from btqueue.network.compilation import interpreted
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
 
@@ -116,6 +129,7 @@ def sweep(
     wanted = {
         "over": over, "points": points, "sample": sample, "engine": engine, "out": out, "force": force,
         "independent": independent, "workers": threads, "cluster": cluster,
+        "check": check and not interpreted(),
     }  # fmt: skip
     with AnswerFirst() as files:
         found = _run(base, wanted, files, quiet=quiet)
@@ -144,7 +158,7 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
     from btqueue.study.sweep import SweepInterrupted, sweep
     from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 
-    if wanted["engine"] != "solve" or not_built(base):
+    if wanted["check"] or wanted["engine"] not in ("auto", "solve") or not_built(base):
         prepare_simulator(base, quiet=quiet)
     try:
         with bars(quiet=quiet) as bar:

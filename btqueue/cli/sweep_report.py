@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from rich.table import Table
 
@@ -17,6 +18,7 @@ from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.problems import field_at
 from btqueue.study import Estimate, provenance
 from btqueue.study.sweep import failures
+from btqueue.study.sweep_checks import in_words
 from btqueue.study.sweep_files import table
 from btqueue.study.tables import number, with_interval
 
@@ -48,6 +50,8 @@ def print_json(
             "failed": found.attrs["failed"],
             "failures": failures(found),
             "metrics": {name: _finite(found[name].values.tolist()) for name in shown},
+            **({"answered_by": found["answered_by"].values.tolist()} if "answered_by" in found else {}),
+            **({"checks": json.loads(found.attrs["checks"])} if "checks" in found.attrs else {}),
         },
         "files": {name: str(path) for name, path in files.items() if path is not None},
         "provenance": provenance(base),
@@ -80,14 +84,31 @@ def print_table(
         screen.say(f"failed: {count:,} x {reason}", "yellow")
     if len(reasons) > MOST_REASONS:
         screen.say(f"... and for {len(reasons) - MOST_REASONS} more reasons", "yellow")
-    if "why" in found and "engine" not in found.dims:
-        played = int((found["answered_by"] == "simulation").sum())
-        if played:
-            screen.say(f"{played:,} points simulated: theory does not stand there; why, with --out", "yellow")
+    if "answered_by" in found and "engine" not in found.dims:
+        for line in _about_engines(found):
+            screen.say(line, "yellow")
     if warned := int((found["warnings"] != "").sum()):
         screen.say(f"warnings at {warned:,} points, in words with --out", "yellow")
     if out is not None:
         screen.say(f"written to {out}", "dim")
+
+
+def _about_engines(found: xr.Dataset) -> list[str]:
+    """Return how many points were simulated in place of theory and how precisely, and what checks say."""
+    by = found["answered_by"].values
+    played, solved = int((by == "simulation").sum()), int((by == "theory").sum())
+    checks = json.loads(found.attrs["checks"]) if "checks" in found.attrs else None
+    around = checks["simulated"] if checks else 0
+    lines = []
+    if played > around:
+        told = f"{played - around:,} points simulated: theory does not stand there; why, with --out"
+        lines.append(told)
+    if played and "goodput_kbps_ci95" in found:
+        widths = (found["goodput_kbps_ci95"] / found["goodput_kbps"]).values[by == "simulation"]
+        if (known := widths[np.isfinite(widths)]).size:
+            far = f"{100 * np.median(known):.2g} %, at worst {100 * known.max():.2g} %"
+            lines.append(f"of points that were simulated goodput is known to {far}")
+    return lines + (in_words(checks, solved + around) if checks and checks["points"] else [])
 
 
 def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
@@ -99,7 +120,8 @@ def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
         for name in rows.columns
         if name in found.coords and ("[" not in str(name) or field_at(Scenario, str(name)) is not None)
     ]
-    printed = new_table(*keys, *map(_heading, shown), left=len(keys))
+    by = [name for name in ("answered_by",) if name in rows and "simulation" in set(rows[name])]
+    printed = new_table(*keys, *map(_heading, shown), *(["by"] if by else []), left=len(keys))
     for row in rows.to_dict("records"):
         cells = [f"{row[key]:g}" if isinstance(row[key], float) else str(row[key]) for key in keys]
         for metric in shown:
@@ -107,7 +129,7 @@ def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
             cells.append(
                 number(row[metric]) if math.isnan(ci95) else with_interval(Estimate(row[metric], ci95))
             )
-        printed.add_row(*cells, style="yellow" if row["failure"] else None)
+        printed.add_row(*cells, *(row[name] for name in by), style="yellow" if row["failure"] else None)
     return printed
 
 

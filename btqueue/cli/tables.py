@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
     from btqueue.scenario import Scenario
     from btqueue.scenario.metrics import Results
+    from btqueue.study.checked_answers import Check
 
 STYLES = {INSIDE: "green", CLOSE_BY: "green", OUTSIDE: "yellow"}
 """Of verdicts; others are dim."""
@@ -72,9 +73,17 @@ def new_table(*columns: str, left: int = 1) -> Table:
 
 
 def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
-    """Print the metrics of a solution."""
+    """Print the metrics of a solution; `check_lines` come after it."""
     footer = [_model_line(solved), *_warnings("model", solved)]
     _print(heading, _metric_table(solved.results, "value", every), footer)
+    sys.stdout.flush()
+
+
+def check_lines(solved: Answer, checked: Check | str | None) -> None:
+    """Print what a check says; without one how far off such answers usually are, and why there is none."""
+    lines = _usual_error(solved) if checked is None or isinstance(checked, str) else []
+    for line in [*lines, *([str(checked)] if checked else [])]:
+        Screen().say(line, "dim")
 
 
 def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:
@@ -94,7 +103,8 @@ def comparison_table(
     for *cells, verdict in (row or ("",) for row in comparison_rows(comparison, every=every)):
         table.add_row(*cells, Text(verdict, STYLES.get(verdict, "dim")))
     lines = [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
-    _print(heading, table, [*lines, _model_line(solved), *_warnings("model", solved)])
+    lines += [_model_line(solved), *_usual_error(solved), *_warnings("model", solved)]
+    _print(heading, table, lines)
 
 
 def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) -> None:
@@ -114,12 +124,17 @@ def _metric_table(results: Results, column: str, every: bool) -> Table:
 
 
 def _model_line(solved: Answer) -> str:
-    """Return how theory answered, whether its answer stands, and the usual error of these answers."""
+    """Return how theory answered, and whether its answer stands."""
     attrs = solved.results.attrs
     state = "converged" if attrs["converged"] else f"NOT converged, residual {attrs['residual']:.1g}"
     doubt = "no doubt about the answer" if attrs["stands"] else "the answer is in doubt (warnings)"
-    line = f"model: queues and chains, {state} in {_seconds(solved.wall_s)}; {doubt}"
-    return f"{line}\nusual error: {attrs['measured_errors']}" if "measured_errors" in attrs else line
+    return f"model: queues and chains, {state} in {_seconds(solved.wall_s)}; {doubt}"
+
+
+def _usual_error(solved: Answer) -> list[str]:
+    """Return how far off theory was in similar scenarios, where that was measured."""
+    attrs = solved.results.attrs
+    return [f"usual error: {attrs['measured_errors']}"] if "measured_errors" in attrs else []
 
 
 def _simulation_lines(scenario: Scenario, simulated: Answer) -> list[str]:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from btqueue.scenario.metrics import Results
 
-Engine = Literal["solve", "theory", "simulate"]
-"""Theory, with simulation where theory does not stand ("solve"); theory alone; simulation alone."""
+Engine = Literal["solve", "theory", "simulate", "precise", "check"]
+"""Theory, with simulation where theory does not stand ("solve", for users "auto"); theory alone; simulation
+alone, as `run` says or to `PRECISION` ("precise"); a check of theory, without metrics ("check")."""
 
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
 """Engines of a study; "solve" beside "simulate" is theory alone, to be compared with simulation."""
@@ -124,6 +125,10 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
             from btqueue.network import solution
 
             results = solution(scenario)
+        elif engine == "check":
+            return _checked(scenario, threads)
+        elif engine == "precise":
+            results = simulated_to_precision(scenario, threads=threads)
         else:
             from btqueue.simulator import simulation
 
@@ -132,6 +137,15 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
         return replace(answer, notes={**answer.notes, "unserved": flows_without_goodput(results, scenario)})
     except Exception as error:
         return Answer(failure=failure_of(error))
+
+
+def _checked(scenario: Scenario, threads: int | None) -> Answer:
+    """Return an answer whose note "check" is that of theory by simulation, alike on every machine."""
+    from btqueue.network import solution
+    from btqueue.study.checked_answers import EVENTS, check_answer
+
+    check = check_answer(scenario, summarise(solution(scenario)), events=EVENTS, threads=threads)
+    return Answer(notes={"check": check})
 
 
 def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
@@ -146,7 +160,6 @@ def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> R
         ImpossibleAnswer: theory's answer is none, and the scenario cannot be simulated.
     """
     from btqueue.network import ImpossibleAnswer, NoConvergence, solution
-    from btqueue.simulator import simulation
 
     try:
         solved: Results | Exception = solution(scenario)
@@ -155,20 +168,31 @@ def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> R
         why = solved.attrs["why"]
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as refusal:
         solved, why = refusal, (" ".join(str(refusal).split()),)
-    run = scenario.run
-    short = {
-        "run.replications": min(FIRST, run.replications),
-        "run.precision": max(PRECISION, run.precision or 0.0),
-    }
-    most = run.replications if run.precision is None else None
     try:
-        simulated = simulation(scenario.changed(short), threads=threads, most=most)
+        simulated = simulated_to_precision(scenario, threads=threads)
     except ScenarioError:  # which the simulator does not cover: theory's own words are told
         if isinstance(solved, Exception):
             raise solved from None
         return solved
     simulated.attrs["why"] = why
     return simulated
+
+
+def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) -> Results:
+    """Simulate until goodput is known to `PRECISION`, or until the scenario's own `run` ends.
+
+    Raises:
+        ScenarioError: the simulator does not cover the scenario.
+    """
+    from btqueue.simulator import simulation
+
+    run = scenario.run
+    short = {
+        "run.replications": min(FIRST, run.replications),
+        "run.precision": max(PRECISION, run.precision or 0.0),
+    }
+    most = run.replications if run.precision is None else None
+    return simulation(scenario.changed(short), threads=threads, most=most)
 
 
 def evaluate_point(

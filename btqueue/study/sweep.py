@@ -31,6 +31,7 @@ from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points
 from btqueue.study.provenance import provenance
+from btqueue.study.sweep_checks import CheckedPoints, check_points
 from btqueue.study.sweep_dataset import assemble
 from btqueue.study.sweep_definition import definition
 from btqueue.study.sweep_files import IN_THE_WAY, checked_target, digest, finished_result, write_sweep
@@ -63,7 +64,8 @@ def sweep(
     *,
     points: Sequence[Mapping[str, Any]] | str | os.PathLike[str] | None = None,
     sample: int | None = None,
-    engine: Engine | Literal["both"] = "solve",
+    engine: Literal["auto", "solve", "simulate", "both"] = "auto",
+    check: bool = False,
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
     independent: bool = False,
@@ -79,8 +81,11 @@ def sweep(
         over: values by dotted key; every combination is a point: ``{"polling.limit": range(1, 11)}``.
         points: chosen points in place of `over`: mappings from keys to values, or a CSV file of them.
         sample: number of points to take from the ranges in `over`, as a Latin hypercube.
-        engine: "solve" (theory; a point at which that does not stand is simulated), "simulate" or "both"
-            (theory alone beside simulation).
+        engine: "auto" (theory; a point at which that does not stand is simulated until its goodput is known
+            to 2 %, or until `run` ends), "simulate" or "both" (theory alone beside simulation). "solve" is
+            the former name of "auto".
+        check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
+            simulate all points around those that are not confirmed (`btqueue.study.sweep_checks`).
         out: file for the result: .nc (netCDF), .csv or .parquet.
         force: replace a regular file that is there, and kept points of another sweep.
         independent: each point gets another seed. By default all points share a seed, so that differences
@@ -92,8 +97,9 @@ def sweep(
 
     Returns:
         Dataset as `btqueue.study.sweep_dataset.assemble` describes. A point that fails is NaN, with its
-        reason in `failure`. Attributes: scenario, sweep (both JSON), answered, failed, and provenance_*. The
-        values do not depend on workers, on the cluster, or on how often the sweep was interrupted.
+        reason in `failure`. Attributes: scenario, sweep (both JSON), answered, failed, checks (JSON, where
+        points were checked: how many, how far off theory was, and where), and provenance_*. The values do not
+        depend on workers, on the cluster, or on how often the sweep was interrupted.
 
     Raises:
         ScenarioError: a key or value is wrong, or no point at all is a scenario that an engine can run.
@@ -104,23 +110,27 @@ def sweep(
         SweepInterrupted: by Ctrl-C; finished points are kept.
     """
     target = None if out is None else checked_target(Path(out))
-    engines: tuple[Engine, ...] = ENGINES if engine == "both" else (engine,)
-    if not set(engines) <= set(ENGINES):
-        raise ScenarioError(Problem(f'engine is "solve", "simulate" or "both", not {engine!r}'))
+    if engine not in (
+        known := {"auto": ENGINES[:1], "solve": ENGINES[:1], "simulate": ENGINES[1:], "both": ENGINES}
+    ):
+        raise ScenarioError(Problem(f'engine is "auto", "simulate" or "both", not {engine!r}'))
+    engines: tuple[Engine, ...] = known[engine]
+    check = check and engines == ("solve",)
     chosen = chosen_points(scenario, over, points, sample)
     work = OwnSeeds(chosen, scenario) if independent else chosen
     require_one_point(scenario, work, engines)
-    what = definition(scenario, chosen, engines, independent=independent)
+    what = definition(scenario, chosen, engines, independent=independent, checked=check)
+    say = notes or (lambda message: None)
     evaluator = partial(map_points, scenario, work, engines=engines, workers=workers, cluster=cluster)
     finish = partial(_finished, scenario, chosen, engines, what)
+    checks = partial(check_points, chosen, evaluator=evaluator, notes=say) if check else None
 
     def report(done: int) -> None:
         if progress is not None:
             progress(done, len(chosen))
 
     if target is None:
-        return _in_memory(evaluator, finish, report)
-    say = notes or (lambda message: None)
+        return _in_memory(evaluator, finish, report, checks)
     kept = journal_path(target)
     found = None if force else finished_result(target, what)
     if found is not None:
@@ -143,7 +153,7 @@ def sweep(
                 for result in results:
                     journal.add(result)
                     report(len(journal.done))
-            dataset = finish(journal.results)
+            dataset = finish(journal.results, checks and checks(journal.results()))
             try:
                 write_sweep(target, dataset, replace=force)
             except StoreError as error:
@@ -224,6 +234,7 @@ def _in_memory(
     evaluator: Callable[..., Generator[PointResult]],
     finish: Callable[..., xr.Dataset],
     report: Callable[[int], None],
+    checks: Callable[[Iterable[PointResult]], CheckedPoints] | None,
 ) -> xr.Dataset:
     """Run a sweep without a file."""
     kept: list[PointResult] = []
@@ -233,9 +244,9 @@ def _in_memory(
             for result in results:
                 kept.append(result)
                 report(len(kept))
+        return finish(lambda: kept, checks and checks(kept))
     except KeyboardInterrupt:
         raise SweepInterrupted(len(kept), finish(lambda: kept) if kept else None) from None
-    return finish(lambda: kept)
 
 
 def _finished(
@@ -244,9 +255,15 @@ def _finished(
     engines: Sequence[Engine],
     what: Mapping[str, Any],
     results: Callable[[], Iterable[PointResult]],
+    checked: CheckedPoints | None = None,
 ) -> xr.Dataset:
     """Return the dataset of a sweep with its attributes."""
-    dataset = assemble(points, engines, results)
+    if checked is None:
+        dataset = assemble(points, engines, results)
+    else:
+        dataset = assemble(
+            points, engines, lambda: (checked.results.get(one.number, one) for one in results())
+        ).assign_attrs(checks=json.dumps(checked.summary(points)))
     failed = dataset["failure"].values != ""
     if len(engines) > 1:
         failed = failed.all(axis=0)

@@ -24,7 +24,7 @@ NOTES: dict[str, tuple[type, Any]] = {
 }
 """Notes that become variables, with type and the value where there is none."""
 
-WORDS = ("answered_by", "why", "method")
+WORDS = ("answered_by", "why", "method", "check")
 """Notes in words that become variables, beside warnings."""
 
 
@@ -80,7 +80,8 @@ def assemble(
     - `<metric>_per_flow` (`_per_link`, `_per_queue`) and `<metric>_per_flow_ci95`: the same for each flow, if
       all points have equally many flows, and more than one;
     - `failure`: why a point has no answer, empty if it has one; `warnings` of the engine; `answered_by`
-      ("theory" or "simulation"), `why` (theory's doubts, or why it has no answer) and `method`; and numbers
+      ("theory" or "simulation"), `why` (theory's doubts, or why it has no answer), `method` and `check` (of
+      theory by simulation, where there was one); and numbers
       that say how an answer was found (converged, residual, iterations; events, replications, warmup_s).
 
     With both engines there is a first dimension "engine".

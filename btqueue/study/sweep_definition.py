@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
 
 
 def definition(
-    scenario: Scenario, points: Points, engines: Sequence[Engine], *, independent: bool
+    scenario: Scenario, points: Points, engines: Sequence[Engine], *, independent: bool, checked: bool = False
 ) -> dict[str, Any]:
     """Return everything the numbers of a sweep depend on, as plain values.
 
@@ -46,6 +46,8 @@ def definition(
         "random_numbers": "independent" if independent else "common",
         "versions": versions(),
     }
+    if checked:  # points near those that are not confirmed are simulated
+        content["checked"] = True
     if files := _files(scenario, points):
         content["files"] = files
     return json.loads(json.dumps(content))  # as it is read back

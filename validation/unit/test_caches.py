@@ -14,7 +14,7 @@ import pytest
 
 from btqueue import caches
 from btqueue.caches import KEEP_S, MARK, TAG, VARIABLE, cache_folder, keep
-from btqueue.simulator.machinery import compilation
+from btqueue.simulator.machinery import code_cache, compilation
 from btqueue.study.workers import environment
 
 HERE, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -68,7 +68,7 @@ def test_an_old_checkout_that_is_named_as_the_cache_stays_whole(tmp_path, monkey
     for kind in ("simulator", "points"):
         Path("btqueue-cache", kind).chmod(0o755)
     before = files_in(tmp_path)
-    compilation.code_folder()
+    code_cache.code_folder()
     cache_folder("loops", HERE)
     cache_folder("points", f"solve-{HERE}")
     assert before <= files_in(tmp_path)
@@ -261,7 +261,7 @@ def test_machine_code_is_kept_in_the_cache(place, function):
 
 @pytest.mark.parametrize("prepare", CASES)
 def test_numba_never_writes_beside_the_sources(place, tmp_path, function, prepare):
-    compilation.code_folder()
+    code_cache.code_folder()
     prepare(place)
     assert compilation.entry_point(function)(21) == 42
     assert machine_code(tmp_path) == []

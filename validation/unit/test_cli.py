@@ -10,6 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ import btqueue
 from btqueue.cli import app
 from btqueue.cli.engines import how_far
 from btqueue.plotting import PALETTE, series_figure
-from btqueue.scenario import METRICS, Scenario, describe, list_models
+from btqueue.scenario import METRICS, NotBuiltYet, Problem, Scenario, describe, list_models
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.study import Estimate
 from btqueue.study.tables import DETAILS, GROUPS, verdict, with_interval
@@ -52,11 +53,12 @@ def rows_of(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with the simulator uncompiled."""
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the simulator uncompiled, if the environment does not say otherwise."""
     env = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
         "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        **environment,
     }
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=env, timeout=60)
 
@@ -68,7 +70,12 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["models"], ["pydantic"], ("venugopal-2006/piconet",)),
         (["models", "--json"], ["pydantic"], ('"models"',)),
         (["solve", LINK, "--json"], ["numpy", "pydantic", "scenarios", "scipy"], ('"solve"',)),
-        (["solve", LINK], ["numpy", "pydantic", "rich", "scenarios", "scipy"], ("goodput",)),
+        (["solve", LINK], ["numpy", "pydantic", "rich", "scenarios", "scipy"], ("goodput", "not checked")),
+        (
+            ["solve", LINK, "--no-check"],
+            ["numpy", "pydantic", "rich", "scenarios", "scipy"],
+            ("goodput", "usual error"),
+        ),
         (
             ["simulate", NAME, *("--set", "run.duration_s=0.1", "--set", "run.warmup_s=0"), "--json", "-q"],
             ["numba", "numpy", "pydantic", "scenarios", "scipy"],
@@ -91,6 +98,39 @@ def test_commands_import_only_modules_that_they_use(arguments, allowed, shown):
     assert done.stderr.strip() == str(allowed)
     for text in shown:
         assert text in done.stdout
+
+
+def test_where_the_simulator_is_not_compiled_no_answer_waits_for_it(tmp_path):
+    code = (
+        f"import sys\nfrom btqueue.cli import app\ntry: app(['solve', '{LINK}'])\nexcept SystemExit: pass\n"
+        "print('numba' in sys.modules, file=sys.stderr)"
+    )
+    env = {"NUMBA_DISABLE_JIT": "0", "BTQUEUE_CACHE_DIR": str(tmp_path)}
+    done = python("-c", code, **env)
+    *_, usual, checked = done.stdout.splitlines()
+    assert usual.startswith("usual error") and done.stderr.strip() == "False"
+    assert checked == "not checked: the simulator compiles once, 20 s (--check)"
+
+
+def test_an_answer_is_printed_before_it_is_checked_and_the_check_comes_last(engines):
+    """A check that fails leaves the answer, which it came after."""
+    engines.simulator.simulate, simulate = Mock(side_effect=KeyboardInterrupt), engines.simulator.simulate
+    ended = CliRunner().invoke(app, ["solve", NAME])
+    assert ended.exit_code == 130 and "goodput" in ended.stdout and "confirmed" not in ended.stdout
+    engines.simulator.simulate = simulate
+    lines = run("solve", NAME).splitlines()
+    assert lines[-1] == "confirmed: goodput +1 % of the simulation"
+    assert not any(line.startswith("usual error") for line in lines)
+
+
+def test_json_holds_the_check_of_an_answer(engines):
+    found = json_of("solve", NAME)["solve"]["check"]
+    assert found["verdict"] == "confirmed" and found["line"].startswith("confirmed: goodput +1 %")
+    assert found["metrics"]["goodput_kbps"]["difference"] == pytest.approx(0.01)
+    assert "check" not in json_of("solve", NAME, "--no-check")["solve"]
+    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
+    found = json_of("solve", NAME, "--check")["solve"]["check"]
+    assert (found["verdict"], found["line"]) == ("not checked", "not checked: not simulated")
 
 
 def commands() -> dict[str, Any]:

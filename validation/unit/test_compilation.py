@@ -4,29 +4,29 @@ import shutil
 
 import pytest
 
-from btqueue.simulator.machinery import compilation
+from btqueue.simulator.machinery import code_cache
 
 
 @pytest.fixture
 def sources(tmp_path, monkeypatch):
     """A copy of the simulator's sources."""
-    copy = shutil.copytree(compilation.SOURCES, tmp_path / "simulator")
-    before = compilation.source_digest()
-    monkeypatch.setattr(compilation, "SOURCES", copy)
-    assert compilation.source_digest() == before, "it depends on where the package lies"
+    copy = shutil.copytree(code_cache.SOURCES, tmp_path / "simulator")
+    before = code_cache.source_digest()
+    monkeypatch.setattr(code_cache, "SOURCES", copy)
+    assert code_cache.source_digest() == before, "it depends on where the package lies"
     return copy
 
 
 def test_the_sources_are_those_of_the_simulator():
-    assert (compilation.SOURCES / "engine.py").is_file()
+    assert (code_cache.SOURCES / "engine.py").is_file()
 
 
 def test_changed_and_moved_sources_change_the_digest(sources):
-    digests = [compilation.source_digest()]
+    digests = [code_cache.source_digest()]
     for name in ("engine.py", "tcp/sender.py"):
         with (sources / name).open("a") as source:
             source.write("\n")
-        digests.append(compilation.source_digest())
+        digests.append(code_cache.source_digest())
     (sources / "tcp" / "vegas.py").rename(sources / "hosts" / "vegas.py")
-    digests.append(compilation.source_digest())
+    digests.append(code_cache.source_digest())
     assert len(set(digests)) == 4

@@ -124,7 +124,7 @@ def test_ctrl_c_says_what_is_kept(engines, tmp_path):
     engines.network.solve = Mock(
         wraps=good, side_effect=[DEFAULT, DEFAULT, KeyboardInterrupt, *[DEFAULT] * 4]
     )
-    out = ["--out", tmp_path / "result.nc", "--threads", 1]
+    out = ["--out", tmp_path / "result.nc", "--threads", 1, "--no-check"]
     ended = run(NAME, *OVER, *out, code=130)
     assert "interrupted: 2 finished points are kept in" in ended.stderr and ended.stdout == ""
     assert "2 of 6 points were finished before" in run(NAME, *OVER, *out).stderr
@@ -169,3 +169,26 @@ def test_bad_input_is_exit_2_before_anything_is_computed(engines, tmp_path, monk
     for word in words:
         assert word in message
     assert ended.stdout == "" and "Traceback" not in ended.stderr and os.listdir(tmp_path) == []
+
+
+def test_theory_is_checked_at_some_points_and_it_is_said_how_far_off_it_is(engines):
+    good, over = engines.network.solve, ["--over", "polling.limit=1..40", "--threads", 1]
+    engines.network.solve = lambda scenario: good(scenario) * (1.5 if scenario.polling.limit > 20 else 1.0)
+    shown = run(NAME, *over).stdout
+    assert "checked by simulation: 5 of 40 points of theory: " in shown
+    assert "goodput off by " in shown
+    assert "at worst +51 % at polling.limit=" in shown
+    assert "points near those that are not confirmed were simulated" in shown
+    found = json.loads(run(NAME, *over, "--json").stdout)["sweep"]
+    assert found["answered_by"].count("simulation") == found["checks"]["simulated"]
+    unchecked = run(NAME, *over, "--no-check").stdout
+    assert "checked" not in unchecked and "simulated" not in unchecked
+
+
+def test_auto_is_what_sweeps_do_and_solve_its_former_name():
+    asked = [NAME, *OVER, "--threads", 1, "--json"]
+    default, auto, former = (
+        json.loads(run(*asked, *how).stdout)["sweep"]
+        for how in ((), ("--engine", "auto"), ("--engine", "solve"))
+    )
+    assert default == auto == former and set(default["answered_by"][0]) == {"theory"}

@@ -1,18 +1,12 @@
-"""Compile the simulator's functions with numba, from a cache that notices every change of source.
+"""Compile the simulator's functions with numba, from a cache that notices every change of source."""
 
-numba's disk cache looks at the file of the cached function only, not at the functions that it calls. The
-cache folder is therefore named after a digest of all the simulator's sources: any change starts an empty one.
-"""
-
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
-from btqueue.caches import cache_folder
+from btqueue.simulator.machinery.code_cache import code_folder
 from btqueue.simulator.machinery.inside_numba import (
     PartCompiler,
     WholeCompiler,
@@ -31,23 +25,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 settings: Any = vars(numba)["config"]
 """numba's settings, whose names appear only at run time."""
-
-SOURCES = Path(__file__).parents[1]
-"""The folder of the simulator's package."""
-
-
-def source_digest() -> str:
-    """Return a short digest of every source file of the simulator and of numba's version."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(SOURCES.rglob("*.py")):
-        digest.update(source.relative_to(SOURCES).as_posix().encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def code_folder() -> Path:
-    """Return the cache folder of the compiled code of these sources."""
-    return cache_folder("simulator", source_digest())
 
 
 def compiled(function: Function) -> Function:

@@ -1,0 +1,254 @@
+"""`check_answer`: an answer of theory beside a short simulation of the same scenario.
+
+The rule is the same for all scenarios. For each metric of `TOLERANCES` the simulation gives a 95 % interval
+of theory's relative error, of the means over the flows. The tolerance is the error of a right answer: 3 % of
+goodput, 5 % of round trip and session time, 10 % of timeouts where there are more than 0.01 a second.
+
+- not confirmed: the interval of a metric lies outside its tolerance;
+- confirmed: no interval does, and no interval reaches beyond 10 % (`WRONG`);
+- undecided: neither; the simulation is too short to tell.
+
+Timeouts are too rare to be known to 10 % after a short run. So they can speak against an answer, and they
+keep none from being confirmed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.topology import topology
+from btqueue.study.summary import Estimate, summarise
+
+Verdict = Literal["confirmed", "not confirmed", "undecided"]
+
+TIMEOUTS = "timeouts_per_s"
+TOLERANCES: Mapping[str, float] = {
+    "goodput_kbps": 0.03,
+    "rtt_s": 0.05,
+    "session_time_s": 0.05,
+    TIMEOUTS: 0.10,
+}
+"""Relative error of a right answer, beside the half-width of the simulation's interval."""
+NAMES: Mapping[str, str] = {
+    "goodput_kbps": "goodput",
+    "rtt_s": "round trip",
+    "session_time_s": "session time",
+    TIMEOUTS: "timeouts",
+}
+"""Of these metrics, in words."""
+LEAST_TIMEOUTS = 0.01
+"""Timeouts a second from which on they are compared."""
+WRONG = 0.10
+"""Relative error that the interval of a confirmed answer excludes."""
+
+NOTHING = "gives no interval of goodput or times"
+"""Where there is nothing to compare with, as of runs that must be longer than a check can be."""
+
+CPU_S = 0.2
+"""CPU time (s) of a check. Loading the compiled simulator comes on top, once a process."""
+EVENTS = 2_400_000
+"""Events of a check whose result must not depend on the speed of the machine: about as many."""
+FIRST_SHARE = 0.25
+"""Share of the first round in a check. The second round takes what is left, if the first does not decide."""
+REPLICATIONS = 8
+"""Of each round. More have narrower intervals, and more time of theirs is warm-up."""
+WARMUP_SHARE = 0.25
+"""Warm-up, as a share of each replication."""
+FEWEST = 4
+"""Replications of a scenario whose runs must have their own length."""
+PILOT_S, PILOT_EVENTS = 10.0, 20_000
+"""Length (s) of the first pilot run of a single flow, and events that a pilot run should have."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of theory beside the simulation.
+
+    Attributes:
+        metric: a key of `TOLERANCES`.
+        value: (theory - simulation) / simulation, of the means over flows; infinite where the simulation's is
+            0 and theory's is not.
+        half_width: of its 95 % interval.
+    """
+
+    metric: str
+    value: float
+    half_width: float
+
+    @property
+    def least(self) -> float:
+        """The smallest absolute error within the interval."""
+        return max(abs(self.value) - self.half_width, 0.0)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the interval says."""
+        if self.least > TOLERANCES[self.metric]:
+            return "not confirmed"
+        return "confirmed" if abs(self.value) + self.half_width <= WRONG else "undecided"
+
+    def __str__(self) -> str:
+        """Return name and value in words: "round trip -18 %"."""
+        return f"{NAMES[self.metric]} {percent(self.value)}"
+
+
+def percent(value: float) -> str:
+    """Return a relative difference in words, with a decimal if it is below 1 %."""
+    decimals = 0 if abs(value) >= 0.01 else 1
+    return "above 0" if math.isinf(value) else f"{100 * value:+.{decimals}f} %"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a short simulation says of an answer of theory.
+
+    Attributes:
+        differences: of the metrics that both sides give.
+        events: that were measured, without those of the warm-up and of pilot runs.
+    """
+
+    differences: tuple[Difference, ...] = ()
+    events: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of all metrics together."""
+        if any(one.verdict == "not confirmed" for one in self.differences):
+            return "not confirmed"
+        judged = {one.verdict for one in self.differences if one.metric != TIMEOUTS}
+        return "confirmed" if judged == {"confirmed"} else "undecided"
+
+    @property
+    def sure(self) -> bool:
+        """Whether a longer simulation would hardly find otherwise."""
+        return self.verdict == "confirmed" or any(one.least > WRONG for one in self.differences)
+
+    def __str__(self) -> str:
+        """Return the verdict in one line."""
+        told = [one for one in self.differences if one.verdict == self.verdict]
+        listed = ", ".join(map(str, told))
+        if self.verdict == "confirmed":
+            return f"confirmed: {listed} of the simulation"
+        if self.verdict == "not confirmed":
+            return f"not confirmed: {listed}: simulate"
+        known = ", ".join(
+            f"{NAMES[one.metric]} to {100 * one.half_width:.2g} %" for one in told if one.metric != TIMEOUTS
+        )
+        return f"undecided: the simulation {f'knows {known} only' if known else NOTHING}"
+
+
+def check_answer(
+    scenario: Scenario,
+    theory: Mapping[str, Estimate],
+    *,
+    events: int | None = None,
+    threads: int | None = None,
+) -> Check:
+    """Simulate *scenario* for a moment, and say whether theory's answer is confirmed.
+
+    Pilot runs count the events of a simulated second. A first round decides where it can, and a second one
+    takes what is left. Their runs are as long as the time allows, whatever the scenario says of its own.
+    Where loads change with time, flows begin late or recordings are played, its own runs are played.
+
+    Args:
+        scenario: that was solved.
+        theory: its answer, by metric, as `btqueue.study.summarise` returns it.
+        events: to simulate, so that the check does not depend on the speed of the machine; by default as many
+            as `CPU_S` seconds of CPU take.
+        threads: replications run at once; the number of cores by default. The check does not depend on it.
+
+    Raises:
+        ScenarioError: the simulator cannot run it.
+        InvariantViolated: the simulator lost count (a bug).
+    """
+    seconds = (events or EVENTS) / _events_per_second(scenario)
+    own_s = _own_length(scenario)
+    if own_s * FEWEST > seconds:
+        return Check()
+    first_s = max(FIRST_SHARE * seconds, FEWEST * own_s)
+    began = time.process_time()
+    first = _round(scenario, theory, first_s, threads)
+    if events is None:
+        seconds = first_s * CPU_S / (time.process_time() - began)
+    left_s = seconds - first_s
+    return first if first.sure or left_s < first_s else _round(scenario, theory, left_s, threads)
+
+
+def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, threads: int | None) -> Check:
+    """Return what runs of so many simulated seconds together say."""
+    from btqueue.simulator import simulation
+
+    changes: dict[str, Any] = {"run.intervals": "replications", "run.precision": None}
+    if own_s := _own_length(scenario):
+        changes["run.replications"] = int(seconds / own_s)
+    else:
+        length_s = seconds / REPLICATIONS
+        changes |= {
+            "run.replications": REPLICATIONS,
+            "run.duration_s": length_s * (1.0 - WARMUP_SHARE),
+            "run.warmup_s": length_s * WARMUP_SHARE,
+        }
+    short = scenario.changed(changes)
+    simulated = simulation(short, threads=threads)
+    found = _differences(theory, summarise(simulated), short.run.duration_s)
+    return Check(found, int(simulated.attrs["events"]))
+
+
+def _events_per_second(scenario: Scenario) -> float:
+    """Return the events of a simulated second, by pilot runs, each ten times as long as the one before."""
+    from btqueue.simulator import simulation
+
+    longest_s = scenario.run.duration_s
+    length_s = min(PILOT_S / len(topology(scenario).flows), longest_s)
+    once = {"run.replications": 1, "run.intervals": "replications", "run.precision": None}
+    while True:
+        pilot = scenario.changed({**once, "run.duration_s": length_s, "run.warmup_s": 0.0})
+        events = int(simulation(pilot, threads=1).attrs["events"])
+        if events >= PILOT_EVENTS or length_s >= longest_s:
+            return max(events, 1) / length_s
+        length_s = min(10.0 * length_s, longest_s)
+
+
+def _own_length(scenario: Scenario) -> float:
+    """Return how long a replication must be (s); 0 where it may have any length."""
+    late = any(scenario.of_flow(flow.spec).traffic.start_s > 0.0 for flow in topology(scenario).flows)
+    if not (scenario.traffic.load_schedule or scenario.files or late):
+        return 0.0
+    warmup_s = scenario.run.warmup_s
+    return scenario.run.duration_s + (scenario.run.duration_s if warmup_s == "auto" else warmup_s)
+
+
+def _differences(
+    theory: Mapping[str, Estimate], simulated: Mapping[str, Estimate], duration_s: float
+) -> tuple[Difference, ...]:
+    """Return the differences of what both sides give; see `_difference`."""
+    silent = "goodput_kbps" in simulated and 0.0 in simulated["goodput_kbps"].means
+    found = [
+        _difference(metric, theory[metric].mean, simulated[metric], duration_s)
+        for metric in TOLERANCES
+        if metric in theory and metric in simulated and not (metric == TIMEOUTS and silent)
+    ]
+    return tuple(one for one in found if one is not None)
+
+
+def _difference(metric: str, theory: float, simulated: Estimate, duration_s: float) -> Difference | None:
+    """Return the relative difference; None where there is none to be judged.
+
+    Timeouts are a count, which is known to one in a run. They are left out by the caller if a flow gets
+    nothing: its timer backs off for minutes before its timeouts are as rare as in the long run.
+    """
+    mean, half_width = simulated.mean, simulated.ci95
+    if metric == TIMEOUTS:
+        half_width += 1.0 / duration_s
+        if mean <= LEAST_TIMEOUTS:
+            return None
+    if not math.isfinite(theory) or not math.isfinite(half_width):
+        return None
+    if mean == 0.0:
+        return Difference(metric, 0.0 if theory == 0.0 else math.inf, 0.0)
+    return Difference(metric, theory / mean - 1.0, half_width / mean)
