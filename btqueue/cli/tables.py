@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 STYLES = {INSIDE: "green", CLOSE_BY: "green", OUTSIDE: "yellow"}
 """Of verdicts; others are dim."""
 
+LOADING_S = 3.0
+"""Longest time (s) that loading compiled code takes. Code that takes longer was compiled."""
 PIPE_WIDTH = 200
 """Characters a line where nobody says how wide the paper is."""
 
@@ -128,7 +130,8 @@ def _model_line(solved: Answer) -> str:
     attrs = solved.results.attrs
     state = "converged" if attrs["converged"] else f"NOT converged, residual {attrs['residual']:.1g}"
     doubt = "no doubt about the answer" if attrs["stands"] else "the answer is in doubt (warnings)"
-    return f"model: queues and chains, {state} in {_seconds(solved.wall_s)}; {doubt}"
+    once = f", compiled in {_seconds(solved.compiling_s)}, once" if solved.compiling_s > LOADING_S else ""
+    return f"model: queues and chains, {state} in {_seconds(solved.wall_s)}{once}; {doubt}"
 
 
 def _usual_error(solved: Answer) -> list[str]:

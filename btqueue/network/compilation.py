@@ -8,6 +8,7 @@ digest of the sources that it is made from. numba is imported when a program is 
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from importlib import import_module
@@ -109,6 +110,9 @@ def compiled(*sources: str) -> Callable[[Callable[..., Any]], "Loop"]:
 class Loop:
     """A function that is compiled when it is first called."""
 
+    compiling_s = 0.0
+    """Time (s) that this process has spent on numba's import and on compiling loops, or loading them."""
+
     def __init__(self, function: Callable[..., Any], sources: Iterable[Path]) -> None:
         self.function, self._sources = function, sources
         self._program = function if interpreted() else None
@@ -117,7 +121,9 @@ class Loop:
     def __call__(self, *arguments: Any) -> Any:
         """Call the machine code."""
         if self._program is None:
+            begin = time.perf_counter()
             self._program = self._compiled(arguments)
+            Loop.compiling_s += time.perf_counter() - begin
         return self._program(*arguments)
 
     def _compiled(self, arguments: tuple) -> Callable[..., Any]:

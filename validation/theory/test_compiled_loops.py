@@ -7,7 +7,10 @@ import signal
 import numpy as np
 import pytest
 
-from btqueue.network.compilation import code_folder, compiled, kept
+from btqueue.cli.engines import Answer
+from btqueue.cli.tables import _model_line
+from btqueue.network.compilation import Loop, code_folder, compiled, kept
+from btqueue.scenario.metrics import Results
 
 SOURCE = """
 from math import log
@@ -110,3 +113,21 @@ def test_ctrl_c_while_the_compiler_calls_back_is_heard_when_the_code_is_made(tmp
         kept(make, tmp_path)
     assert made == [True]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_time_to_compile_is_counted_apart_and_once(module):
+    before_s = Loop.compiling_s
+    module.fill(*arguments(module), np.int64(2), True)
+    after_s = Loop.compiling_s
+    assert after_s > before_s
+    module.fill(*arguments(module), np.int64(2), True)
+    assert Loop.compiling_s == after_s
+
+
+def test_the_line_of_the_model_says_how_long_it_took_to_compile():
+    attrs = {"converged": True, "stands": True}
+    lines = [_model_line(Answer(Results({}, {}, attrs), 0.25, compiling_s=time_s)) for time_s in (0.5, 21.0)]
+    assert lines == [
+        "model: queues and chains, converged in 250 ms; no doubt about the answer",
+        "model: queues and chains, converged in 250 ms, compiled in 21.0 s, once; no doubt about the answer",
+    ]
