@@ -25,11 +25,6 @@ def chosen(draw, *values):
     return draw(st.sampled_from(values))
 
 
-def sometimes(draw, strategy, default=None):
-    """Draw from the strategy in half of the cases."""
-    return draw(strategy) if draw(st.booleans()) else default
-
-
 def node_flow(draw, nodes, laws):
     """Draw a flow between two of the nodes, with some settings of its own."""
     source, target = draw(st.permutations(nodes))[:2]

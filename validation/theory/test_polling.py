@@ -19,7 +19,6 @@ from btqueue.queueing import closed_forms, polling_model, solve_polling
 from btqueue.queueing.polling.conservation import conservation_law
 
 MIXED = ["limited", "gated", "limited"]
-ALL_THREE = ["exhaustive", "gated", "limited"]
 
 
 def three_queues(discipline, **changes):
