@@ -61,6 +61,8 @@ WARMUP_SHARE = 0.25
 """Warm-up, as a share of each replication."""
 FEWEST = 4
 """Replications of a scenario whose runs must have their own length."""
+PLAIN = {"run.intervals": "replications", "run.precision": None, "run.limit_cpu_s": None}
+"""Runs whose length nothing changes but the check."""
 PILOT_S, PILOT_EVENTS = 10.0, 20_000
 """Length (s) of the first pilot run of a single flow, and events that a pilot run should have."""
 
@@ -183,7 +185,7 @@ def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, t
     """Return what runs of so many simulated seconds together say."""
     from btqueue.simulator import simulation
 
-    changes: dict[str, Any] = {"run.intervals": "replications", "run.precision": None}
+    changes: dict[str, Any] = dict(PLAIN)
     if own_s := _own_length(scenario):
         changes["run.replications"] = int(seconds / own_s)
     else:
@@ -205,7 +207,7 @@ def _events_per_second(scenario: Scenario) -> float:
 
     longest_s = scenario.run.duration_s
     length_s = min(PILOT_S / len(topology(scenario).flows), longest_s)
-    once = {"run.replications": 1, "run.intervals": "replications", "run.precision": None}
+    once = {**PLAIN, "run.replications": 1}
     while True:
         pilot = scenario.changed({**once, "run.duration_s": length_s, "run.warmup_s": 0.0})
         events = int(simulation(pilot, threads=1).attrs["events"])
