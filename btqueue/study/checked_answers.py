@@ -50,7 +50,7 @@ NOTHING = "gives no interval of goodput or times"
 """Where there is nothing to compare with, as of runs that must be longer than a check can be."""
 
 CPU_S = 0.2
-"""CPU time (s) of a check. Loading the compiled simulator comes on top, once a process."""
+"""CPU time (s) of a check, about. Pilot runs come on top, and loading the simulator, once a process."""
 EVENTS = 2_400_000
 """Events of a check whose result must not depend on the speed of the machine: about as many."""
 FIRST_SHARE = 0.25

@@ -151,6 +151,15 @@ def test_every_command_shows_examples_that_can_be_typed(name):
                 thesis().with_sets([setting])
 
 
+@pytest.mark.parametrize("name", ["sweep", "dimension", "sensitivity", "figures", "explore"])
+def test_auto_is_the_default_engine_of_every_study(name):
+    command = commands()[name]
+    given = [] if name == "figures" else [NAME]
+    for typed in (given, [*given, "--engine", "auto"]):
+        with command.make_context(name, list(typed), resilient_parsing=False) as context:
+            assert context.params["engine"] == "auto"
+
+
 def test_one_name_for_the_number_of_cores_and_the_older_one_still_goes(engines):
     assert not any("--workers" in o.opts for c in commands().values() for o in c.params)
     sweep = ["sweep", NAME, "--over", "polling.limit=1,2"]
