@@ -117,8 +117,14 @@ def test_intervals_hold_the_mean_as_often_as_they_say(name, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", sorted(CASES.keys() - {"periodic"})
-)  # whose few colliding phases skew the law
+    "name",
+    [
+        *sorted(CASES.keys() - {"periodic"}),
+        pytest.param(
+            "periodic", marks=pytest.mark.xfail(reason="few colliding phases skew the law: stops too early")
+        ),
+    ],
+)
 def test_runs_until_a_precision_hold_the_mean_as_often_as_they_say(name, tmp_path):
     scenario = scenario_of(name, tmp_path)
     reference = simulate(scenario.with_(**OF_MANY), threads=2)
