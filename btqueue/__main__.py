@@ -16,7 +16,7 @@ def main() -> None:
     sys.path[:] = without_working_directory(sys.path)
     ignore_matplotlibrc()
     from btqueue.cli import app
-    from btqueue.cli.exits import end_interrupted
+    from btqueue.cli.errors import end_interrupted
 
     try:
         app(prog_name="btqueue")

@@ -35,6 +35,6 @@ def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
     """Return a problem for each part of *scenario* that *engine* cannot run; theory has laws for all."""
     if engine == "solve":
         return []
-    from btqueue.simulator.covers import SIMULATOR
+    from btqueue.simulator.scope import SIMULATOR
 
     return problems_of(SIMULATOR, scenario)

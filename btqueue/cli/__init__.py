@@ -14,7 +14,7 @@ import typer
 
 from btqueue import __version__
 from btqueue.cli import check, dimension, emulate, explore, sensitivity, sweep, validate
-from btqueue.cli.exits import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
+from btqueue.cli.errors import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
 from btqueue.cli.options import AsJson, Check, Force, Name, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:

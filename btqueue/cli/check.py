@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, put_json, say
+from btqueue.cli.errors import NO_ANSWER, BadInput, put_json, say
 from btqueue.cli.options import AsJson, Force, Quiet, Sets, Threads
 
 if TYPE_CHECKING:

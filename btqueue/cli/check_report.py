@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.exits import finite
+from btqueue.cli.errors import finite
 from btqueue.cli.files import Target
 from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import METRICS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, say
+from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, say
 from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.exits import put_json
+from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
 from btqueue.study import provenance

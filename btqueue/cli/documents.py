@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from btqueue.cli.engines import Answer
-from btqueue.cli.exits import finite
+from btqueue.cli.errors import finite
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results
 from btqueue.study import provenance

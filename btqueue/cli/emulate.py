@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, finite, put, put_json, say
+from btqueue.cli.errors import NO_ANSWER, BadInput, finite, put, put_json, say
 from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from btqueue.caches import cache_folder
-from btqueue.cli.exits import end_at_once, interrupt_code, say
+from btqueue.cli.errors import end_at_once, interrupt_code, say
 from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.engines import require_built
 from btqueue.interrupts import interrupt_held
@@ -51,7 +51,7 @@ def run_solver(scenario: Scenario) -> Answer:
     require_built(scenario)
     keep_compiled_models()
     from btqueue.network import solution
-    from btqueue.network.compilation import Loop
+    from btqueue.network.numba_cache import Loop
 
     begin, before_s = time.perf_counter(), Loop.compiling_s
     results = solution(scenario)
@@ -145,7 +145,7 @@ def second_interrupt_ends_all() -> Iterator[None]:
 
 def is_compiled() -> bool:
     """Whether machine code of this version's event loop is in the cache, or none is wanted."""
-    from btqueue.network.compilation import interpreted
+    from btqueue.network.numba_cache import interpreted
     from btqueue.simulator.machinery.code_cache import holds_event_loop
 
     return interpreted() or holds_event_loop()
@@ -157,7 +157,7 @@ def not_checked(check: bool | None) -> str:
     Args:
         check: whether the user wants it; if nothing was said, where the simulator is compiled already.
     """
-    from btqueue.network.compilation import interpreted
+    from btqueue.network.numba_cache import interpreted
 
     if check is None and interpreted():
         return "not checked: compilation is switched off, and uncompiled it takes minutes (--check)"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from btqueue.cli.exits import put, say
+from btqueue.cli.errors import put, say
 from btqueue.cli.options import Auto, NameOrPiconet, Quiet, Sets
 
 EXAMPLES = ("btqueue explore", "btqueue explore venugopal-2006/piconet-errors")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, put, put_titles, say
+from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_titles, say
 
 if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from btqueue.cli.exits import BadInput, say
+from btqueue.cli.errors import BadInput, say
 from btqueue.files import require_writable, written_whole
 from btqueue.plots import save
 from btqueue.scenario import METRICS, Scenario

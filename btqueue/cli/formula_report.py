@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from btqueue.cli.exits import put_json
+from btqueue.cli.errors import put_json
 from btqueue.cli.sensitivity_report import plain_value
 from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import Scenario

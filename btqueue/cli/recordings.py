@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from btqueue.cli.engines import prepare_simulator
-from btqueue.cli.exits import BadInput, say
+from btqueue.cli.errors import BadInput, say
 from btqueue.cli.files import SERIES, AnswerFirst, Target
 from btqueue.engines import require_built
 from btqueue.progress_bars import bars

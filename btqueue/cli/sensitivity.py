@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, say
+from btqueue.cli.errors import NO_ANSWER, BadInput, say
 from btqueue.cli.options import AsJson, Auto, Force, MaybeName, Metrics, Quiet, Sets, Threads
 
 if TYPE_CHECKING:

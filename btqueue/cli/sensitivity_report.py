@@ -11,7 +11,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.exits import put_json
+from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
+from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, say
 from btqueue.cli.options import AsJson, Force, Metrics, Name, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def sweep(
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import AnswerFirst, Target
     from btqueue.cli.sweep_report import print_json, print_table
-    from btqueue.network.compilation import interpreted
+    from btqueue.network.numba_cache import interpreted
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
 

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from rich.table import Table
 
-from btqueue.cli.exits import put_json
+from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.problems import field_at

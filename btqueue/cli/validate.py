@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, put, put_json, say
+from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, put, put_json, say
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _judge(wanted: Wanted, *, quick: bool, fresh: bool, threads: int | None, qui
 
 def progress_line(progress: Progress) -> str:
     """Return a line about a claim that was just judged."""
-    from btqueue.reproduction.report.words import model_verdict
+    from btqueue.reproduction.report.sentences import model_verdict
 
     outcome = progress.outcome
     model = f", the model: {model_verdict(outcome)}" if outcome.modelled else ""

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from rich.table import Table
 
-from btqueue.cli.exits import put
+from btqueue.cli.errors import put
 from btqueue.cli.files import Target
 from btqueue.cli.tables import Screen
 from btqueue.reproduction.claims.record import PAPERS, claims_of
-from btqueue.reproduction.report import words
+from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.document import document
 from btqueue.reproduction.report.html import page
 from btqueue.reproduction.report.markdown import markdown
 from btqueue.reproduction.report.outcomes import Outcome
 from btqueue.reproduction.report.pictures import PaperFigure
-from btqueue.reproduction.report.words import Report
+from btqueue.reproduction.report.sentences import Report
 from btqueue.scenario import load
 from btqueue.study import provenance
 
@@ -30,7 +30,7 @@ WRITERS = {
 """Files of the report, and the functions that write them."""
 AT_LEAST = "at least in part"
 SHORT_HEADINGS = ("claims", "yes", "in part", "no", "not sim.", "testbed", "share", "by model")
-"""Of `words.COUNT_HEADINGS` after the first and without `AT_LEAST`, for a terminal."""
+"""Of `sentences.COUNT_HEADINGS` after the first and without `AT_LEAST`, for a terminal."""
 
 
 def report_of(
@@ -85,15 +85,17 @@ def write_report(report: Report, target: Target) -> None:
 def print_summary(report: Report) -> None:
     """Print counts, one line a publication."""
     screen = Screen()
-    table = Table(title=words.TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table = Table(title=sentences.TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("publication", no_wrap=True)
     for heading in SHORT_HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
     names = [*report.papers(), "all"]
-    for name, row in zip(names, words.count_rows(report), strict=False):
-        shown = [cell for heading, cell in zip(words.COUNT_HEADINGS, row, strict=True) if heading != AT_LEAST]
+    for name, row in zip(names, sentences.count_rows(report), strict=False):
+        shown = [
+            cell for heading, cell in zip(sentences.COUNT_HEADINGS, row, strict=True) if heading != AT_LEAST
+        ]
         table.add_row(name, *shown[1:], style="bold" if name == "all" else None)
     screen.print(table)
-    put(words.headline(report))
-    for warning in words.warnings(report):
+    put(sentences.headline(report))
+    for warning in sentences.warnings(report):
         put(warning)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from btqueue.queueing._compiled_programs import keep_room
+from btqueue.queueing._jax_cache import keep_room
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

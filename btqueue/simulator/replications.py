@@ -16,12 +16,12 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.scenario.metrics import Results
 from btqueue.simulator.construction.state import empty_network, grow, new_state
-from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Job, Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
 from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
 from btqueue.simulator.statistics.results import Replication, finish, label, uses_batch_means

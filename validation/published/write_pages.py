@@ -21,8 +21,8 @@ from btqueue.reproduction.claims.judgement import interval, shown
 from btqueue.reproduction.claims.record import PAPERS, claims_of
 from btqueue.reproduction.report.judging import judge_all
 from btqueue.reproduction.report.markdown import section, table
+from btqueue.reproduction.report.sentences import citation
 from btqueue.reproduction.report.store import Store
-from btqueue.reproduction.report.words import citation
 
 PAGES = Path(__file__).parents[2] / "docs" / "explanation"
 

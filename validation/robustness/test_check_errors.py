@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from btqueue.cli import exits
+from btqueue.cli import errors
 from btqueue.cli.check import check
 from btqueue.scenario import Scenario
 from btqueue.study.check import BadResults, read_results
@@ -21,7 +21,7 @@ NAME = "venugopal-2006/piconet"
 
 def failure(path: Path, *arguments: str) -> str:
     """Run the command, which must end with exit code 2 before anything is simulated; return its message."""
-    app = typer.Typer(cls=exits.Commands)
+    app = typer.Typer(cls=errors.Commands)
     app.command()(check)
     app.command("other")(lambda: None)
     result = CliRunner().invoke(app, ["check", str(path), "--scenario", NAME, *arguments])

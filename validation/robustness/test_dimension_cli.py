@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from btqueue.cli.dimension import dimension
-from btqueue.cli.exits import Commands
+from btqueue.cli.errors import Commands
 
 QUESTION = ["dimension", "venugopal-2006/piconet", "--maximize", "goodput_kbps"]
 CHOICE = ["--choose", "polling.limit=1..4"]

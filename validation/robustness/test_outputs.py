@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import btqueue.study.sensitivity  # noqa: F401  before a stand-in takes the solver's place, which it would keep
 from btqueue.cli import app
-from btqueue.cli.exits import Commands
+from btqueue.cli.errors import Commands
 from btqueue.cli.tables import recordings_table
 
 from .commands import COMMAND, DEADLINE_S, ROOT, UNCOMPILED, full_disk
@@ -138,7 +138,7 @@ def test_names_of_hosts_steer_no_terminal_either(capsys):
 
 def test_commands_print_in_one_way():
     """Only `say`, `put` and `Screen` know unseen characters; the bars show nothing from files."""
-    allowed = {"exits.py": {"typer.echo"}}
+    allowed = {"errors.py": {"typer.echo"}}
     for source in (ROOT / "btqueue" / "cli").glob("*.py"):
         tree = ast.parse(source.read_text("utf-8"))
         calls = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -441,7 +441,7 @@ BUSY = {
         "files.WRITERS['.nc'] = slowly\n"
     ),
     "in a compiler that calls back": (
-        "from btqueue.network.compilation import kept\n"
+        "from btqueue.network.numba_cache import kept\n"
         "make = lambda keep: later.start() or time.sleep(1e6)\n"
         "engines.run_solver = lambda scenario: kept(make, Path.cwd())\n"
     ),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from btqueue.cli import exits
+from btqueue.cli import errors
 from btqueue.scenario import Scenario, load
 from btqueue.study.many_points import map_points
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
@@ -174,7 +174,7 @@ def killed(target: Path, chance: random.Random, signals: Sequence[signal.Signals
             process.kill()
             raise
     terminated = 128 + signal.SIGTERM
-    assert code in (0, exits.INTERRUPTED, terminated, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
+    assert code in (0, errors.INTERRUPTED, terminated, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
     return code != 0
 
 

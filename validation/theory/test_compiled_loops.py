@@ -9,13 +9,13 @@ import pytest
 
 from btqueue.cli.engines import Answer
 from btqueue.cli.tables import _model_line
-from btqueue.network.compilation import Loop, code_folder, compiled, kept
+from btqueue.network.numba_cache import Loop, code_folder, compiled, kept
 from btqueue.scenario.metrics import Results
 
 SOURCE = """
 from math import log
 from typing import NamedTuple
-from btqueue.network.compilation import compiled, part
+from btqueue.network.numba_cache import compiled, part
 
 class Pair(NamedTuple):
     array: object

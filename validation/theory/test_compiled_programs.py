@@ -6,12 +6,12 @@ import sys
 import jax.monitoring
 import pytest
 
-from btqueue.queueing import _compiled_programs as programs
+from btqueue.queueing import _jax_cache as programs
 
 DROPPED = """
 import jax.monitoring
 import numpy as np
-from btqueue.queueing import _compiled_programs as programs
+from btqueue.queueing import _jax_cache as programs
 from btqueue.queueing.polling.model import polling_model
 from btqueue.queueing.polling.polling import solve_polling
 

@@ -14,7 +14,7 @@ import pytest
 
 from btqueue import caches
 from btqueue.caches import KEEP_S, MARK, TAG, VARIABLE, cache_folder, keep
-from btqueue.simulator.machinery import code_cache, compilation
+from btqueue.simulator.machinery import code_cache, numba_cache
 from btqueue.study.workers import environment
 
 HERE, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -252,9 +252,9 @@ def machine_code(folder: Path) -> list[str]:
 
 
 def test_machine_code_is_kept_in_the_cache(place, function):
-    assert compilation.entry_point(function)(21) == 42
+    assert numba_cache.entry_point(function)(21) == 42
     assert machine_code(place) == [".nbc", ".nbi"]
-    again = compilation.entry_point(function)
+    again = numba_cache.entry_point(function)
     assert again(21) == 42
     assert sum(again.stats.cache_hits.values()) == 1
 
@@ -263,7 +263,7 @@ def test_machine_code_is_kept_in_the_cache(place, function):
 def test_numba_never_writes_beside_the_sources(place, tmp_path, function, prepare):
     code_cache.code_folder()
     prepare(place)
-    assert compilation.entry_point(function)(21) == 42
+    assert numba_cache.entry_point(function)(21) == 42
     assert machine_code(tmp_path) == []
 
 
@@ -271,12 +271,12 @@ def test_numba_never_writes_beside_the_sources_where_there_is_no_cache(
     tmp_path, function, monkeypatch, caplog
 ):
     monkeypatch.setenv(VARIABLE, os.devnull)
-    assert compilation.entry_point(function)(21) == 42
+    assert numba_cache.entry_point(function)(21) == 42
     assert machine_code(tmp_path) == [] and caplog.messages == []
 
 
 def test_a_disk_that_becomes_full_costs_only_the_cache(place, function, caplog):
-    compiled = compilation.entry_point(function)
+    compiled = numba_cache.entry_point(function)
     with full_disk():
         assert compiled(21) == 42
     assert machine_code(place) == []
@@ -286,12 +286,12 @@ def test_a_disk_that_becomes_full_costs_only_the_cache(place, function, caplog):
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04."])
 def test_damaged_machine_code_is_made_again(place, function, caplog, content):
-    compilation.entry_point(function)(21)
+    numba_cache.entry_point(function)(21)
     (index,) = place.rglob("*.nbi")
     index.write_bytes(content)
-    assert compilation.entry_point(function)(21) == 42
+    assert numba_cache.entry_point(function)(21) == 42
     (line,) = caplog.messages
     assert "is damaged and is made again" in line
-    again = compilation.entry_point(function)
+    again = numba_cache.entry_point(function)
     assert again(21) == 42
     assert sum(again.stats.cache_hits.values()) == 1

@@ -12,7 +12,7 @@ from thesis import thesis
 from typer.testing import CliRunner
 
 from btqueue.cli import check as command
-from btqueue.cli import exits
+from btqueue.cli import errors
 from btqueue.plots.check import check_figure
 from btqueue.study.check import check
 
@@ -24,7 +24,7 @@ THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},2,10\nqueue_pac
 @pytest.fixture
 def app(engines):
     """A command line with `check` and, so that it is a group, one more command."""
-    found = typer.Typer(cls=exits.Commands)
+    found = typer.Typer(cls=errors.Commands)
     found.command()(command.check)
     found.command("other")(lambda: None)
     return found

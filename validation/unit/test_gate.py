@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 import btqueue as bt
-from btqueue.cli.exits import Commands
+from btqueue.cli.errors import Commands
 from btqueue.cli.sensitivity import sensitivity
 from btqueue.explorer.messages import told_answer
 from btqueue.network import InDoubt, NoConvergence, plan, variation

@@ -8,7 +8,7 @@ import typer
 import xarray as xr
 from typer.testing import CliRunner
 
-from btqueue.cli.exits import Commands
+from btqueue.cli.errors import Commands
 from btqueue.cli.sensitivity import sensitivity
 
 CHAIN = "chen-2004/adaptive-1"

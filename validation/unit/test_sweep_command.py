@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from btqueue.cli import sweep as command
-from btqueue.cli.exits import Commands
+from btqueue.cli.errors import Commands
 from btqueue.scenario import NotBuiltYet, Problem
 from btqueue.study.sweep_files import read_sweep
 

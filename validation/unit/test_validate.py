@@ -10,7 +10,7 @@ import xarray as xr
 from btqueue.cli.validate_report import report_of, report_targets, write_report
 from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator, in_one_line
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
-from btqueue.reproduction.report import words
+from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
 from btqueue.reproduction.report.markdown import table
 from btqueue.reproduction.report.outcomes import Number, Outcome, Pair, Seen
@@ -80,8 +80,8 @@ def test_a_scenario_is_answered_once(engines, store):
 def test_a_claim_outside_the_models_says_why(engines, store):
     (one,) = judged(engines, store, "scatternet-goodput-falls-with-n")
     assert not one.modelled
-    assert words.model_verdict(one) == NO_MODEL
-    assert [line.text for line in words.solved_lines(one)] == ["piconets only"]
+    assert sentences.model_verdict(one) == NO_MODEL
+    assert [line.text for line in sentences.solved_lines(one)] == ["piconets only"]
 
 
 def test_a_metric_that_an_engine_does_not_give_is_no_answer(engines):
@@ -189,7 +189,7 @@ def test_the_share_is_of_what_can_be_checked():
     found = counts([*listed, Outcome("suliman-2005", testbed, nothing, nothing)])
     assert (found.total, found.checkable, found.share) == (4, 3, 2 / 3)
     assert (found.solved.total(), found.agree) == (2, 1)
-    assert words.other_by_model(listed) == [listed[2]]
+    assert sentences.other_by_model(listed) == [listed[2]]
 
 
 def test_errors_of_the_models_count_a_point_once():

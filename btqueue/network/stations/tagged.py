@@ -22,7 +22,7 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.compilation import compiled, part, subroutine
+from btqueue.network.numba_cache import compiled, part, subroutine
 from btqueue.network.repetition import kinds_of
 from btqueue.network.stations.buffers import RARE
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD

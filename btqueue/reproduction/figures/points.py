@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from btqueue.caches import cache_folder
-from btqueue.reproduction.kept import digest_of, read, source_digest, write
+from btqueue.reproduction.answer_cache import digest_of, read, source_digest, write
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Answer, Engine, PointResult, evaluate
 from btqueue.study.points import Listing

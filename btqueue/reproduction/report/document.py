@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from btqueue.reproduction.claims.record import Judged, publication_record
-from btqueue.reproduction.report import words
+from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.outcomes import Outcome, Seen
+from btqueue.reproduction.report.sentences import Report
 from btqueue.reproduction.report.summary import Counts, counts, model_errors
-from btqueue.reproduction.report.words import Report
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def document(report: Report) -> dict[str, Any]:
             "made_with": report.made_with,
             "quick": report.quick,
             "complete": report.complete,
-            "warnings": words.warnings(report),
+            "warnings": sentences.warnings(report),
             **summary(report),
             "model_errors": [error._asdict() for error in model_errors(report.outcomes)],
             "papers": {

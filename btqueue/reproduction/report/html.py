@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from btqueue.reproduction.claims.record import NO_MODEL, VERDICTS
 from btqueue.reproduction.report.markdown import claim_row, markdown
 from btqueue.reproduction.report.pictures import PaperFigure, embedded
-from btqueue.reproduction.report.words import TITLE, Report, citation
+from btqueue.reproduction.report.sentences import TITLE, Report, citation
 
 VERDICT = re.compile(rf"<td>({'|'.join((*VERDICTS, NO_MODEL))})(.*?)</td>")
 HEADING = re.compile(r"<h2>(.*?)</h2>")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from btqueue.reproduction.report import words
+from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.outcomes import Outcome
 from btqueue.reproduction.report.pictures import PaperFigure
-from btqueue.reproduction.report.words import Line, Report
+from btqueue.reproduction.report.sentences import Line, Report
 
 ShowFigures = Callable[[Sequence[PaperFigure]], Iterable[str]]
 MARKS = {True: " ✓", False: " ✗", None: ""}
@@ -21,18 +21,18 @@ def file_names(figures: Iterable[PaperFigure]) -> list[str]:
 def markdown(report: Report, shown: ShowFigures = file_names) -> str:
     """Return the whole report; `shown` makes the lines of figures."""
     lines = [
-        f"# {words.TITLE}",
+        f"# {sentences.TITLE}",
         "",
         "Written by `btqueue validate`.",
         "",
-        *(line for warning in words.warnings(report) for line in (f"**{warning}**", "")),
-        words.headline(report),
+        *(line for warning in sentences.warnings(report) for line in (f"**{warning}**", "")),
+        sentences.headline(report),
         "",
-        *table(words.COUNT_HEADINGS, words.count_rows(report)),
+        *table(sentences.COUNT_HEADINGS, sentences.count_rows(report)),
         "",
         "## How to read it",
         "",
-        *(line for paragraph in words.METHOD for line in (paragraph, "")),
+        *(line for paragraph in sentences.METHOD for line in (paragraph, "")),
         *_model(report),
         *(
             line
@@ -48,32 +48,32 @@ def markdown(report: Report, shown: ShowFigures = file_names) -> str:
 
 def _model(report: Report) -> list[str]:
     lines = ["## Models against simulation", ""]
-    if rows := words.error_rows(report.outcomes):
-        lines += [*table(words.ERROR_HEADINGS, rows), ""]
+    if rows := sentences.error_rows(report.outcomes):
+        lines += [*table(sentences.ERROR_HEADINGS, rows), ""]
     else:
         lines += ["No number was given by both.", ""]
-    if other := words.other_by_model(report.outcomes):
+    if other := sentences.other_by_model(report.outcomes):
         lines += ["Claims on which the model has another verdict:", ""]
-        lines += [f"* {one.name}: {one.verdict}; the model: {words.model_verdict(one)}" for one in other]
+        lines += [f"* {one.name}: {one.verdict}; the model: {sentences.model_verdict(one)}" for one in other]
         lines.append("")
     return lines
 
 
 def _paper(report: Report, paper: str, outcomes: Sequence[Outcome], shown: ShowFigures) -> list[str]:
-    return [f"## {words.citation(paper)}", "", *section(report, paper, outcomes, shown)]
+    return [f"## {sentences.citation(paper)}", "", *section(report, paper, outcomes, shown)]
 
 
 def section(
     report: Report, paper: str, outcomes: Sequence[Outcome], shown: ShowFigures = file_names
 ) -> list[str]:
     """Return the lines about a publication: claims, reasons, misprints, figures."""
-    paragraphs = [words.about(paper), *words.simulated_how(paper)]
+    paragraphs = [sentences.about(paper), *sentences.simulated_how(paper)]
     lines = [line for paragraph in paragraphs for line in (paragraph, "")]
-    lines += [*table(words.CLAIM_HEADINGS, map(claim_row, outcomes)), ""]
-    lines += _reasons("### Why not", words.reasons(outcomes))
-    lines += _reasons("### Remarks", words.remarks(outcomes))
-    if rows := words.misprints(paper):
-        lines += ["### Misprints", "", *table(words.MISPRINT_HEADINGS, rows), ""]
+    lines += [*table(sentences.CLAIM_HEADINGS, map(claim_row, outcomes)), ""]
+    lines += _reasons("### Why not", sentences.reasons(outcomes))
+    lines += _reasons("### Remarks", sentences.remarks(outcomes))
+    if rows := sentences.misprints(paper):
+        lines += ["### Misprints", "", *table(sentences.MISPRINT_HEADINGS, rows), ""]
     if figures := report.figures.get(paper):
         lines += ["### Figures", "", *shown(figures), ""]
     return lines
@@ -88,7 +88,7 @@ def _reasons(heading: str, found: Sequence[tuple[Outcome, str]]) -> list[str]:
 
 def claim_row(outcome: Outcome) -> list[str]:
     """Return a claim as cells of the table."""
-    statement, where = words.claim_text(outcome)
+    statement, where = sentences.claim_text(outcome)
     verdict = (
         outcome.verdict
         if outcome.as_on_record
@@ -97,10 +97,10 @@ def claim_row(outcome: Outcome) -> list[str]:
     return [
         f"{where}: {statement}",
         outcome.claim["published"],
-        _cell(words.simulated_lines(outcome)),
+        _cell(sentences.simulated_lines(outcome)),
         verdict,
-        _cell(words.solved_lines(outcome)),
-        words.model_verdict(outcome),
+        _cell(sentences.solved_lines(outcome)),
+        sentences.model_verdict(outcome),
     ]
 
 

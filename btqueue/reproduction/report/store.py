@@ -12,9 +12,9 @@ from pathlib import Path
 
 from btqueue.caches import cache_folder
 from btqueue.reproduction import claims
+from btqueue.reproduction.answer_cache import digest_of, read, source_digest, write
 from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.record import Claim
-from btqueue.reproduction.kept import digest_of, read, source_digest, write
 from btqueue.reproduction.report.outcomes import Seen
 from btqueue.scenario.library import models_folder
 

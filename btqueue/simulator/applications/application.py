@@ -20,7 +20,7 @@ from btqueue.simulator.applications.arrival_processes import (
     size_due,
     take_steps_until,
 )
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.pool import free_message, take_message
 from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.connections import FROM_FILE, GREEDY, PERIODIC, REQUESTER, RESPONDER

@@ -16,7 +16,7 @@ their start, and one gap after a change, all of them at the same time.
 
 import math
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import exponential, uniform
 from btqueue.simulator.machinery.timers import later
 from btqueue.simulator.records.connections import FROM_FILE, IBP, POISSON

@@ -7,7 +7,7 @@ numbered by its age: the request and the reply of exchange k are 2k, its good-by
 
 from btqueue.simulator.applications.application import write_message
 from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import (
     APPLICATION_TIMEOUT,
     GOODBYE,

@@ -4,7 +4,7 @@ A deadline that is moved to a later time leaves the timer as it is: when the tim
 and it is set to the deadline that is then the earliest.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.connections import DEADLINES
 from btqueue.simulator.records.conventions import NEVER, NOTHING

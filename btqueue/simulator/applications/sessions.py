@@ -9,7 +9,7 @@ from btqueue.simulator.applications.exchange import CLIENT
 from btqueue.simulator.applications.session_timer import set_deadline, take_due
 from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus import state_machine as centaurus
-from btqueue.simulator.machinery.compilation import outlined
+from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records.connections import (
     APPLICATION_TIMEOUT,
     CENTAURUS,

@@ -8,7 +8,7 @@ section IV). The tables from level or quality to type are made in `construction`
 import math
 
 from btqueue.simulator.bluetooth.radio import level
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.conventions import SECOND
 
 

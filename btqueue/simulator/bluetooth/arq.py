@@ -20,7 +20,7 @@ then hold for each part.
 from btqueue.simulator.bluetooth.baseband_queue import take_from_port
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.bluetooth.radio import feedback_is_hit, reception_fails
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.pool import free_packet, take_packet
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.traces.trace import PACKET_CORRUPTED, PACKET_DELIVERED, PACKET_GIVEN_UP, packet_event

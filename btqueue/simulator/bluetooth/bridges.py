@@ -18,7 +18,7 @@ import numpy as np
 
 from btqueue.simulator.bluetooth import meetings
 from btqueue.simulator.bluetooth.meetings import GUARD, SHORTEST_FRAME
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SLOT, UNLIMITED

@@ -7,7 +7,7 @@ Communications Letters 5, 2001). A packet is on the air from the start of its fi
 symbols take.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.records.piconets import AIR_HISTORY
 

@@ -9,7 +9,7 @@ bridge has the bridge's limit.
 
 from btqueue.simulator.bluetooth.bridges import may_poll
 from btqueue.simulator.bluetooth.meetings import packets_waiting
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.records.conventions import NOTHING, SLOT, UNLIMITED
 from btqueue.simulator.records.piconets import EXHAUSTIVE, FEP, GATED, LDQ, LWRR, PRC_LWRR, SLQ, WALK_IN

@@ -5,7 +5,7 @@ lost; when it reaches zero the receiving side either has the whole segment or di
 layer).
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.pool import free_packet, free_segment, take_packet, take_segment
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA, DATAGRAM

@@ -19,7 +19,7 @@ that is a central is in its own piconet between its meetings. An agreement costs
 The paper names the terms of an agreement and their inputs; the formulas are ours.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.conventions import NOTHING, SLOT, UNLIMITED
 from btqueue.simulator.records.piconets import NO_STATION

@@ -9,7 +9,7 @@ two-state Markov chain over the time between.
 import math
 
 from btqueue.simulator.bluetooth.collisions import collided
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.records.conventions import NOTHING, SECOND
 from btqueue.simulator.records.nodes import ALTERNATING, TRACE, TWO_STATE

@@ -7,7 +7,7 @@ has the same results as one without.
 
 from btqueue.simulator.bluetooth.disciplines import begin_visit
 from btqueue.simulator.bluetooth.voice import idle_visits, start_of_idle_visit
-from btqueue.simulator.machinery.compilation import compiled, entry_point, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, entry_point, outlined
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records.conventions import NOTHING, SLOT
 from btqueue.simulator.records.piconets import DOWNLINK_HALF, PAUSE, UPLINK_HALF

@@ -7,7 +7,7 @@ period. A central without voice has `voice_period` 0. Times are in ns.
 """
 
 from btqueue.baseband.voice import VOICE_PERIOD_SLOTS
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
 
 IDLE_VISIT = 2 * SLOT

@@ -7,7 +7,7 @@ replaced by the receiver's bit when a PROCEED comes.
 """
 
 from btqueue.simulator.applications.exchange import flow_from, message_layout, message_segments
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NOTHING
 
 SENT, SENT_EARLIER, SENT_WITH_OFFER = 1, 2, 4

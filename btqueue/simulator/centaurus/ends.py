@@ -6,7 +6,7 @@ received) last no time here, so they have no name.
 
 from btqueue.simulator.applications.exchange import CLIENT, SERVER
 from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import NEXT_POLL, WATCHDOG, WORKER
 from btqueue.simulator.records.conventions import NOTHING
 

@@ -13,7 +13,7 @@ from btqueue.simulator.centaurus.ends import (
     enter,
     leave,
 )
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import DONE, NOPE, OBJ, OBJECT_ACK, POLL, PROCEED, REJ, WORKER
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import CONTROL, DATA

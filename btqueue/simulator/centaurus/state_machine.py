@@ -30,7 +30,7 @@ from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus.bitmaps import is_whole, record, update_from_receiver
 from btqueue.simulator.centaurus.ends import begin_session, close, enter, join
 from btqueue.simulator.centaurus.messages import answer_done, answer_offer, next_packet, nope, offer, poll
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import (
     DONE,
     GOODBYE,

@@ -20,8 +20,8 @@ from numba import NumbaPerformanceWarning, types
 from numba import cuda as numba_cuda
 
 from btqueue.simulator.engine import advance
-from btqueue.simulator.machinery.compilation import cached_in_folder, settings
 from btqueue.simulator.machinery.inside_numba import separate_roundings
+from btqueue.simulator.machinery.numba_cache import cached_in_folder, settings
 from btqueue.simulator.machinery.state_type import STATE_TYPE
 from btqueue.simulator.records.arrays import FIELDS, WORDS
 from btqueue.simulator.records.packed_state import Packed, unpack

@@ -1,7 +1,7 @@
 """A whole segment has crossed one hop: it goes up at its last node, or on to the next port."""
 
 from btqueue.simulator.hosts import delay_line
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NOTHING
 
 

@@ -6,7 +6,7 @@ A datagram carries when its message was written, and the message's range of segm
 
 from btqueue.simulator.applications.application import count_delivered, forget_oldest
 from btqueue.simulator.bluetooth.l2cap import new_segment
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATAGRAM
 

@@ -6,7 +6,7 @@ The time of leaving is known when it enters (Lindley's recursion for a tandem), 
 segment is enough.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.machinery.random_streams import exponential, uniform
 from btqueue.simulator.machinery.timers import later, schedule
 from btqueue.simulator.records.conventions import NOTHING

@@ -11,7 +11,7 @@ from btqueue.simulator.bluetooth.l2cap import finish_packet, new_packet, whole_p
 from btqueue.simulator.bluetooth.token_bucket import admit_packet, has_room_for
 from btqueue.simulator.hosts import delay_line, medium
 from btqueue.simulator.hosts.crossing import on_segment_crossed
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import OUTSIDE
 

@@ -8,7 +8,7 @@ from btqueue.simulator.applications import application, sessions
 from btqueue.simulator.bluetooth.l2cap import count_end_of_travel, new_segment
 from btqueue.simulator.centaurus import state_machine as centaurus
 from btqueue.simulator.hosts import datagram
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.pool import free_segment
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records.connections import PUSHED, TCP

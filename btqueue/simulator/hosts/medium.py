@@ -16,7 +16,7 @@ import math
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.hosts.crossing import on_segment_crossed
 from btqueue.simulator.hosts.delay_line import enter as enter_line
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.packet_queue import offer_up_to, serve
 from btqueue.simulator.machinery.random_streams import exponential, uniform
 from btqueue.simulator.machinery.timers import later, schedule

@@ -2,7 +2,7 @@
 
 from btqueue.simulator.bluetooth.l2cap import new_segment
 from btqueue.simulator.hosts.forwarding import leave_host
-from btqueue.simulator.machinery.compilation import entry_point
+from btqueue.simulator.machinery.numba_cache import entry_point
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATAGRAM
 

@@ -4,7 +4,7 @@ The area under the queue length and the sum of the packets' sojourn times are ga
 other.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NOTHING
 
 

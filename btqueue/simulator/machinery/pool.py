@@ -5,7 +5,7 @@ with the packets inside the network. The event loop stops for `grow` (in `constr
 out.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NOTHING
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.run import stream_dtype
 
 TO_UNIT_INTERVAL = 2.0**-53

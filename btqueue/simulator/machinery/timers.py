@@ -7,7 +7,7 @@ the whole network. Every timer has a fixed number and stays in its island; a tim
 past.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 
 LARGEST_SCAN = 32

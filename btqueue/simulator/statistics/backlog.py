@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from btqueue.simulator.machinery.compilation import outlined
+from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, UNLIMITED

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.simulator.bluetooth.sleep import settle_all
-from btqueue.simulator.machinery.compilation import entry_point, outlined
+from btqueue.simulator.machinery.numba_cache import entry_point, outlined
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 

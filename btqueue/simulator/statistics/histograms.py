@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 
 BINS_AN_OCTAVE = 16
 LEAST_EXPONENT = 14

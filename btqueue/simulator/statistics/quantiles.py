@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from btqueue.simulator.machinery.compilation import compiled, entry_point
+from btqueue.simulator.machinery.numba_cache import compiled, entry_point
 from btqueue.simulator.statistics.histograms import edges
 
 

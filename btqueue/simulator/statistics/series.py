@@ -7,10 +7,10 @@ import xarray as xr
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import grow, new_state
-from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.names import queue_names
 
 UNITS = {

@@ -13,7 +13,7 @@ it by two segments for each that arrives. As long as it grows, each segment is a
 The numbers were reported by Linux 6.18 (SO_MEMINFO, TCP_INFO) in transfers of 1,448-byte segments.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import ENDS, NO_NAGLE, PUSHED, SACKED
 from btqueue.simulator.records.conventions import MILLISECOND, NOTHING, SECOND
 from btqueue.simulator.tcp.stream import position

@@ -1,6 +1,6 @@
 """How acknowledgements open cwnd: slow start and congestion avoidance (RFC 5681, section 3.1)."""
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import CUBIC, VEGAS
 from btqueue.simulator.tcp import cubic, vegas
 from btqueue.simulator.tcp.fast_recovery import flight_size

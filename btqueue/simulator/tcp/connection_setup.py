@@ -8,7 +8,7 @@ retransmission timer runs for it, as for data.
 
 from btqueue.simulator.applications.exchange import send_request
 from btqueue.simulator.bluetooth.l2cap import new_segment
-from btqueue.simulator.machinery.compilation import outlined
+from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND
 from btqueue.simulator.records.packets import ACK, SYN, SYN_ACK
 from btqueue.simulator.tcp.retransmission_timer import measure

@@ -11,7 +11,7 @@ when the least round trip of a round has grown by an eighth. With `byte_counting
 segments in Linux's arithmetic.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.conventions import MILLISECOND, NOTHING, SECOND
 
 C = 0.4

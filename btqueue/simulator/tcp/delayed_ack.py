@@ -4,7 +4,7 @@ As Linux does, a receiver may acknowledge the first `quick_acks` segments of a c
 after one that came twice, so that a sender in slow start or after a timeout does not wait.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 
 
 @compiled

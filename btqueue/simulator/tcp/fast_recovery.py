@@ -4,7 +4,7 @@
 began or the timer expired; it starts as -1.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import (
     CUBIC,
     HALF_PIPE,

@@ -1,7 +1,7 @@
 """The initial state of a TCP connection, and its restart as a new one."""
 
 from btqueue.simulator.applications.application import forget_oldest
-from btqueue.simulator.machinery.compilation import outlined
+from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.machinery.timers import cancel
 from btqueue.simulator.records.connections import OPEN
 from btqueue.simulator.records.conventions import NEVER, NOTHING

@@ -8,7 +8,7 @@ first: if segments sent before the timeout arrive, the timeout was wrong and is 
 it waits for late segments (`awaits_order`), for the probe (`awaits_probe`), or for the RTO.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import (
     CUBIC,
     DISORDER,

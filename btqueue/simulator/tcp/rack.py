@@ -8,7 +8,7 @@ which it was sent last. `rack_sent` and `rack_number` are of the segment sent la
 without arrived or lost ones, plus retransmissions.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import ENDS, LOST, PUSHED, RESENT, RETRANSMITTED, SACKED
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.tcp import buffers

@@ -6,7 +6,7 @@ ssthresh; below it, the slow-start reduction bound lets the network fill up agai
 
 import math
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 
 
 @compiled

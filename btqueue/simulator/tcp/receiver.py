@@ -5,7 +5,7 @@ duplicate; so is a segment that fills a gap. Others may wait (`delayed_ack`). `r
 segment of each of the last blocks that grew, the latest first; a number up to `rcv_nxt` stands for none.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.packets import DATA, SACK_BLOCKS
 from btqueue.simulator.tcp import buffers
 from btqueue.simulator.tcp.delayed_ack import on_segment_in_order

@@ -4,7 +4,7 @@ With timestamps every acknowledgement of new data gives a round-trip time, also 
 section 4). Without them Karn's algorithm holds: only segments that were sent once are timed.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import RETRANSMITTED
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.statistics.histograms import count

@@ -5,7 +5,7 @@ in this recovery (HighRxt), `rescue_rxt` limits the rescue retransmission to one
 segment ever reported, and `pipe` estimates how much is in the network, in full segments.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import RETRANSMITTED, SACKED
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, next_length

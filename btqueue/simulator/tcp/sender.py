@@ -7,7 +7,7 @@ rings indexed by segment number: the scoreboard, the time at which a segment was
 place where it begins in the stream.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import CUBIC, RETRANSMITTED, VEGAS
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA

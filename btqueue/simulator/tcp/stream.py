@@ -7,7 +7,7 @@ segments (`unit` is 1), or where all segments are full, the stream is counted in
 begins at its number, and `starts` is not used.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import MINSHALL, NO_NAGLE
 
 

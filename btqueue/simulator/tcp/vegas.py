@@ -11,7 +11,7 @@ round, is compared with cwnd once in a round trip; cwnd moves by whole segments.
 `round_end` is the segment whose acknowledgement ends the round, 0 when no round is being measured.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import PER_ACK
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.tcp.stream import position

@@ -5,7 +5,7 @@ Python to read the log before it could overflow. If an event nevertheless wrote 
 room for, `log_length` shows it: it counts all records, also the lost ones.
 """
 
-from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.conventions import NOTHING
 
 (

@@ -10,11 +10,11 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import grow, new_state
-from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND
 from btqueue.simulator.records.packets import CONTROL
+from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.extras import require
 from btqueue.simulator.traces.names import node_names, packet_type_names, port_names
 from btqueue.simulator.traces.pcap import PcapWriter

@@ -31,8 +31,8 @@ SCHEMA = 2
 """Version of the JSON objects that commands print: it grows when a key changes its meaning or goes."""
 
 EXIT_CODES = (
-    ("btqueue.cli.exits", "BadInput", BAD_INPUT),
-    ("btqueue.cli.exits", "OutputLost", BAD_INPUT),
+    ("btqueue.cli.errors", "BadInput", BAD_INPUT),
+    ("btqueue.cli.errors", "OutputLost", BAD_INPUT),
     ("btqueue.scenario", "ScenarioError", BAD_INPUT),
     ("btqueue.network", "NoConvergence", NO_ANSWER),
     ("btqueue.network", "ImpossibleAnswer", NO_ANSWER),
