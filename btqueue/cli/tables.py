@@ -82,7 +82,7 @@ def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
 
 
 def check_lines(solved: Answer, checked: Check | str | None) -> None:
-    """Print what a check says; without one how far off such answers usually are, and why there is none."""
+    """Print the verdict of a check; without a check the usual error, and the reason for no check."""
     lines = _usual_error(solved) if checked is None or isinstance(checked, str) else []
     for line in [*lines, *([str(checked)] if checked else [])]:
         Screen().say(line, "dim")

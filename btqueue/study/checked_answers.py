@@ -8,8 +8,8 @@ goodput, 5 % of round trip and session time, 10 % of timeouts where there are mo
 - confirmed: no interval does, and no interval reaches beyond 10 % (`WRONG`);
 - undecided: neither; the simulation is too short to tell.
 
-Timeouts are too rare to be known to 10 % after a short run. So they can speak against an answer, and they
-keep none from being confirmed.
+Timeouts are too rare to be known to 10 % after a short run. So they can refute an answer, and an answer can
+be confirmed without them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """What the interval says."""
+        """The verdict of the interval."""
         if self.least > TOLERANCES[self.metric]:
             return "not confirmed"
         return "confirmed" if abs(self.value) + self.half_width <= WRONG else "undecided"
@@ -107,11 +107,11 @@ def percent(value: float) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """What a short simulation says of an answer of theory.
+    """The differences of an answer of theory from a short simulation.
 
     Attributes:
         differences: of the metrics that both sides give.
-        events: that were measured, without those of the warm-up and of pilot runs.
+        events: measured events, without events of the warm-up and of pilot runs.
     """
 
     differences: tuple[Difference, ...] = ()
@@ -153,8 +153,8 @@ def check_answer(
 ) -> Check:
     """Simulate *scenario* for a moment, and say whether theory's answer is confirmed.
 
-    Pilot runs count the events of a simulated second. A first round decides where it can, and a second one
-    takes what is left. Their runs are as long as the time allows, whatever the scenario says of its own.
+    Pilot runs count the events of a simulated second. If a first round does not decide, a
+    second one takes the remaining time. Their runs are as long as the time allows, not as long as `run` says.
     Where loads change with time, flows begin late or recordings are played, its own runs are played.
 
     Args:
@@ -182,7 +182,7 @@ def check_answer(
 
 
 def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, threads: int | None) -> Check:
-    """Return what runs of so many simulated seconds together say."""
+    """Check by runs that last `seconds` of simulated time together."""
     from btqueue.simulator import simulation
 
     changes: dict[str, Any] = dict(PLAIN)
@@ -202,7 +202,7 @@ def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, t
 
 
 def _events_per_second(scenario: Scenario) -> float:
-    """Return the events of a simulated second, by pilot runs, each ten times as long as the one before."""
+    """Return the events of a simulated second, by pilot runs, each ten times as long as the last."""
     from btqueue.simulator import simulation
 
     longest_s = scenario.run.duration_s
@@ -228,7 +228,7 @@ def _own_length(scenario: Scenario) -> float:
 def _differences(
     theory: Mapping[str, Estimate], simulated: Mapping[str, Estimate], duration_s: float
 ) -> tuple[Difference, ...]:
-    """Return the differences of what both sides give; see `_difference`."""
+    """Return the differences of the metrics that both sides give; see `_difference`."""
     silent = "goodput_kbps" in simulated and 0.0 in simulated["goodput_kbps"].means
     found = [
         _difference(metric, theory[metric].mean, simulated[metric], duration_s)

@@ -1,7 +1,7 @@
-"""Points of a sweep that theory answered, checked by simulation: a part of them, spread over the ranges.
+"""Some points of a sweep that theory answered are checked by simulation, spread over the ranges.
 
-Each of the others belongs to the checked point that is nearest to it. Where that one is not confirmed, they
-are simulated, too.
+Each other point belongs to the nearest checked point. Points that belong to a point that is not confirmed are
+simulated, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Evaluator = Callable[..., Generator[PointResult]]
 
 @dataclass(frozen=True)
 class CheckedPoints:
-    """What the checks of a sweep say.
+    """The checks of a sweep, and the points simulated because of them.
 
     Attributes:
         checks: by number of the point; None for a check that could not be made.
@@ -59,7 +59,7 @@ class CheckedPoints:
 
 
 def in_words(summary: Mapping[str, Any], theory: int) -> list[str]:
-    """Return the lines that say what the checks found.
+    """Return the findings of the checks as lines of text.
 
     Args:
         summary: as `CheckedPoints.summary` returns it.
@@ -80,7 +80,7 @@ def in_words(summary: Mapping[str, Any], theory: int) -> list[str]:
 def check_points(
     points: Numbered, results: Iterable[PointResult], evaluator: Evaluator, notes: Callable[[str], None]
 ) -> CheckedPoints:
-    """Check theory at some points, and simulate all that are nearest to one that is not confirmed.
+    """Check theory at some points, and simulate all points around a point that is not confirmed.
 
     Args:
         points: of the sweep.
@@ -127,7 +127,7 @@ def _by_theory(answer: Answer) -> bool:
 
 
 def _noted(result: PointResult, check: str) -> PointResult:
-    """Return a point with what its check said."""
+    """Return a point with the verdict of its check."""
     answer = result.answers["solve"]
     noted: dict[Engine, Answer] = {"solve": replace(answer, notes={**answer.notes, "check": check})}
     return PointResult(result.number, noted)
@@ -136,7 +136,8 @@ def _noted(result: PointResult, check: str) -> PointResult:
 def places_of(changes: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Return where points lie in their ranges, shape (points, keys): 0 for the first value, 1 for the last.
 
-    Values are counted, not measured: those of a key in equal steps, numbers by size, others as they come.
+    Only the order of values counts: the values of a key lie in equal steps, numbers by size, others as they
+    come.
     """
     columns = []
     for key in changes[0]:
@@ -149,14 +150,14 @@ def places_of(changes: Sequence[Mapping[str, Any]]) -> np.ndarray:
 
 
 def spread_out(places: np.ndarray, count: int) -> tuple[list[int], np.ndarray]:
-    """Choose points far from each other: the one in the middle, then always the one farthest from all chosen.
+    """Choose points far from each other: the middle point, then always the point farthest from all chosen.
 
     Args:
         places: shape (points, keys).
         count: how many, at most all.
 
     Returns:
-        The chosen ones, and for each point the place of the nearest in that list, shape (points,).
+        The chosen points, and for each point the place of the nearest in that list, shape (points,).
     """
     chosen = [int(np.argmin(((places - 0.5) ** 2).sum(axis=1)))]
     distance = ((places - places[chosen[0]]) ** 2).sum(axis=1)
