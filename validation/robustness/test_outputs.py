@@ -264,7 +264,7 @@ def test_a_picture_is_drawn_again_in_the_same_way_only(tmp_path):
 
 # -------------------------------------------------------------------------------------------- sweeps
 
-SWEEP = ["sweep", NAME, "--over", "polling.limit=1..3"]
+SWEEP = ["sweep", NAME, "--over", "polling.limit=1..3", "--no-check"]
 
 
 @pytest.mark.parametrize("name", ["x.nc", "x.csv"])

@@ -76,7 +76,7 @@ def test_a_light_flow_does_not_wait_behind_the_queue_of_a_transfer():
     solved, simulated = bt.solve(scenario), bt.simulate(scenario)
     trips = simulated["rtt_s"].mean("replication").values
     assert solved["rtt_s"].values == pytest.approx(trips, rel=0.1)
-    assert any("turns of others" in why for why in solved.attrs["why"])
+    assert any("the turns of other stations" in why for why in solved.attrs["why"])
 
 
 def test_sessions_beside_a_transfer_are_in_doubt():
