@@ -293,7 +293,8 @@ def figures(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Draw all figures.")] = False,
     engine: Annotated[
-        Literal["auto"], typer.Option("--engine", help="What answers: for each curve what the figure says.")
+        Literal["auto"],
+        typer.Option("--engine", help="Engine of each curve: the engine that the figure names."),
     ] = "auto",
     paper: Annotated[
         str | None, typer.Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")

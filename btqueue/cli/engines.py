@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from btqueue.study.checked_answers import Check
 
+COMPILING = "about half a minute"
+"""How long the simulator compiles on a machine of today."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -102,7 +105,7 @@ def prepare_simulator(scenario: Scenario, *, quiet: bool) -> None:
     """Compile the simulator if that was not done yet."""
     if not is_compiled():
         if not quiet:
-            say("compiling the simulator, once for this version: about half a minute")
+            say(f"compiling the simulator, once for this version: {COMPILING}")
         with interrupt_held():
             compile_now(scenario)
 
@@ -162,7 +165,7 @@ def not_checked(check: bool | None) -> str:
     if check is None and interpreted():
         return "not checked: compilation is switched off, and uncompiled it takes minutes (--check)"
     if check is None and not is_compiled():
-        return "not checked: the simulator compiles once, 20 s (--check)"
+        return f"not checked: the simulator compiles once, {COMPILING} (--check)"
     return ""
 
 

@@ -67,7 +67,7 @@ Threads = Annotated[
 ]
 Auto = Annotated[
     Literal["auto"],
-    typer.Option("--engine", help="What answers: theory where it stands, else simulation to 2 %."),
+    typer.Option("--engine", help="Theory where it stands, else simulation; there is no other choice."),
 ]
 """Of commands that know no other engine."""
 Check = Annotated[

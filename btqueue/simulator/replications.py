@@ -129,10 +129,12 @@ def simulate_many(
         progress: called with the share of a replication that was finished.
 
     Raises:
-        NotBuiltYet: as `simulate`, for the first scenario that cannot be simulated; so are the next two.
-        ScenarioError: see there.
-        InvariantViolated: see there.
-        Stopped: by Ctrl-C; `results` are the datasets of the scenarios that were finished.
+        NotBuiltYet: a scenario has a feature that the simulator does not have yet.
+        ScenarioError: a scenario cannot be simulated, as for `simulate`.
+        InvariantViolated: the simulator lost count (a bug).
+        Stopped: by Ctrl-C; `results` are the datasets of the scenarios that were begun, in order. Of a
+            scenario under way the dataset holds the measurements up to then, with `complete` = 0; a scenario
+            in its warm-up has none.
     """
     jobs = (observe(scenario, one_by_one, progress) for scenario in scenarios)
     try:
@@ -144,10 +146,11 @@ def simulate_many(
 
 
 def _unless_interrupted(job: Job) -> Generator[None, bool | None, Results | None]:
+    """Return the job's results, partial ones after Ctrl-C: other threads have results to be kept, too."""
     try:
         return (yield from job)
-    except Interrupted:
-        return None
+    except Interrupted as stopped:
+        return stopped.results
 
 
 def observe(
@@ -235,7 +238,7 @@ def on_device(device: Device, scenario: Scenario) -> Callable[..., list[Replicat
 
 
 def in_parallel(threads: int) -> Runner:
-    """Return a runner that does its jobs at once in threads; Ctrl-C stops it, nobody else can."""
+    """Return a runner that does its jobs in threads, without a pause; only Ctrl-C stops it."""
 
     def run(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
         yield from ()

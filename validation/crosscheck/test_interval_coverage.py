@@ -74,7 +74,7 @@ METRICS = ("goodput_kbps", "rtt_s")
 OF_MANY = {**REFERENCE, "run__duration_s": 150.0, "run__replications": 500}
 """A reference of many replications: periodic sources keep their phases, however long one lasts."""
 PRECISIONS = {"goodput_kbps": 0.02, "rtt_s": 0.05, "rtt_p95_s[1]": 0.1}
-"""What short runs are added for, and how exactly that shall be known."""
+"""Quantities for which short runs are added, and the relative precision asked for."""
 
 
 def scenario_of(name, folder):

@@ -1,5 +1,7 @@
 """Quantiles of round trips and delays from theory: laws of known values, limits, and the law of the port."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,8 +85,8 @@ def test_the_port_of_the_shipped_piconet_is_the_queue_with_vacations(monkeypatch
 
     real = buffers.vacation_queue
 
-    def stub(**queue: object):
-        return real(**queue | {"vacations": None, "limit": None, "repeats": 0.0})  # type: ignore[arg-type]
+    def stub(**queue: Any):
+        return real(**queue | {"vacations": None, "limit": None, "repeats": 0.0})
 
     buffers.solved.cache_clear()
     monkeypatch.setattr(buffers, "vacation_queue", stub)

@@ -109,7 +109,7 @@ def test_where_the_simulator_is_not_compiled_no_answer_waits_for_it(tmp_path):
     done = python("-c", code, **env)
     *_, usual, checked = done.stdout.splitlines()
     assert usual.startswith("usual error") and done.stderr.strip() == "False"
-    assert checked == "not checked: the simulator compiles once, 20 s (--check)"
+    assert checked == "not checked: the simulator compiles once, about half a minute (--check)"
 
 
 def test_an_answer_is_printed_before_it_is_checked_and_the_check_comes_last(engines):

@@ -194,11 +194,14 @@ def test_the_first_of_many_scenarios_that_cannot_be_simulated_is_refused():
         simulate_many([LIGHT, LIGHT.with_(run__duration_s=1e-9)])
 
 
-def test_many_interrupted_scenarios_keep_the_finished_ones():
+def test_many_interrupted_scenarios_keep_what_was_finished_and_what_was_measured():
     short, endless = (LIGHT.with_(run__duration_s=one, run__replications=2) for one in (1, 1e6))
     with pytest.raises(Stopped) as stopped:
         simulate_many([short, endless, short], threads=1, progress=interrupting(8))
-    assert [one.attrs["finished"] for one in stopped.value.results] == [2]
+    finished, cut_short = stopped.value.results  # the third was not begun
+    assert (finished.attrs["finished"], finished.attrs["complete"]) == (2, 1)
+    assert (cut_short.attrs["finished"], cut_short.attrs["complete"]) == (0, 0)
+    assert 0 < float(cut_short["measured_s"][0]) < 1e6
 
 
 def test_a_precision_that_is_never_reached_asks_for_four_times_as_many():

@@ -48,7 +48,7 @@ class Known(NamedTuple):
 
     @property
     def relative(self) -> float:
-        """The half-width over the mean; infinite if it is unknown, or the mean is 0 and may not be that."""
+        """The half-width over the mean; infinite if either is unknown, or if the mean is 0 by chance."""
         if self.half_width == 0 and self.final:
             return 0.0
         if math.isnan(self.half_width) or self.mean == 0:
