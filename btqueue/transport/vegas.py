@@ -54,14 +54,18 @@ class Round:
         shape, scale = self._gamma
         beyond = np.maximum(np.asarray(time, float) - self.least, 0.0)
         certain = np.greater(time, self.mean)
-        return np.where(np.greater(self.sd, 0.0), gammainc(shape, beyond / scale), certain)
+        return np.where(self._random, gammainc(shape, beyond / scale), certain)
+
+    @cached_property
+    def _random(self) -> NDArray[np.bool_]:
+        """Whether there is a spread beyond the least."""
+        return np.greater(self.sd, 0.0) & np.greater(self.mean, self.least)
 
     @cached_property
     def _gamma(self) -> tuple[Vector, Vector]:
         """Shape and scale (s) of the time beyond the least; arbitrary values where there is no spread."""
-        random = np.greater(self.sd, 0.0)
-        sd = np.where(random, self.sd, 1.0)
-        beyond = np.where(random, np.subtract(self.mean, self.least), 1.0)
+        sd = np.where(self._random, self.sd, 1.0)
+        beyond = np.where(self._random, np.subtract(self.mean, self.least), 1.0)
         return (beyond / sd) ** 2, sd**2 / beyond
 
 

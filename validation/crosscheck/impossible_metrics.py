@@ -67,13 +67,12 @@ class Answer:
         return self.metrics.get(name, np.array(np.nan))
 
     def own(self, flow: FlowPlan, key: str, table: str):
-        """Return a key of a flow: its own, or that of the table."""
-        own = getattr(flow.spec, key, None) if flow.spec is not None else None
-        return getattr(getattr(self.scenario, table), key) if own is None else own
+        """Return the value of a key of a flow."""
+        return getattr(getattr(self.scenario.of_flow(flow.spec), table), key)
 
     def law(self, flow: FlowPlan) -> str:
         """Return the law of a flow's source."""
-        return (flow.spec.law if flow.spec is not None else None) or self.scenario.traffic.source
+        return self.own(flow, "source", "traffic")
 
     def left_out(self, queue: str) -> bool:
         """Whether a warning says that there is no mean length of this queue."""

@@ -238,3 +238,7 @@ def test_acknowledgements_that_data_carry_wait_less():
         for carries in (False, True)
     )
     assert carried < 0.9 * apart
+
+
+def test_a_round_trip_whose_mean_is_its_least_has_no_spread():
+    assert Round(10.0, 0.1, 10.0, 1.0, 1.0).shorter(np.array([9.0, 11.0])).tolist() == [0.0, 1.0]
