@@ -17,13 +17,13 @@ from pydantic_core import PydanticUndefined
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.engines import not_built
 from btqueue.network.answers import NoConvergence
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, Kind, measured_errors
 from btqueue.network.solve import solution
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario, ScenarioError
 from btqueue.scenario.problems import allowed_values
+from btqueue.simulator.scope import require_simulated
 
 FOLDER = Path(__file__).parent / "reference"
 README = Path(__file__).parents[1] / "README.md"
@@ -254,8 +254,7 @@ def who_answers(*changes: Mapping[str, Mapping[str, Any]]) -> str:
         for name, entries in change.items():
             tables.setdefault(name, {}).update(entries)
     scenario = Scenario.from_dict(tables)
-    if refused := not_built(scenario, "simulate"):
-        raise ScenarioError(refused)
+    require_simulated(scenario)
     try:
         return "stands" if solution(scenario).attrs["stands"] else "in doubt"
     except NoConvergence:

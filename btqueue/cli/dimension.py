@@ -123,7 +123,6 @@ def dimension(
 
 def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
     from btqueue.cli.engines import prepare_simulator
-    from btqueue.engines import not_built
     from btqueue.progress_bars import bars
     from btqueue.study.dimensioning import dimension
 
@@ -138,7 +137,7 @@ def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning
             say(text)
         prepare_simulator(base, quiet=quiet)
 
-    if wanted["engine"] == "simulate" or not_built(base):
+    if wanted["engine"] == "simulate":
         prepare_simulator(base, quiet=quiet)
     with bars(quiet=quiet) as bar:
         return dimension(

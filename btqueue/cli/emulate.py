@@ -65,13 +65,13 @@ def emulate(
     from btqueue.emulation.carrier import Carrier, ends_of
     from btqueue.emulation.namespaces import require_namespaces
     from btqueue.emulation.real_time import Emulation
-    from btqueue.engines import require_built
     from btqueue.interrupts import interrupt_held
     from btqueue.scenario import load
     from btqueue.scenario.topology import topology
+    from btqueue.simulator.scope import require_simulated
 
     wanted = load(scenario, set_ or ())
-    require_built(wanted, engine="simulate")
+    require_simulated(wanted)
     count = len(topology(wanted).flows)
     if flow > count:
         raise BadInput(f"--flow {flow}: the scenario has {count} active flow{'s' if count > 1 else ''}")

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal
 from btqueue.caches import cache_folder
 from btqueue.cli.errors import end_at_once, interrupt_code, say
 from btqueue.cli.files import INTERRUPTED_MARK
-from btqueue.engines import require_built
 from btqueue.interrupts import interrupt_held
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
@@ -51,7 +50,6 @@ class Answer:
 
 def run_solver(scenario: Scenario) -> Answer:
     """Solve; the time is without compilation."""
-    require_built(scenario)
     keep_compiled_models()
     from btqueue.network import solution
     from btqueue.network.numba_cache import Loop
@@ -82,8 +80,10 @@ def run_simulator(
 
     After Ctrl-C the answer holds the measurements up to then, if there are any, and says so in `interrupted`.
     """
-    require_built(scenario, engine="simulate")
     from btqueue.simulator import simulation
+    from btqueue.simulator.scope import require_simulated
+
+    require_simulated(scenario)
 
     prepare_simulator(scenario, quiet=quiet)
     if device == "gpu" and not quiet:

@@ -35,13 +35,11 @@ def explore(
     Ctrl-C ends it.
     """
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator
-    from btqueue.engines import require_answer
     from btqueue.scenario import load
     from btqueue.study.evaluate import evaluate
     from btqueue.study.extras import require
 
     wanted = load(scenario, set_ or ())
-    require_answer(wanted)
     for package in ("starlette", "uvicorn", "websockets"):
         require(package, "pages in the browser", "explore")
     from btqueue.explorer.server import Explorer, listen

@@ -10,7 +10,6 @@ from typing import Any
 from btqueue.cli.engines import prepare_simulator
 from btqueue.cli.errors import BadInput, say
 from btqueue.cli.files import SERIES, AnswerFirst, Target
-from btqueue.engines import require_built
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.scenario.problems import closest
@@ -54,7 +53,9 @@ class Recordings:
             raise BadInput("--at: names the host of --pcap FILE.pcap, which is missing")
         if trace is None and pcap is None and series is None:
             return None
-        require_built(scenario, engine="simulate")
+        from btqueue.simulator.scope import require_simulated
+
+        require_simulated(scenario)
         nodes = topology(scenario).nodes
         if at is not None and at not in nodes:
             guess = closest(at, nodes)

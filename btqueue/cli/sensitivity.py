@@ -138,13 +138,12 @@ def _run(
 ) -> xr.Dataset:
     """Run a study with progress."""
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator
-    from btqueue.engines import not_built
     from btqueue.progress_bars import bars
     from btqueue.study import sensitivity as study
     from btqueue.study.sensitivity.variance import TooFewPoints
 
     keep_compiled_models()
-    if method == "simulate" or not_built(base):
+    if method == "simulate":
         prepare_simulator(base, quiet=quiet)
     with bars(quiet=quiet) as bar:
         progress = bar("points")

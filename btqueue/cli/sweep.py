@@ -152,13 +152,12 @@ def sweep(
 def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
     """Run the sweep with progress; turn failures into messages."""
     from btqueue.cli.engines import prepare_simulator
-    from btqueue.engines import not_built
     from btqueue.progress_bars import bars
     from btqueue.study.cluster import ClusterError
     from btqueue.study.sweep import SweepInterrupted, sweep
     from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 
-    if wanted["check"] or wanted["engine"] not in ("auto", "solve") or not_built(base):
+    if wanted["check"] or wanted["engine"] not in ("auto", "solve"):
         prepare_simulator(base, quiet=quiet)
     try:
         with bars(quiet=quiet) as bar:

@@ -6,7 +6,7 @@ violation is a fault of the answer, not of the certificate. An answer that viola
 - *Goodput and throughput.* Only segments that were sent are delivered: goodput <= throughput, and where all
   segments have one size, <= throughput (1 - segment loss). In the long run first transmissions are at most
   the offered load: goodput <= load, throughput <= load + retransmissions, each of a full segment at most.
-- *Windows*, *devices and links*: `btqueue.scenario.bounds` has the derivations.
+- *Windows*, *devices and links*: `btqueue.network.bounds` has the derivations.
 - *Little's law.* Where every segment is acknowledged at once and none is lost, each is outstanding for its
   round-trip sample: rate x mean round trip <= window. A queue holds no more than its places. The sessions of
   a connection, and the pauses behind them, do not overlap.
@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from btqueue.network.answers import flow_names
+from btqueue.network.bounds import capacity, packets_of, segments_of, window_kbps, window_of
 from btqueue.network.load_steps import offered_kbps, steps_of
 from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.bounds import capacity, packets_of, segments_of, window_kbps, window_of
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import Topology, topology
 

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from btqueue.network.bounds import law_of
 from btqueue.scenario import Scenario
-from btqueue.scenario.bounds import law_of, shares_segments
 from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.scenario.traits import shares_segments
 
 Answer = tuple[dict[str, Any], dict[str, Any]]
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from btqueue.network.overload import offered_loads
 from btqueue.scenario import Scenario
-from btqueue.scenario.description import description
+from btqueue.scenario.traits import traits
 
 CARRIED = 0.99
 """Share of the offered load of every flow above which the load of a network counts as carried."""
@@ -62,9 +62,9 @@ class Kind(NamedTuple):
 
 def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
     """Return the kind of a scenario with these metrics, of shape (flows,) or one value for all flows."""
-    network, traits = scenario.network, description(scenario).traits
-    arq = {one.value for one in traits if one.kind == "link.arq"}
-    sessions = any(one.kind == "traffic.source" and one.value == "request-reply" for one in traits)
+    network, there = scenario.network, traits(scenario)
+    arq = {one.value for one in there if one.kind == "link.arq"}
+    sessions = any(one.kind == "traffic.source" and one.value == "request-reply" for one in there)
     if sessions:
         system = "sessions"
     elif network.outside_links:
@@ -72,7 +72,7 @@ def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
     else:
         system = "one piconet" if len(network.piconet_names) == 1 else "several piconets"
     errors = "no random losses"
-    if any(one.kind.startswith("network.outside_links.loss") and one.value for one in traits):
+    if any(one.kind.startswith("network.outside_links.loss") and one.value for one in there):
         errors = "random losses"
     elif arq:
         errors = "random losses" if "none" in arq else "packets repeated"

@@ -17,7 +17,7 @@ from btqueue.network.stations import model
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import shown
 from btqueue.scenario.metrics import Results
-from btqueue.scenario.scope import in_tables
+from btqueue.scenario.traits import in_tables
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -25,8 +25,7 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import gate
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.description import description
-from btqueue.scenario.scope import in_tables
+from btqueue.scenario.traits import in_tables, traits
 
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
 _WHOLE = {
@@ -146,7 +145,6 @@ class Plan:
     def __init__(self, scenario: Scenario) -> None:
         """Read a scenario; see `plan`."""
         self.scenario = scenario
-        traits = description(scenario).traits
         media: dict[str, list[str]] = {}
         for number, link in enumerate(scenario.network.outside_links, start=1):
             media.setdefault(link.medium or str(number), []).append(
@@ -156,7 +154,7 @@ class Plan:
         shared = {key for others in self._of_medium.values() for key in others}
         self.parameters: dict[str, float] = {
             one.key: float(one.value)
-            for one in traits
+            for one in traits(scenario)
             if one.key not in shared
             and (isinstance(one.value, float) or (one.kind in WHOLE and isinstance(one.value, int)))
             and (one.value > 0 or one.kind.rpartition(".")[2] in FROM_ZERO)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from functools import cache
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+
+Condition = Mapping[str, tuple[object, ...]]
+"""Values of other keys, by dotted names, or facts (`btqueue.scenario.traits`); all of them hold."""
+
+ALWAYS: Condition = {}
+"""Of a key that has an effect whatever its table needs."""
 
 
 class Table(BaseModel):
@@ -21,6 +28,9 @@ class Table(BaseModel):
 
     CHOICES: ClassVar[tuple[str, ...]] = ()
     """Keys without an effect: they choose the values of other keys, or are only read in old files."""
+
+    WHEN: ClassVar[Condition] = ALWAYS
+    """When the keys have an effect that do not say it themselves."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -56,31 +66,62 @@ def _reader(table: type[Table]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]
     return itemgetter(*(name for name in table.model_fields if name not in table.CHOICES))
 
 
+def key(default: Any, description: str, when: Condition | tuple[Condition, ...] = (), **bounds: Any) -> Any:
+    """Declare a key.
+
+    Args:
+        default: its value where nobody writes one, or a function of the values of the keys before it; `...`
+            for a key that must be written.
+        description: of its meaning.
+        when: it has an effect, or several cases of which one holds; each key named there has an effect, too.
+        bounds: of numbers, as `pydantic.Field` takes them.
+    """
+    options: dict[str, Any] = {"description": description, **bounds}
+    if when != ():
+        cases = when if isinstance(when, tuple) else (when,)
+        options["json_schema_extra"] = {"when": [{name: [*of] for name, of in one.items()} for one in cases]}
+    if callable(default):
+        return Field(default_factory=default, **options)
+    return Field(default, **options)
+
+
+def cases_of(table: type[Table], name: str) -> tuple[Condition, ...]:
+    """Return the cases of which one holds where a key of a table has an effect."""
+    extra = table.model_fields[name].json_schema_extra
+    cases: Any = extra.get("when") if isinstance(extra, dict) else None
+    return (table.WHEN,) if cases is None else tuple({of: tuple(one[of]) for of in one} for one in cases)
+
+
 def listed(default: Any, description: str, *, least: int = 0, most: int = 1000, **options: Any) -> Any:
     """Declare a key that holds a list in TOML and a tuple in Python."""
-    return Field(
-        default, description=description, strict=False, min_length=least, max_length=most, **options
+    return key(
+        default, description, strict=False, min_length=least, max_length=most, **options
     )  # not strict: TOML and JSON have lists, a frozen table needs tuples
 
 
 def with_own_keys(
-    base: type[Table], *tables: type[Table], but: Container[str] = (), renamed: Mapping[str, str]
+    base: type[Table],
+    *tables: type[Table],
+    said: str,
+    but: Container[str] = (),
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> type[Table]:
     """Return `base` with all keys of `tables` as well, each of which may be left out.
 
     Args:
         base: model of an entry in a list, which may override keys of these tables.
         tables: models of the tables; no two have a key of the same name.
+        said: description of these keys, with {table} and {name}.
         but: keys that an entry cannot override.
         renamed: keys that have another name in an entry.
     """
     own: dict[str, Any] = {}
     for table in tables:
-        for key, field in table.model_fields.items():
+        for name, field in table.model_fields.items():
             kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-            said = f"{table.__name__.lower()}.{key} of this flow"
-            if key not in but:
-                own[renamed.get(key, key)] = (kind | None, Field(default=None, description=said))
+            text = said.format(table=table.__name__.lower(), name=name)
+            if name not in but:
+                own[renamed.get(name, name)] = (kind | None, key(None, text))
     return create_model(base.__name__, __base__=base, **own)
 
 

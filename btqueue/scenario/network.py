@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, PrivateAttr
@@ -14,6 +16,7 @@ from btqueue.scenario.fields import (
     Probability,
     Seconds,
     Table,
+    key,
     listed,
     with_own_keys,
 )
@@ -27,6 +30,8 @@ Shape = Literal["piconet", "scatternet", "chain", "custom"]
 FlowPattern = Literal["ring", "pairs", "downlink", "uplink", "end-to-end"]
 
 
+RENAMED: Mapping[str, str] = MappingProxyType({"source": "law"})
+"""Keys of ``[traffic]`` that have another name in a flow."""
 ENDS = ("source", "target")
 """The keys of a flow that are not keys of ``[traffic]`` or ``[transport]``."""
 
@@ -36,12 +41,8 @@ TableKind = TypeVar("TableKind", bound=Table)
 class FlowEnds(Table):
     """Who sends to whom."""
 
-    source: Name = Field(
-        validation_alias="from", serialization_alias="from", description="name of the sending node"
-    )
-    target: Name = Field(
-        validation_alias="to", serialization_alias="to", description="name of the receiving node"
-    )
+    source: Name = key(..., "name of the sending node", validation_alias="from", serialization_alias="from")
+    target: Name = key(..., "name of the receiving node", validation_alias="to", serialization_alias="to")
 
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ if TYPE_CHECKING:
 else:
     # the layers of a host take the same time for all of its flows
     _WithOwnKeys = with_own_keys(
-        FlowEnds, Traffic, Transport, but=("tcp_delay_s", "ip_delay_s"), renamed={"source": "law"}
+        FlowEnds,
+        Traffic,
+        Transport,
+        said="{table}.{name} of this flow",
+        but=("tcp_delay_s", "ip_delay_s"),
+        renamed=RENAMED,
     )
 
 
@@ -69,6 +75,7 @@ class Flow(_WithOwnKeys):
     """
 
     CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
+    RENAMED: ClassVar[Mapping[str, str]] = RENAMED
 
     _differs: dict[str, Any] | None = PrivateAttr(default=None)
 
@@ -109,7 +116,7 @@ class Flow(_WithOwnKeys):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ends and the values in which this flow differs from the tables, as plain values."""
-        own = {"law" if name == "source" else name: value for name, value in self.own.items()}
+        own = {self.RENAMED.get(name, name): value for name, value in self.own.items()}
         return self.model_copy(update=own).model_dump(mode="json", by_alias=True, include={*ENDS, *own})
 
     def names(self, number: int) -> dict[str, str]:
@@ -121,8 +128,7 @@ class Flow(_WithOwnKeys):
         tables = {name: "traffic" if name in Traffic.model_fields else "transport" for name in self.own}
         place = f"network.flows[{number}]"
         return {
-            f"{table}.{name}": f"{place}.{'law' if name == 'source' else name}"
-            for name, table in tables.items()
+            f"{table}.{name}": f"{place}.{self.RENAMED.get(name, name)}" for name, table in tables.items()
         }
 
     def applied_to(self, common: TableKind) -> TableKind:
@@ -134,8 +140,8 @@ class Flow(_WithOwnKeys):
 class Piconet(Table):
     """A piconet of a custom network. A device that is listed in two piconets is a bridge between them."""
 
-    name: Name = Field(description="name of the piconet")
-    central: Name = Field(description="name of the central")
+    name: Name = key(..., "name of the piconet")
+    central: Name = key(..., "name of the central")
     peripherals: Annotated[
         tuple[Name, ...], listed(..., "names of the peripherals", least=1, most=MOST_PERIPHERALS)
     ]
@@ -148,43 +154,32 @@ LINK_RATES_KBPS = {"wired": 10_000.0, "wlan": 4_000.0, "cdpd": 19.2, "other": 1_
 class OutsideLink(Table):
     """A pipe between a Bluetooth node and a host outside the piconets (WLAN, wired network, CDPD)."""
 
-    name: Name = Field(description="name of the link")
-    source: Name = Field(
-        validation_alias="from",
-        serialization_alias="from",
-        description="node on one side, for instance a gateway",
+    name: Name = key(..., "name of the link")
+    source: Name = key(
+        ..., "node on one side, for instance a gateway", validation_alias="from", serialization_alias="from"
     )
-    target: Name = Field(
-        validation_alias="to", serialization_alias="to", description="node or host on the other side"
+    target: Name = key(..., "node or host on the other side", validation_alias="to", serialization_alias="to")
+    kind: Literal["wired", "wlan", "cdpd", "other"] = key("wired", "kind of link, sets the default rate")
+    rate_kbps: PositiveRate = key(
+        lambda data: LINK_RATES_KBPS.get(data.get("kind", "other"), 1_000.0),
+        "rate of each direction, or of both together when half_duplex",
     )
-    kind: Literal["wired", "wlan", "cdpd", "other"] = Field(
-        default="wired", description="kind of link, sets the default rate"
+    medium: Name | None = key(
+        None, "links of the same medium share its rate, in both directions; unset: a separate medium"
     )
-    rate_kbps: PositiveRate = Field(
-        default_factory=lambda data: LINK_RATES_KBPS.get(data.get("kind", "other"), 1_000.0),
-        description="rate of each direction, or of both together when half_duplex",
+    half_duplex: bool = key(
+        lambda data: data.get("kind") in ("wlan", "cdpd") or data.get("medium") is not None,
+        "both directions share the rate",
     )
-    medium: Name | None = Field(
-        default=None,
-        description="links of the same medium share its rate, in both directions; unset: a separate medium",
-    )
-    half_duplex: bool = Field(
-        default_factory=lambda data: data.get("kind") in ("wlan", "cdpd") or data.get("medium") is not None,
-        description="both directions share the rate",
-    )
-    delay_s: Seconds = Field(default=0.0, description="propagation and forwarding delay")
-    jitter_s: Seconds = Field(default=0.0, description="mean of an exponential delay added to delay_s")
-    buffer_packets: Count = Field(default=1000, description="packets that may wait for the link")
-    loss: Probability = Field(default=0.0, description="probability that a packet (or block) is lost")
-    loss_back: Probability | None = Field(
-        default=None, description="loss of the opposite direction, towards from; unset: as loss"
-    )
-    loss_block_bytes: Bytes | None = Field(
-        default=None, description="loss applies to each block of this size; unset: packet"
-    )
-    header_bytes: int = Field(default=0, ge=0, le=10_000, description="bytes that the link adds to a packet")
-    up_s: Seconds = Field(default=0.0, description="mean time between interruptions; 0: never interrupted")
-    down_s: Seconds = Field(default=0.0, description="mean length of an interruption")
+    delay_s: Seconds = key(0.0, "propagation and forwarding delay")
+    jitter_s: Seconds = key(0.0, "mean of an exponential delay added to delay_s")
+    buffer_packets: Count = key(1000, "packets that may wait for the link")
+    loss: Probability = key(0.0, "probability that a packet (or block) is lost")
+    loss_back: Probability | None = key(None, "loss of the opposite direction, towards from; unset: as loss")
+    loss_block_bytes: Bytes | None = key(None, "loss applies to each block of this size; unset: packet")
+    header_bytes: int = key(0, "bytes that the link adds to a packet", ge=0, le=10_000)
+    up_s: Seconds = key(0.0, "mean time between interruptions; 0: never interrupted")
+    down_s: Seconds = key(0.0, "mean length of an interruption")
 
 
 class PiconetNames(NamedTuple):
@@ -210,29 +205,25 @@ class Network(Table):
     the central of the node before it.
     """
 
-    topology: Shape = Field(default="piconet", description="shape of the network")
-    peripherals: int = Field(
-        default=2, ge=1, le=MOST_PERIPHERALS, description="peripherals of each piconet, bridges not counted"
+    topology: Shape = key("piconet", "shape of the network")
+    peripherals: int = key(2, "peripherals of each piconet, bridges not counted", ge=1, le=MOST_PERIPHERALS)
+    piconets: int = key(
+        lambda data: 2 if data.get("topology") == "scatternet" else 1,
+        "piconets of a scatternet",
+        ge=1,
+        le=10_000,
     )
-    piconets: int = Field(
-        default_factory=lambda data: 2 if data.get("topology") == "scatternet" else 1,
-        ge=1, le=10_000, description="piconets of a scatternet",
-    )  # fmt: skip
-    hops: int = Field(default=2, ge=1, le=100, description="hops of a chain")
-    bridge: Literal["SS", "MS"] = Field(
-        default="SS", description="bridge: peripheral twice (SS), or central and peripheral (MS)"
+    hops: int = key(2, "hops of a chain", ge=1, le=100)
+    bridge: Literal["SS", "MS"] = key("SS", "bridge: peripheral twice (SS), or central and peripheral (MS)")
+    flows: FlowPattern | Annotated[tuple[Flow, ...], listed(..., "", least=1, most=100_000)] = key(
+        _usual_flows, "who sends to whom: a pattern, or a list of { from, to }"
     )
-    flows: FlowPattern | Annotated[tuple[Flow, ...], listed(..., "", least=1, most=100_000)] = Field(
-        default_factory=_usual_flows,
-        description="who sends to whom: a pattern, or a list of { from, to }",
+    active_flows: Literal["all"] | Annotated[int, Field(ge=1, le=100_000)] = key(
+        "all", "how many of the flows carry traffic; the other members are still polled"
     )
-    active_flows: Literal["all"] | Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default="all", description="how many of the flows carry traffic; the other members are still polled"
-    )
-    relay: Literal["packet", "segment"] = Field(
-        default="packet",
-        description="centrals and bridges pass packets on one by one, or put whole segments together and cut "
-        "them anew",
+    relay: Literal["packet", "segment"] = key(
+        "packet",
+        "centrals and bridges pass packets on one by one, or put whole segments together and cut them anew",
     )
     piconet_list: tuple[Piconet, ...] = listed((), "piconets of a custom network", most=10_000)
     outside_links: tuple[OutsideLink, ...] = listed((), "links to hosts outside the piconets", most=10_000)

@@ -2,45 +2,93 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pydantic import Field
-
-from btqueue.scenario.fields import BitErrorRate, Name, PositiveSeconds, Probability, Seconds, Table, listed
+from btqueue.scenario.fields import (
+    BitErrorRate,
+    Name,
+    PositiveSeconds,
+    Probability,
+    Seconds,
+    Table,
+    cases_of,
+    key,
+    listed,
+    with_own_keys,
+)
 
 ErrorModel = Literal["perfect", "constant", "gilbert-elliott", "alternating", "trace"]
-TraceQuantity = Literal["ber", "link-quality"]
+
+CONSTANT = {"radio.model": ("constant",)}
+FADING = {"radio.model": ("gilbert-elliott",)}
+TWO_STATES = {"radio.model": ("gilbert-elliott", "alternating")}
+TRACE = {"radio.model": ("trace",)}
+
+
+class ErrorProcess(Table):
+    """The error process of a radio link.
+
+    The Gilbert-Elliott defaults are the radio of chapter 6 of Venugopal 2006.
+    """
+
+    model: ErrorModel = key("perfect", "law of the bit error rate over time")
+    ber: BitErrorRate = key(0.0, "bit error rate of the constant model", CONSTANT)
+    per: Probability | None = key(
+        None,
+        "packet error rate of the constant model, equal for all packet types, in place of ber",
+        CONSTANT,
+    )
+    ber_good: BitErrorRate = key(6.8979e-6, "bit error rate of the good state", TWO_STATES)
+    ber_bad: BitErrorRate = key(1.263e-4, "bit error rate of the bad state", TWO_STATES)
+    good_s: Seconds = key(0.4375, "mean stay in the good state", FADING)
+    bad_s: Seconds = key(0.0558, "mean stay in the bad state", FADING)
+    period_s: PositiveSeconds = key(
+        1.0,
+        "time in each state of the alternating model, good first: a fixed schedule from time 0 on, the same "
+        "for every link and replication",
+        {"radio.model": ("alternating",)},
+    )
+    trace_file: Name | None = key(
+        None,
+        "file with the trace, one value a line, played from time 0 on and repeated: a fixed schedule, the "
+        "same for every link and replication",
+        TRACE,
+    )
+    trace_step_s: PositiveSeconds = key(0.1, "time between two values of the trace", TRACE)
+    trace_quantity: Literal["ber", "link-quality"] = key("ber", "quantity of the trace's values", TRACE)
+
 
 KEYS_OF_MODEL: dict[ErrorModel, frozenset[str]] = {
-    "perfect": frozenset(),
-    "constant": frozenset({"ber", "per"}),
-    "gilbert-elliott": frozenset({"ber_good", "ber_bad", "good_s", "bad_s"}),
-    "alternating": frozenset({"ber_good", "ber_bad", "period_s"}),
-    "trace": frozenset({"trace_file", "trace_step_s", "trace_quantity"}),
+    model: frozenset(
+        name
+        for name in ErrorProcess.model_fields
+        if any(model in case.get("radio.model", ()) for case in cases_of(ErrorProcess, name))
+    )
+    for model in get_args(ErrorModel)
 }
 """The keys that each model of the radio reads."""
 
 
-class RadioLink(Table):
-    """The radio of one link of the network, where it differs from the others."""
+class LinkEnd(Table):
+    """One link of the network, or one direction of it."""
 
-    node: Name = Field(description="peripheral at the end of the link; of a bridge: each of its links")
-    direction: Literal["up", "down", "both"] = Field(
-        default="both", description="towards the central, towards the peripheral, or both"
+    node: Name = key(..., "peripheral at the end of the link; of a bridge: each of its links")
+    direction: Literal["up", "down", "both"] = key(
+        "both", "towards the central, towards the peripheral, or both"
     )
-    model: ErrorModel | None = Field(default=None, description="radio.model of this link")
-    ber: BitErrorRate | None = Field(default=None, description="radio.ber of this link; stands for per, too")
-    per: Probability | None = Field(default=None, description="radio.per of this link; stands for ber, too")
-    ber_good: BitErrorRate | None = Field(default=None, description="radio.ber_good of this link")
-    ber_bad: BitErrorRate | None = Field(default=None, description="radio.ber_bad of this link")
-    good_s: Seconds | None = Field(default=None, description="radio.good_s of this link")
-    bad_s: Seconds | None = Field(default=None, description="radio.bad_s of this link")
-    period_s: PositiveSeconds | None = Field(default=None, description="radio.period_s of this link")
-    trace_file: Name | None = Field(default=None, description="radio.trace_file of this link")
-    trace_step_s: PositiveSeconds | None = Field(default=None, description="radio.trace_step_s of this link")
-    trace_quantity: TraceQuantity | None = Field(
-        default=None, description="radio.trace_quantity of this link"
-    )
+
+
+if TYPE_CHECKING:
+
+    class _WithErrors(LinkEnd):
+        trace_file: str | None = None
+
+else:
+    _WithErrors = with_own_keys(LinkEnd, ErrorProcess, said="radio.{name} of this link")
+
+
+class RadioLink(_WithErrors):
+    """The radio of one link where it differs from the others; its `ber` stands for `per`, and the reverse."""
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -57,51 +105,23 @@ class RadioLink(Table):
         return radio.model_copy(update={**own, "links": ()})
 
 
-class Radio(Table):
-    """The error process of the radio links.
+class Radio(ErrorProcess):
+    """The error process of the radio links."""
 
-    The Gilbert-Elliott defaults are the radio of chapter 6 of Venugopal 2006.
-    """
-
-    model: ErrorModel = Field(default="perfect", description="law of the bit error rate over time")
-    ber: BitErrorRate = Field(default=0.0, description="bit error rate of the constant model")
-    per: Probability | None = Field(
-        default=None,
-        description="packet error rate of the constant model, equal for all packet types, in place of ber",
+    bits: Literal["payload", "on-air"] = key(
+        "payload",
+        "bits that can be hit: user payload only, or also access code, headers, CRC and FEC",
+        {"errors": (True,)},
     )
-    ber_good: BitErrorRate = Field(default=6.8979e-6, description="bit error rate of the good state")
-    ber_bad: BitErrorRate = Field(default=1.263e-4, description="bit error rate of the bad state")
-    good_s: Seconds = Field(default=0.4375, description="mean stay in the good state")
-    bad_s: Seconds = Field(default=0.0558, description="mean stay in the bad state")
-    bits: Literal["payload", "on-air"] = Field(
-        default="payload",
-        description="bits that can be hit: user payload only, or also access code, headers, CRC and FEC",
+    fading: Literal["per-link", "per-piconet"] = key(
+        "per-link", "one error process for each central-peripheral link, or one for the whole piconet"
     )
-    fading: Literal["per-link", "per-piconet"] = Field(
-        default="per-link",
-        description="one error process for each central-peripheral link, or one for the whole piconet",
-    )
-    period_s: PositiveSeconds = Field(
-        default=1.0,
-        description="time in each state of the alternating model, good first: a fixed schedule from time 0 "
-        "on, the same for every link and replication",
-    )
-    trace_file: Name | None = Field(
-        default=None,
-        description="file with the trace, one value a line, played from time 0 on and repeated: a fixed "
-        "schedule, the same for every link and replication",
-    )
-    trace_step_s: PositiveSeconds = Field(default=0.1, description="time between two values of the trace")
-    trace_quantity: TraceQuantity = Field(default="ber", description="quantity of the trace's values")
     links: tuple[RadioLink, ...] = listed((), "links whose radio differs", most=100_000)
-    interferers: int = Field(
-        default=0,
-        ge=0,
-        le=1000,
-        description="fully loaded piconets near by, not simulated, that hit packets on the same channel",
+    interferers: int = key(
+        0, "fully loaded piconets near by, not simulated, that hit packets on the same channel", ge=0, le=1000
     )
-    colocated: bool = Field(
-        default=False,
-        description="the simulated piconets disturb each other on the same channel, too; their slots begin "
-        "together",
+    colocated: bool = key(
+        False,
+        "the simulated piconets disturb each other on the same channel, too; their slots begin together",
+        {"several piconets": (True,)},
     )

@@ -25,8 +25,8 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from btqueue.engines import require_answer, require_built
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.simulator.scope import require_simulated
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points
@@ -212,7 +212,8 @@ def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[En
         for engine in engines:
             try:
                 changed = scenario.changed(points[number])
-                require_built(changed, "simulate") if engine == "simulate" else require_answer(changed)
+                if engine == "simulate":
+                    require_simulated(changed)
                 return
             except ScenarioError as error:
                 first = first or error

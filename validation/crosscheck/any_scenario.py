@@ -16,7 +16,6 @@ from scenario_strategy import chosen, dictionaries
 from vocabulary import Kind, vocabulary
 
 from btqueue.baseband.packets import PACKET_TYPES
-from btqueue.engines import not_built
 from btqueue.scenario import Scenario, ScenarioError, list_models, load
 from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.radio import KEYS_OF_MODEL
@@ -83,11 +82,10 @@ def fuzzed(draw, number: int, files: dict[str, list[str]]) -> Fuzzed:
     else:
         data = draw(dictionaries().filter(usable))
     data = without_nothing(data)
-    keep = shipped and draw(st.integers(0, 4)) > 0  # what the models can solve
     for _ in range(draw(st.integers(0, 8))):
         changed = copy.deepcopy(data)
         change(draw, changed, files, extreme)
-        if usable(changed) and not (keep and unsolvable(changed)):
+        if usable(changed):
             data = changed
     data = bounded(data)
     if draw(st.integers(0, 6)):
@@ -107,11 +105,6 @@ def usable(data) -> bool:
     except ScenarioError:
         return False
     return True
-
-
-def unsolvable(data) -> bool:
-    """Whether no model covers this scenario."""
-    return bool(not_built(Scenario.from_dict(data), "solve"))
 
 
 # --------------------------------------------------------------------------------- the vocabulary, key by key

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from vocabulary import vocabulary
+from vocabulary import OWN, vocabulary
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.radio import RadioLink
-from btqueue.scenario.scope import OWN
 from btqueue.scenario.traffic import LoadStep
 
 LONG_LINK = {
@@ -246,11 +245,8 @@ OF_NOBODY = {
 
 
 def keys() -> Iterator[str]:
-    """Yield every key that a scenario can have; of a flow's own, those that a model may know (`scope.OWN`).
-
-    All others are refused by name (`test_keys_of_flows`).
-    """
-    known = {"from", "to", "law", *(key.partition(".")[2] for key in OWN)}
+    """Yield every key that a scenario can have; of a flow's own, `OWN`."""
+    known = {"from", "to", "law", *OWN}
     for key in vocabulary():
         entry, _, own = key.partition("[].")
         if not key.endswith("[]") and (entry != "network.flows" or not own or own in known):

@@ -5,7 +5,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from btqueue.engines import not_built
 from btqueue.scenario import Scenario, ScenarioError
 
 BIT_ERROR_RATES = (0.0, 1e-6, 2e-5, 3e-4, 0.01)
@@ -331,9 +330,8 @@ def scenarios(arrival_file: Path | None = None) -> st.SearchStrategy[Any]:
 
     def valid(data):
         try:
-            scenario = Scenario.from_dict(data)
+            return Scenario.from_dict(data)
         except ScenarioError:
             return None
-        return None if list(not_built(scenario, "simulate")) else scenario
 
     return dictionaries(arrival_file).map(valid).filter(lambda scenario: scenario is not None)

@@ -7,8 +7,8 @@ from scenario_strategy import scenarios
 from thesis import thesis, thesis_of
 
 import btqueue as bt
+from btqueue.network.bounds import capacity, window_kbps
 from btqueue.scenario import Scenario
-from btqueue.scenario.bounds import capacity, window_kbps
 from btqueue.scenario.topology import topology
 
 SLOT_S = 0.000625

@@ -12,9 +12,9 @@ import pytest
 from grids import modules, points_of
 
 import btqueue as bt
+from btqueue.network.bounds import window_of
 from btqueue.network.certificates import certificates
 from btqueue.scenario import Scenario, list_models
-from btqueue.scenario.bounds import window_of
 from btqueue.scenario.topology import topology
 
 REPLICATIONS, SECONDS = 3, 40.0

@@ -6,6 +6,7 @@ The long test lays theory and simulation side by side wherever a changed key is 
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,10 +32,9 @@ import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError, list_models
-from btqueue.scenario.description import description
 from btqueue.scenario.flow_patterns import flows_of
-from btqueue.scenario.scope import in_tables
 from btqueue.scenario.topology import topology
+from btqueue.scenario.traits import in_tables, traits
 
 QUICK = ("access point", "sessions in a piconet")
 """Bases that are asked about in every run of the tests; the others are for the long tests."""
@@ -54,7 +54,7 @@ def silent(name: str) -> Iterator[Change]:
     ignored: dict[str, list[Change]] = {}
     noticed = set()
     for change in changes_of(name):
-        if change.key in noticed or description(change.after) == description(change.before):
+        if change.key in noticed or described(change.after) == described(change.before):
             continue
         if is_noticed(change):
             noticed.add(change.key)
@@ -62,6 +62,11 @@ def silent(name: str) -> Iterator[Change]:
             ignored.setdefault(change.key, []).append(change)
     for key in ignored.keys() - noticed:
         yield from ignored[key]
+
+
+def described(scenario: Scenario) -> tuple[Any, ...]:
+    """Return the keys that make a difference, and who talks to whom over which links."""
+    return frozenset(traits(scenario)), topology(scenario)
 
 
 def is_noticed(change: Change) -> bool:

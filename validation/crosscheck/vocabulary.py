@@ -14,6 +14,10 @@ from pydantic.fields import FieldInfo
 from btqueue.scenario import Scenario
 
 
+OWN = ("source", "load_kbps", "message_bytes", "start_s", "variant", "receive_window_segments")
+"""Keys of tables that are tried as keys of a flow, too: they all reach it in the same way."""
+
+
 class Kind(NamedTuple):
     """A type that a key can have.
 

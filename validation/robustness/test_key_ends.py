@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vocabulary import OWN as OWN_KEYS
 from vocabulary import vocabulary
 
 from btqueue.scenario import load
-from btqueue.scenario.scope import OWN as OWN_KEYS
 
 from .engine_process import EngineProcess
 
@@ -194,7 +194,7 @@ SHIPPED = (
 )
 """One scenario of each model of the solver."""
 FLOWS = "network.flows[]."
-OF_A_FLOW = {f"{FLOWS}{key.partition('.')[2]}" for key in OWN_KEYS}
+OF_A_FLOW = {f"{FLOWS}{key}" for key in OWN_KEYS}
 """Numbers that an entry of a list of flows may have. Others are tried in their tables: they are the same."""
 KEYS = [
     (key, kind.type, kind.bounds)

@@ -10,7 +10,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.air import _beyond, _completed
 from btqueue.network.stations.network import Train, network_of
 from btqueue.network.stations.transport import InTurn, saw, starved, wandering
-from btqueue.scenario.scope import in_tables
+from btqueue.scenario.traits import in_tables
 
 
 def load(name: str, **changes):

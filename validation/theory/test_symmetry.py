@@ -9,7 +9,7 @@ from thesis import thesis
 from btqueue.network.stations import laws
 from btqueue.network.stations.model import answer
 from btqueue.network.stations.network import alike, network_of
-from btqueue.scenario.scope import in_tables
+from btqueue.scenario.traits import in_tables
 
 
 def classes(**changes) -> list[int]:

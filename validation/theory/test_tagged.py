@@ -13,7 +13,7 @@ from btqueue.network.stations import tagged
 from btqueue.network.stations.network import network_of
 from btqueue.network.stations.tagged import BUCKET, SAID, Ring, Sample, covers, offer
 from btqueue.scenario import Scenario
-from btqueue.scenario.scope import in_tables
+from btqueue.scenario.traits import in_tables
 
 GOODPUT, TRIP, TIMEOUTS = "goodput_kbps", "rtt_s", "timeouts_per_s"
 

@@ -9,7 +9,7 @@ import btqueue as bt
 from btqueue.network.stations.network import network_of
 from btqueue.network.stations.point import operating_point
 from btqueue.network.stations.turns import _bounded_sum
-from btqueue.scenario.scope import in_tables
+from btqueue.scenario.traits import in_tables
 
 CELL = bt.load("avancha-2002/wlan-chargen").changed(
     {"traffic.source": "poisson", "traffic.load_kbps": 100.0, "run.duration_s": 200.0, "run.warmup_s": 5.0}

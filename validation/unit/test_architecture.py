@@ -32,14 +32,13 @@ MAY_IMPORT = {
     "network": GROUND,
     "simulator": {"baseband", "caches", "captures", "channel", "scenario"},
     "emulation": {"captures", "scenario", "simulator"},
-    "engines": {"network", "scenario", "simulator"},
     "explorer": {"scenario", "study"},
-    "study": GROUND | {"engines", "network", "simulator", "text_table"},
+    "study": GROUND | {"network", "simulator", "text_table"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
-    "reproduction": GROUND | {"engines", "network", "simulator", "study", "plotting", "plots"},
+    "reproduction": GROUND | {"network", "simulator", "study", "plotting", "plots"},
     "cli": GROUND
-    | {"emulation", "engines", "explorer", "network", "simulator", "study", "plotting", "plots"}
+    | {"emulation", "explorer", "network", "simulator", "study", "plotting", "plots"}
     | {"progress_bars", "reproduction"},
     "__main__": {"cli", "search_path"},
 }

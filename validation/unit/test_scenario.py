@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from thesis import thesis
 
-from btqueue.engines import require_built
 from btqueue.scenario import (
     Flow,
     NotBuiltYet,
@@ -29,6 +28,7 @@ from btqueue.scenario.link import PACKETS_OF_RATE
 from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.scenario.transport import PRESETS
+from btqueue.simulator.scope import require_simulated
 
 MODELS = list_models()
 
@@ -90,7 +90,7 @@ def test_tables_of_the_thesis_name_misprints_that_are_on_record():
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_loads_runs_today_and_survives_writing(name):
     s = load(name)
-    require_built(s, engine="simulate")
+    require_simulated(s)
     assert s.title
     assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
     assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
@@ -292,34 +292,9 @@ def test_a_simulated_device_is_in_at_most_eight_piconets():
         flows = [{"from": "c0", "to": "c1"}]
         return Scenario.from_dict({"network": {"topology": "custom", "piconet_list": plans, "flows": flows}})
 
-    require_built(star(8), "simulate")
+    require_simulated(star(8))
     with pytest.raises(NotBuiltYet, match=r'"hub".*at most 8 piconets, not in 9'):
-        require_built(star(9), "simulate")
-
-
-BUILT = [
-    {},
-    {"radio.colocated": True},  # one piconet has no neighbour
-    {"link.quality_memory_s": 0.5},  # packet types are fixed
-    {"polling.bridge_patience_s": 1},  # no bridge
-    {"link.arq": "unlimited", "polling.residence": "cycle", "transport.sack_blocks": 1},
-    {"network.flows": "pairs", "network.relay": "segment"},
-    {"network.active_flows": 1, "transport.header_bytes": 52},
-    {"link.arq": 3, "link.packets": ["DM5", "DM3", "DM1"]},
-    {"radio.model": "constant", "radio.ber": 1e-5, "radio.bits": "on-air"},
-    {"radio.model": "gilbert-elliott", "radio.fading": "per-piconet"},
-    {"link.packets": ["DM1"], "link.segmentation": "best-fit"},
-    {"flow_control.enabled": False, "polling.discipline": "1-limited"},
-    {"flow_control.charge": "actual"},
-    {"polling.discipline": "exhaustive", "traffic.message_bytes": 500, "transport.mss_bytes": 500},
-    {"traffic.source": "greedy", "transport.rto_backoff": False},
-    {"network.peripherals": 7, "network.active_flows": 7},
-]
-
-
-@pytest.mark.parametrize("changes", BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
-def test_what_the_engines_can_run_is_let_through(changes):
-    require_built(Scenario().changed(changes))
+        require_simulated(star(9))
 
 
 def test_the_json_schema_knows_every_table_and_alias():

@@ -21,15 +21,15 @@ from btqueue.baseband import SLOT_S, PacketType
 from btqueue.channel import ber_from_link_quality, link_quality, packet_error_rate
 from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
+from btqueue.network.bounds import segments_of
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
 from btqueue.network.stations.nagle import Cut
-from btqueue.scenario.bounds import segments_of, shares_segments
-from btqueue.scenario.description import Trait, description
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
+from btqueue.scenario.traits import Trait, shares_segments, traits
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -444,7 +444,7 @@ class _Builder:
             flows,
             self.scenario.network.relay,
             tuple(wire for _, wire in self.turns.values()),
-            tuple(description(self.scenario).traits),
+            traits(self.scenario),
             self.scenario.run.duration_s,
         )
 

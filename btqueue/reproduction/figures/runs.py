@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from btqueue.engines import require_built
 from btqueue.scenario import Scenario
 
 
@@ -66,13 +65,14 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
     from btqueue.simulator.construction.state import new_state
     from btqueue.simulator.records.conventions import NOTHING, SECOND
     from btqueue.simulator.records.packets import CONTROL
+    from btqueue.simulator.scope import require_simulated
     from btqueue.simulator.traces.names import node_names, packet_type_names
     from btqueue.simulator.traces.trace import EVENT_NAMES
     from btqueue.simulator.traces.trace_files import CONTROL_NAMES, length_s, play
 
     if unknown := set(only) - set(EVENT_NAMES):
         raise ValueError(f"there are no events {', '.join(sorted(unknown))}")
-    require_built(scenario, engine="simulate")
+    require_simulated(scenario)
     wanted = [EVENT_NAMES.index(name) for name in only] or list(range(len(EVENT_NAMES)))
     kept: list[np.ndarray] = []
 

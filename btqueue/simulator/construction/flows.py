@@ -7,9 +7,9 @@ import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology
+from btqueue.scenario.traits import shares_segments
 from btqueue.simulator.applications import arrival_processes
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
 from btqueue.simulator.records import connections as kinds

@@ -19,8 +19,8 @@ import xarray as xr
 from scipy.optimize import minimize_scalar
 
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.topology import topology
+from btqueue.scenario.traits import shares_segments
 from btqueue.scenario.transport import PRESETS
 from btqueue.study.check.agreement import Agreement, compare_all, reference_samples
 from btqueue.study.check.results import ForeignResults

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
+from btqueue.network.bounds import capacity, window_kbps
 from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.bounds import capacity, window_kbps
-from btqueue.scenario.scope import in_tables
 from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.scenario.traits import in_tables
 from btqueue.study.check.findings import Finding, failed, passed
 from btqueue.study.check.results import ForeignResults
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S
+from btqueue.network.bounds import capacity
 from btqueue.network.closed_forms import Steps, token_tail
 from btqueue.network.overload import CARRIED
 from btqueue.network.repetition import mean_error_rate
-from btqueue.scenario.bounds import capacity
 from btqueue.scenario.errors import shown
 from btqueue.scenario.topology import topology
 from btqueue.study.closed_forms import closed_forms

@@ -16,8 +16,8 @@ from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, Packe
 from btqueue.baseband.voice import VoiceLinks
 from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario import Scenario
-from btqueue.scenario.scope import in_tables
 from btqueue.scenario.topology import topology
+from btqueue.scenario.traits import in_tables
 from btqueue.study.evaluate import evaluate
 
 

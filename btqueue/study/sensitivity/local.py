@@ -8,7 +8,7 @@ from typing import Any
 
 from btqueue.network.variation import Plan
 from btqueue.scenario import Scenario
-from btqueue.scenario.description import description, is_trait
+from btqueue.scenario.traits import is_trait, traits
 from btqueue.study.evaluate import Failure
 from btqueue.study.sensitivity.derivatives import (
     FLAT,
@@ -66,7 +66,7 @@ def local_sensitivity(
     solver = Solver(scenario, workers, progress)
     names = chosen_metrics(metrics, solver.answer.metrics)
     base = {name: solver.answer.metrics[name].mean for name in names}
-    there = {one.kind for one in description(scenario).traits}
+    there = {one.kind for one in traits(scenario)}
     given = set(spread or ())  # which may reach to where a key without effect has one
     known = [f for f in varied if not f.value or not is_trait(f.key) or f.key in there | given]
     active = active_factors(known, names, solver)

@@ -18,6 +18,7 @@ from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
+from btqueue.scenario.traits import shares_segments
 
 KILOBIT_BYTES = 125
 WITHOUT_FAST_RETRANSMIT = 3
@@ -226,23 +227,6 @@ def law_of(scenario: Scenario, flow: FlowPlan) -> str:
 def window_of(scenario: Scenario, flow: FlowPlan) -> int:
     """Return the receive window of a flow (segments)."""
     return scenario.of_flow(flow.spec).transport.receive_window_segments
-
-
-def shares_segments(scenario: Scenario) -> bool:
-    """Whether windows count bytes and messages do not fill their segments, so that messages share segments.
-
-    Never for a greedy source, which always has data, nor for a file, whose messages are not known.
-
-    Args:
-        scenario: as a flow sees it (`Scenario.of_flow`).
-    """
-    transport, traffic = scenario.transport, scenario.traffic
-    if transport.protocol != "tcp" or transport.windows == "segments" or traffic.source in ("greedy", "file"):
-        return False
-    sizes = (traffic.message_bytes,)
-    if traffic.source == "request-reply":
-        sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
-    return any(size % transport.mss_bytes for size in sizes)
 
 
 def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:

@@ -1,4 +1,4 @@
-"""The description of a network, held against the simulator: what it leaves out changes no simulation.
+"""The traits of a scenario, held against the simulator: what it leaves out changes no simulation.
 
 A key without a trait must make no difference. Each example changes such a key of a random network and
 simulates both with the same seeds: every number has to be the same to the last bit.
@@ -13,7 +13,7 @@ from scenario_strategy import scenarios
 
 import btqueue as bt
 from btqueue.scenario import Scenario, ScenarioError, list_models
-from btqueue.scenario.description import description, is_trait
+from btqueue.scenario.traits import is_trait, traits
 
 TRAITS = [key for key in keys() if is_trait(key) and "[]" not in key and key != "title"]
 """Keys that bring in traits, if anything."""
@@ -22,8 +22,8 @@ SHORT = {"run.duration_s": 3.0, "run.warmup_s": 0.0, "run.replications": 2, "run
 
 
 def left_out(scenario: Scenario) -> list[str]:
-    """Return the keys that make no difference to the scenario, by its description."""
-    there = {one.kind for one in description(scenario).traits}
+    """Return the keys that make no difference to the scenario, by its traits."""
+    there = {one.kind for one in traits(scenario)}
     return [key for key in TRAITS if key not in there]
 
 
@@ -35,7 +35,7 @@ def changed(scenario: Scenario, key: str) -> list[Scenario]:
             other = with_value(scenario, key, value)
         except ScenarioError:
             continue
-        if other != scenario and description(other) == description(scenario):
+        if other != scenario and set(traits(other)) == set(traits(scenario)):
             found.append(other)
     return found
 
