@@ -21,7 +21,7 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, Kind, measured_errors
 from btqueue.network.solve import solution
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
-from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario, ScenarioError
+from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario
 from btqueue.scenario.problems import allowed_values
 from btqueue.simulator.scope import require_simulated
 

@@ -69,7 +69,7 @@ SHARED = {"transport.protocol": ("tcp",), "messages share segments": (True,)}
 SACK = ({"transport.variant": ("sack",)}, {"transport.sack": (True,)})
 VEGAS = {"transport.variant": ("vegas",)}
 DELAYED = {"transport.delayed_ack": (True,)}
-CENTAURUS = {"transport.protocol": ("centaurus",)}
+CENTAURUS = {"transport.protocol": ("centaurus",), "traffic.source": ("request-reply",)}
 
 
 class Transport(Table):

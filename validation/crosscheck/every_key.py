@@ -1,15 +1,15 @@
 """Every key of a scenario, and scenarios of all kinds: what a key changes there.
 
 The keys come from the tables' own fields, so that a new key is asked about, too. A key is tried with values
-that clearly matter somewhere (`CHANGES`, or what its type offers), beside the keys without which nobody reads
-it (`NEEDS`).
+that clearly matter somewhere (`CHANGES`, or what its type offers), beside the values of other keys that its
+declaration asks for.
 """
 
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from vocabulary import OWN, vocabulary
+from any_scenario import OWN, needed, vocabulary
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
@@ -55,80 +55,6 @@ BASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """A shipped scenario, and what is changed in it."""
 
-GILBERT = {"radio.model": "gilbert-elliott"}
-SESSIONS = {"traffic.source": "request-reply"}
-TOKENS = {"flow_control.enabled": True}
-ADAPTED = {
-    "radio.model": "constant", "radio.ber": 5e-4, "link.arq": "unlimited", "link.adaptation": "thresholds",
-}  # fmt: skip
-DELAYED = {"transport.delayed_ack": True}
-VEGAS = {"transport.variant": "vegas"}
-CENTAURUS = SESSIONS | {"transport.protocol": "centaurus"}
-
-NEEDS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(
-        ("radio.ber_good", "radio.ber_bad", "radio.good_s", "radio.bad_s", "radio.fading"), GILBERT
-    ),
-    "radio.ber": {"radio.model": "constant"},
-    "radio.per": {"radio.model": "constant", "radio.ber": 0.0},
-    "radio.bits": {"radio.model": "constant", "radio.ber": 2e-5},
-    "radio.period_s": {"radio.model": "alternating"},
-    "link.arq_feedback": {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 2e-5},
-    "link.flush_timeout_s": {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 2e-5},
-    "link.adaptation": {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 5e-4},
-    "link.adaptation_packets": ADAPTED,
-    "link.adaptation_thresholds": ADAPTED,
-    "link.adaptation_estimate": ADAPTED,
-    "link.quality_memory_s": ADAPTED
-    | {"radio.model": "alternating", "link.adaptation_estimate": "link-quality"},
-    **{f"flow_control.{key}": TOKENS for key in ("token_rate_kbps", "bucket_bytes", "buffer_packets")},
-    "flow_control.charge": TOKENS,
-    "flow_control.drop": TOKENS,
-    "polling.limit": {"polling.discipline": "e-limited"},
-    "polling.max_weight": {"polling.discipline": "lwrr"},
-    "polling.residence_cycles": {"polling.residence": "cycle"},
-    "polling.rendezvous_s": {"polling.bridge_schedule": "sniff"},
-    "polling.longest_rendezvous_s": {"polling.bridge_schedule": "lcs"},
-    "voice.packet": {"link.packets": ["DM3", "DM1"], "link.adaptation": "fixed"},
-    "voice.links": {"link.packets": ["DH1"], "link.adaptation": "fixed", "voice.packet": "HV3"},
-    "traffic.scv": {"traffic.source": "ibp"},
-    "traffic.load_kbps": {"traffic.source": "poisson"},
-    "traffic.load_schedule": {"traffic.source": "poisson"},
-    "traffic.phase": {"traffic.source": "periodic"},
-    "traffic.arrival_file": {"traffic.source": "file"},
-    "traffic.file_period_s": {"traffic.source": "file"},
-    **{
-        f"traffic.{key}": SESSIONS
-        for key in ("request_bytes", "reply_bytes", "goodbye_bytes", "pause_s", "application_timeout_s")
-    },
-    **{
-        f"transport.{key}": {"transport.variant": "sack"}
-        for key in ("sack_blocks", "retransmit_only_lost", "forward_ack", "loss_detection")
-    },
-    "transport.nagle": {"traffic.message_bytes": 700, "transport.windows": "bytes"},
-    "transport.handshake": SESSIONS,
-    "transport.connection_per_session": SESSIONS | {"transport.handshake": True},
-    **{
-        f"transport.{key}": DELAYED
-        for key in ("ack_every_segments", "ack_clock", "ack_delay_s", "quick_acks")
-    },
-    "transport.piggyback": {"traffic.two_way": True} | DELAYED,
-    **{f"transport.{key}": VEGAS for key in ("alpha", "beta", "gamma", "vegas_adjustment", "vegas_on_srtt")},
-    **{
-        f"transport.centaurus_{key}": CENTAURUS
-        for key in (
-            "packet_bytes",
-            "header_bytes",
-            "control_bytes",
-            "watchdog_s",
-            "early_data",
-            "start",
-            "worker_s",
-        )
-    },
-}
-"""Keys that are only read beside others, by their own descriptions."""
-
 CHANGES: dict[str, tuple[Any, ...]] = {
     "network.topology": (),  # a network of another shape is another scenario: its flows, nodes, piconets
     "network.peripherals": (3, 5),
@@ -143,54 +69,27 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "radio.interferers": (10,),
     "link.packets": (("DH1",), ("DM5", "DM3"), ("3-DH5", "DH1")),
     "link.arq": ("none", "unlimited", 2),
-    "link.flush_timeout_s": (0.02,),
     "link.adaptation_packets": (("DM5", "DM3", "DM1", "DH1"),),
     "link.adaptation_thresholds": ((1e-5, 1e-4, 1e-3),),
     "link.quality_memory_s": (2.0,),
-    "link.l2cap_header_bytes": (60,),
-    "link.l2cap_delay_s": (0.01,),
-    "link.baseband_delay_s": (0.01,),
     "link.node_buffer_bytes": (6000,),
-    "flow_control.central_buffer_packets": (12,),
-    "flow_control.baseband_packets": (4, 16),
-    "flow_control.buffer_packets": (8,),
-    "flow_control.bucket_bytes": (750, 12_000),
     "polling.bridge_limit": (1, 20),
-    "polling.bridge_buffer_packets": (8,),
-    "polling.bridge_patience_s": (0.02,),
     "polling.longest_rendezvous_s": (0.4,),
     "voice.packet": ("HV3",),
     "voice.links": (2,),
     "traffic.start_s": (1.0,),
-    "traffic.message_bytes": (100, 3000),
     "traffic.load_schedule": ([{"at_s": 100.0, "load_kbps": 30.0}],),
-    "traffic.load_kbps": (20.0, 400.0),
     "traffic.arrival_file": (),  # its source needs one: refused together
     "traffic.file_period_s": (),
-    "traffic.application_timeout_s": (0.05,),
-    "traffic.goodbye_bytes": (500,),
     "traffic.pause_s": (1.0,),
     "transport.header_bytes": (0, 80),
-    "transport.receive_window_segments": (1, 4, 64),
-    "transport.initial_window_segments": (4,),
-    "transport.initial_ssthresh_segments": (2,),
     "transport.initial_rto_s": (1.0, 20.0),
     "transport.min_rto_s": (0.2, 2.9),
     "transport.max_rto_s": (4.0,),
     "transport.clock_granularity_s": (0.5,),
-    "transport.timer_tick_s": (0.1,),
-    "transport.hystart": (True,),
-    "transport.loss_probes": (True,),
-    "transport.frto": (True,),
-    "transport.rto_variation": ("largest",),
     "transport.sack_blocks": (1,),
     "transport.quick_acks": (16,),
     "transport.ack_every_segments": (1, 4, 16),
-    "transport.ack_delay_s": (0.02, 0.4),
-    "transport.tcp_delay_s": (0.01,),
-    "transport.ip_delay_s": (0.01,),
-    "transport.centaurus_worker_s": (0.05,),
-    "transport.send_buffer_segments": (3,),
     "run.jitter_s": (0.02, 0.2),
     "radio.trace_file": (),
     **dict.fromkeys(
@@ -209,25 +108,21 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "network.flows[].law": ("greedy", "ibp"),
     "network.flows[].load_kbps": (20.0,),
     "network.flows[].message_bytes": (100,),
-    "network.flows[].variant": ("tahoe", "vegas"),
     "network.flows[].receive_window_segments": (2,),
     "network.flows[].start_s": (1.0,),
     "network.outside_links[].name": (),
     "network.outside_links[].from": (),
     "network.outside_links[].to": (),
     "network.outside_links[].medium": (),  # with a single link, one of its own in any case
-    "network.outside_links[].jitter_s": (0.05,),
-    "network.outside_links[].delay_s": (0.1,),
     "network.outside_links[].buffer_packets": (1, 4),
-    "network.outside_links[].loss": (0.05, 0.3),
-    "network.outside_links[].loss_back": (0.1, 0.3),
-    "network.outside_links[].loss_block_bytes": (200,),
     "network.outside_links[].header_bytes": (200,),
-    "network.outside_links[].rate_kbps": (100.0,),
     "network.outside_links[].up_s": (),  # interruptions begin with their length
     "network.outside_links[].down_s": (0.5,),
 }
-"""Values to try where the type does not offer any that clearly matter."""
+"""Values to try where others would not clearly matter."""
+
+FROM_NOTHING = {"_s": 0.02, "_packets": 8, "_segments": 3, "_bytes": 500, "loss": 0.05, "loss_back": 0.1}
+"""Values to try of numbers that are 0 or not set, by the ends of their names."""
 
 OF_NOBODY = {
     "title": "a name",
@@ -263,7 +158,9 @@ def values_of(key: str, now: Any) -> tuple[Any, ...]:
             found += [value for value in get_args(kind.type) if value != now]
         elif kind.type is bool:
             found.append(not now)
-        elif kind.type in (int, float) and now and not isinstance(now, str | bool):
+        elif kind.type in (int, float) and not now:
+            found += [kind.type(value) for end, value in FROM_NOTHING.items() if key.endswith(end)]
+        elif kind.type in (int, float) and not isinstance(now, str | bool):
             found += [kind.type(now * 4), kind.type(now / 4)]
     return tuple(found)
 
@@ -291,7 +188,8 @@ def changes_of(name: str) -> Iterator[Change]:
         if key in OF_NOBODY:
             continue
         try:
-            before = _beside(start, key)
+            changes = needed(key, start)
+            before = start.changed({one.replace("[]", "[1]"): value for one, value in changes.items()})
         except ScenarioError:  # the key is not read in such a network at all
             continue
         now = value_of(before, key)
@@ -302,19 +200,6 @@ def changes_of(name: str) -> Iterator[Change]:
                 continue
             if after != before:
                 yield Change(key, value, before, after)
-
-
-def _beside(scenario: Scenario, key: str) -> Scenario:
-    """Return the scenario with what a key needs; what already is another law of the same kind stays."""
-    needed = NEEDS.get(key, {})
-    if (
-        key in ("radio.bits", "link.arq_feedback", "link.flush_timeout_s")
-        and scenario.radio.model != "perfect"
-    ):
-        needed = {k: v for k, v in needed.items() if not k.startswith("radio.")}
-    if key.startswith("link.adaptation") and scenario.link.adaptation != "fixed":
-        needed = {}
-    return scenario.changed(needed) if needed else scenario
 
 
 def value_of(scenario: Scenario, key: str) -> Any:

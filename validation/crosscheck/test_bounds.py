@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from any_scenario import scenarios
 from hypothesis import given, settings
-from scenario_strategy import scenarios
 from thesis import thesis, thesis_of
 
 import btqueue as bt

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from any_scenario import scenarios
 from every_key import (
     BASES,
     CHANGES,
@@ -25,7 +26,6 @@ from every_key import (
 )
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from scenario_strategy import scenarios
 from scipy import stats
 
 import btqueue as bt

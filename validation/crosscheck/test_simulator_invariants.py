@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from any_scenario import scenarios
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenario_strategy import scenarios
 from thesis import thesis, thesis_of
 from whole_network import digest, go_on, measure_from_now, play, sane
 
@@ -349,7 +349,7 @@ MOST_EVENTS_A_SECOND = 40_000
 @settings(max_examples=200)
 @given(data=st.data(), until_s=st.floats(0.001, 4))
 def test_every_valid_scenario_keeps_its_counts(arrival_file, data, until_s):
-    keeps_its_counts(data.draw(scenarios(arrival_file).filter(is_playable)), until_s)
+    keeps_its_counts(data.draw(scenarios({"arrival_file": [str(arrival_file)]}).filter(is_playable)), until_s)
 
 
 @st.composite
@@ -401,7 +401,7 @@ def test_linux_keeps_its_counts(name):
 @settings(max_examples=5000)
 @given(data=st.data(), until_s=st.floats(0.001, 10))
 def test_very_many_valid_scenarios_keep_their_counts(arrival_file, data, until_s):
-    keeps_its_counts(data.draw(scenarios(arrival_file).filter(is_playable)), until_s)
+    keeps_its_counts(data.draw(scenarios({"arrival_file": [str(arrival_file)]}).filter(is_playable)), until_s)
 
 
 @pytest.mark.parametrize("peripherals", range(2, 8))

@@ -6,10 +6,10 @@ simulates both with the same seeds: every number has to be the same to the last 
 
 import numpy as np
 import pytest
+from any_scenario import scenarios
 from every_key import keys, value_of, values_of, with_value
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from scenario_strategy import scenarios
 
 import btqueue as bt
 from btqueue.scenario import Scenario, ScenarioError, list_models
