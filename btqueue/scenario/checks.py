@@ -28,7 +28,6 @@ def problems_between_keys(scenario: Scenario) -> list[Problem]:
         _link,
         _flow_control,
         _patience,
-        _meetings,
         _voice,
         _flows,
         _precision,
@@ -144,13 +143,6 @@ def _patience(s: Scenario) -> Iterator[Problem]:
         if 0 < value < SLOT_S:
             why = f"less than a slot, {SLOT_S:g} s, is no time to wait for an answer"
             yield conflict(key, value, why, allowed=f"at least {SLOT_S:g}")
-
-
-def _meetings(s: Scenario) -> Iterator[Problem]:
-    least, most = s.polling.rendezvous_s, s.polling.longest_rendezvous_s
-    if most is not None and most < least:
-        why = f"must not be smaller than polling.rendezvous_s = {least:g}"
-        yield conflict("polling.longest_rendezvous_s", most, why, allowed=f"at least {least:g}")
 
 
 def _voice(s: Scenario) -> Iterator[Problem]:

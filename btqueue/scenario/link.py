@@ -83,9 +83,6 @@ class Link(Table):
     adaptation_estimate: Literal["true-rate", "link-quality"] = key(
         "true-rate", "input of the adaptation: the true error rate, or the quantised link quality", ADAPTED
     )
-    quality_memory_s: Seconds = key(
-        0.0, "time constant of the averaged link quality; 0: the present one", ADAPTED
-    )
     l2cap_header_bytes: int = key(4, "L2CAP header of each segment", ge=0, le=100)
     l2cap_delay_s: Seconds = key(0.0, "processing time of a segment in L2CAP, at each end")
     baseband_delay_s: Seconds = key(0.0, "processing time of a packet in the baseband, at each end")

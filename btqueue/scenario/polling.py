@@ -11,10 +11,6 @@ Discipline = Literal[
     "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
 ]  # fmt: skip
 
-IDLE_INTERVALS = 8
-"""Most time between the meetings of an idle link, where no key says so, in least times: three doublings."""
-
-
 BRIDGES = {"bridges": (True,)}
 
 
@@ -64,12 +60,6 @@ class Polling(Table):
         "mean time between meeting points of sniff and pcss; with lcs the least time from one "
         "meeting to the next",
         {"polling.bridge_schedule": ("sniff", "pcss", "lcs")},
-    )
-    longest_rendezvous_s: PositiveSeconds | None = key(
-        None,
-        "most time from one meeting of an idle link to the next, with lcs; unset: "
-        f"{IDLE_INTERVALS} x rendezvous_s",
-        {"polling.bridge_schedule": ("lcs",)},
     )
     switch_delay: bool = key(False, "count clock and frame alignment when a bridge changes piconet", BRIDGES)
 

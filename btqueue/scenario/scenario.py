@@ -14,7 +14,7 @@ from btqueue.scenario.errors import Problem, ScenarioError, bad_value
 from btqueue.scenario.fields import Table
 from btqueue.scenario.link import PACKETS_OF_RATE, FlowControl, Link
 from btqueue.scenario.network import Flow, Network
-from btqueue.scenario.overrides import entry_of, merged, parse_sets
+from btqueue.scenario.overrides import entry_of, merged, parse_sets, without_removed
 from btqueue.scenario.polling import Polling, Voice, fits_beside
 from btqueue.scenario.problems import field_at, problems_of, unknown_key
 from btqueue.scenario.radio import Radio
@@ -48,7 +48,7 @@ class Scenario(Table):
     def __init__(self, /, **data: Any) -> None:
         """Check *data* (tables as dicts or table objects) and freeze it."""
         try:
-            super().__init__(**data)
+            super().__init__(**without_removed(data))
         except ValidationError as error:
             raise ScenarioError(problems_of(error, type(self), data)) from None
 

@@ -142,18 +142,12 @@ class Transport(Table):
         "may be lost (rules 3 and 4 of RFC 6675)",
         SACK,
     )
-    forward_ack: bool = key(
-        False,
-        "SACK: a recovery begins also when a segment more than three above the first missing "
-        "segment has arrived (FACK; Linux)",
-        SACK,
-    )
     loss_detection: Literal["duplicates", "rack"] = key(
         "duplicates",
         "a segment counts as lost when enough above it has arrived (RFC 6675), or when one "
         "sent later has arrived and it is late by a round trip and a reordering window (RFC 8985, as in "
         "Linux, which counts duplicates without SACK; newreno, sack and cubic only; without effect are then "
-        "retransmit_only_lost, forward_ack, limited_transmit, hold_ssthresh)",
+        "retransmit_only_lost, limited_transmit, hold_ssthresh)",
         {"transport.variant": ("newreno", "sack", "cubic")},
     )
     loss_probes: bool = key(
@@ -272,11 +266,6 @@ class Transport(Table):
     )
     centaurus_early_data: bool = key(
         False, "CentaurusComm: send data before the receiver has agreed", CENTAURUS
-    )
-    centaurus_start: Literal["peer", "polled"] = key(
-        "peer",
-        "CentaurusComm: either end may offer a message at any time, or only when it is polled",
-        CENTAURUS,
     )
     centaurus_worker_s: Seconds = key(
         0.0, "CentaurusComm: period at which the worker is called; 0: at once", CENTAURUS

@@ -57,7 +57,6 @@ ALSO: dict[str, dict[str, Any]] = {
     "radio.per": {"radio.ber": 0.0},
     "radio.fading": {"radio.model": "gilbert-elliott"},
     "link.adaptation": ERRORS | {"link.arq": "unlimited", "radio.ber": 5e-4},
-    "link.quality_memory_s": {"radio.model": "alternating", "link.adaptation_estimate": "link-quality"},
     "flow_control.drop": {"flow_control.enabled": True},
     "voice.packet": {"link.packets": ["DM3", "DM1"], "link.adaptation": "fixed"},
     "voice.links": {"link.packets": ["DH1"], "link.adaptation": "fixed", "voice.packet": "HV3"},
@@ -330,7 +329,7 @@ def numbers(kind: Kind, extreme: bool) -> st.SearchStrategy[Any]:
 # ----------------------------------------------------------------------------------------------- bounded work
 
 CLOCKS = (
-    *("polling.rendezvous_s", "polling.longest_rendezvous_s", "polling.bridge_patience_s"),
+    *("polling.rendezvous_s", "polling.bridge_patience_s"),
     "link.flush_timeout_s",
     *("traffic.application_timeout_s", "traffic.file_period_s"),
     *("transport.initial_rto_s", "transport.min_rto_s", "transport.max_rto_s", "transport.ack_delay_s"),

@@ -36,11 +36,8 @@ BAD_INPUT = [
     (["compare", NAME, "--set", "polling.limit=0"], ["[polling] limit = 0", "at least 1"]),
     (["solve", NAME, "--set", "polling.limit"], ["table.key=value"]),
     (
-        [
-            *("simulate", NAME, "--set", "polling.rendezvous_s=0.2"),
-            *("--set", "polling.longest_rendezvous_s=0.1"),
-        ],
-        ["longest_rendezvous_s", "must not be smaller than polling.rendezvous_s = 0.2"],
+        ["simulate", NAME, "--set", "link.quality_memory_s=0.5"],
+        ["[link] quality_memory_s = 0.5", "removed", "only 0.0, its default, is still read"],
     ),
     (["simulate", NAME, "--threads", "0"], ["--threads"]),
     (["simulate", NAME, "--thread", "2"], ["--thread"]),

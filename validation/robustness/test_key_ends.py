@@ -68,9 +68,7 @@ def base_of(key: str) -> dict[str, Any]:
         return GATEWAY
     if key == "network.hops":
         return CHAIN
-    if key == "network.piconets" or key.startswith(
-        ("polling.bridge", "polling.res", "polling.rendez", "polling.longest")
-    ):
+    if key == "network.piconets" or key.startswith(("polling.bridge", "polling.res", "polling.rendez")):
         return SCATTERNET
     return PRECISE if key == "run.precision" else {}
 

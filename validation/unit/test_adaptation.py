@@ -1,7 +1,5 @@
 """Packet types chosen at transmission: by level, by link quality, within a room, for what is left."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -98,25 +96,6 @@ def test_link_quality_is_reported_as_a_whole_number(plain, quality, reported):
     sim.settings.adapts_to_quality = True
     sim.type_for_quality[reported] = DM3
     assert plain.adaptation.choose_type(sim, 0, 0, PLENTY, 0) == DM3
-    assert plain.adaptation.reported_quality(sim, 0, 0, 0) == reported
-
-
-def test_without_memory_the_present_link_quality_is_reported(plain):
-    sim = sender(plain, quality=17.0)
-    assert [plain.adaptation.reported_quality(sim, 0, level, 5) for level in (0, 1, 0)] == [255, 200, 255]
-
-
-def test_the_average_forgets_with_its_time_constant(plain):
-    sim = sender(plain, quality_memory=2.0, quality_at=-2000 * SECOND)
-    plain.adaptation.reported_quality(sim, 0, 0, 0)
-    assert sim.channels[0].quality == 255.0  # the first look finds no past
-    plain.adaptation.reported_quality(sim, 0, 1, 0)
-    assert sim.channels[0].quality == 255.0  # no time has passed
-    assert plain.adaptation.reported_quality(sim, 0, 1, 3 * SECOND) == 212
-    late = 200 + 55 * math.exp(-1.5)
-    assert sim.channels[0].quality == pytest.approx(late, rel=1e-12)
-    plain.adaptation.reported_quality(sim, 0, 0, 4 * SECOND)
-    assert sim.channels[0].quality == pytest.approx(255 - (255 - late) * math.exp(-0.5), rel=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "sent", "carried"), [(DH5, 0, 339), (DH5, 900, 100), (DM1, 983, 17)])

@@ -21,7 +21,7 @@ def new_network(plain, **options) -> Any:
 
 
 def names(plain):
-    kinds = ("POLL", "OBJ", "PROCEED", "REJ", "NOPE", "DONE", "OBJECT_ACK")
+    kinds = ("OBJ", "PROCEED", "REJ", "NOPE", "DONE", "OBJECT_ACK")
     return {getattr(plain.records, name): name.removeprefix("OBJECT_") for name in kinds}
 
 
@@ -264,18 +264,6 @@ def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(pl
     offer = sim.segments[plain.state_machine.next_output(sim, RESPONDER, 0)]
     assert offer.message == plain.records.OBJ
     assert offer.session == number
-
-
-def test_a_polled_client_offers_when_it_is_polled_and_else_says_nope(plain):
-    network = new_network(plain, goodbye=0, polled=True, poll_interval=4 * DELAY, pause=11 * DELAY)
-    network.run(until=33 * DELAY)
-    said = dialogue(plain, network)
-    assert ", ".join(said[:15]) == f"server POLL, {REQUEST}, {REPLY}"
-    assert said[15:17] == ["server POLL", "client NOPE"], "nothing to send yet"
-    polls = [entry.at for entry in network.sent if entry.segment.message == plain.records.POLL]
-    # the reply's ACK comes at 11, a NOPE 2 after its POLL; the next poll follows after the interval
-    assert polls == [0, 14 * DELAY, 20 * DELAY]
-    assert said[17:19] == ["server POLL", "client OBJ"], "the next request was written at 20"
 
 
 def test_the_worker_hands_over_a_data_packet_in_each_period(plain):

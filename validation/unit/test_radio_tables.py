@@ -229,9 +229,3 @@ def test_thresholds_may_use_types_that_segmentation_does_not(tables):
     radio = Radio(model="constant", ber=0.01)
     table = tables(radio, packets=("DH3", "DH5"), adaptation="thresholds")
     assert table.packet_types.payload[table.type_for_level[0]] == 121
-
-
-def test_the_average_quality_begins_without_a_past(tables):
-    channel = tables(Radio(), quality_memory_s=1e6).channels[0]
-    assert channel.quality_memory == 1e6
-    assert np.exp(channel.quality_at / SECOND / 1e6) == 0

@@ -160,17 +160,6 @@ def test_next_segment_follows_the_four_rules(sender):
     assert only_lost == [11, tcp.records.NOTHING, tcp.records.NOTHING]
 
 
-@pytest.mark.parametrize(("arrived", "begins"), [(13, False), (14, True)])
-def test_by_forward_ack_one_segment_far_above_begins_a_recovery(sender, arrived, begins):
-    # Linux: the highest that has arrived begins more than three segments above the first that is missing
-    tcp = sender(forward_ack=True)
-    tcp.ack(10, (arrived, arrived + 1))
-    assert tcp.conn.in_recovery == begins
-    usual = sender()
-    usual.ack(10, (arrived, arrived + 1))
-    assert not usual.conn.in_recovery
-
-
 def test_recovery_ends_when_all_of_before_is_acknowledged(sender):
     tcp = sender()
     tcp.ack(10, (11, 14))

@@ -14,7 +14,7 @@ OPTIONS = [
     "schedule_length", "schedule_next", "file_period", "message_size", "unit", "quick_acks", "nagle",
     "send_buffer", "session", "incarnation", "variant", "handshake", "hystart", "rwnd", "initial_window",
     "initial_ssthresh", "limited_transmit", "window_limited_growth", "hold_ssthresh", "reduction",
-    "byte_counting", "exit_grows", "only_lost", "forward_ack", "rack", "loss_probes", "frto",
+    "byte_counting", "exit_grows", "only_lost", "rack", "loss_probes", "frto",
     "largest_variation", "tuned_buffers", "mss", "packet_cost", "tick", "timeout_exit_holds",
     "inflate_by_one", "vegas_on_srtt", "ack_ends_backoff", "impatient", "sack", "sack_blocks",
     "rate_reduction", "alpha", "beta", "gamma", "adjustment", "timestamps", "initial_rto", "min_rto",

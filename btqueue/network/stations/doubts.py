@@ -101,7 +101,6 @@ IN_RECOVERY: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.timestamps": (True,),
         "transport.sack_blocks": (3, 4),
         "transport.retransmit_only_lost": (False,),
-        "transport.forward_ack": (False,),
         "transport.loss_detection": ("duplicates",),
         "transport.loss_probes": (False,),
         "transport.frto": (False,),
@@ -130,7 +129,6 @@ UNREAD: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.vegas_adjustment": ("per-ack",),
         "transport.buffers": ("fixed",),
         "link.flush_timeout_s": (None,),
-        "link.quality_memory_s": (0.0,),
         "traffic.application_timeout_s": (None,),
     }
 )

@@ -15,7 +15,6 @@ from btqueue.simulator.records.connections import (
     CENTAURUS,
     DEADLINES,
     GOODBYE,
-    NEXT_POLL,
     NEXT_SESSION,
     REPLY,
     REQUEST,
@@ -36,8 +35,6 @@ def start(sim, index):
     start_at = sim.connections[session.requester].start_at
     if sim.connections[session.requester].protocol == CENTAURUS:
         ends.start(sim, index)
-        if session.polled:
-            set_deadline(sim, index, NEXT_POLL, start_at)
     set_deadline(sim, index, NEXT_SESSION, start_at)
 
 
@@ -51,8 +48,6 @@ def on_timer(sim, index, now):
         exchange.abandon(sim, index, now)
         if sim.connections[sim.sessions[index].requester].protocol == CENTAURUS:
             ends.close(sim, index, CLIENT, now)
-    elif place == NEXT_POLL:
-        centaurus.on_poll(sim, index, now)
     elif place >= WORKER:
         centaurus.on_worker(sim, index, place - WORKER, now)
     elif place >= WATCHDOG:

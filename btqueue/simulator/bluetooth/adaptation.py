@@ -1,15 +1,12 @@
 """Adaptive packet types: the type is chosen anew before each transmission, and the segment cut to fit.
 
-A sender knows the true bit error rate now, or the link quality, a whole number averaged over time (Chen,
+A sender knows the true bit error rate now, or the link quality, a whole number (Chen,
 Kapoor, Sanadidi and Gerla, "Enhancing Bluetooth TCP throughput via link layer packet adaptation", ICC 2004,
 section IV). The tables from level or quality to type are made in `construction`.
 """
 
-import math
-
 from btqueue.simulator.bluetooth.radio import level
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.records.conventions import SECOND
 
 
 @outlined
@@ -32,23 +29,8 @@ def wanted_type(sim, channel_index, now):
     """Return the type for the channel as its sender sees it."""
     row = sim.channels[channel_index].first_level + level(sim, channel_index, now)
     if sim.settings[0].adapts_to_quality:
-        return sim.type_for_quality[reported_quality(sim, channel_index, row, now)]
+        return sim.type_for_quality[int(sim.level_quality[row] + 0.5)]
     return sim.type_for_level[row]
-
-
-@compiled
-def reported_quality(sim, channel_index, row, now):
-    """Return the link quality (0 to 255) reported at `now`: its time-weighted average as a whole number.
-
-    The channel is taken to have had its present level since the last report.
-    """
-    channel = sim.channels[channel_index]
-    memory = 0.0
-    if channel.quality_memory > 0.0:
-        memory = math.exp(-(now - channel.quality_at) / (SECOND * channel.quality_memory))
-    channel.quality = memory * channel.quality + (1.0 - memory) * sim.level_quality[row]
-    channel.quality_at = now
-    return int(channel.quality + 0.5)
 
 
 @compiled

@@ -7,13 +7,11 @@ received) last no time here, so they have no name.
 from btqueue.simulator.applications.exchange import CLIENT, SERVER
 from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.records.connections import NEXT_POLL, WATCHDOG, WORKER
+from btqueue.simulator.records.connections import WATCHDOG, WORKER
 from btqueue.simulator.records.conventions import NOTHING
 
 (
-    IDLE,
     WAIT,
-    CONNECTED,
     POLL_RECEIVED,
     OBJ_RECEIVED,
     PACKET_RECEIVE,
@@ -22,7 +20,7 @@ from btqueue.simulator.records.conventions import NOTHING
     ACK_REJ_RECEIVED,
     PACKET_TRANSMIT,
     WAIT_PACKET_SEND,
-) = range(11)
+) = range(9)
 
 
 @outlined
@@ -30,7 +28,7 @@ def start(sim, index):
     """Set both ends to their initial state, before time 0: nothing sent, received or to be sent."""
     session = sim.sessions[index]
     for end in (CLIENT, SERVER):
-        session.state[end] = initial_state(session)
+        session.state[end] = WAIT
         session.number[end] = 0
         session.in_session[end] = 0
         session.busy[end] = 0
@@ -39,12 +37,6 @@ def start(sim, index):
         session.collecting[end] = NOTHING
         session.accepted[end] = NOTHING
         session.delivered[end] = NOTHING
-
-
-@compiled
-def initial_state(session):
-    """Return the state of an end without a session: idle on IrDA, wait on peer-to-peer media."""
-    return IDLE if session.polled else WAIT
 
 
 @compiled
@@ -80,12 +72,10 @@ def enter(sim, index, end, state, now):
 
 @compiled
 def leave(sim, index, end, now):
-    """Nothing more is owed in this session; a master polls again after its interval."""
+    """Nothing more is owed in this session."""
     session = sim.sessions[index]
     session.busy[end] = 0
     clear_deadline(sim, index, WATCHDOG + end)
-    if session.polled and end == SERVER:
-        set_deadline(sim, index, NEXT_POLL, now + session.poll_interval)
 
 
 @outlined
@@ -93,6 +83,6 @@ def close(sim, index, end, now):
     """Close the session at this end; bitmaps and outgoing objects stay."""
     session = sim.sessions[index]
     session.in_session[end] = 0
-    session.state[end] = initial_state(session)
+    session.state[end] = WAIT
     clear_deadline(sim, index, WORKER + end)
     leave(sim, index, end, now)

@@ -14,7 +14,7 @@ from btqueue.simulator.centaurus.ends import (
     leave,
 )
 from btqueue.simulator.machinery.numba_cache import compiled
-from btqueue.simulator.records.connections import DONE, NOPE, OBJ, OBJECT_ACK, POLL, PROCEED, REJ, WORKER
+from btqueue.simulator.records.connections import DONE, NOPE, OBJ, OBJECT_ACK, PROCEED, REJ, WORKER
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import CONTROL, DATA
 
@@ -28,13 +28,6 @@ def control(sim, index, end, message, number):
     sim.segments[made].message = message
     sim.segments[made].session = session.number[end]
     return made
-
-
-@compiled
-def poll(sim, index, end, now):
-    """Ask a slave for its object (media with a master)."""
-    enter(sim, index, end, WAIT, now)
-    return control(sim, index, end, POLL, NOTHING)
 
 
 @compiled

@@ -10,8 +10,8 @@ follows:
 - Sessions are numbered. An end follows the other into a newer session and ignores messages of an older one. A
   client starts odd sessions and a server even ones: of two begun at once both ends follow the higher.
 - An object is also rejected if the receiver has this very copy of it whole (the ACK was lost).
-- An end that is polled and has nothing to send answers NOPE. After its NOPE an end may leave the session, for
-  the other end leaves it without a message if it has nothing to send either.
+- After its NOPE an end may leave the session, for the other end leaves it without a message if it has nothing
+  to send either.
 - DONE and data packets are ignored outside the state `packet receive`.
 """
 
@@ -29,7 +29,7 @@ from btqueue.simulator.applications.session_timer import clear_deadline
 from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus.bitmaps import is_whole, record, update_from_receiver
 from btqueue.simulator.centaurus.ends import begin_session, close, enter, join
-from btqueue.simulator.centaurus.messages import answer_done, answer_offer, next_packet, nope, offer, poll
+from btqueue.simulator.centaurus.messages import answer_done, answer_offer, next_packet, nope, offer
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import (
     DONE,
@@ -37,7 +37,6 @@ from btqueue.simulator.records.connections import (
     NOPE,
     OBJ,
     OBJECT_ACK,
-    POLL,
     PROCEED,
     REJ,
     WORKER,
@@ -64,16 +63,6 @@ def on_worker(sim, index, end, now):
     if session.state[end] == ends.WAIT_PACKET_SEND:
         enter(sim, index, end, ends.PACKET_TRANSMIT, now)
         sim.clock[0].sending = flow_from(session, end)
-
-
-@outlined
-def on_poll(sim, index, now):
-    """The turn of this slave has come: the master opens a session with it (section 3.4.2)."""
-    session = sim.sessions[index]
-    if not session.busy[SERVER]:
-        begin_session(sim, index, SERVER)
-        enter(sim, index, SERVER, ends.CONNECTED, now)
-        sim.clock[0].sending = session.responder
 
 
 # -------------------------------------------------------------------------------------------------- receiving
@@ -105,9 +94,7 @@ def on_segment(sim, flow, segment, now):
 def on_message_while_waiting(sim, index, end, segment, now):
     """A control message reaches an end in the state `wait`."""
     session = sim.sessions[index]
-    if segment.message == POLL:
-        enter(sim, index, end, ends.POLL_RECEIVED, now)
-    elif segment.message == OBJ:
+    if segment.message == OBJ:
         session.incoming[end] = segment.number
         enter(sim, index, end, ends.OBJ_RECEIVED, now)
     elif segment.message == NOPE:
@@ -208,14 +195,12 @@ def next_output(sim, flow, now):
     may_offer = session.outgoing[end] != NOTHING and not session.offered[end]
     if session.state[end] == ends.NOPE_RECEIVED and not may_offer:
         close(sim, index, end, now)
-    # On peer-to-peer media Level I triggers a session for a pending object (a local POLL).
+    # Level I triggers a session for a pending object (a local POLL).
     at_rest = session.state[end] == ends.WAIT and not session.busy[end]
-    if at_rest and not session.polled and session.outgoing[end] != NOTHING:
+    if at_rest and session.outgoing[end] != NOTHING:
         begin_session(sim, index, end)
         enter(sim, index, end, ends.POLL_RECEIVED, now)
     state = session.state[end]
-    if state == ends.CONNECTED:
-        return poll(sim, index, end, now)
     if state in (ends.POLL_RECEIVED, ends.NOPE_RECEIVED) and session.outgoing[end] != NOTHING:
         return offer(sim, index, end, now)
     if state in (ends.POLL_RECEIVED, ends.ACK_REJ_RECEIVED):

@@ -222,7 +222,7 @@ BEHIND = 3
 BY_TIME = ("newreno", "sack", "cubic")
 """Variants that may find losses by time."""
 OF_ONE_NAME = (
-    *("limited_transmit", "window_limited_growth", "hold_ssthresh", "sack_blocks", "forward_ack", "frto"),
+    *("limited_transmit", "window_limited_growth", "hold_ssthresh", "sack_blocks", "frto"),
     *("rate_reduction", "loss_probes", "byte_counting", "timeout_exit_holds", "inflate_by_one", "gamma"),
     *("ack_ends_backoff", "vegas_on_srtt", "alpha", "beta", "timestamps", "delayed_ack", "quick_acks"),
 )
@@ -420,7 +420,6 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
             per_session_connection=transport.connection_per_session,
             watchdog=nanoseconds(transport.centaurus_watchdog_s),
             early_data=transport.centaurus_early_data,
-            polled=transport.centaurus_start == "polled",
             worker_period=nanoseconds(transport.centaurus_worker_s),
         )
     return {"application": role, "session": session, **add_pattern(flows, scenario, sizes)}

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.polling import IDLE_INTERVALS
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.bluetooth import voice
@@ -28,6 +27,8 @@ from btqueue.simulator.records.conventions import (
 )
 from btqueue.simulator.records.run import BRIDGE, LINE, MEDIUM, TOKENS, TURN
 
+IDLE_INTERVALS = 8
+"""Most time between two meetings of an idle link, in least times: three doublings."""
 DISCIPLINES = {
     "e-limited": piconets.E_LIMITED,
     "1-limited": piconets.E_LIMITED,
@@ -133,7 +134,6 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
         padding = [NOTHING] * (piconets.PICONETS_A_BRIDGE - count)
         own = [k for k, p in enumerate(bridge.piconets) if plan.piconets[p].central == bridge.node]
         agreed = polling.bridge_schedule == "lcs"
-        longest = polling.longest_rendezvous_s or IDLE_INTERVALS * polling.rendezvous_s
         shortest, windows = (SHORTEST_MEETING, 1) if agreed else (4 * SLOT, count)
         window = max(shortest, round(polling.rendezvous_s / windows * SECOND / SLOT) * SLOT)
         parts.bridges.add(
@@ -148,7 +148,7 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             current=own[0] if own else 0,
             # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
             window=window,
-            longest_interval=max(window, nanoseconds(longest)),
+            longest_interval=max(window, nanoseconds(IDLE_INTERVALS * polling.rendezvous_s)),
             switch_delay=polling.switch_delay,
             patience=nanoseconds(polling.bridge_patience_s),
         )

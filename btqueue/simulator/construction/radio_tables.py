@@ -41,8 +41,6 @@ MODELS = {
     "alternating": ALTERNATING,
     "trace": TRACE,
 }
-LONG_AGO = 1000
-"""After that many time constants nothing is remembered: exp(-1000) is 0 in floating point."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +105,6 @@ def _tables(radios: Sequence[Radio], link: Link) -> RadioTables:
         channel.first_level = first_levels[index]
         channel.trace_first = first_values[index]
         channel.trace_length = len(levels[index].trace)
-        channel.quality_memory = link.quality_memory_s
-        channel.quality_at = -round(LONG_AGO * SECOND * link.quality_memory_s)
     qualities = ber_from_link_quality(np.arange(256))
     return RadioTables(
         packet_types=packet_type_records(types),

@@ -54,7 +54,7 @@ connection_dtype = record_type(
     # selective acknowledgements (RFC 2018, RFC 6675) and proportional rate reduction (RFC 6937)
     flags("sack"),
     integers("sack_blocks"),
-    flags("only_lost forward_ack"),
+    flags("only_lost"),
     integers("high_sacked high_rxt rescue_rxt"),
     reals("pipe"),
     flags("rate_reduction"),
@@ -138,12 +138,12 @@ backlog_dtype = record_type(
 PAUSING, REQUEST, REPLY, GOODBYE = range(4)
 
 # Events that a session's timer may wait for: places in `deadlines`; each end has a watchdog and a worker.
-NEXT_SESSION, APPLICATION_TIMEOUT, NEXT_POLL, WATCHDOG, WORKER = 0, 1, 2, 3, 5
-DEADLINES = 7
+NEXT_SESSION, APPLICATION_TIMEOUT, WATCHDOG, WORKER = 0, 1, 2, 4
+DEADLINES = 6
 """Number of these places."""
 
 # Messages between the two ends of CentaurusComm (`message` of a CONTROL segment).
-POLL, OBJ, PROCEED, REJ, NOPE, DONE, OBJECT_ACK = range(7)
+OBJ, PROCEED, REJ, NOPE, DONE, OBJECT_ACK = range(6)
 
 session_dtype = record_type(
     integers("requester responder timer"),
@@ -154,8 +154,7 @@ session_dtype = record_type(
     # connection set-up (TCP)
     flags("per_session_connection"),
     # CentaurusComm: options
-    flags("polled"),
-    integers("poll_interval watchdog"),
+    integers("watchdog"),
     flags("early_data"),
     integers("worker_period"),
     # CentaurusComm: the state of each end; 0 the client, 1 the server

@@ -69,12 +69,8 @@ channel_dtype = record_type(
     integers("first_level level sampled_at"),
     reals("stationary_good relaxation_rate"),
     integers("step trace_first trace_length state_stream error_stream"),
-    reals("quality"),
-    integers("quality_at"),
-    reals("quality_memory"),
 )
 """Error process of one direction of a link. `level` (0, 1, ...) counts from `first_level`, a row of
-`error_rates`; `step`: ns between two changes of an alternating or traced channel; `quality`: time-weighted
-average of the link quality, forgotten with the time constant `quality_memory` (s)."""
+`error_rates`; `step`: ns between two changes of an alternating or traced channel."""
 
 CONSTANT, TWO_STATE, ALTERNATING, TRACE = 0, 1, 2, 3

@@ -39,9 +39,8 @@ def recovers_once(conn):
 def on_duplicate_ack(conn, board, starts, statistics, news):
     """Count a duplicate; the third starts fast retransmit and recovery, more inflate cwnd (RFC 6582, 3.2).
 
-    With selective acknowledgements also earlier, when three segments above the first have arrived, or by
-    `forward_ack` one that is more than three above it; then `pipe` takes the place of inflation (RFC 6675,
-    section 5).
+    With selective acknowledgements also earlier, when three segments above the first have arrived; then
+    `pipe` takes the place of inflation (RFC 6675, section 5).
     """
     statistics.duplicate_acks_received += 1
     conn.duplicate_acks += 1
@@ -55,11 +54,7 @@ def on_duplicate_ack(conn, board, starts, statistics, news):
         elif conn.rate_reduction:
             rate_reduction.on_ack(conn, news)
     elif conn.sack:
-        enough = (
-            conn.duplicate_acks >= DUPLICATE_THRESHOLD
-            or sack.is_lost(conn, board, starts, conn.snd_una)
-            or (conn.forward_ack and conn.high_sacked - conn.snd_una > DUPLICATE_THRESHOLD)
-        )
+        enough = conn.duplicate_acks >= DUPLICATE_THRESHOLD or sack.is_lost(conn, board, starts, conn.snd_una)
         if enough and conn.snd_una > conn.recover:
             start_selective_recovery(conn, board, starts, statistics, news)
     elif conn.duplicate_acks == DUPLICATE_THRESHOLD and conn.snd_una - 1 > conn.recover:

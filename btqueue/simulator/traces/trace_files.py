@@ -23,7 +23,7 @@ from btqueue.simulator.traces.trace import EVENT_NAMES
 CHUNK_S = 5.0
 """Simulated seconds between two reports of progress."""
 KIND_NAMES = ("data", "ack", "syn", "syn-ack", "datagram", "control")
-CONTROL_NAMES = ("POLL", "OBJ", "PROCEED", "REJ", "NOPE", "DONE", "ACK")
+CONTROL_NAMES = ("OBJ", "PROCEED", "REJ", "NOPE", "DONE", "ACK")
 """Names of the `message` of a control segment, in the order of `btqueue.simulator.records.connections`."""
 
 Sink = Callable[[Any], None]
