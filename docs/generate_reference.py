@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 from typer.testing import CliRunner
 
 from btqueue.cli import app
@@ -21,8 +20,9 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, Kind, measured_errors
 from btqueue.network.solve import solution
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
-from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario
-from btqueue.scenario.problems import allowed_values
+from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.fields import declared
+from btqueue.scenario.problems import all_keys, allowed_values, entry_table, field_at
 from btqueue.simulator.scope import require_simulated
 
 FOLDER = Path(__file__).parent / "reference"
@@ -42,30 +42,6 @@ a device in at most 8 piconets. The same definitions as JSON Schema: `btqueue mo
 Above all tables stands `title`, one line that describes the scenario.
 """
 
-DEFAULTS_THAT_FOLLOW = {
-    "network.piconets": "1; 2 in a scatternet",
-    "network.flows": '`"ring"`; `"pairs"` in a scatternet, `"end-to-end"` in a chain',
-    "network.relay": '`"packet"`; `"segment"` in a chain, with outside links, or with `link.adaptation`',
-    "link.packets": "the DH packets of five, three and one slots of `link.rate` that fit beside voice links",
-    "voice.links": "0; 1 with a voice packet",
-    "transport.header_bytes": "40; 28 without TCP",
-    "transport.receive_window_segments": "the segments in 64 KiB: 44 of 1,460 bytes",
-    "transport.initial_window_segments": "10; of segments above 1,460 bytes fewer (RFC 6928); at most the "
-    "receive window",
-    "outside_links.rate_kbps": "10,000 (wired), 4,000 (wlan), 19.2 (cdpd), 1,000 (other)",
-    "outside_links.half_duplex": "`true` for wlan, cdpd and a shared medium, else `false`",
-}
-"""Defaults that depend on another key, in words; the definitions hold functions."""
-
-LIST_ENTRIES: dict[str, type[BaseModel]] = {
-    "network.flows": Flow,
-    "network.piconet_list": Piconet,
-    "network.outside_links": OutsideLink,
-    "radio.links": RadioLink,
-    "traffic.load_schedule": LoadStep,
-}
-"""Lists whose entries are tables."""
-
 
 def pages() -> dict[Path, str]:
     """Return the generated pages as Markdown."""
@@ -84,8 +60,13 @@ def keys() -> str:
         if isinstance(table, type) and issubclass(table, BaseModel):
             parts.append(section(f"## `[{name}]`", name, table, with_limits=True))
     parts.append("## Entries of lists\n")
-    for key, entry in LIST_ENTRIES.items():
-        parts.append(section(f"### An entry of `{key}`", key.rpartition(".")[2], entry, with_limits=False))
+    for key in all_keys(Scenario):
+        field = field_at(Scenario, key)
+        entry = None if field is None else entry_table(field)
+        if entry is not None:
+            parts.append(
+                section(f"### An entry of `{key}`", key.rpartition(".")[2], entry, with_limits=False)
+            )
     parts.append(metrics())
     return "\n".join(parts)
 
@@ -99,7 +80,7 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
         cells = [
             f"`{field.serialization_alias or name}`",
             allowed(field),
-            default(key, field),
+            default(field),
             meaning(field),
         ]
         if with_limits:
@@ -117,15 +98,11 @@ def allowed(field: FieldInfo) -> str:
     )
 
 
-def default(key: str, field: FieldInfo) -> str:
+def default(field: FieldInfo) -> str:
     """Return the default of a key."""
-    if key in DEFAULTS_THAT_FOLLOW:
-        return DEFAULTS_THAT_FOLLOW[key]
     if field.is_required():
         return "required"
-    if field.default is PydanticUndefined:
-        raise ValueError(f"add the default of {key} to DEFAULTS_THAT_FOLLOW")
-    return as_toml(field.default)
+    return declared(field, "default_in_words") or as_toml(field.default)
 
 
 def as_toml(value: Any) -> str:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.fields import FieldInfo
 
 Condition = Mapping[str, tuple[object, ...]]
 """Values of other keys, by dotted names, or facts (`btqueue.scenario.traits`); all of them hold."""
@@ -66,7 +67,15 @@ def _reader(table: type[Table]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]
     return itemgetter(*(name for name in table.model_fields if name not in table.CHOICES))
 
 
-def key(default: Any, description: str, when: Condition | tuple[Condition, ...] = (), **bounds: Any) -> Any:
+def key(
+    default: Any,
+    description: str,
+    when: Condition | tuple[Condition, ...] = (),
+    *,
+    neutral: tuple[Any, ...] = (),
+    said: str = "",
+    **bounds: Any,
+) -> Any:
     """Declare a key.
 
     Args:
@@ -74,12 +83,19 @@ def key(default: Any, description: str, when: Condition | tuple[Condition, ...] 
             for a key that must be written.
         description: of its meaning.
         when: it has an effect, or several cases of which one holds; each key named there has an effect, too.
+        neutral: values at which it changes nothing, if not the default alone.
+        said: the default in words, where another key decides it.
         bounds: of numbers, as `pydantic.Field` takes them.
     """
     options: dict[str, Any] = {"description": description, **bounds}
+    more: dict[str, Any] = {"neutral": [*neutral]} if neutral else {}
     if when != ():
         cases = when if isinstance(when, tuple) else (when,)
-        options["json_schema_extra"] = {"when": [{name: [*of] for name, of in one.items()} for one in cases]}
+        more["when"] = [{name: [*of] for name, of in one.items()} for one in cases]
+    if said:
+        more["default_in_words"] = said
+    if more:
+        options["json_schema_extra"] = more
     if callable(default):
         return Field(default_factory=default, **options)
     return Field(default, **options)
@@ -87,9 +103,19 @@ def key(default: Any, description: str, when: Condition | tuple[Condition, ...] 
 
 def cases_of(table: type[Table], name: str) -> tuple[Condition, ...]:
     """Return the cases of which one holds where a key of a table has an effect."""
-    extra = table.model_fields[name].json_schema_extra
-    cases: Any = extra.get("when") if isinstance(extra, dict) else None
+    cases = declared(table.model_fields[name], "when")
     return (table.WHEN,) if cases is None else tuple({of: tuple(one[of]) for of in one} for one in cases)
+
+
+def neutral(field: FieldInfo) -> tuple[Any, ...]:
+    """Return the values at which a key changes nothing."""
+    return tuple(declared(field, "neutral") or (field.default,))
+
+
+def declared(field: FieldInfo, name: str) -> Any:
+    """Return "when", "neutral" or "default_in_words" of a key's declaration; None if it has none."""
+    extra = field.json_schema_extra
+    return extra.get(name) if isinstance(extra, dict) else None
 
 
 def listed(default: Any, description: str, *, least: int = 0, most: int = 1000, **options: Any) -> Any:

@@ -46,6 +46,7 @@ class Link(Table):
         lambda data: PACKETS_OF_RATE[data.get("rate", "basic")],
         "packet types that segments may be cut into; unset: the DH packets of the rate that fit "
         f"beside voice links. They are {', '.join(PACKET_TYPES)}",
+        said="the DH packets of five, three and one slots of `link.rate` that fit beside voice links",
         strict=False,
         min_length=1,
         max_length=32,

@@ -163,6 +163,7 @@ class OutsideLink(Table):
     rate_kbps: PositiveRate = key(
         lambda data: LINK_RATES_KBPS.get(data.get("kind", "other"), 1_000.0),
         "rate of each direction, or of both together when half_duplex",
+        said="10,000 (wired), 4,000 (wlan), 19.2 (cdpd), 1,000 (other)",
     )
     medium: Name | None = key(
         None, "links of the same medium share its rate, in both directions; unset: a separate medium"
@@ -170,6 +171,7 @@ class OutsideLink(Table):
     half_duplex: bool = key(
         lambda data: data.get("kind") in ("wlan", "cdpd") or data.get("medium") is not None,
         "both directions share the rate",
+        said="`true` for wlan, cdpd and a shared medium, else `false`",
     )
     delay_s: Seconds = key(0.0, "propagation and forwarding delay")
     jitter_s: Seconds = key(0.0, "mean of an exponential delay added to delay_s")
@@ -210,13 +212,16 @@ class Network(Table):
     piconets: int = key(
         lambda data: 2 if data.get("topology") == "scatternet" else 1,
         "piconets of a scatternet",
+        said="1; 2 in a scatternet",
         ge=1,
         le=10_000,
     )
     hops: int = key(2, "hops of a chain", ge=1, le=100)
     bridge: Literal["SS", "MS"] = key("SS", "bridge: peripheral twice (SS), or central and peripheral (MS)")
     flows: FlowPattern | Annotated[tuple[Flow, ...], listed(..., "", least=1, most=100_000)] = key(
-        _usual_flows, "who sends to whom: a pattern, or a list of { from, to }"
+        _usual_flows,
+        "who sends to whom: a pattern, or a list of { from, to }",
+        said='`"ring"`; `"pairs"` in a scatternet, `"end-to-end"` in a chain',
     )
     active_flows: Literal["all"] | Annotated[int, Field(ge=1, le=100_000)] = key(
         "all", "how many of the flows carry traffic; the other members are still polled"
@@ -224,6 +229,7 @@ class Network(Table):
     relay: Literal["packet", "segment"] = key(
         "packet",
         "centrals and bridges pass packets on one by one, or put whole segments together and cut them anew",
+        said='`"packet"`; `"segment"` in a chain, with outside links, or with `link.adaptation`',
     )
     piconet_list: tuple[Piconet, ...] = listed((), "piconets of a custom network", most=10_000)
     outside_links: tuple[OutsideLink, ...] = listed((), "links to hosts outside the piconets", most=10_000)

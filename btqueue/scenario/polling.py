@@ -76,6 +76,7 @@ class Voice(Table):
         lambda data: 0 if data.get("packet", "none") == "none" else 1,
         "voice links of each piconet",
         {"voice.packet": ("HV1", "HV2", "HV3")},
+        said="0; 1 with a voice packet",
         ge=0,
         le=3,
     )

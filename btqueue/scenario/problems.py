@@ -195,10 +195,15 @@ def _key_of_entry(root: type[BaseModel], key: str) -> str | None:
     return None
 
 
+def entry_table(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the table of an entry of a list; None where a field is no list of tables."""
+    entry = _entry_type(field.annotation)
+    return None if entry is None else _table_inside(entry)
+
+
 def keys_of_entries(field: FieldInfo) -> list[str]:
     """Return the keys of the tables in a list; none where a field is no list of tables."""
-    entry = _entry_type(field.annotation)
-    table = None if entry is None else _table_inside(entry)
+    table = entry_table(field)
     return [] if table is None else key_names(table)
 
 

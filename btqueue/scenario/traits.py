@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from btqueue.scenario.fields import Condition, cases_of
+from btqueue.scenario.fields import Condition, cases_of, neutral
 from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import Flow
+from btqueue.scenario.problems import field_at
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import Hop, Topology, topology
@@ -71,6 +72,12 @@ def read(scenario: Scenario, tables: tuple[str, ...], facts: Mapping[str, bool])
         return known[name]
 
     return (name for name in conditions(*tables) if matters(name))
+
+
+def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
+    """Return, by dotted name, the values at which keys change nothing: the default, if none is declared."""
+    fields = {key: field_at(Scenario, key) for key in keys}
+    return {key: neutral(field) for key, field in fields.items() if field is not None}
 
 
 def value(scenario: Scenario, key: str) -> Any:

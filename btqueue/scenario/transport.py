@@ -93,6 +93,7 @@ class Transport(Table):
         "headers of IP and TCP, or of IP and UDP without TCP, in every segment; with TCP at "
         "least 1 where link.l2cap_header_bytes = 0",
         ALWAYS,
+        said="40; 28 without TCP",
         ge=0,
         le=1000,
     )
@@ -109,11 +110,14 @@ class Transport(Table):
         SHARED,
     )
     receive_window_segments: Window = key(
-        _plain_window, "advertised window, in segments of mss_bytes; unset: the segments in 64 KiB"
+        _plain_window,
+        "advertised window, in segments of mss_bytes; unset: the segments in 64 KiB",
+        said="the segments in 64 KiB: 44 of 1,460 bytes",
     )
     initial_window_segments: int = key(
         _initial_window,
         "congestion window at the start; unset: as in RFC 6928, at most receive_window_segments",
+        said="10; of segments above 1,460 bytes fewer (RFC 6928); at most the receive window",
         ge=1,
         le=1000,
     )
@@ -211,7 +215,9 @@ class Transport(Table):
         {"transport.variant": ("newreno", "sack", "vegas", "cubic")},
     )
     vegas_on_srtt: bool = key(False, "Vegas is given the smoothed round-trip time (ns-3)", VEGAS)
-    sack_blocks: int = key(3, "SACK: most blocks that an acknowledgement reports", SACK, ge=1, le=4)
+    sack_blocks: int = key(
+        3, "SACK: most blocks that an acknowledgement reports", SACK, neutral=(3, 4), ge=1, le=4
+    )
     handshake: bool = key(
         False,
         "a connection opens with SYN and SYN-ACK when its source first writes, and their round "

@@ -24,6 +24,7 @@ from btqueue.scenario import (
     load,
     models_folder,
 )
+from btqueue.scenario.fields import declared
 from btqueue.scenario.link import PACKETS_OF_RATE
 from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Results, Variable
@@ -328,6 +329,7 @@ def test_every_key_has_a_description():
     for name in Scenario.model_fields.keys() - {"title"}:
         for key, inner in type(getattr(Scenario(), name)).model_fields.items():
             assert inner.description, f"{name}.{key}"
+            assert inner.default_factory is None or declared(inner, "default_in_words"), f"{name}.{key}"
 
 
 def test_describe_labels_metrics_and_nothing_else():

@@ -6,8 +6,7 @@ of random scenarios against the simulator (`docs/explanation/model-against-simul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, WAITING, Point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario.errors import bracketed, shown
+from btqueue.scenario.traits import neutral_values
 
 Vector = NDArray[np.float64]
 
@@ -93,44 +93,18 @@ ROUND_TRIPS = 10.0
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
 
-IN_RECOVERY: Mapping[str, tuple[object, ...]] = MappingProxyType(
-    {
-        "transport.limited_transmit": (False, True),
-        "transport.window_limited_growth": (False, True),
-        "transport.hold_ssthresh": (False, True),
-        "transport.timestamps": (True,),
-        "transport.sack_blocks": (3, 4),
-        "transport.retransmit_only_lost": (False,),
-        "transport.loss_detection": ("duplicates",),
-        "transport.loss_probes": (False,),
-        "transport.frto": (False,),
-        "transport.rto_variation": ("smoothed",),
-        "transport.rate_reduction": (False,),
-        "transport.ssthresh_rule": ("flight",),
-        "transport.byte_counting": (False,),
-        "transport.recovery_exit_grows": (False,),
-        "transport.timeout_exit_holds": (False,),
-        "transport.inflate_by_one": (False,),
-        "transport.ack_ends_backoff": (False,),
-        "transport.impatient_timer": (False,),
-        "transport.clock_granularity_s": (0.0,),
-        "transport.timer_tick_s": (0.0,),
-        "transport.hystart": (False,),
-        "transport.buffers": ("fixed",),
-        "flow_control.drop": ("packet",),
-    }
+IN_RECOVERY = neutral_values(
+    *("transport.timestamps", "transport.retransmit_only_lost", "transport.loss_detection"),
+    *("transport.loss_probes", "transport.frto", "transport.rto_variation", "transport.rate_reduction"),
+    *("transport.ssthresh_rule", "transport.byte_counting", "transport.recovery_exit_grows"),
+    *("transport.timeout_exit_holds", "transport.inflate_by_one", "transport.ack_ends_backoff"),
+    *("transport.impatient_timer", "transport.clock_granularity_s", "transport.timer_tick_s"),
+    *("transport.hystart", "transport.buffers", "transport.sack_blocks", "flow_control.drop"),
 )
 """Keys that no law reads, and that matter where segments are lost; with the values that the laws assume."""
-UNREAD: Mapping[str, tuple[object, ...]] = MappingProxyType(
-    {
-        "traffic.phase": ("random",),
-        "transport.quick_acks": (0,),
-        "transport.vegas_on_srtt": (False,),
-        "transport.vegas_adjustment": ("per-ack",),
-        "transport.buffers": ("fixed",),
-        "link.flush_timeout_s": (None,),
-        "traffic.application_timeout_s": (None,),
-    }
+UNREAD = neutral_values(
+    *("traffic.phase", "transport.quick_acks", "transport.vegas_on_srtt", "transport.vegas_adjustment"),
+    *("transport.buffers", "link.flush_timeout_s", "traffic.application_timeout_s"),
 )
 """Keys that no law reads, and that matter always; with the values that the laws assume."""
 
