@@ -12,10 +12,10 @@ from btqueue.explorer.controls import Control
 from btqueue.explorer.curves import Curve, finite
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
-from btqueue.scenario.text_files import BadToml, parse_toml
 from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import Answer
 from btqueue.study.value_ranges import known_key, parse_one
+from btqueue.text_files import BadToml, parse_toml
 
 LONGEST_TOML = 100_000
 """Characters of a scenario that the page may send."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from btqueue.files import UnusableFile, read_text
 from btqueue.scenario.errors import Problem, ScenarioError, shown
 from btqueue.scenario.library import list_models, models_folder
-from btqueue.scenario.text_files import BadToml, parse_toml
+from btqueue.text_files import BadToml, parse_toml
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario

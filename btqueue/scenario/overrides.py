@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from btqueue.scenario.errors import Problem, ScenarioError, conflict, shown
 from btqueue.scenario.problems import field_at, key_names, unknown_key
-from btqueue.scenario.text_files import BadToml, parse_toml
+from btqueue.text_files import BadToml, parse_toml
 
 REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {

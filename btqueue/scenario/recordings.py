@@ -16,7 +16,7 @@ import numpy as np
 from btqueue.files import UnusableFile, read_bytes
 from btqueue.scenario.errors import Problem, ScenarioError
 from btqueue.scenario.radio import Radio
-from btqueue.scenario.text_files import BadText, decoded
+from btqueue.text_files import BadText, decoded
 
 
 def read_trace(radio: Radio) -> np.ndarray:

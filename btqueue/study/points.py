@@ -17,7 +17,6 @@ import numpy as np
 
 from btqueue.files import UnusableFile, read_bytes
 from btqueue.scenario import Problem, ScenarioError
-from btqueue.scenario.text_files import BadText, decoded, read_table
 from btqueue.study.value_ranges import (
     MOST_VALUES,
     Interval,
@@ -29,6 +28,7 @@ from btqueue.study.value_ranges import (
     parse_values,
     values_of,
 )
+from btqueue.text_files import BadText, decoded, read_table
 
 Changes = dict[str, Any]
 """Changes of a point to the scenario, by dotted key, as `Scenario.changed` takes them."""

@@ -12,16 +12,16 @@ import json
 import os
 import queue
 import signal
-import subprocess
 import sys
 import threading
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from engine_process import LineProcess
 
 CPU_S = 30.0
 """Processor time that a scenario may take; compiling the models' largest program takes two thirds of it."""
@@ -187,57 +187,23 @@ def undated(value: Any) -> Any:
     return [undated(inner) for inner in value] if isinstance(value, list) else value
 
 
-class Worker:
-    """A process that answers scenarios, started anew whenever it has died."""
+class Worker(LineProcess):
+    """A process that judges scenarios."""
 
     def __init__(self) -> None:
         """Start nothing yet."""
-        self.process: subprocess.Popen[str] | None = None
+        super().__init__(str(HERE), "--serve")
 
     def answer(self, fuzzed) -> dict[str, Any]:
         """Return what a process says about this scenario, or how it ended over it."""
-        if self.process is None:
-            self.start()
-        process = self.process
-        assert process is not None and process.stdin is not None and process.stdout is not None
-        deadline = threading.Timer(WALL_S, process.kill)
-        deadline.start()
-        try:
-            print(json.dumps(fuzzed._asdict(), default=dated), file=process.stdin, flush=True)
-            line = process.stdout.readline()
-        except OSError:
-            line = ""
-        finally:
-            in_time = deadline.is_alive()
-            deadline.cancel()
+        line = self.ask(json.dumps(fuzzed._asdict(), default=dated), WALL_S)
         if line:
             return json.loads(line)
-        process.wait()
-        self.close()
-        if not in_time:
+        if line is None:
             return {"read": "hang", "faults": [f"no answer in {WALL_S:g} s"]}
-        if process.returncode == -signal.SIGPROF:
+        if (code := self.ended_with()) == -signal.SIGPROF:
             return {"read": "hang", "faults": [f"no answer in {CPU_S:g} s of processor time"]}
-        return {"read": "died", "faults": [f"the process ended with {process.returncode}"]}
-
-    def start(self) -> None:
-        """Start a process and wait until it has loaded both engines."""
-        command = [sys.executable, str(HERE), "--serve"]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
-        assert self.process.stdout is not None
-        if json.loads(self.process.stdout.readline() or "null") != STARTED:
-            raise RuntimeError("a worker does not start")
-
-    def close(self) -> None:
-        """End the process if it has not ended by itself."""
-        if self.process is not None and self.process.stdin is not None:
-            with suppress(OSError):  # what it did not read is lost
-                self.process.stdin.close()
-            with self.process:
-                self.process.kill()
-        self.process = None
+        return {"read": "died", "faults": [f"the process ended with {code}"]}
 
 
 def fuzz(

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 from any_scenario import OWN, ends, needed, vocabulary
+from engine_process import EngineProcess
 from scenario_fuzz import write_files
 
 from btqueue.scenario import Scenario, load
 from btqueue.scenario.overrides import merged
 from btqueue.scenario.radio import KEYS_OF_MODEL
 from btqueue.scenario.traits import is_trait, traits
-
-from .engine_process import EngineProcess
 
 DEADLINE_S = 600.0
 """Of a run that takes a moment, or of the answer to Ctrl-C; the process is killed then."""

@@ -18,6 +18,7 @@ GROUND = {"baseband", "caches", "captures", "channel", "files", "interrupts", "q
 GROUND |= {"scenario", "search_path", "transport"}
 MAY_IMPORT = {
     "files": set(),
+    "text_files": set(),
     "text_table": set(),
     "progress_bars": set(),
     "baseband": set(),
@@ -28,12 +29,12 @@ MAY_IMPORT = {
     "channel": {"baseband"},
     "queueing": set(),
     "transport": {"caches"},
-    "scenario": {"baseband", "files", "text_table"},
+    "scenario": {"baseband", "files", "text_files", "text_table"},
     "network": GROUND,
     "simulator": {"baseband", "caches", "captures", "channel", "scenario"},
     "emulation": {"captures", "scenario", "simulator"},
-    "explorer": {"scenario", "study"},
-    "study": GROUND | {"network", "simulator", "text_table"},
+    "explorer": {"scenario", "study", "text_files"},
+    "study": GROUND | {"network", "simulator", "text_files", "text_table"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
     "reproduction": GROUND | {"network", "simulator", "study", "plotting", "plots"},

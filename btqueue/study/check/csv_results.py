@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from btqueue.scenario.problems import closest
-from btqueue.scenario.text_files import BadText, decoded, read_table
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series, finite, known_name
+from btqueue.text_files import BadText, decoded, read_table
 
 COLUMNS = ("metric", "value", "ci95", "low", "high", "replications", "replication", "flow", "link", "queue")
 TIMES = ("t", "time", "time_s", "t_s")

@@ -17,8 +17,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
-from btqueue.scenario.text_files import BadText, decoded
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, finite
+from btqueue.text_files import BadText, decoded
 
 SECOND_NS = 1e9
 """Nanoseconds of a second."""

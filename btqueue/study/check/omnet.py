@@ -24,7 +24,6 @@ from typing import Final
 import numpy as np
 
 from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.text_files import BadText, decoded
 from btqueue.study.check.results import (
     HELPERS,
     BadResults,
@@ -34,6 +33,7 @@ from btqueue.study.check.results import (
     finite,
     known_name,
 )
+from btqueue.text_files import BadText, decoded
 
 USUAL: Final = MappingProxyType(
     {

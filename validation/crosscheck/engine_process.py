@@ -9,45 +9,52 @@ import select
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from typing import Any
 
 
-class EngineProcess:
-    """Runs scenarios one after the other in another process, each with a deadline."""
+class LineProcess:
+    """A process that answers lines of JSON one by one, each by a deadline; started anew when it has ended."""
 
-    def __init__(self) -> None:
-        """Start nothing yet."""
-        self.process: subprocess.Popen | None = None
+    def __init__(self, *command: str) -> None:
+        """Start nothing yet; the process says "ready", in quotes or without, when it can be asked."""
+        self.command = (sys.executable, *command)
+        self.process: subprocess.Popen[str] | None = None
 
-    def outcome(
-        self, engine: str, scenario: dict, *, deadline_s: float, interrupt_s: float | None = None
-    ) -> dict:
-        """Return what became of a run; with `interrupt_s`, after one Ctrl-C so long after its beginning.
+    def ask(self, asked: str, deadline_s: float, interrupt_s: float | None = None) -> str | None:
+        """Return the answer; None if there is none in time, and the process is killed, empty if it has ended.
 
-        The process is killed at the deadline: the outcome is then {"hangs": deadline_s}.
+        Args:
+            asked: a line.
+            deadline_s: of the answer, or of the answer to Ctrl-C.
+            interrupt_s: time after which the process gets a Ctrl-C.
         """
         if self.process is None or self.process.poll() is not None:
+            self.close()
             pipe = subprocess.PIPE
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error::RuntimeWarning", __file__], stdin=pipe, stdout=pipe, text=True
+                self.command, stdin=pipe, stdout=pipe, text=True, encoding="utf-8"
             )
-            assert self._line(600.0) == "ready"
+            if (self._line(600.0) or "").strip('"') != "ready":
+                raise RuntimeError("a process does not start")
         assert self.process.stdin
-        self.process.stdin.write(json.dumps({"engine": engine, "scenario": scenario}) + "\n")
-        self.process.stdin.flush()
-        begun = time.monotonic()
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(asked + "\n")
+            self.process.stdin.flush()
         line = self._line(deadline_s if interrupt_s is None else interrupt_s)
         if line is None and interrupt_s is not None:
             self.process.send_signal(signal.SIGINT)
             line = self._line(deadline_s)
-        took = time.monotonic() - begun
         if line is None:
             self.close()
-            return {"hangs": deadline_s}
-        if line == "":
-            return {"died": self.process.wait()}
-        return {**json.loads(line), "took_s": took}
+        return line
+
+    def ended_with(self) -> int:
+        """Return the exit code of the process, which has ended."""
+        assert self.process is not None
+        code = self.process.wait()
+        self.close()
+        return code
 
     def _line(self, timeout_s: float) -> str | None:
         """Return the next line; None if there is none in time, empty if the process has ended."""
@@ -61,6 +68,26 @@ class EngineProcess:
             self.process.kill()
             self.process.communicate()
             self.process = None
+
+
+class EngineProcess(LineProcess):
+    """Runs scenarios one after the other in another process, each with a deadline."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        super().__init__("-W", "error::RuntimeWarning", __file__)
+
+    def outcome(
+        self, engine: str, scenario: dict[str, Any], *, deadline_s: float, interrupt_s: float | None = None
+    ) -> dict[str, Any]:
+        """Return what became of a run; with `interrupt_s`, after one Ctrl-C so long after its beginning.
+
+        The process is killed at the deadline: the outcome is then {"hangs": deadline_s}.
+        """
+        line = self.ask(json.dumps({"engine": engine, "scenario": scenario}), deadline_s, interrupt_s)
+        if line is None:
+            return {"hangs": deadline_s}
+        return json.loads(line) if line else {"died": self.ended_with()}
 
 
 def answer(engine: str, data: dict) -> dict[str, Any]:
