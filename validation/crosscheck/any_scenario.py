@@ -215,7 +215,9 @@ def tables(draw, files: Files | None = None, *, shipped: bool = False, extreme: 
     name = draw(st.sampled_from(list_models())) if shipped else None
     data = {"network": draw(networks())} if name is None else load(name).to_dict(resolved=False)
     wanted = [] if name else [key for key in switches() if draw(st.booleans())]
+    unnamed = set(RECORDED.values()) - set(files or {})  # any text would be the name of a file
     others = [key for key in keys() if key not in (*STRUCTURE, *ENTRIES, *switches())]
+    others = [key for key in others if key.rpartition(".")[2] not in unnamed]
     of_tables, of_entries = (
         st.sampled_from([key for key in others if ("[]" in key) == inside]) for inside in (False, True)
     )
