@@ -139,6 +139,7 @@ def _patience(s: Scenario) -> Iterator[Problem]:
     for key, value in (
         ("polling.bridge_patience_s", s.polling.bridge_patience_s),
         ("transport.centaurus_watchdog_s", s.transport.centaurus_watchdog_s),
+        ("traffic.application_timeout_s", s.traffic.application_timeout_s or 0.0),
     ):
         if 0 < value < SLOT_S:
             why = f"less than a slot, {SLOT_S:g} s, is no time to wait for an answer"
