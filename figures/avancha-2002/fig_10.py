@@ -6,12 +6,8 @@ channel, which the paper makes responsible for most peaks. Here peaks are lost c
 a session hangs until the watchdog (10 s, our reading), and data packets that are sent again.
 """
 
-from btqueue.cli.figures import run_script
 from btqueue.reproduction.figures.avancha_2002 import at_rest
 
 CLAIMS = ("5.2.2-peaks-ejection",)
 
 draw = at_rest("cdpd-centaurus", (1024, 128), "CentaurusComm", 3000)
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -5,12 +5,8 @@ congestion of the cell and ejection from the channel are not in the simulator, a
 messages (the watchdog, 10 s each) and rounds of packets that are sent again, 2 s each.
 """
 
-from btqueue.cli.figures import run_script
 from btqueue.reproduction.figures.avancha_2002 import at_rest
 
 CLAIMS = ("5.2.2-peaks-ejection",)
 
 draw = at_rest("cdpd-centaurus", (4096, 8192), "CentaurusComm", 4000)
-
-if __name__ == "__main__":
-    run_script(__file__)

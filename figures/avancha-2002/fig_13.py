@@ -14,10 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE, house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.avancha_2002 import boxes, played, session_times
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("5.4.1-wlan-like-wired", "5.4.1-outliers")
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
@@ -47,7 +46,3 @@ def draw(work: Work) -> Iterator[Picture]:
         figure.axes[0].set_ylim(bottom=0)
         figure.suptitle(f"{work.citation}: TCP over a WLAN, sessions of a run")
     yield Picture(figure)
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -16,10 +16,9 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.avancha_2002 import boxes, network, sessions
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("5.4.1-degradation-400",)
 
@@ -49,7 +48,3 @@ def draw(work: Work) -> Iterator[Picture]:
         axes.set(ylabel="session time (ms)", xlim=(0.5, 4.5), ylim=(0, None))
         figure.suptitle(f"{work.citation}: 8,192 bytes, two more laptops sending")
     yield Picture(figure)
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -18,11 +18,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE, house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.avancha_2002 import NOISY, network
 from btqueue.reproduction.figures.runs import Events, events
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("3.4-two-messages", "3.1-data-loss", "3.1-control-loss")
 PLACES = {"palm": 2.0, "server": 6.0}
@@ -131,7 +130,3 @@ def draw(work: Work) -> Iterator[Picture]:
     """Yield two message sequences."""
     yield sequence(work, exchange(work, "data"), "a data packet is lost")
     yield sequence(work, exchange(work, "control"), "a control message is lost")
-
-
-if __name__ == "__main__":
-    run_script(__file__)

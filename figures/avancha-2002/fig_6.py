@@ -18,11 +18,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from btqueue.cli.figures import run_script
 from btqueue.reproduction.claims.avancha_2002.systems import APPLICATION_TIMEOUT_S
-from btqueue.reproduction.figures import Picture, Work, curves
 from btqueue.reproduction.figures.avancha_2002 import NOISY, engines_of, histories, network, played
-from btqueue.reproduction.figures.curve_panels import Curve, Panel, axis_label
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, axis_label, curves
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("5.2.1-bler", "5.2.1-rssi", "5.2.1-handoff-aborts")
 RATES = (0.001, 0.005, 0.01, 0.02)
@@ -63,7 +62,3 @@ def draw(work: Work) -> Iterator[Picture]:
     column = {"bad times and outages": found.first(100)}
     yield Picture(histories({"1,024 byte": column}, title=f"{work.citation}: TCP, for a mobile client"))
     yield means(work)
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -5,12 +5,8 @@ blocks lost; the paper's error rates stand in its pictures only). Signal strengt
 shows that it hardly matters, and congestion of the cell are not in the simulator.
 """
 
-from btqueue.cli.figures import run_script
 from btqueue.reproduction.figures.avancha_2002 import at_rest
 
 CLAIMS = ("5.2.1-rssi", "5.2.1-bler", "5.2.1-locations")
 
 draw = at_rest("cdpd-tcp", (1024,), "TCP")
-
-if __name__ == "__main__":
-    run_script(__file__)

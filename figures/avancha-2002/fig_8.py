@@ -6,12 +6,8 @@ bytes the modem's buffer refuses packets at good times, too, so that the efficie
 loss on the air.
 """
 
-from btqueue.cli.figures import run_script
 from btqueue.reproduction.figures.avancha_2002 import at_rest
 
 CLAIMS = ("5.2.1-large-prone", "5.2.1-rssi")
 
 draw = at_rest("cdpd-tcp", (4096, 1024), "TCP", 6000)
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -15,10 +15,9 @@ segments to follow all of them.
 import math
 from collections.abc import Iterator
 
-from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work, curves
 from btqueue.reproduction.figures.avancha_2002 import TIMES, network, session_times, size_axis
-from btqueue.reproduction.figures.curve_panels import Curve, Panel
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = (
     "5.2.2-penalty", "5.2.2-small-comparable", "5.2.2-factor-5", "5.2.2-early-data", "5.2.2-connect-time",
@@ -66,7 +65,3 @@ def draw(work: Work) -> Iterator[Picture]:
             Panel([centaurus, tcp, opened, proposed], "session time (s)", title, "request (byte)", finish)
         )
     yield Picture(curves(panels, title=f"{work.citation}: CentaurusComm and TCP over CDPD"))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

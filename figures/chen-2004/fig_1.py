@@ -12,10 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from btqueue.channel import link_quality
-from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work, curves
 from btqueue.reproduction.figures.chen_2004 import mark_thresholds, thresholds
-from btqueue.reproduction.figures.curve_panels import Curve, Panel
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("link-quality",)
 BREAKS = (1e-3, 0.1, 105 * 256 / 40_000)
@@ -56,7 +55,3 @@ def draw(work: Work) -> Iterator[Picture]:
     ]
     note = "Dots: where the lines end. Dashed: thresholds of table 3, with the link quality there."
     yield Picture(curves(panels, title=f"{work.citation}: link quality", note=note))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -15,11 +15,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from btqueue.baseband.packets import PacketType
-from btqueue.cli.figures import run_script
 from btqueue.reproduction.claims.chen_2004.links import one_link
-from btqueue.reproduction.figures import Picture, Work, curves
 from btqueue.reproduction.figures.chen_2004 import COUNTS, TYPES, error_rate, mark_thresholds, thresholds
-from btqueue.reproduction.figures.curve_panels import Curve, Panel
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("rates", "attempts", "link-throughput", "thresholds", "sequence-of-best-types")
 BERS = np.geomspace(1e-5, 1e-1, 401)
@@ -68,7 +67,3 @@ def draw(work: Work) -> Iterator[Picture]:
 
         panels.append(Panel(drawn, "throughput (kbit/s)", title, "bit error rate", finish))
     yield Picture(curves(panels, title=f"{work.citation}: throughput of a link by packet type"))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

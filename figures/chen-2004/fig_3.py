@@ -13,10 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.axes import Axes
 
-from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work, curves
 from btqueue.reproduction.figures.chen_2004 import COUNTS, TYPES, error_rate
-from btqueue.reproduction.figures.curve_panels import Curve, Panel
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("uncoded-error-rate", "coded-error-rate", "coded-packets-are-robust")
 
@@ -43,7 +42,3 @@ def draw(work: Work) -> Iterator[Picture]:
         for title, printed in COUNTS.items()
     ]  # fmt: skip
     yield Picture(curves(panels, zero=False, title=f"{work.citation}: packet error rate by packet type"))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

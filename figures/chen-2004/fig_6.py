@@ -7,9 +7,8 @@ text says that the adaptive link is far better in every case.
 
 from collections.abc import Iterator
 
-from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.chen_2004 import over_time
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("alternating",)
 
@@ -23,7 +22,3 @@ def draw(work: Work) -> Iterator[Picture]:
             note="Markers: every 10 s of one simulated run. Lines: mean by the model.",
         )
     )
-
-
-if __name__ == "__main__":
-    run_script(__file__)

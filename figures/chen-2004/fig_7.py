@@ -14,11 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from btqueue.channel import ber_from_link_quality
-from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work, curves
 from btqueue.reproduction.figures.chen_2004 import thresholds, trace_path
-from btqueue.reproduction.figures.curve_panels import Curve, Panel
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
 from btqueue.reproduction.figures.published import mark_level
+from btqueue.reproduction.figures.work import Picture, Work
 
 
 def draw(work: Work) -> Iterator[Picture]:
@@ -45,7 +44,3 @@ def draw(work: Work) -> Iterator[Picture]:
     share = float((ber > first).mean())
     work.note(f"Mean bit error rate {ber.mean():.2g}, above the first threshold {share:.0%} of the time.")
     yield Picture(curves([panel], size=(9.0, 3.2), title=f"{work.citation}: a made-up trace in its place"))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

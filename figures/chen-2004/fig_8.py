@@ -7,9 +7,8 @@ guess. All hops follow the same trace. The adaptive link knows the link quality 
 
 from collections.abc import Iterator
 
-from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.chen_2004 import over_time, trace_path
+from btqueue.reproduction.figures.work import Picture, Work
 
 
 def draw(work: Work) -> Iterator[Picture]:
@@ -28,7 +27,3 @@ def draw(work: Work) -> Iterator[Picture]:
 
     note = "SYNTHETIC trace. Markers: one simulated run, every 10 s. Lines: mean by the model."
     yield Picture(over_time(work, scenario, note=note, finish=again))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

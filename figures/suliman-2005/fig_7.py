@@ -9,10 +9,9 @@ come when the first slow start overruns the gateway's buffer.
 
 from collections.abc import Iterator
 
-from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work, curves
-from btqueue.reproduction.figures.curve_panels import Panel
+from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.suliman_2005 import sequence, transfer
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("III.D-first-dupacks", "III.D-fast-retransmit")
 
@@ -31,7 +30,3 @@ def draw(work: Work) -> Iterator[Picture]:
     title = f"{work.citation}: one transfer, in detail"
     note = f"Simulated, one run. First duplicate acknowledgement after {first_s:.2f} s (paper: 3.6 s)."
     yield Picture(curves([panel], title=title, size=(6.8, 4.6), note=note, zero=False))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -8,11 +8,10 @@ round trips closer to the testbed's are the lower panel.
 from collections.abc import Iterator
 from functools import partial
 
-from btqueue.cli.figures import run_script
 from btqueue.reproduction.claims.suliman_2005.systems import wlan_with_loss
-from btqueue.reproduction.figures import Picture, Work, curves
-from btqueue.reproduction.figures.curve_panels import Panel
+from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.suliman_2005 import sequence, transfer
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("III.D-many-retransmissions", "III.D-fast-retransmit")
 
@@ -33,7 +32,3 @@ def draw(work: Work) -> Iterator[Picture]:
     title = f"{work.citation}: one transfer"
     note = "Simulated, one run each."
     yield Picture(curves(panels, columns=1, title=title, size=(6.8, 3.6), zero=False, note=note))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -12,12 +12,11 @@ panel) or to a timeout.
 
 from collections.abc import Iterator
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE
 from btqueue.reproduction.claims.suliman_2005.systems import OVERSHOOT_FREE
-from btqueue.reproduction.figures import Picture, Work, curves
-from btqueue.reproduction.figures.curve_panels import Panel
+from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.published import mark_level
+from btqueue.reproduction.figures.work import Picture, Work
 from btqueue.simulator.statistics.series import time_series
 
 CLAIMS = ("III.D-window-never-full", "III.D-cwnd-sawtooth")
@@ -46,7 +45,3 @@ def draw(work: Work) -> Iterator[Picture]:
         panels.append(Panel([], "data (byte)", title=title, xlabel="time (s)", finish=finish))
     heading = f"{work.citation}: one transfer"
     yield Picture(curves(panels, columns=1, title=heading, size=(6.8, 2.7), note="Simulated, one run each."))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.runs import events
 from btqueue.reproduction.figures.venugopal_2006 import ERRONEOUS_RUN, RECEIVED, arrivals, with_fading
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("both-types-damaged", "idle-spell")
 
@@ -37,7 +36,3 @@ def draw(work: Work) -> Iterator[Picture]:
         axes.set_title(f"{len(received.time_s)} packets, damaged: {found}", fontsize=9)
         figure.suptitle(f"{work.citation}: packets that arrive at peripheral p1.1")
         yield Picture(figure)
-
-
-if __name__ == "__main__":
-    run_script(__file__)

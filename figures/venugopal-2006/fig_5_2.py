@@ -14,11 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.runs import events
 from btqueue.reproduction.figures.venugopal_2006 import ERRONEOUS_RUN, RECEIVED, arrivals, with_fading
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("mean-stays", "exponential-stays")
 SPELL_S = 2.0
@@ -48,7 +47,3 @@ def draw(work: Work) -> Iterator[Picture]:
 def names(axes: Axes) -> list[str]:
     """Return the names of the levels."""
     return [label.get_text() for label in axes.get_yticklabels()]
-
-
-if __name__ == "__main__":
-    run_script(__file__)

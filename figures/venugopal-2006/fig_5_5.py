@@ -12,11 +12,10 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE, house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.runs import events
 from btqueue.reproduction.figures.venugopal_2006 import load_steps, mark_steps
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("idle-spell", "errors-after-10-s")
 
@@ -37,7 +36,3 @@ def draw(work: Work) -> Iterator[Picture]:
         figure.legend(["sent", "next one acknowledged"], loc="outside lower center", ncols=2)
         figure.suptitle(f"{work.citation}: segments of p1.1 and their acknowledgements")
         yield Picture(figure)
-
-
-if __name__ == "__main__":
-    run_script(__file__)

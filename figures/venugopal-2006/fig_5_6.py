@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE, house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.venugopal_2006 import load_steps, mark_steps
+from btqueue.reproduction.figures.work import Picture, Work
 from btqueue.simulator.statistics.series import time_series
 
 CLAIMS = ("errors-after-10-s",)
@@ -38,7 +37,3 @@ def draw(work: Work) -> Iterator[Picture]:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         figure.suptitle(f"{work.citation}: congestion window and threshold of p1.1")
         yield Picture(figure)
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import house_style
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.runs import events
 from btqueue.reproduction.figures.venugopal_2006 import RECEIVED, arrivals, load_steps, mark_steps
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("errors-after-10-s",)
 
@@ -30,7 +29,3 @@ def draw(work: Work) -> Iterator[Picture]:
         axes.set_xlabel("time (s)")
         figure.suptitle(f"{work.citation}: packets that arrive at peripheral p1.1")
         yield Picture(figure)
-
-
-if __name__ == "__main__":
-    run_script(__file__)

@@ -28,6 +28,7 @@ class Curve:
         mean: simulated means, or None.
         ci95: half-widths of their 95 % intervals, or None.
         model: the model's answers, or None.
+        large: whether its markers are large, so that equal markers of another curve are seen in them.
     """
 
     label: str
@@ -35,6 +36,7 @@ class Curve:
     mean: np.ndarray | None = None
     ci95: np.ndarray | None = None
     model: np.ndarray | None = None
+    large: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,8 @@ def draw_panel(axes: Axes, panel: Panel, labels: Sequence[str], *, zero: bool = 
             axes.plot(curve.x, curve.model, color=colour, linewidth=1.3, zorder=2)
         if curve.mean is not None:
             axes.errorbar(
-                curve.x, curve.mean, yerr=curve.ci95, color=colour, fmt=marker, markersize=4.5,
+                curve.x, curve.mean, yerr=curve.ci95, color=colour, fmt=marker,
+                markersize=9 if curve.large else 4.5,
                 markerfacecolor="white", markeredgewidth=1.1, elinewidth=1.0, capsize=2.0, zorder=3,
                 linestyle="" if curve.model is not None else ":", linewidth=0.9,
             )  # fmt: skip

@@ -1,47 +1,17 @@
-"""Shared by several figures of Suliman et al. (2005): curves over no key, and the course of one transfer."""
+"""Shared by several figures of Suliman et al. (2005): the course of one transfer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from btqueue.plotting import PALETTE
-from btqueue.reproduction.claims.suliman_2005.systems import TCP_IP_BYTES
-from btqueue.reproduction.figures.curve_panels import Curve
 from btqueue.reproduction.figures.runs import events
-from btqueue.reproduction.figures.work import Work
 from btqueue.scenario import Scenario
 
 HOST = "host"
-
-
-def sizes(window_kb: int, packet_bytes: int) -> dict[str, Any]:
-    """Return the changes for a window, in whole segments, and a packet size, headers included."""
-    mss = packet_bytes - TCP_IP_BYTES
-    window = window_kb * 1024 // mss
-    return {
-        "transport.mss_bytes": mss,
-        "traffic.message_bytes": mss,
-        "transport.receive_window_segments": window,
-        "transport.initial_window_segments": min(2, window),
-    }
-
-
-def through(work: Work, label: str, x: Sequence[float], scenarios: Sequence[Scenario], metric: str) -> Curve:
-    """Return the curve of a metric through scenarios, one for each abscissa; NaN without an answer."""
-    found = work.answers(scenarios)
-    simulated, solved = [one["simulate"] for one in found], [one["solve"] for one in found]
-    return Curve(
-        label,
-        np.array(x, float),
-        mean=np.array([one.means.get(metric, np.nan) for one in simulated]),
-        ci95=np.array([one.ci95.get(metric, np.nan) for one in simulated]),
-        model=np.array([one.means.get(metric, np.nan) for one in solved]),
-    )
 
 
 @dataclass(frozen=True)

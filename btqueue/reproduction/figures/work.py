@@ -71,7 +71,7 @@ class Work:
         store: where answers are kept.
         report: told about progress.
         notes: remarks on the computation that belong into the caption; see `note`.
-        points: number of points asked for.
+        asked: the scenarios asked for.
     """
 
     paper: str
@@ -80,7 +80,12 @@ class Work:
     store: Store
     report: Report = lambda *_: None
     notes: list[str] = field(default_factory=list)
-    points: int = 0
+    asked: set[Scenario] = field(default_factory=set)
+
+    @property
+    def points(self) -> int:
+        """Number of scenarios asked for."""
+        return len(self.asked)
 
     def scenario(self, base: str | Scenario, changes: Mapping[str, Any] | None = None) -> Scenario:
         """Return a scenario with some keys (dotted) changed, as the settings want it.
@@ -127,7 +132,7 @@ class Work:
             engines: "solve", "simulate", or both.
             what: name of the points, for progress and notes, as "n = 4".
         """
-        self.points += len(scenarios)
+        self.asked.update(scenarios)
         found = answers(scenarios, engines, self.store, lambda *state: self.report(what, *state))
         for engine in engines:
             self._note_failures(engine, [one[engine] for one in found], what)
