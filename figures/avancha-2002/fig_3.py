@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from btqueue.plotting import PALETTE, house_style
-from btqueue.reproduction.figures.avancha_2002 import NOISY, network
+from btqueue.reproduction.claims.avancha_2002.systems import NOISY
 from btqueue.reproduction.figures.runs import Events, events
 from btqueue.reproduction.figures.work import Picture, Work
 
@@ -30,7 +30,8 @@ INCHES_PER_S = 0.42
 
 def exchange(work: Work, wanted: str) -> Events:
     """Return the first exchange, good-bye included, of the first run that loses one packet of a kind."""
-    scenario = network(work, "cdpd-centaurus", 256, {"run.duration_s": 40, "run.warmup_s": 0}, loss=NOISY)
+    keys = {"run.duration_s": 40, "run.warmup_s": 0, "traffic.request_bytes": 256}
+    scenario = work.scenario("cdpd-centaurus", keys | {"network.outside_links[1].loss": NOISY})
     for replication in range(200):
         log = events(scenario, replication, only=("segment sent", "segment received", "packet lost outside"))
         begins = log.time_s[(log.message == "OBJ") & (log.segment == 4)]

@@ -24,7 +24,12 @@ from btqueue.reproduction.figures.work import Picture, Report, Settings, Work
 from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest
 
-KINDS = {"load page": "load_pages", "curves": "curve_tables"}
+KINDS = {
+    "load page": "load_pages",
+    "curves": "curve_tables",
+    "sessions": "sessions",
+    "boxes": "sessions",
+}
 """The module that draws each kind of figure that a table describes."""
 
 DRAWINGS = {

@@ -1,8 +1,9 @@
 """Panels of curves as the table of a figure describes them: scenarios, keys, ranges, metrics, marks.
 
 A figure has entries of `picture`, each with entries of `panel`. Entries of `curve` stand in a panel, or in
-the picture or the figure for all its panels. Keys of a curve may stand in its panel, picture or figure, too: the
-innermost key holds, and tables `set` are merged. With `metrics` a picture has its panels once a metric.
+the picture or the figure for all its panels. Keys of a curve may stand in its panel, picture or figure, too:
+the innermost key holds, and tables `set` and `arguments` are merged. With `metrics` a picture has its panels
+once a metric.
 
 Keys of a curve:
 
@@ -11,13 +12,16 @@ Keys of a curve:
 * `metric`; `per` a metric that divides it; `times` a factor, "x" for the abscissa; `interval = false`
 * `load_1`: table of a scenario whose goodput is load 1, by each engine: values are shares of it
 * `minus`: table of keys that make the curve which is subtracted, from runs with other random numbers
-* `large = true` for large markers
+* `plus`: a constant that is added; `large = true` for large markers
+* `step_s`: in place of abscissae: the metric over each step of one run, and its mean by the model
+* `function`: as "btqueue.channel:link_quality", drawn as a line over `range` (from, to, number of points, and
+  1 for logarithmic steps), with `arguments`; simulated points may stand beside it
 
 Keys of a panel: `title`, `ylabel` (by default of the metric), `xlabel`, `axes` (arguments of matplotlib's
 `Axes.set_...`), `doubling = true` for a horizontal axis with a doubling at each value, `spread = true` for
 the largest difference of its curves over their mean (%), `beside`, a table of keys with which all curves are
-drawn again as thin dashed lines, and the marks `levels`, `verticals`, `stars`, `stated`, `bands`, `lines` and
-`texts`, see `_marks`.
+drawn again as thin dashed lines, `compared`, the begin of a sentence on how often the second curve is above,
+and the marks `levels`, `verticals`, `stars`, `stated`, `dots`, `bands`, `lines` and `texts`, see `_marks`.
 
 Keys of a picture: `part` of its file's name; `title`, `note` with `{citation}` and `{runs}`, the runs of the
 scenario that the key `runs` names; `columns`, `size` (inch) and `zero` as in `curve_panels.curves`.
@@ -28,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -38,6 +43,7 @@ from btqueue.plotting import PALETTE, axis_label
 from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
 from btqueue.reproduction.figures.published import mark_key, mark_level, mark_place, mark_point, stated
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
+from btqueue.simulator.statistics.series import time_series
 from btqueue.study.evaluate import ENGINES, Answer, Engine
 
 Table = Mapping[str, Any]
@@ -69,8 +75,9 @@ def draw(work: Work, table: Table) -> Iterator[Picture]:
 
 
 def within(outer: Table, inner: Table) -> dict[str, Any]:
-    """Return the keys of a table with the keys of an inner one on top; their tables `set` are merged."""
-    return {**outer, **inner, "set": {**outer.get("set", {}), **inner.get("set", {})}}
+    """Return the keys of a table with the keys of an inner one on top; `set` and `arguments` are merged."""
+    merged = {name: {**outer.get(name, {}), **inner.get(name, {})} for name in ("set", "arguments")}
+    return {**outer, **inner, **merged}
 
 
 def _panel(work: Work, outer: Table, panel: Table) -> Panel:
@@ -78,6 +85,9 @@ def _panel(work: Work, outer: Table, panel: Table) -> Panel:
     wanted = [within(common, one) for one in work.some(common["curve"])]
     thin = [table_curve(work, within(one, panel["beside"])) for one in wanted if "beside" in panel]
     drawn = [table_curve(work, one) for one in wanted]
+    if panel.get("compared"):
+        one, other = (np.asarray(curve.mean) for curve in drawn)
+        work.note(f"{panel['title']}: {panel['compared']} in {float((other > one).mean()):.0%} of the steps.")
     if panel.get("spread"):
         together = np.array([curve.mean for curve in drawn])
         share = 100 * np.ptp(together, axis=0) / together.mean(axis=0)
@@ -94,6 +104,10 @@ def table_curve(work: Work, wanted: Table) -> Curve:
         work: the workbench.
         wanted: its keys, see the module.
     """
+    if "function" in wanted:
+        return _function_curve(work, wanted)
+    if "step_s" in wanted:
+        return _course(work, wanted)
     engines: Sequence[Engine] = wanted.get("engines", ENGINES)
     values = wanted.get("values", wanted.get("x"))
     points = wanted["points"] if "points" in wanted else [{wanted["key"]: value} for value in values]
@@ -116,6 +130,33 @@ def table_curve(work: Work, wanted: Table) -> Curve:
         other = {key: value for key, value in wanted.items() if key != "minus"}
         return _less(curve, table_curve(work, within(other, wanted["minus"])))
     return curve
+
+
+def _function_curve(work: Work, wanted: Table) -> Curve:
+    """Return the values of a function as the model, with simulated points if there is a scenario."""
+    low, high, count, logarithmic = wanted["range"]
+    x = np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
+    line = resolve_name(wanted["function"])(x, **wanted["arguments"])
+    if "scenario" not in wanted:
+        return Curve(wanted["label"], x, model=line)
+    points = table_curve(work, {key: value for key, value in wanted.items() if key != "function"})
+    before, behind = np.full(len(x), np.nan), np.full(len(points.x), np.nan)
+    return Curve(
+        wanted["label"],
+        np.append(x, points.x),
+        np.append(before, np.asarray(points.mean)),
+        np.append(before, np.asarray(points.ci95)),
+        np.append(line, behind),
+    )
+
+
+def _course(work: Work, wanted: Table) -> Curve:
+    """Return a metric in each step of one run, and the model's mean."""
+    scenario = work.scenario(wanted["scenario"], wanted["set"])
+    found = time_series(scenario, 0, wanted["step_s"])
+    x, values = found["time"].values, found[wanted["metric"]].values[:, 0]
+    (answer,) = work.answers([scenario], ("solve",), what=wanted["label"])
+    return Curve(wanted["label"], x, values, model=np.full(len(x), answer["solve"].mean(wanted["metric"])))
 
 
 def _answers(
@@ -151,7 +192,7 @@ def _values(
     if "per" in wanted:
         factor = factor / np.array([answer.mean(wanted["per"]) for answer in answers])
     ci95 = np.array([answer.ci95.get(wanted["metric"], np.nan) for answer in answers])
-    return factor * mean, factor * ci95
+    return factor * mean + wanted.get("plus", 0.0), factor * ci95
 
 
 def _less(curve: Curve, other: Curve) -> Curve:
@@ -177,7 +218,8 @@ def _finish(axes: Axes, *, work: Work, panel: Table, drawn: Sequence[Curve], thi
     for name, value in panel.get("axes", {}).items():
         setter = getattr(axes, f"set_{name}")
         setter(**value) if isinstance(value, Mapping) else setter(value)
-    if panel.get("axes", {}).get("yscale") == "log":
+    low, high = axes.get_ylim()
+    if panel.get("axes", {}).get("yscale") == "log" and high < 10_000 * low:
         axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
@@ -188,7 +230,8 @@ def _marks(axes: Axes, work: Work, panel: Table, drawn: Sequence[Curve]) -> None
     """Draw the marks of a panel; each kind is a list of tables.
 
     * `levels`: as `mark_level`; `verticals`: as `mark_place`
-    * `stars`: as `mark_point`; `stated`: ids of claims, a star for each that states a number of the metric
+    * `stars`: as `mark_point`, or a share of the curve `of` a label; `dots`: `x`, `y`, `text`
+    * `stated`: ids of claims, a star for each that states a number of the metric
     * `bands`: `x` or `y` from and to, in grey; with `share = true` shares of the largest simulated value
     * `lines`: `x`, `y`, dashed, with a `text` at its place `at`; `texts`: `at` (shares of the axes), `text`
     """
@@ -197,7 +240,16 @@ def _marks(axes: Axes, work: Work, panel: Table, drawn: Sequence[Curve]) -> None
     for vertical in panel.get("verticals", ()):
         mark_place(axes, **vertical)
     for star in panel.get("stars", ()):
-        mark_point(axes, **star)
+        if "of" in star:
+            found = [np.asarray(one.mean)[one.x == star["x"]] for one in drawn if one.label == star["of"]]
+            for value in np.concatenate([*found, []]):
+                mark_point(axes, star["x"], star["share"] * value, value * np.array(star["tolerance"]))
+        else:
+            mark_point(axes, **star)
+    for dot in panel.get("dots", ()):
+        axes.plot([dot["x"]], [dot["y"]], "o", color="#333333", markersize=4)
+        offset = {"xytext": (6, 5), "textcoords": "offset points", "fontsize": 8}
+        axes.annotate(dot["text"], (dot["x"], dot["y"]), **offset)
     for name in panel.get("stated", ()):
         one = stated(work.paper, name)
         if one.metric == panel["metric"]:

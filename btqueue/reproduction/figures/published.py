@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -93,10 +94,10 @@ def _same(one: Scenario, other: Scenario, free: Sequence[str]) -> bool:
     return all(mine[table] == theirs[table] for table in theirs if table not in ("title", "run"))
 
 
-def mark_point(axes: Axes, x: float, value: float, tolerance: float = 0.0) -> None:
-    """Mark a stated number at an abscissa: a star, with a bar for the tolerance of the wording."""
+def mark_point(axes: Axes, x: float, value: float, tolerance: float | np.ndarray = 0.0) -> None:
+    """Mark a stated number at an abscissa: a star, with a bar for the tolerance, downward and upward."""
     axes.errorbar(
-        [x], [value], yerr=[tolerance] if tolerance else None, fmt="*", color=SIGN,
+        [x], [value], yerr=np.reshape(tolerance, (-1, 1)) if np.any(tolerance) else None, fmt="*", color=SIGN,
         markersize=11, markeredgecolor="white", markeredgewidth=0.6, elinewidth=0.9, capsize=3.0, zorder=5,
     )  # fmt: skip
 

@@ -1,14 +1,23 @@
-"""Shared by several figures of Avancha and others (2002): message sizes, sessions one by one, box plots.
+"""Sessions of single runs, one by one: histories over the session number, and box plots of session times.
 
-`models/avancha-2002/README.md` says how we read their networks. "Good times" and "bad times" of CDPD are
-block error rates of 0.1 and 2 %; the paper's own values stand only in its pictures.
+The table of a figure has entries of `picture`. A picture with entries of `column` has the first hundred
+sessions of one run for each `case`, in a column each. Columns have a `title` and cases a `label`, both the
+keys `scenario` and `set`, of which the innermost holds. Any other picture has entries of `panel`: of kind
+"sessions" panels of curves (see `curve_tables`), of kind "boxes" box plots, with the keys
+
+* `key` and `values`: a box each; or `case`: entries with `label`, `scenario`, `set`, `grey = true` for shade
+* `model`: lines of the model's means, with `label`, `scenario`, `times`; with `band` dashed, and the shares
+  between which it is shaded
+* `published`: a level for the box number `box`: `times` (least, middle, most) the mean of the box number `of`
+
+"Good times" and "bad times" of CDPD are block error rates of 0.1 and 2 %: the values of the publication stand
+only in its pictures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,80 +26,47 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from btqueue.plotting import MARKERS, PALETTE, house_style
-from btqueue.reproduction.claims.avancha_2002.systems import NOISY, QUIET
-from btqueue.reproduction.figures.curve_panels import Curve, curve_of
+from btqueue.reproduction.figures import curve_tables
+from btqueue.reproduction.figures.curve_tables import GREY, Table, table_curve, within
 from btqueue.reproduction.figures.runs import Events, events
 from btqueue.reproduction.figures.work import Picture, Work
 from btqueue.scenario import Scenario
-from btqueue.study.evaluate import ENGINES, Engine
 
-TIMES = {"good times": QUIET, "bad times": NOISY}
 RECENT = 10
 """Sessions over which the range of session times is taken."""
+FIRST = 100
+"""Sessions that a history shows."""
 QUICK_CDPD_S = 400.0
-"""Length of a run with single sessions in a quick figure: sessions on CDPD take 2 to 50 s."""
+"""Length of a run with single sessions in a quick figure (s): sessions on CDPD take 2 to 50 s."""
 SESSION_EVENTS = ("message written", "message delivered", "segment sent", "packet lost outside")
 
 
-def network(
-    work: Work, name: str, size: int | None = None, changes: Mapping[str, Any] | None = None, **link: Any
-) -> Scenario:
-    """Return a scenario with another swept message (byte), other keys, other values of outside links."""
-    scenario = work.scenario(name, changes)
-    wanted: dict[str, Any] = {} if size is None else {swept_key(name): size}
-    if link:
-        links = scenario.to_dict(resolved=False)["network"]["outside_links"]
-        wanted["network.outside_links"] = [one | link for one in links]
-    return scenario.changed(wanted) if wanted else scenario
+def draw(work: Work, table: Table) -> Iterator[Picture]:
+    """Yield the pictures of a figure."""
+    for picture in table["picture"]:
+        title = picture["title"].format(citation=work.citation)
+        if table["kind"] == "boxes":
+            yield Picture(_box_plots(work, within(table, picture), title))
+        elif "column" in picture:
+            common = within(table, picture)
+            columns = {
+                column["title"]: {
+                    case["label"]: _played(work, within(within(common, column), case)).first(FIRST)
+                    for case in picture["case"]
+                }
+                for column in picture["column"]
+            }
+            yield Picture(histories(columns, title))
+        else:
+            yield from curve_tables.draw(work, {**table, "picture": [picture]})
 
 
-def swept_key(name: str) -> str:
-    """Return the key of the swept message: the request on CDPD, the reply elsewhere."""
-    return "traffic.request_bytes" if name.startswith("cdpd") else "traffic.reply_bytes"
-
-
-def engines_of(work: Work, name: str) -> tuple[Engine, ...]:
-    """Return the engines of a figure; a quick figure leaves out the slow model, TCP with losses."""
-    if work.settings.quick and name == "cdpd-tcp":
-        work.note("A quick figure leaves out the model of TCP over CDPD.")
-        return ("simulate",)
-    return ENGINES
-
-
-def session_times(
-    work: Work,
-    name: str,
-    sizes: Sequence[int],
-    label: str,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    engines: Sequence[Engine] | None = None,
-    per_s: float = 1.0,
-    **link: Any,
-) -> Curve:
-    """Return the mean session time (s, times `per_s`) over the message size; other arguments as `network`."""
-    base = network(work, name, None, changes, **link)
-    found = work.sweep(base, {swept_key(name): sizes}, engines=engines or engines_of(work, name), what=label)
-    return scaled(curve_of(found, "session_time_s", label), per_s)
-
-
-def scaled(curve: Curve, factor: float) -> Curve:
-    """Return a curve in another unit."""
-    parts = {name: getattr(curve, name) for name in ("mean", "ci95", "model")}
-    return replace(curve, **{name: None if one is None else factor * one for name, one in parts.items()})
-
-
-def size_axis(axes: Axes, sizes: Sequence[int], top: float | None = None) -> None:
-    """Make the horizontal axis one of message sizes, a doubling at each tick."""
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7.5)
-    axes.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
-    axes.minorticks_off()
-    if top is not None:
-        axes.set_ylim(0, top)
-
-
-# -------------------------------------------------------------------------------------------- single sessions
+def _played(work: Work, wanted: Table) -> Sessions:
+    """Return the sessions of one run; a quick run on CDPD lasts `QUICK_CDPD_S`."""
+    scenario = work.scenario(wanted["scenario"], wanted["set"])
+    if work.settings.quick and wanted["scenario"].startswith("cdpd"):
+        scenario = scenario.with_(run__duration_s=QUICK_CDPD_S)
+    return sessions(scenario)
 
 
 @dataclass(frozen=True)
@@ -150,16 +126,6 @@ def sessions(scenario: Scenario, replication: int = 0) -> Sessions:
     )
 
 
-def played(
-    work: Work, name: str, size: int | None = None, changes: Mapping[str, Any] | None = None, **link: Any
-) -> Sessions:
-    """Return the sessions of one run; a quick run on CDPD lasts `QUICK_CDPD_S`; arguments as `network`."""
-    scenario = network(work, name, size, changes, **link)
-    if work.settings.quick and name.startswith("cdpd"):
-        scenario = scenario.with_(run__duration_s=QUICK_CDPD_S)
-    return sessions(scenario)
-
-
 def _of_tcp(log: Events, responder: int) -> tuple[np.ndarray, np.ndarray]:
     """Return when requests were written and their replies had arrived (s); a good-bye follows each reply."""
     started: list[float] = []
@@ -193,33 +159,7 @@ def _of_centaurus(log: Events) -> tuple[np.ndarray, np.ndarray]:
     return np.array(list(started.values())), np.array([ended.get(one, np.nan) for one in started])
 
 
-def at_rest(
-    name: str, sizes: Sequence[int], who: str, duration_s: float | None = None
-) -> Callable[[Work], Iterator[Picture]]:
-    """Return the function that draws a hundred sessions on CDPD at good and at bad times: figures 7 to 11.
-
-    Args:
-        name: of the scenario.
-        sizes: of the swept message (byte), a column each.
-        who: protocol, for the title.
-        duration_s: of the run, if it has to be longer than the scenario's.
-    """
-    longer = {} if duration_s is None else {"run.duration_s": duration_s}
-
-    def draw(work: Work) -> Iterator[Picture]:
-        """Yield the sessions."""
-        columns = {
-            f"{size:,} byte": {
-                label: played(work, name, size, longer, loss=rate).first(100) for label, rate in TIMES.items()
-            }
-            for size in sizes
-        }
-        yield Picture(histories(columns, title=f"{work.citation}: {who}, a client at rest"))
-
-    return draw
-
-
-def histories(columns: Mapping[str, Mapping[str, Sessions]], *, title: str) -> Figure:
+def histories(columns: Mapping[str, Mapping[str, Sessions]], title: str) -> Figure:
     """Return session times, their range, efficiency and losses over the session number.
 
     Args:
@@ -277,6 +217,51 @@ def _history(panels: np.ndarray, names: Sequence[str], found: Sessions, colour: 
         dropped, np.full(len(dropped), 0.97), "D", color="black", markersize=6, linestyle="",
         transform=panels[0].get_xaxis_transform(), zorder=5,
     )  # fmt: skip
+
+
+def _box_plots(work: Work, picture: Table, title: str) -> Figure:
+    """Return panels of box plots of session times (ms), on one vertical axis."""
+    with house_style():
+        figure = Figure(figsize=tuple(picture["size"]), layout="constrained")
+        panels = figure.subplots(1, len(picture["panel"]), sharey=True, squeeze=False)[0]
+        for axes, panel in zip(panels, picture["panel"], strict=True):
+            _box_panel(axes, work, within(picture, panel))
+            axes.set(title=panel.get("title", ""), xlabel=picture.get("xlabel", ""))
+            axes.set_ylabel("session time (ms)")
+        panels[0].set_ylim(bottom=0)
+        figure.suptitle(title)
+    return figure
+
+
+def _box_panel(axes: Axes, work: Work, panel: Table) -> None:
+    cases: Sequence[Table] = panel.get("case") or [
+        {"label": f"{value:,}", "set": {panel["key"]: value}} for value in work.some(panel["values"])
+    ]
+    times = [1000 * _played(work, within(panel, case)).time_s for case in cases]
+    boxes(axes, times, [case["label"] for case in cases])
+    for place, case in enumerate(cases):
+        if case.get("grey"):
+            axes.axvspan(place + 0.5, place + 1.5, color=GREY, alpha=0.2, zorder=0, lw=0)
+    places = np.arange(1, len(cases) + 1)
+    for line, colour in zip(panel.get("model", ()), PALETTE[1:], strict=False):
+        wanted = within(panel, line) | {"metric": "session_time_s", "engines": ["solve"]}
+        model = 1000 * np.asarray(table_curve(work, wanted).model)
+        if "band" not in line:
+            axes.plot(places, model, color=colour, label=line["label"])
+            continue
+        axes.plot(places, model, color="#444444", linestyle="--", label=line["label"])
+        low, high = (share * model for share in line["band"])
+        axes.fill_between(places, low, high, color=GREY, alpha=0.2, linewidth=0)
+    if "model" in panel:
+        axes.legend(loc="upper left")
+    if "published" in panel:
+        stated = panel["published"]
+        mean = float(times[stated["of"] - 1].mean())
+        low, middle, high = (mean * factor for factor in stated["times"])
+        span = [stated["box"] - 0.45, stated["box"] + 0.45]
+        axes.fill_between(span, low, high, color=GREY, alpha=0.2, linewidth=0)
+        axes.plot(span, [middle, middle], color="#444444", linestyle="--", linewidth=1.0)
+        axes.text(span[0] + 0.02, 1.016 * middle, stated["text"], fontsize=8, color="#444444")
 
 
 def boxes(
