@@ -29,6 +29,7 @@ KINDS = {
     "curves": "curve_tables",
     "sessions": "sessions",
     "boxes": "sessions",
+    "events": "event_panels",
 }
 """The module that draws each kind of figure that a table describes."""
 

@@ -13,7 +13,8 @@ Keys of a curve:
 * `load_1`: table of a scenario whose goodput is load 1, by each engine: values are shares of it
 * `minus`: table of keys that make the curve which is subtracted, from runs with other random numbers
 * `plus`: a constant that is added; `large = true` for large markers
-* `step_s`: in place of abscissae: the metric over each step of one run, and its mean by the model
+* `step_s`: in place of abscissae: the metric over each step of one run, and its mean by the model; or, with
+  `line = true`, as a line alone; `fading` as in `event_panels`
 * `function`: as "btqueue.channel:link_quality", drawn as a line over `range` (from, to, number of points, and
   1 for logarithmic steps), with `arguments`; simulated points may stand beside it
 
@@ -21,7 +22,7 @@ Keys of a panel: `title`, `ylabel` (by default of the metric), `xlabel`, `axes` 
 `Axes.set_...`), `doubling = true` for a horizontal axis with a doubling at each value, `spread = true` for
 the largest difference of its curves over their mean (%), `beside`, a table of keys with which all curves are
 drawn again as thin dashed lines, `compared`, the begin of a sentence on how often the second curve is above,
-and the marks `levels`, `verticals`, `stars`, `stated`, `dots`, `bands`, `lines` and `texts`, see `_marks`.
+and the marks `levels`, `verticals`, `stars`, `stated`, `dots`, `bands`, `lines` and `texts`, see `marks`.
 
 Keys of a picture: `part` of its file's name; `title`, `note` with `{citation}` and `{runs}`, the runs of the
 scenario that the key `runs` names; `columns`, `size` (inch) and `zero` as in `curve_panels.curves`.
@@ -42,7 +43,9 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from btqueue.plotting import PALETTE, axis_label
 from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
 from btqueue.reproduction.figures.published import mark_key, mark_level, mark_place, mark_point, stated
+from btqueue.reproduction.figures.venugopal_2006 import with_fading
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
+from btqueue.scenario import Scenario
 from btqueue.simulator.statistics.series import time_series
 from btqueue.study.evaluate import ENGINES, Answer, Engine
 
@@ -150,11 +153,19 @@ def _function_curve(work: Work, wanted: Table) -> Curve:
     )
 
 
-def _course(work: Work, wanted: Table) -> Curve:
-    """Return a metric in each step of one run, and the model's mean."""
+def faded(work: Work, wanted: Table) -> tuple[Scenario, dict[str, np.ndarray]]:
+    """Return the scenario of a single run, and the states of its radio by node, if they were drawn before."""
     scenario = work.scenario(wanted["scenario"], wanted["set"])
+    return with_fading(work, scenario, **wanted["fading"]) if "fading" in wanted else (scenario, {})
+
+
+def _course(work: Work, wanted: Table) -> Curve:
+    """Return a metric in each step of one run, and the model's mean; with `line` the steps alone."""
+    scenario, _ = faded(work, wanted)
     found = time_series(scenario, 0, wanted["step_s"])
-    x, values = found["time"].values, found[wanted["metric"]].values[:, 0]
+    x, values = found["time"].values, wanted.get("times", 1.0) * found[wanted["metric"]].values[:, 0]
+    if wanted.get("line"):
+        return Curve(wanted["label"], x, model=values)
     (answer,) = work.answers([scenario], ("solve",), what=wanted["label"])
     return Curve(wanted["label"], x, values, model=np.full(len(x), answer["solve"].mean(wanted["metric"])))
 
@@ -223,10 +234,10 @@ def _finish(axes: Axes, *, work: Work, panel: Table, drawn: Sequence[Curve], thi
         axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    _marks(axes, work, panel, drawn)
+    marks(axes, work, panel, drawn)
 
 
-def _marks(axes: Axes, work: Work, panel: Table, drawn: Sequence[Curve]) -> None:
+def marks(axes: Axes, work: Work, panel: Table, drawn: Sequence[Curve]) -> None:
     """Draw the marks of a panel; each kind is a list of tables.
 
     * `levels`: as `mark_level`; `verticals`: as `mark_place`

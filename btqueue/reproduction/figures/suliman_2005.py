@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from btqueue.plotting import PALETTE
+from btqueue.reproduction.figures.event_panels import again, duplicate
 from btqueue.reproduction.figures.runs import events
 from btqueue.scenario import Scenario
 
@@ -55,38 +54,11 @@ def transfer(scenario: Scenario, replication: int = 0) -> Transfer:
     log = events(scenario, replication, only=("segment sent", "segment received"))
     sent = log.of("segment sent", node=HOST)
     heard = log.of("segment received", node=HOST)
-    first = np.unique(sent.segment, return_index=True)[1]
-    before = np.maximum.accumulate(np.concatenate(([0], heard.acknowledged[:-1])))
     return Transfer(
         sent.time_s,
         sent.segment,
-        ~np.isin(np.arange(len(sent.segment)), first),
+        again(sent),
         heard.time_s,
         heard.acknowledged,
-        heard.acknowledged <= before,
+        duplicate(heard),
     )
-
-
-def sequence(axes: Axes, seen: Transfer, begin_s: float, end_s: float, size: float = 3.5) -> None:
-    """Draw a time-sequence graph of segments and acknowledgements between two times, with a legend.
-
-    Args:
-        axes: where to draw.
-        seen: the transfer.
-        begin_s: first time.
-        end_s: last time.
-        size: of a segment's marker (points).
-    """
-    sent = (seen.sent_s >= begin_s) & (seen.sent_s <= end_s)
-    heard = (seen.heard_s >= begin_s) & (seen.heard_s <= end_s)
-    new, again = sent & ~seen.again, sent & seen.again
-    doubled = heard & seen.duplicate
-    axes.plot(seen.sent_s[new], seen.sent[new], color=PALETTE[0], marker="o", linestyle="",
-              markersize=size, markerfacecolor="none", label="segment")  # fmt: skip
-    axes.step(seen.heard_s[heard], seen.acknowledged[heard], color=PALETTE[2], where="post", linewidth=1.1,
-              label="acknowledged")  # fmt: skip
-    axes.plot(seen.heard_s[doubled], seen.acknowledged[doubled], color=PALETTE[2], marker="|", linestyle="",
-              markersize=6, label="duplicate acknowledgement")  # fmt: skip
-    axes.plot(seen.sent_s[again], seen.sent[again], color=PALETTE[1], marker="x", linestyle="",
-              markersize=5, zorder=4, label="sent again")  # fmt: skip
-    axes.legend(loc="lower right", fontsize=8)
