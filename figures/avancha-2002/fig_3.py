@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from btqueue.plotting import PALETTE, house_style
-from btqueue.reproduction.claims.avancha_2002.systems import NOISY
+from btqueue.reproduction.claims.avancha_2002 import NOISY
 from btqueue.reproduction.figures.runs import Events, events
 from btqueue.reproduction.figures.work import Picture, Work
 
