@@ -16,7 +16,7 @@ from btqueue.reproduction.figures.catalogue import BadFiles, NoSuchFigure, catal
 from btqueue.reproduction.figures.points import ComputationFailed, Store
 from btqueue.reproduction.figures.published import marks_in, stated
 from btqueue.reproduction.figures.runs import events
-from btqueue.reproduction.figures.work import Settings, Work
+from btqueue.reproduction.figures.work import Settings, Work, trace_file
 from btqueue.scenario import load
 from btqueue.study.evaluate import Answer, Failure
 from btqueue.study.summary import Estimate
@@ -263,8 +263,7 @@ def test_replications_of_the_command_line_win():
 
 
 def test_a_trace_file_has_a_lasting_name():
-    work = Work("venugopal-2006", "", Settings(), Store())
-    names = [work.trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
+    names = [trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
     assert names[0] == names[1] != names[2]
     assert np.loadtxt(names[0]).tolist() == [0.0, 1e-4]
 

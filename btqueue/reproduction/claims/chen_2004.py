@@ -230,9 +230,9 @@ def idle_senders(engine: Engine) -> Comparison:
     )
 
 
-# Equations 1, 2 and 4, which the figures draw. The paper gives a coded packet of s payload bits s/15 blocks; a
-# block of 15 bits carries ten of them, so s/10 is meant. "Printed" takes whole blocks and the sizes of table 1
-# (a DM5 of 227 bytes), which gives the thresholds of the paper to the last digit.
+# Equations 1, 2 and 4, which the figures draw. The paper gives a coded packet of s payload bits s/15 blocks;
+# a block of 15 bits carries ten of them, so s/10 is meant. "Printed" takes whole blocks and the sizes of
+# table 1 (a DM5 of 227 bytes), which gives the thresholds of the paper to the last digit.
 
 PRINTED_BYTES = {"DM5": 227}
 """Payloads that the paper's tables 1 and 2 print differently."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,10 @@ import numpy as np
 from btqueue.baseband import PACKET_TYPES
 from btqueue.reproduction.claims.engines import Answer, Engine
 from btqueue.reproduction.claims.judgement import Finding, exceeds, rising, rounded
+from btqueue.reproduction.figures.runs import events
 from btqueue.scenario import Scenario, load
 from btqueue.simulator.statistics.measurement import jain_index
 from btqueue.simulator.statistics.series import time_series
-from btqueue.simulator.traces.trace_files import record
 
 PAPER = "suliman-2005"
 WINDOWS_KB = (2, 4, 8, 16, 32, 64)
@@ -167,25 +165,19 @@ def rtt_deviation(engine: Engine) -> Finding:
 
 def rtt_samples(single: Scenario) -> tuple[np.ndarray, np.ndarray]:
     """Return when segments that were sent once left, and the time until they were acknowledged (s)."""
-    import pyarrow.parquet
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.parquet"
-        record(single, parquet=path)
-        columns = ["time_s", "event", "node", "segment", "acknowledged_segments"]
-        rows = pyarrow.parquet.read_table(path, columns=columns).to_pylist()
+    log = events(single, only=("segment sent", "segment received")).of(node="host")
     sent: dict[int, list[float]] = {}
     samples, acknowledged = [], 0
-    for row in rows:
-        if row["node"] != "host":
-            continue
-        if row["event"] == "segment sent":
-            sent.setdefault(row["segment"], []).append(row["time_s"])
-        elif row["event"] == "segment received" and row["acknowledged_segments"] > acknowledged:
-            acknowledged = row["acknowledged_segments"]
+    for time_s, event, segment, asked in zip(
+        log.time_s, log.event, log.segment, log.acknowledged, strict=True
+    ):
+        if event == "segment sent":
+            sent.setdefault(segment, []).append(time_s)
+        elif asked > acknowledged:
+            acknowledged = asked
             if len(sent[acknowledged - 1]) == 1:
                 (left,) = sent[acknowledged - 1]
-                samples.append((left, row["time_s"] - left))
+                samples.append((left, time_s - left))
     left, times = np.array(samples).T
     return left, times
 

@@ -1,8 +1,6 @@
 """Checks of Venugopal (2006) on single runs, in place of a sweep of a metric."""
 
-import tempfile
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,25 +8,15 @@ from scipy import stats
 
 from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.judgement import Finding
-from btqueue.reproduction.fading import fading
+from btqueue.reproduction.fading import with_fading
+from btqueue.reproduction.figures.runs import events
 from btqueue.scenario import Scenario, load
 from btqueue.simulator.statistics.series import time_series
-from btqueue.simulator.traces.trace_files import record
 
 STEP_S = 2 * 625e-6
 """A DH1 packet every two slots looks at the state of the radio."""
 CLEAN_S = 10.0
 """Section 5.4: the radio errs from then on."""
-
-
-def events(scenario: Scenario, replication: int = 0) -> Any:
-    """Return the log of one replication as a table."""
-    import pyarrow.parquet
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "events.parquet"
-        record(scenario, replication=replication, parquet=path)
-        return pyarrow.parquet.read_table(path)
 
 
 def states(replication: int, duration_s: float) -> np.ndarray:
@@ -47,12 +35,10 @@ def states(replication: int, duration_s: float) -> np.ndarray:
         transport={"protocol": "none", "header_bytes": 0},
         run={"duration_s": duration_s, "warmup_s": 0, "replications": 1},
     )
-    table = events(scenario, replication)
-    kinds = table.column("event").to_numpy(zero_copy_only=False).astype(str)
-    times = np.round(table.column("time_s").to_numpy() / 625e-6).astype(int)
-    received = np.isin(kinds, ("packet delivered", "packet corrupted"))
-    assert set(np.diff(times[received])) == {2}, "the link was idle in between"
-    return kinds[received] == "packet corrupted"
+    received = events(scenario, replication, only=("packet delivered", "packet corrupted"))
+    slots = np.round(received.time_s / 625e-6).astype(int)
+    assert set(np.diff(slots)) == {2}, "the link was idle in between"
+    return received.event == "packet corrupted"
 
 
 @cache
@@ -105,9 +91,7 @@ def damaged_packets(engine: Engine, _claim: dict[str, Any]) -> Finding:
     """Packets of each type that bit errors hit in one run of the original radio at load 80."""
     engine.only_simulated("count of single packets")
     scenario = load("venugopal-2006/piconet-errors-original").with_(run__duration_s=480, run__warmup_s=0)
-    table = events(scenario)
-    hit = table.column("event").to_numpy(zero_copy_only=False).astype(str) == "packet corrupted"
-    types = table.column("packet_type").to_numpy(zero_copy_only=False)[hit].astype(str)
+    types = events(scenario, only=("packet corrupted",)).packet_type
     counts = {name: int(np.sum(types == name)) for name in ("DH5", "DH3")}
     return Finding(min(counts.values()) > 0, ", ".join(f"{count} {name}" for name, count in counts.items()))
 
@@ -117,29 +101,15 @@ def errors_after_10_s(engine: Engine, _claim: dict[str, Any]) -> Finding:
     engine.only_simulated("course of the window")
     largest, later = [], []
     for replication in range(10):
-        with tempfile.TemporaryDirectory() as folder:
-            scenario = load_steps(Path(folder), replication)
-            windows = time_series(scenario, replication, step_s=0.1).cwnd_segments
+        steps = load("venugopal-2006/piconet-load-steps")
+        scenario, _ = with_fading(steps, seed=1000 + replication, step_s=0.005, clean_s=CLEAN_S)
+        windows = time_series(scenario, replication, step_s=0.1).cwnd_segments
         largest.append(float(windows.sel(time=slice(0, CLEAN_S)).max()))
         later.append(float(windows.sel(time=slice(CLEAN_S + 1, None)).mean()))
     before, after = float(np.mean(largest)), float(np.mean(later))
     return Finding(
         after < 2 and min(largest) >= 4 * after, f"largest {before:.3g} before, mean {after:.3g} after"
     )
-
-
-def load_steps(folder: Path, replication: int) -> Scenario:
-    """Return the run of section 5.4: no errors for 10 s, then two states, drawn beforehand for each link."""
-    step_s, total_s = 0.005, 480.0
-    generator = np.random.default_rng(1000 + replication)
-    links = []
-    for node in ("p1.1", "p1.2"):
-        rates = np.where(fading(generator, total_s, step_s, CLEAN_S), 1.263e-3, 6.8979e-5)
-        rates[: round(CLEAN_S / step_s)] = 0.0
-        path = folder / f"{node}.txt"
-        np.savetxt(path, rates, fmt="%.5g")
-        links.append({"node": node, "model": "trace", "trace_file": str(path), "trace_step_s": step_s})
-    return load("venugopal-2006/piconet-load-steps").with_(radio__model="perfect", radio__links=links)
 
 
 PROCEDURES = {

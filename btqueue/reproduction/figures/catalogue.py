@@ -25,11 +25,11 @@ from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest
 
 KINDS = {
-    "load page": "load_pages",
-    "curves": "curve_tables",
-    "sessions": "sessions",
-    "boxes": "sessions",
-    "events": "event_panels",
+    "load page": "btqueue.reproduction.figures.load_pages",
+    "curves": "btqueue.reproduction.figures.curve_tables",
+    "sessions": "btqueue.reproduction.figures.sessions",
+    "boxes": "btqueue.reproduction.figures.sessions",
+    "events": "btqueue.reproduction.figures.event_panels",
 }
 """The module that draws each kind of figure that a table describes."""
 
@@ -260,7 +260,7 @@ def drawer_of(entry: Entry) -> tuple[Callable[[Work], Iterable[Picture]], Sequen
     table = tomllib.loads(entry.path.read_text("utf-8"))
     if table["kind"] not in KINDS:
         raise BadFiles(f'{entry.path}: kind = "{table["kind"]}": kinds are {", ".join(KINDS)}')
-    module = importlib.import_module(f"btqueue.reproduction.figures.{KINDS[table['kind']]}")
+    module = importlib.import_module(KINDS[table["kind"]])
     return partial(module.draw, table=table), table.get("claims", ())
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from btqueue.plotting import MARKERS, PALETTE, axis_label, house_style
+from btqueue.plotting import MARKERS, PALETTE, house_style
 
 LEGEND_SIZE = 8
 """Size of the letters of legends (points)."""
@@ -45,7 +44,7 @@ class Panel:
 
     Attributes:
         curves: its curves.
-        ylabel: of the vertical axis; `axis_label` makes it of a metric.
+        ylabel: of the vertical axis.
         title: heading, as "(a) one hop".
         xlabel: of the horizontal axis.
         finish: called with the axes when the curves are drawn, for marks and scales.
@@ -56,36 +55,6 @@ class Panel:
     title: str = ""
     xlabel: str = ""
     finish: Callable[[Axes], Any] | None = None
-
-
-def curve_of(dataset: xr.Dataset, metric: str, label: str, x: np.ndarray | None = None) -> Curve:
-    """Return the curve of a metric over the only key of a sweep (see `Work.sweep`).
-
-    Args:
-        dataset: of one key, with or without the dimension "engine".
-        metric: its name.
-        label: in the legend.
-        x: abscissae; by default the values of the key.
-    """
-    parts: dict[str, np.ndarray | None] = {}
-    for engine in ("simulate", "solve"):
-        for suffix in ("", "_ci95"):
-            name = f"{metric}{suffix}"
-            values = None
-            if name in dataset and "engine" in dataset.dims:
-                values = dataset[name].sel(engine=engine).values if engine in dataset["engine"] else None
-            elif name in dataset and ("solve" if "method" in dataset else "simulate") == engine:
-                values = dataset[name].values
-            parts[engine + suffix] = values
-    if x is None:
-        (key,) = (dim for dim in dataset.dims if dim not in ("engine", "flow", "link", "queue"))
-        x = np.asarray(dataset[key].values)
-    return Curve(label, x, parts["simulate"], parts["simulate_ci95"], parts["solve"])
-
-
-def metric_panel(metric: str, curves: Sequence[Curve], **more: Any) -> Panel:
-    """Return a panel whose vertical axis is a metric; further arguments as of `Panel`."""
-    return Panel(curves, axis_label(metric), **more)
 
 
 def curves(

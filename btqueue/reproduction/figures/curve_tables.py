@@ -41,9 +41,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from btqueue.plotting import PALETTE, axis_label
+from btqueue.reproduction.fading import with_fading
 from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
 from btqueue.reproduction.figures.published import mark_key, mark_level, mark_place, mark_point, stated
-from btqueue.reproduction.figures.venugopal_2006 import with_fading
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.scenario import Scenario
 from btqueue.simulator.statistics.series import time_series
@@ -156,7 +156,7 @@ def _function_curve(work: Work, wanted: Table) -> Curve:
 def faded(work: Work, wanted: Table) -> tuple[Scenario, dict[str, np.ndarray]]:
     """Return the scenario of a single run, and the states of its radio by node, if they were drawn before."""
     scenario = work.scenario(wanted["scenario"], wanted["set"])
-    return with_fading(work, scenario, **wanted["fading"]) if "fading" in wanted else (scenario, {})
+    return with_fading(scenario, **wanted["fading"]) if "fading" in wanted else (scenario, {})
 
 
 def _course(work: Work, wanted: Table) -> Curve:

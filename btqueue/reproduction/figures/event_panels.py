@@ -5,7 +5,7 @@ stand in its picture or the figure, too: the innermost key holds, and tables `se
 
 Keys of a panel:
 
-* `scenario` and `set`; `fading`, the arguments of `venugopal_2006.with_fading`, for a radio whose states were
+* `scenario` and `set`; `fading`, the arguments of `with_fading`, for a radio whose states were
   drawn beforehand, and `state`, a node whose good and bad states are drawn at 1 and 0
 * `windows`, times from and to, a panel each (by default the whole run); or `around`, the name of a layer at
   whose first event a window lies; or `busiest`, how many of the spells of `spell_s` seconds with most events

@@ -14,7 +14,7 @@ from btqueue.caches import cache_folder, keep
 from btqueue.reproduction.figures.points import Store, answers
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import ENGINES, Answer, Engine, PointResult
-from btqueue.study.points import Points, grid, listing
+from btqueue.study.points import grid
 from btqueue.study.sweep_dataset import assemble
 
 if TYPE_CHECKING:
@@ -138,50 +138,23 @@ class Work:
             self._note_failures(engine, [one[engine] for one in found], what)
         return found
 
-    def sweep(
-        self,
-        base: str | Scenario,
-        over: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        points: Sequence[Mapping[str, Any]] | None = None,
-        changes: Mapping[str, Any] | None = None,
-        engines: Sequence[Engine] = ENGINES,
-        what: str = "",
-    ) -> xr.Dataset:
-        """Return both engines' answers over a grid of keys, or at chosen points.
+    def sweep(self, base: str | Scenario, over: Mapping[str, Sequence[Any]], *, what: str = "") -> xr.Dataset:
+        """Return both engines' answers over a grid of keys.
 
         Args:
             base: see `scenario`.
             over: values by dotted key, every combination is a point; fewer values in a quick figure.
-            points: chosen points in place of `over`, each a mapping from the same keys to values.
-            changes: of all points, by dotted key.
-            engines: to run.
             what: name of the points, for progress and notes.
 
         Returns:
             Dataset as `btqueue.study.sweep_dataset.assemble` describes it: each metric and `<metric>_ci95`
-            with dimensions ("engine", the keys...) or ("engine", "point"); without "engine" if there is one.
+            with dimensions ("engine", the keys...).
         """
-        whole = self.scenario(base, changes)
-        chosen: Points
-        if points is not None:
-            chosen = listing(self.some(points))
-        else:
-            chosen = grid({key: self.some(list(values)) for key, values in (over or {}).items()})
+        whole = self.scenario(base)
+        chosen = grid({key: self.some(list(values)) for key, values in over.items()})
         scenarios = [self.scenario(whole.changed(chosen[number])) for number in range(len(chosen))]
-        found = self.answers(scenarios, engines, what=what)
-        return assemble(chosen, engines, lambda: (PointResult(n, dict(one)) for n, one in enumerate(found)))
-
-    def trace_file(self, values: np.ndarray) -> str:
-        """Write numbers, shape (n,), one a line, as `radio.trace_file` takes them; return the file's name.
-
-        The name is made of the content and lasts, so that points which use the file are found again.
-        """
-        text = "\n".join(f"{value:.6g}" for value in values) + "\n"
-        path = cache_folder("traces", hashlib.sha256(text.encode()).hexdigest()[:16]) / "trace.txt"
-        if not path.is_file():
-            keep(path, text.encode())
-        return str(path)
+        found = self.answers(scenarios, what=what)
+        return assemble(chosen, ENGINES, lambda: (PointResult(n, dict(one)) for n, one in enumerate(found)))
 
     def note(self, text: str) -> None:
         """Add a sentence to the caption, once."""
@@ -196,6 +169,18 @@ class Work:
             self.note(
                 f"No answer of {who} at {len(reasons)} of {len(given)} points{where}: {reasons[0].message}"
             )
+
+
+def trace_file(values: np.ndarray) -> str:
+    """Write numbers, shape (n,), one a line, as `radio.trace_file` takes them; return the file's name.
+
+    The name is made of the content and lasts, so that points which use the file are found again.
+    """
+    text = "\n".join(f"{value:.6g}" for value in values) + "\n"
+    path = cache_folder("traces", hashlib.sha256(text.encode()).hexdigest()[:16]) / "trace.txt"
+    if not path.is_file():
+        keep(path, text.encode())
+    return str(path)
 
 
 def runs_note(scenario: Scenario) -> str:
