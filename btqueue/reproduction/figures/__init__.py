@@ -2,7 +2,7 @@
 
 A table, `fig_6_7.toml`, has a `kind`, a `title`, a `caption` (the content of the published figure, and our
 reading of its unclear points), the ids of `claims` on the figure, and the keys of its kind. A figure that no
-kind can draw is a script, `fig_5_2.py`: its docstring is title and caption, `CLAIMS` are the ids, and its
+kind can draw is a script, `fig_6.py`: its docstring is title and caption, `CLAIMS` are the ids, and its
 function `draw` is given a `Work`, which answers scenarios (from a store on disk where it can) and says how
 far it is; it returns or yields `Picture`s. Modules:
 

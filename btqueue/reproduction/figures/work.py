@@ -1,4 +1,4 @@
-"""The workbench of a figure's script: scenarios adapted to the settings, answers, notes for the caption."""
+"""The workbench of a figure: scenarios adapted to the settings, answers, notes for the caption."""
 
 from __future__ import annotations
 
