@@ -14,14 +14,14 @@ from pathlib import Path
 
 from PIL import Image
 
-from btqueue.reproduction.figures.catalogue import DRAWINGS, Drawn, catalogue, drawn_figures
+from btqueue.reproduction.figures.catalogue import DRAWINGS, Drawn, catalogue, drawn_figures, find
 
 GALLERY = Path(__file__).parent / "gallery"
 PICTURES = GALLERY / "pictures"
 WIDTH, QUALITY = 1100, 65
 """Of a stored picture, its most pixels across and its quality as WebP: a tenth of the room, and readable."""
 
-COMMENT = "<!-- Written by docs/generate_gallery.py: change the figures' scripts, not this page. -->"
+COMMENT = "<!-- Written by docs/generate_gallery.py: change the figures, not this page. -->"
 
 INTRODUCTION = """\
 # Gallery of published figures
@@ -60,7 +60,7 @@ def index_page(figures: Iterable[Drawn]) -> Iterator[str]:
 
 
 def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
-    """Yield the lines of the page of one publication: pictures, captions, scripts."""
+    """Yield the lines of the page of one publication: pictures, captions, tables or scripts."""
     yield from (COMMENT, "", f"# {TITLES[paper]}", "", drawings(paper))
     for drawn in figures:
         yield from ("", f"({anchor(drawn)})=", f"## {heading(drawn)}", "", drawn.title, "")
@@ -70,9 +70,11 @@ def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
         for paragraph in drawn.caption.splitlines():
             yield from (paragraph, "")
         yield from (f"* {note}" for note in drawn.notes)
-        script = f"../../figures/{drawn.name}.py"
-        yield from ("", f":::{{dropdown}} figures/{drawn.name}.py")
-        yield from (f"```{{literalinclude}} {script}", "```", ":::")
+        path = find(drawn.name).path
+        yield from ("", f":::{{dropdown}} figures/{drawn.paper}/{path.name}")
+        yield f"```{{literalinclude}} ../../figures/{drawn.paper}/{path.name}"
+        yield from ((":language: toml",) if path.suffix == ".toml" else ())
+        yield from ("```", ":::")
 
 
 def drawings(paper: str) -> str:

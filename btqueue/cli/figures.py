@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 
 
-def run_script(path: str) -> None:
-    """Be the main program of a figure's script: `python fig_6_1.py` is `btqueue figures PAPER/fig_6_1`.
-
-    Args:
-        path: `__file__` of the script.
-    """
-    from btqueue.cli import app
-
-    place = Path(path).resolve()
-    app(["figures", f"{place.parent.name}/{place.stem}", *sys.argv[1:]])
-
-
 def list_figures(paper: str | None, drawn_in: Path | None) -> None:
     """Print names and titles, and which are drawn in a folder."""
     from btqueue.reproduction.figures.catalogue import catalogue, drawn_figures

@@ -18,11 +18,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE, house_style
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.avancha_2002 import NOISY, network
+from btqueue.reproduction.claims.avancha_2002 import NOISY
 from btqueue.reproduction.figures.runs import Events, events
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("3.4-two-messages", "3.1-data-loss", "3.1-control-loss")
 PLACES = {"palm": 2.0, "server": 6.0}
@@ -31,7 +30,8 @@ INCHES_PER_S = 0.42
 
 def exchange(work: Work, wanted: str) -> Events:
     """Return the first exchange, good-bye included, of the first run that loses one packet of a kind."""
-    scenario = network(work, "cdpd-centaurus", 256, {"run.duration_s": 40, "run.warmup_s": 0}, loss=NOISY)
+    keys = {"run.duration_s": 40, "run.warmup_s": 0, "traffic.request_bytes": 256}
+    scenario = work.scenario("cdpd-centaurus", keys | {"network.outside_links[1].loss": NOISY})
     for replication in range(200):
         log = events(scenario, replication, only=("segment sent", "segment received", "packet lost outside"))
         begins = log.time_s[(log.message == "OBJ") & (log.segment == 4)]
@@ -131,7 +131,3 @@ def draw(work: Work) -> Iterator[Picture]:
     """Yield two message sequences."""
     yield sequence(work, exchange(work, "data"), "a data packet is lost")
     yield sequence(work, exchange(work, "control"), "a control message is lost")
-
-
-if __name__ == "__main__":
-    run_script(__file__)

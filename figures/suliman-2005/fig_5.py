@@ -11,12 +11,11 @@ out.
 
 from collections.abc import Iterator
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE
-from btqueue.reproduction.figures import Picture, Work, curves
-from btqueue.reproduction.figures.curve_panels import Panel
+from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.published import mark_level
 from btqueue.reproduction.figures.suliman_2005 import transfer
+from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("III.C-rtt-range", "III.C-rtt-mean", "III.C-rtt-grows-with-queue", "III.C-spurious-rto")
 
@@ -37,7 +36,3 @@ def draw(work: Work) -> Iterator[Picture]:
     least, mean, most = (1000 * value for value in (times.min(), times.mean(), times.max()))
     note = f"Simulated, one run: mean {mean:.0f} ms, {least:.0f} to {most:.0f} ms."
     yield Picture(curves([panel], title=title, size=(6.8, 3.8), note=note))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

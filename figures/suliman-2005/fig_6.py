@@ -16,13 +16,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from btqueue.cli.figures import run_script
 from btqueue.plotting import PALETTE
-from btqueue.reproduction.claims.suliman_2005.systems import wlan_with_loss
-from btqueue.reproduction.figures import Picture, Work, curves
-from btqueue.reproduction.figures.curve_panels import Panel
+from btqueue.reproduction.claims.suliman_2005 import wlan_with_loss
+from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.suliman_2005 import transfer
-from btqueue.reproduction.figures.work import runs_note
+from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.study.summary import student_half_width
 
 CLAIMS = ("III.C-rtt-range", "III.C-rtt-mean", "III.C-rtt-sd")
@@ -61,7 +59,3 @@ def draw(work: Work) -> Iterator[Picture]:
     note = f"Simulated: {runs_note(scenarios['no losses'])}."
     title = f"{work.citation}: one transfer"
     yield Picture(curves([panel], title=title, size=(6.8, 4.2), note=note))
-
-
-if __name__ == "__main__":
-    run_script(__file__)

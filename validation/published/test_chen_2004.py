@@ -17,7 +17,7 @@ from btqueue.channel import (
     packet_error_rate,
     packet_goodput_kbps,
 )
-from btqueue.reproduction.claims.chen_2004 import links, systems
+from btqueue.reproduction.claims import chen_2004
 from btqueue.reproduction.claims.engines import Simulator
 
 SIMULATOR = Simulator()
@@ -27,9 +27,10 @@ ADAPTIVE = packet_types(["DH5", "DM5", "DM3", "DM1"])
 
 
 def test_a_made_up_trace_of_link_quality_favours_adaptation_too():
-    for hops in systems.HOPS:
+    for hops in chen_2004.HOPS:
         regular, adaptive = (
-            systems.series(SIMULATOR, systems.traced(link, hops)).mean() for link in ("regular", "adaptive")
+            chen_2004.series(SIMULATOR, chen_2004.traced(link, hops)).mean()
+            for link in ("regular", "adaptive")
         )
         assert adaptive > 1.2 * regular
 
@@ -117,5 +118,5 @@ def test_the_shorter_uncoded_packets_are_never_best():
 
 def test_equation_4():
     for name in ("DH5", "DH3"):
-        found = packet_goodput_kbps(packet_type(name), links.EQUATION_4_BERS)
-        assert found == pytest.approx(links.EQUATION_4[name], rel=0.005)
+        found = packet_goodput_kbps(packet_type(name), chen_2004.EQUATION_4_BERS)
+        assert found == pytest.approx(chen_2004.EQUATION_4[name], rel=0.005)

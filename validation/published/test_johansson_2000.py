@@ -7,8 +7,8 @@ import pytest
 
 from btqueue.baseband import packet_type, packet_types, segment
 from btqueue.channel import packet_goodput_kbps
+from btqueue.reproduction.claims import johansson_2000
 from btqueue.reproduction.claims.engines import Simulator
-from btqueue.reproduction.claims.johansson_2000 import systems
 
 SIMULATOR = Simulator()
 
@@ -21,7 +21,7 @@ def test_the_printed_rates_are_those_of_an_older_338_byte_packet():
     assert [dh5.asymmetric_kbps * 338 / 339, dh5.symmetric_kbps * 338 / 339] == pytest.approx(
         [721, 432.6], abs=0.1
     )
-    assert packet_type("DH1").payload_bits / (6 * systems.SLOT_S) / 1e3 == pytest.approx(57.6)
+    assert packet_type("DH1").payload_bits / (6 * johansson_2000.SLOT_S) / 1e3 == pytest.approx(57.6)
 
 
 def test_uncoded_packets_hold_half_as_much_again():
@@ -48,6 +48,6 @@ def test_the_saturated_goodput_follows_from_the_slots():
     # Two segments of four DH5 and a DH3 with one-slot answers; one answer is a DH3 with the acknowledgement.
     # No tick here: it would now and then acknowledge a single segment. In 400 s there are 22,000 segments.
     slots = 2 * (4 * 6 + 4) + 2
-    scenario = systems.model("asymmetric", transport__ack_clock="timer", run__replications=1)
+    scenario = johansson_2000.model("asymmetric", transport__ack_clock="timer", run__replications=1)
     goodput = float(SIMULATOR.sample(scenario, "goodput_kbps").mean())
-    assert goodput == pytest.approx(2 * 1429 * 8 / (slots * systems.SLOT_S) / 1e3, rel=1e-4)
+    assert goodput == pytest.approx(2 * 1429 * 8 / (slots * johansson_2000.SLOT_S) / 1e3, rel=1e-4)

@@ -5,18 +5,18 @@ Seeds are fixed. Orders and trends are paired t-tests with a false-alarm rate of
 
 import pytest
 
+from btqueue.reproduction.claims import suliman_2005
 from btqueue.reproduction.claims.engines import Simulator
 from btqueue.reproduction.claims.judgement import exceeds
-from btqueue.reproduction.claims.suliman_2005 import round_trips, sharing, systems, windows
 
 SIMULATOR = Simulator()
 
 
-@pytest.mark.parametrize("packet", systems.PACKETS)
+@pytest.mark.parametrize("packet", suliman_2005.PACKETS)
 def test_throughput_never_falls_with_the_window_if_the_gateway_has_room(packet):
-    mss = packet - systems.TCP_IP_BYTES
+    mss = packet - suliman_2005.TCP_IP_BYTES
     rates = [
-        systems.simulated(
+        suliman_2005.simulated(
             SIMULATOR,
             "one-of-seven",
             link__node_buffer_bytes=1_000_000,
@@ -33,7 +33,7 @@ def test_throughput_never_falls_with_the_window_if_the_gateway_has_room(packet):
 
 def test_losses_on_the_wlan_bring_the_mean_round_trip_to_the_published_one():
     means = [
-        SIMULATOR(systems.wlan_with_loss(loss)).mean_over_flows("rtt_s").mean()
+        SIMULATOR(suliman_2005.wlan_with_loss(loss)).mean_over_flows("rtt_s").mean()
         for loss in (0.002, 0.005, 0.01)
     ]
     assert means[0] > means[1] > means[2]
@@ -41,21 +41,23 @@ def test_losses_on_the_wlan_bring_the_mean_round_trip_to_the_published_one():
 
 
 def test_nothing_is_retransmitted_without_need_by_a_single_transfer():
-    result = systems.simulated(SIMULATOR, "round-trips")
+    result = suliman_2005.simulated(SIMULATOR, "round-trips")
     assert (
-        abs(round_trips.unnecessary(result, systems.scenario("round-trips"))) < 1 / 30 * 1.5
+        abs(suliman_2005.unnecessary(result, suliman_2005.scenario("round-trips"))) < 1 / 30 * 1.5
     )  # a loss or so at the ends
     assert float(result["rtt_max_s"].max()) < 1.0
     assert not result["timeouts_per_s"].any()
 
 
 def test_without_the_first_overshoot_the_congestion_window_stays_below_the_receive_window():
-    _, cwnd = windows.largest_windows(SIMULATOR, transport__initial_ssthresh_segments=systems.OVERSHOOT_FREE)
+    _, cwnd = suliman_2005.largest_windows(
+        SIMULATOR, transport__initial_ssthresh_segments=suliman_2005.OVERSHOOT_FREE
+    )
     assert cwnd < 44
 
 
 def test_buffers_of_their_own_make_all_connections_equal():
-    result = sharing.connections(
+    result = suliman_2005.connections(
         SIMULATOR,
         7,
         link__node_buffer_bytes=None,

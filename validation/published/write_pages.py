@@ -14,9 +14,9 @@ from pathlib import Path
 
 from btqueue.cli.engines import keep_compiled_models
 from btqueue.cli.validate_report import report_of
-from btqueue.reproduction.claims.chen_2004 import systems as chen
+from btqueue.reproduction.claims import chen_2004 as chen
+from btqueue.reproduction.claims import johansson_2000 as johansson
 from btqueue.reproduction.claims.engines import Engine, Model, Simulator
-from btqueue.reproduction.claims.johansson_2000 import systems as johansson
 from btqueue.reproduction.claims.judgement import interval, shown
 from btqueue.reproduction.claims.record import PAPERS, claims_of
 from btqueue.reproduction.report.judging import judge_all

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from btqueue.reproduction.claims.record import PAPERS
+from btqueue.reproduction.figures.catalogue import KINDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "btqueue"
@@ -227,9 +228,10 @@ def test_modules_that_nothing_imports_are_found():
 
 def test_every_module_is_reached_from_a_command_an_example_or_a_figure():
     starts = {"btqueue.__main__"}
-    # named by a publication, and imported by that name
+    # named by a publication or by the table of a figure, and imported by that name
     claims = [f"btqueue.reproduction.claims.{paper.replace('-', '_')}" for paper in PAPERS]
     starts |= {f"{claim}.{name}" for claim in claims for name in ("CHECKS", "PROCEDURES")}
+    starts |= set(KINDS.values())
     trees = [parsed(path) for path in (ROOT / "figures").rglob("*.py")]
     trees += [ast.parse(text) for text in examples()]
     starts = starts.union(*map(names_of, trees))

@@ -271,7 +271,7 @@ def test_the_citation_names_this_version():
 def test_the_gallery_shows_every_figure():
     for entry in catalogue():
         page = (DOCS / "gallery" / f"{entry.paper}.md").read_text("utf-8")
-        assert f"figures/{entry.name}.py" in page, entry.name
+        assert f"figures/{entry.paper}/{entry.path.name}" in page, entry.name
     pictures = re.findall(
         r"pictures/\S+", "".join(p.read_text("utf-8") for p in (DOCS / "gallery").glob("*.md"))
     )

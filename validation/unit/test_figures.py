@@ -1,7 +1,11 @@
 """Published figures can be drawn again: scripts write what they promise, here with stand-in engines."""
 
+import importlib
+import inspect
 import json
 import os
+import re
+import tomllib
 
 import numpy as np
 import pytest
@@ -11,12 +15,19 @@ from typer.testing import CliRunner
 
 from btqueue.cli import app
 from btqueue.plotting import MARKERS, PALETTE, axis_label, line_panel
-from btqueue.reproduction.figures import points
-from btqueue.reproduction.figures.catalogue import BadFiles, NoSuchFigure, catalogue, drawn_figures, find
+from btqueue.reproduction.figures import points, published
+from btqueue.reproduction.figures.catalogue import (
+    KINDS,
+    BadFiles,
+    NoSuchFigure,
+    catalogue,
+    drawn_figures,
+    find,
+)
 from btqueue.reproduction.figures.points import ComputationFailed, Store
 from btqueue.reproduction.figures.published import marks_in, stated
 from btqueue.reproduction.figures.runs import events
-from btqueue.reproduction.figures.work import Settings, Work
+from btqueue.reproduction.figures.work import Settings, Work, trace_file
 from btqueue.scenario import load
 from btqueue.study.evaluate import Answer, Failure
 from btqueue.study.summary import Estimate
@@ -182,6 +193,26 @@ def test_every_script_says_what_it_shows():
         assert len(entry.caption) > 40, entry.name
 
 
+def keys_of(table):
+    """Return the keys of a table and of the tables in it, but tables of scenario keys and arguments."""
+    free = ("set", "arguments", "axes", "fading", "points")
+    inner = [value if isinstance(value, list) else [value] for key, value in table.items() if key not in free]
+    tables = [one for values in inner for one in values if isinstance(one, dict)]
+    return set(table).union(*map(keys_of, tables))
+
+
+@pytest.mark.parametrize(
+    "entry", [one for one in catalogue() if one.path.suffix == ".toml"], ids=lambda one: one.name
+)
+def test_every_key_of_a_table_is_one_that_its_kind_reads(entry):
+    table = tomllib.loads(entry.path.read_text())
+    modules = {"curves": ["curves"], "load page": ["load page"]}.get(table["kind"], [table["kind"], "curves"])
+    texts = [inspect.getsource(importlib.import_module(KINDS[name])) for name in modules]
+    texts.append(inspect.getsource(published))
+    unknown = {key for key in keys_of(table) if not any(re.search(rf"\b{key}\b", text) for text in texts)}
+    assert unknown <= {"title", "caption", "kind", "claims"}
+
+
 def test_every_result_of_the_thesis_is_there():
     wanted = {f"5_{k}" for k in range(1, 8)} | {f"6_{k}" for k in range(1, 18)}
     assert {f"fig_{number}" for number in wanted} == {entry.stem for entry in catalogue("venugopal-2006")}
@@ -263,8 +294,7 @@ def test_replications_of_the_command_line_win():
 
 
 def test_a_trace_file_has_a_lasting_name():
-    work = Work("venugopal-2006", "", Settings(), Store())
-    names = [work.trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
+    names = [trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
     assert names[0] == names[1] != names[2]
     assert np.loadtxt(names[0]).tolist() == [0.0, 1e-4]
 

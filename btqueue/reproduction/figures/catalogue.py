@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import re
 import runpy
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from btqueue.files import UnusableFile, read_text, require_writable, written_whole
 from btqueue.plots import save
 from btqueue.reproduction.figures.points import Store
-from btqueue.reproduction.figures.work import Report, Settings, Work
+from btqueue.reproduction.figures.work import Picture, Report, Settings, Work
 from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest
+
+KINDS = {
+    "load page": "btqueue.reproduction.figures.load_pages",
+    "curves": "btqueue.reproduction.figures.curve_tables",
+    "sessions": "btqueue.reproduction.figures.sessions",
+    "boxes": "btqueue.reproduction.figures.sessions",
+    "events": "btqueue.reproduction.figures.event_panels",
+}
+"""The module that draws each kind of figure that a table describes."""
 
 DRAWINGS = {
     "avancha-2002": ("1", "2"),
@@ -28,11 +40,11 @@ DRAWINGS = {
     "suliman-2005": ("1", "2"),
     "venugopal-2006": ("1.1", "2.1", "2.2", "2.3", "2.4", "3.1", *(f"4.{number}" for number in range(1, 16))),
 }
-"""Figures of each publication that show blocks, networks or states, not results; no script draws them."""
+"""Figures of each publication that show blocks, networks or states, not results; they are not drawn again."""
 
 
 class NoSuchFigure(ValueError):
-    """No script has this name; the message suggests the nearest name."""
+    """No figure has this name; the message suggests the nearest name."""
 
 
 class BadFiles(ValueError):
@@ -45,9 +57,9 @@ class Entry:
 
     Attributes:
         name: as "venugopal-2006/fig_6_10".
-        path: of its script.
-        title: the first line of the script's docstring.
-        caption: the rest of it, one paragraph a line: the content of the published figure, and our reading.
+        path: of its table or script.
+        title: in a line.
+        caption: one paragraph a line: the content of the published figure, and our reading.
     """
 
     name: str
@@ -81,8 +93,8 @@ class Drawn:
     Attributes:
         name: as `Entry.name`.
         paper: folder of the publication.
-        title: of the script.
-        caption: of the script, one paragraph a line.
+        title: as `Entry.title`.
+        caption: as `Entry.caption`.
         notes: remarks of the computation for the caption: failed points, and why.
         claims: ids of the claims of the publication that bear on the figure.
         files: names of the pictures in their folder, in order.
@@ -108,13 +120,13 @@ class Drawn:
 
 
 def catalogue(paper: str | None = None) -> list[Entry]:
-    """Return all figures (of one publication), in the order of their numbers; no script is run.
+    """Return all figures (of one publication), in the order of their numbers; nothing is drawn.
 
     Raises:
         NoSuchFigure: the publication has no figures.
     """
     folder = figures_folder()
-    found = [_entry(path) for path in folder.glob("*/fig_*.py")]
+    found = [_entry(path) for path in folder.glob("*/fig_*.*") if path.suffix in (".toml", ".py")]
     if paper is not None:
         papers = sorted({entry.paper for entry in found})
         if paper not in papers:
@@ -132,7 +144,7 @@ def find(name: str) -> Entry:
         NoSuchFigure: there is none, or several publications have one of this name.
     """
     entries = {entry.name: entry for entry in catalogue()}
-    paper, slash, stem = name.removesuffix(".py").rpartition("/")
+    paper, slash, stem = name.removesuffix(".py").removesuffix(".toml").rpartition("/")
     stem = stem if stem.startswith("fig_") else f"fig_{stem.replace('.', '_')}"
     wanted = [known for known, entry in entries.items() if entry.stem == stem and paper in ("", entry.paper)]
     if len(wanted) > 1:
@@ -207,7 +219,7 @@ def draw(
 
     Raises:
         BadFiles: another file is in the way, or the file system refuses.
-        Exception: whatever the script raises; the pictures before are written.
+        Exception: whatever the drawing raises; the pictures before are written.
         KeyboardInterrupt: by Ctrl-C; finished points are in the store.
     """
     require_free([(entry, folder)], settings, force=force)
@@ -215,10 +227,10 @@ def draw(
     with _refusals(folder):
         folder.mkdir(parents=True, exist_ok=True)
     began, computed = time.monotonic(), store.computed
-    script = runpy.run_path(str(entry.path))
+    drawer, claims = drawer_of(entry)
     work = Work(entry.paper, entry.citation, settings, store, report or (lambda *_: None))
     files, captions = [], []
-    for picture in script["draw"](work):
+    for picture in drawer(work):
         name = f"{entry.stem}{'-' if picture.part else ''}{picture.part}.{settings.format}"
         path = folder / name
         with _refusals(path), written_whole(path, replace=force or name in own) as part:
@@ -227,13 +239,29 @@ def draw(
         captions.append(picture.caption)
     drawn = Drawn(
         entry.name, entry.paper, entry.title, entry.caption, tuple(work.notes),
-        tuple(script.get("CLAIMS", ())), tuple(files), tuple(captions), asdict(settings),
+        tuple(claims), tuple(files), tuple(captions), asdict(settings),
         work.points, store.computed - computed, round(time.monotonic() - began, 2),
     )  # fmt: skip
     path = folder / _record(entry)
     with _refusals(path), written_whole(path, replace=force or path.name in own) as part:
         part.write_text(json.dumps(asdict(drawn), indent=1) + "\n", "utf-8")
     return drawn
+
+
+def drawer_of(entry: Entry) -> tuple[Callable[[Work], Iterable[Picture]], Sequence[str]]:
+    """Return the function that draws a figure, and the ids of its claims.
+
+    Raises:
+        BadFiles: the table of the figure has another kind.
+    """
+    if entry.path.suffix == ".py":
+        script = runpy.run_path(str(entry.path))
+        return script["draw"], script.get("CLAIMS", ())
+    table = tomllib.loads(entry.path.read_text("utf-8"))
+    if table["kind"] not in KINDS:
+        raise BadFiles(f'{entry.path}: kind = "{table["kind"]}": kinds are {", ".join(KINDS)}')
+    module = importlib.import_module(KINDS[table["kind"]])
+    return partial(module.draw, table=table), table.get("claims", ())
 
 
 @contextmanager
@@ -271,8 +299,12 @@ def titles(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def _entry(path: Path) -> Entry:
-    words = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-    title, _, rest = words.partition("\n")
+    text = path.read_text("utf-8")
+    if path.suffix == ".toml":
+        table = tomllib.loads(text)
+        title, rest = table["title"], table["caption"]
+    else:
+        title, _, rest = (ast.get_docstring(ast.parse(text)) or "").partition("\n")
     caption = "\n".join(" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", rest.strip()))
     return Entry(f"{path.parent.name}/{path.stem}", path, title, caption)
 

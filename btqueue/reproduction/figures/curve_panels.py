@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from btqueue.plotting import MARKERS, PALETTE, axis_label, house_style
+from btqueue.plotting import MARKERS, PALETTE, house_style
 
 LEGEND_SIZE = 8
 """Size of the letters of legends (points)."""
@@ -28,6 +27,7 @@ class Curve:
         mean: simulated means, or None.
         ci95: half-widths of their 95 % intervals, or None.
         model: the model's answers, or None.
+        large: whether its markers are large, so that equal markers of another curve are seen in them.
     """
 
     label: str
@@ -35,6 +35,7 @@ class Curve:
     mean: np.ndarray | None = None
     ci95: np.ndarray | None = None
     model: np.ndarray | None = None
+    large: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Panel:
 
     Attributes:
         curves: its curves.
-        ylabel: of the vertical axis; `axis_label` makes it of a metric.
+        ylabel: of the vertical axis.
         title: heading, as "(a) one hop".
         xlabel: of the horizontal axis.
         finish: called with the axes when the curves are drawn, for marks and scales.
@@ -54,36 +55,6 @@ class Panel:
     title: str = ""
     xlabel: str = ""
     finish: Callable[[Axes], Any] | None = None
-
-
-def curve_of(dataset: xr.Dataset, metric: str, label: str, x: np.ndarray | None = None) -> Curve:
-    """Return the curve of a metric over the only key of a sweep (see `Work.sweep`).
-
-    Args:
-        dataset: of one key, with or without the dimension "engine".
-        metric: its name.
-        label: in the legend.
-        x: abscissae; by default the values of the key.
-    """
-    parts: dict[str, np.ndarray | None] = {}
-    for engine in ("simulate", "solve"):
-        for suffix in ("", "_ci95"):
-            name = f"{metric}{suffix}"
-            values = None
-            if name in dataset and "engine" in dataset.dims:
-                values = dataset[name].sel(engine=engine).values if engine in dataset["engine"] else None
-            elif name in dataset and ("solve" if "method" in dataset else "simulate") == engine:
-                values = dataset[name].values
-            parts[engine + suffix] = values
-    if x is None:
-        (key,) = (dim for dim in dataset.dims if dim not in ("engine", "flow", "link", "queue"))
-        x = np.asarray(dataset[key].values)
-    return Curve(label, x, parts["simulate"], parts["simulate_ci95"], parts["solve"])
-
-
-def metric_panel(metric: str, curves: Sequence[Curve], **more: Any) -> Panel:
-    """Return a panel whose vertical axis is a metric; further arguments as of `Panel`."""
-    return Panel(curves, axis_label(metric), **more)
 
 
 def curves(
@@ -155,7 +126,8 @@ def draw_panel(axes: Axes, panel: Panel, labels: Sequence[str], *, zero: bool = 
             axes.plot(curve.x, curve.model, color=colour, linewidth=1.3, zorder=2)
         if curve.mean is not None:
             axes.errorbar(
-                curve.x, curve.mean, yerr=curve.ci95, color=colour, fmt=marker, markersize=4.5,
+                curve.x, curve.mean, yerr=curve.ci95, color=colour, fmt=marker,
+                markersize=9 if curve.large else 4.5,
                 markerfacecolor="white", markeredgewidth=1.1, elinewidth=1.0, capsize=2.0, zorder=3,
                 linestyle="" if curve.model is not None else ":", linewidth=0.9,
             )  # fmt: skip

@@ -42,70 +42,65 @@ FALLING = ("rtt_s", "timeouts_per_s")
 
 
 @dataclass(frozen=True)
-class Swept:
-    """The key that differs from curve to curve.
+class LoadPage:
+    """An entry of `page` in the table of a figure: metrics over the load and another key.
 
     Attributes:
-        key: dotted.
-        symbol: of the publication, as "S".
-        unit: of the values, as "packets".
-        values: in rising order.
+        scenario: name.
+        key: the other key, dotted.
+        symbol: its symbol in the publication, as "S".
+        unit: of its values, as "packets".
+        values: of the other key, in rising order.
+        loads: offered by each connection (kbit/s), in rising order.
+        claims: ids; a star marks each claim that states a number of a metric at a point of this page.
+        heading: of the page, as "four peripherals, perfect radio"; the fixed parameters are added.
+        part: of the pictures' names, as "n4", for a figure of several pages.
+        metrics: of the panels, at most five.
+        surfaces: whether to make them, too.
+        marks_of: name of the scenario whose stated numbers are marked; by default the scenario of the page.
     """
 
+    scenario: str
     key: str
     symbol: str
     unit: str
     values: Sequence[float]
+    loads: Sequence[float]
+    claims: Sequence[str] = ()
+    heading: str = ""
+    part: str = ""
+    metrics: Sequence[str] = FIVE
+    surfaces: bool = True
+    marks_of: str | None = None
 
 
-def five_panels(
-    work: Work,
-    base: str | Scenario,
-    loads: Sequence[float],
-    swept: Swept,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    heading: str = "",
-    part: str = "",
-    claims: Sequence[str] = (),
-    metrics: Sequence[str] = FIVE,
-    surfaces: bool = True,
-    marks_of: Scenario | None = None,
-) -> Iterator[Picture]:
-    """Yield the curves and the surfaces of a page.
+def draw(work: Work, table: Mapping[str, Any]) -> Iterator[Picture]:
+    """Yield the curves and the surfaces of each page of a figure; other keys of the table hold for all pages.
 
-    Args:
-        work: the workbench.
-        base: scenario, or its name.
-        loads: offered by each connection (kbit/s), in rising order.
-        swept: the other key.
-        changes: of all points, by dotted key.
-        heading: of the page, as "four peripherals, perfect radio"; the fixed parameters are added.
-        part: of the pictures' names, as "n4", for a figure of several pages.
-        claims: ids; a star marks each claim that states a number of a metric at a point of this page.
-        metrics: of the panels, at most five.
-        surfaces: whether to make them, too.
-        marks_of: scenario whose stated numbers are marked; by default the scenario of the page.
+    Raises:
+        TypeError: a key of a page is unknown or missing.
     """
-    what = heading.partition(",")[0]
-    found = work.sweep(
-        base, {swept.key: list(swept.values), LOAD: [float(x) for x in loads]}, changes=changes, what=what
-    )
-    scenario = work.scenario(base, changes)
-    like = marks_of or scenario
-    marks = {m: marks_in(work.paper, claims, m, like, (swept.key, LOAD)) for m in metrics}
-    page = _Page(
-        found,
-        swept,
-        metrics,
-        marks,
-        f"{work.citation}: {_title(heading, scenario, swept)}",
-        _notes(scenario, metrics, found),
-    )
-    prefix = f"{part}-" if part else ""
+    common = {key: value for key, value in table.items() if key in LoadPage.__dataclass_fields__}
+    for page in table["page"]:
+        yield from load_page(work, LoadPage(**common | page))
+
+
+def load_page(work: Work, wanted: LoadPage) -> Iterator[Picture]:
+    """Yield the curves and the surfaces of a page."""
+    loads = [float(load) for load in wanted.loads]
+    what = wanted.heading.partition(",")[0]
+    found = work.sweep(wanted.scenario, {wanted.key: wanted.values, LOAD: loads}, what=what)
+    scenario, like = work.scenario(wanted.scenario), work.scenario(wanted.marks_of or wanted.scenario)
+    marks = {
+        metric: marks_in(work.paper, wanted.claims, metric, like, (wanted.key, LOAD))
+        for metric in wanted.metrics
+    }
+    title = f"{work.citation}: {_title(wanted, scenario)}"
+    page = _Page(found, wanted, marks, title, _notes(scenario, wanted.metrics, found))
+    prefix = f"{wanted.part}-" if wanted.part else ""
     with house_style():
         yield Picture(_curves(page), f"{prefix}lines", "Curves, simulated and solved.")
-        if surfaces:
+        if wanted.surfaces:
             yield Picture(_surfaces(page), f"{prefix}surfaces", "Surfaces, as in the thesis.")
 
 
@@ -114,8 +109,7 @@ class _Page:
     """The data that both pictures of a page show."""
 
     found: xr.Dataset
-    swept: Swept
-    metrics: Sequence[str]
+    wanted: LoadPage
     marks: Mapping[str, list[Stated]]
     title: str
     note: str
@@ -126,14 +120,14 @@ class _Page:
 
     @property
     def values(self) -> np.ndarray:
-        return self.found[self.swept.key].values
+        return self.found[self.wanted.key].values
 
     def grid(self, metric: str, engine: str, suffix: str = "") -> np.ndarray:
         """Return a metric over (swept values, loads), NaN where there is no answer."""
         name = f"{metric}{suffix}"
         if name not in self.found:
             return np.full((len(self.values), len(self.loads)), np.nan)
-        return self.found[name].sel(engine=engine).transpose(self.swept.key, LOAD).values
+        return self.found[name].sel(engine=engine).transpose(self.wanted.key, LOAD).values
 
 
 def _curves(page: _Page) -> Figure:
@@ -141,23 +135,23 @@ def _curves(page: _Page) -> Figure:
     figure = Figure(figsize=(11.5, 6.8), layout="constrained")
     panels = figure.subplots(2, 3)
     rows = _thinned(page)
-    for axes, metric in zip(panels.flat, page.metrics, strict=False):
+    for axes, metric in zip(panels.flat, page.wanted.metrics, strict=False):
         mean, ci95 = page.grid(metric, "simulate"), page.grid(metric, "simulate", "_ci95")
         model = page.grid(metric, "solve")
         for place, row in enumerate(rows):
             line_panel(axes, page.loads, mean[row], ci95[row], model[row], place=place)
         for one in page.marks[metric]:
-            mark_point(axes, one.scenario.traffic.load_kbps, one)
+            mark_point(axes, one.scenario.traffic.load_kbps, one.value, one.tolerance)
         axes.set(title=axis_label(metric), xlabel="offered load of each connection (kbit/s)")
         axes.set_xticks(page.loads[:: 1 + len(page.loads) // 8])
         stated = [one.value + one.tolerance for one in page.marks[metric]]
         top = _highest(mean + np.nan_to_num(ci95), model, np.array(stated))
         axes.set_ylim(0, 1.06 * top)
-    for axes in panels.flat[len(page.metrics) : 5]:
+    for axes in panels.flat[len(page.wanted.metrics) : 5]:
         axes.axis("off")
-    if "goodput_kbps" in page.metrics:
-        _offered(panels.flat[list(page.metrics).index("goodput_kbps")], page.loads)
-    symbol = page.swept.symbol
+    if "goodput_kbps" in page.wanted.metrics:
+        _offered(panels.flat[list(page.wanted.metrics).index("goodput_kbps")], page.loads)
+    symbol = page.wanted.symbol
     handles = curve_key([f"{symbol} = {page.values[row]:g}" for row in rows])
     _legend(panels.flat[5], handles, page)
     figure.suptitle(page.title)
@@ -168,18 +162,18 @@ def _surfaces(page: _Page) -> Figure:
     """Draw surfaces over load and the swept key."""
     figure = Figure(figsize=(12.5, 8.0))
     figure.subplots_adjust(left=0.02, right=0.96, top=0.92, bottom=0.04, wspace=0.12, hspace=0.16)
-    for number, metric in enumerate(page.metrics, start=1):
+    for number, metric in enumerate(page.wanted.metrics, start=1):
         axes: Any = figure.add_subplot(2, 3, number, projection="3d")
         view = (24, -50) if metric in FALLING else (24, -125)
         simulated, solved = page.grid(metric, "simulate"), page.grid(metric, "solve")
         surface_panel(axes, page.loads, page.values, simulated, solved, view=view)
-        axes.set(xlabel="offered load (kbit/s)", ylabel=f"{page.swept.symbol} ({page.swept.unit})")
+        axes.set(xlabel="offered load (kbit/s)", ylabel=f"{page.wanted.symbol} ({page.wanted.unit})")
         axes.set_title(axis_label(metric), y=0.96)
         axes.set_xticks(page.loads[:: 1 + len(page.loads) // 6])
         axes.set_yticks(page.values[:: 1 + len(page.values) // 6])
         axes.set_zlim(bottom=0)
         for one in page.marks[metric]:
-            at = (one.scenario.traffic.load_kbps, float(one.scenario.value_of(page.swept.key)), one.value)
+            at = (one.scenario.traffic.load_kbps, float(one.scenario.value_of(page.wanted.key)), one.value)
             published_point(axes, at)
     _legend(figure.add_subplot(2, 3, 6), surface_key(), page)
     figure.suptitle(page.title)
@@ -212,7 +206,7 @@ def _offered(axes: Any, loads: np.ndarray) -> None:
 
 def _legend(axes: Any, handles: list[Any], page: _Page) -> None:
     axes.axis("off")
-    marked = [one for metric in page.metrics for one in page.marks[metric]]
+    marked = [one for metric in page.wanted.metrics for one in page.marks[metric]]
     if marked:
         handles = [*handles, mark_key()]
     axes.legend(handles=handles, loc="upper left", ncols=2, fontsize=8)
@@ -224,7 +218,7 @@ def _legend(axes: Any, handles: list[Any], page: _Page) -> None:
     )  # fmt: skip
 
 
-def _title(heading: str, scenario: Scenario, swept: Swept) -> str:
+def _title(wanted: LoadPage, scenario: Scenario) -> str:
     """Return the heading with the parameters that are the same at all points."""
     fixed = {
         "M": ("polling.limit", f"M = {scenario.polling.limit}"),
@@ -232,8 +226,8 @@ def _title(heading: str, scenario: Scenario, swept: Swept) -> str:
         "tb": ("flow_control.token_rate_kbps", f"tb = {scenario.flow_control.token_rate_kbps:g} kbit/s"),
         "L": ("flow_control.baseband_packets", f"L = {scenario.flow_control.baseband_packets}"),
     }
-    words = ", ".join(text for key, text in fixed.values() if key != swept.key)
-    return f"{heading} ({words})" if heading else words
+    words = ", ".join(text for key, text in fixed.values() if key != wanted.key)
+    return f"{wanted.heading} ({words})" if wanted.heading else words
 
 
 def _notes(scenario: Scenario, metrics: Sequence[str], found: xr.Dataset) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -93,10 +94,10 @@ def _same(one: Scenario, other: Scenario, free: Sequence[str]) -> bool:
     return all(mine[table] == theirs[table] for table in theirs if table not in ("title", "run"))
 
 
-def mark_point(axes: Axes, x: float, one: Stated) -> None:
-    """Mark a stated number at an abscissa: a star, with a bar for the tolerance of the wording."""
+def mark_point(axes: Axes, x: float, value: float, tolerance: float | np.ndarray = 0.0) -> None:
+    """Mark a stated number at an abscissa: a star, with a bar for the tolerance, downward and upward."""
     axes.errorbar(
-        [x], [one.value], yerr=[one.tolerance] if one.tolerance else None, fmt="*", color=SIGN,
+        [x], [value], yerr=np.reshape(tolerance, (-1, 1)) if np.any(tolerance) else None, fmt="*", color=SIGN,
         markersize=11, markeredgecolor="white", markeredgewidth=0.6, elinewidth=0.9, capsize=3.0, zorder=5,
     )  # fmt: skip
 
@@ -117,6 +118,16 @@ def mark_level(axes: Axes, value: float, text: str, *, tolerance: float = 0.0, a
     axes.annotate(
         text, (at, value), xycoords=axes.get_yaxis_transform(), xytext=(0, 3), textcoords="offset points",
         ha="left", va="bottom", fontsize=7.5, color="#444444",
+    )  # fmt: skip
+
+
+def mark_place(axes: Axes, value: float, text: str, *, low: bool = False) -> None:
+    """Draw a vertical line at an abscissa, with a text at the top, or at the bottom if *low*."""
+    axes.axvline(value, color="#555555", linestyle=(0, (5, 3)), linewidth=0.9, zorder=1)
+    axes.annotate(
+        text, (value, 0.0 if low else 1.0), xycoords=axes.get_xaxis_transform(), rotation=90,
+        xytext=(-2, 3 if low else -2), textcoords="offset points", ha="right",
+        va="bottom" if low else "top", fontsize=7, color="#444444",
     )  # fmt: skip
 
 

@@ -1,47 +1,16 @@
-"""Shared by several figures of Suliman et al. (2005): curves over no key, and the course of one transfer."""
+"""Shared by several figures of Suliman et al. (2005): the course of one transfer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from btqueue.plotting import PALETTE
-from btqueue.reproduction.claims.suliman_2005.systems import TCP_IP_BYTES
-from btqueue.reproduction.figures.curve_panels import Curve
+from btqueue.reproduction.figures.event_panels import again, duplicate
 from btqueue.reproduction.figures.runs import events
-from btqueue.reproduction.figures.work import Work
 from btqueue.scenario import Scenario
 
 HOST = "host"
-
-
-def sizes(window_kb: int, packet_bytes: int) -> dict[str, Any]:
-    """Return the changes for a window, in whole segments, and a packet size, headers included."""
-    mss = packet_bytes - TCP_IP_BYTES
-    window = window_kb * 1024 // mss
-    return {
-        "transport.mss_bytes": mss,
-        "traffic.message_bytes": mss,
-        "transport.receive_window_segments": window,
-        "transport.initial_window_segments": min(2, window),
-    }
-
-
-def through(work: Work, label: str, x: Sequence[float], scenarios: Sequence[Scenario], metric: str) -> Curve:
-    """Return the curve of a metric through scenarios, one for each abscissa; NaN without an answer."""
-    found = work.answers(scenarios)
-    simulated, solved = [one["simulate"] for one in found], [one["solve"] for one in found]
-    return Curve(
-        label,
-        np.array(x, float),
-        mean=np.array([one.means.get(metric, np.nan) for one in simulated]),
-        ci95=np.array([one.ci95.get(metric, np.nan) for one in simulated]),
-        model=np.array([one.means.get(metric, np.nan) for one in solved]),
-    )
 
 
 @dataclass(frozen=True)
@@ -85,38 +54,11 @@ def transfer(scenario: Scenario, replication: int = 0) -> Transfer:
     log = events(scenario, replication, only=("segment sent", "segment received"))
     sent = log.of("segment sent", node=HOST)
     heard = log.of("segment received", node=HOST)
-    first = np.unique(sent.segment, return_index=True)[1]
-    before = np.maximum.accumulate(np.concatenate(([0], heard.acknowledged[:-1])))
     return Transfer(
         sent.time_s,
         sent.segment,
-        ~np.isin(np.arange(len(sent.segment)), first),
+        again(sent),
         heard.time_s,
         heard.acknowledged,
-        heard.acknowledged <= before,
+        duplicate(heard),
     )
-
-
-def sequence(axes: Axes, seen: Transfer, begin_s: float, end_s: float, size: float = 3.5) -> None:
-    """Draw a time-sequence graph of segments and acknowledgements between two times, with a legend.
-
-    Args:
-        axes: where to draw.
-        seen: the transfer.
-        begin_s: first time.
-        end_s: last time.
-        size: of a segment's marker (points).
-    """
-    sent = (seen.sent_s >= begin_s) & (seen.sent_s <= end_s)
-    heard = (seen.heard_s >= begin_s) & (seen.heard_s <= end_s)
-    new, again = sent & ~seen.again, sent & seen.again
-    doubled = heard & seen.duplicate
-    axes.plot(seen.sent_s[new], seen.sent[new], color=PALETTE[0], marker="o", linestyle="",
-              markersize=size, markerfacecolor="none", label="segment")  # fmt: skip
-    axes.step(seen.heard_s[heard], seen.acknowledged[heard], color=PALETTE[2], where="post", linewidth=1.1,
-              label="acknowledged")  # fmt: skip
-    axes.plot(seen.heard_s[doubled], seen.acknowledged[doubled], color=PALETTE[2], marker="|", linestyle="",
-              markersize=6, label="duplicate acknowledgement")  # fmt: skip
-    axes.plot(seen.sent_s[again], seen.sent[again], color=PALETTE[1], marker="x", linestyle="",
-              markersize=5, zorder=4, label="sent again")  # fmt: skip
-    axes.legend(loc="lower right", fontsize=8)

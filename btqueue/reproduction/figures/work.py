@@ -1,4 +1,4 @@
-"""The workbench of a figure's script: scenarios adapted to the settings, answers, notes for the caption."""
+"""The workbench of a figure: scenarios adapted to the settings, answers, notes for the caption."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from btqueue.caches import cache_folder, keep
 from btqueue.reproduction.figures.points import Store, answers
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import ENGINES, Answer, Engine, PointResult
-from btqueue.study.points import Points, grid, listing
+from btqueue.study.points import grid
 from btqueue.study.sweep_dataset import assemble
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Work:
         store: where answers are kept.
         report: told about progress.
         notes: remarks on the computation that belong into the caption; see `note`.
-        points: number of points asked for.
+        asked: the scenarios asked for.
     """
 
     paper: str
@@ -80,7 +80,12 @@ class Work:
     store: Store
     report: Report = lambda *_: None
     notes: list[str] = field(default_factory=list)
-    points: int = 0
+    asked: set[Scenario] = field(default_factory=set)
+
+    @property
+    def points(self) -> int:
+        """Number of scenarios asked for."""
+        return len(self.asked)
 
     def scenario(self, base: str | Scenario, changes: Mapping[str, Any] | None = None) -> Scenario:
         """Return a scenario with some keys (dotted) changed, as the settings want it.
@@ -127,56 +132,29 @@ class Work:
             engines: "solve", "simulate", or both.
             what: name of the points, for progress and notes, as "n = 4".
         """
-        self.points += len(scenarios)
+        self.asked.update(scenarios)
         found = answers(scenarios, engines, self.store, lambda *state: self.report(what, *state))
         for engine in engines:
             self._note_failures(engine, [one[engine] for one in found], what)
         return found
 
-    def sweep(
-        self,
-        base: str | Scenario,
-        over: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        points: Sequence[Mapping[str, Any]] | None = None,
-        changes: Mapping[str, Any] | None = None,
-        engines: Sequence[Engine] = ENGINES,
-        what: str = "",
-    ) -> xr.Dataset:
-        """Return both engines' answers over a grid of keys, or at chosen points.
+    def sweep(self, base: str | Scenario, over: Mapping[str, Sequence[Any]], *, what: str = "") -> xr.Dataset:
+        """Return both engines' answers over a grid of keys.
 
         Args:
             base: see `scenario`.
             over: values by dotted key, every combination is a point; fewer values in a quick figure.
-            points: chosen points in place of `over`, each a mapping from the same keys to values.
-            changes: of all points, by dotted key.
-            engines: to run.
             what: name of the points, for progress and notes.
 
         Returns:
             Dataset as `btqueue.study.sweep_dataset.assemble` describes it: each metric and `<metric>_ci95`
-            with dimensions ("engine", the keys...) or ("engine", "point"); without "engine" if there is one.
+            with dimensions ("engine", the keys...).
         """
-        whole = self.scenario(base, changes)
-        chosen: Points
-        if points is not None:
-            chosen = listing(self.some(points))
-        else:
-            chosen = grid({key: self.some(list(values)) for key, values in (over or {}).items()})
+        whole = self.scenario(base)
+        chosen = grid({key: self.some(list(values)) for key, values in over.items()})
         scenarios = [self.scenario(whole.changed(chosen[number])) for number in range(len(chosen))]
-        found = self.answers(scenarios, engines, what=what)
-        return assemble(chosen, engines, lambda: (PointResult(n, dict(one)) for n, one in enumerate(found)))
-
-    def trace_file(self, values: np.ndarray) -> str:
-        """Write numbers, shape (n,), one a line, as `radio.trace_file` takes them; return the file's name.
-
-        The name is made of the content and lasts, so that points which use the file are found again.
-        """
-        text = "\n".join(f"{value:.6g}" for value in values) + "\n"
-        path = cache_folder("traces", hashlib.sha256(text.encode()).hexdigest()[:16]) / "trace.txt"
-        if not path.is_file():
-            keep(path, text.encode())
-        return str(path)
+        found = self.answers(scenarios, what=what)
+        return assemble(chosen, ENGINES, lambda: (PointResult(n, dict(one)) for n, one in enumerate(found)))
 
     def note(self, text: str) -> None:
         """Add a sentence to the caption, once."""
@@ -191,6 +169,18 @@ class Work:
             self.note(
                 f"No answer of {who} at {len(reasons)} of {len(given)} points{where}: {reasons[0].message}"
             )
+
+
+def trace_file(values: np.ndarray) -> str:
+    """Write numbers, shape (n,), one a line, as `radio.trace_file` takes them; return the file's name.
+
+    The name is made of the content and lasts, so that points which use the file are found again.
+    """
+    text = "\n".join(f"{value:.6g}" for value in values) + "\n"
+    path = cache_folder("traces", hashlib.sha256(text.encode()).hexdigest()[:16]) / "trace.txt"
+    if not path.is_file():
+        keep(path, text.encode())
+    return str(path)
 
 
 def runs_note(scenario: Scenario) -> str:

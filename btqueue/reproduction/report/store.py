@@ -52,7 +52,7 @@ class Store:
 def sources_digest(engine: str, paper: str) -> str:
     """Return a short digest of everything an engine's answers for a publication depend on."""
     folder = Path(claims.__file__).parent
-    checks = [folder / name for name in (*CHECKS, paper.replace("-", "_"))]
+    checks = [folder / name for name in (*CHECKS, f"{paper.replace('-', '_')}.py")]
     # How each claim is checked is in the name of its file.
     scenarios = [path for path in sorted((models_folder() / paper).iterdir()) if path.stem != "published"]
     return source_digest(engine, *checks, *scenarios)
