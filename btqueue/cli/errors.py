@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import io
 import json
-import math
 import os
 import signal
 import sys
@@ -41,6 +40,9 @@ EXIT_CODES = (
     ("btqueue.explorer.server", "PortTaken", BAD_INPUT),
     ("btqueue.emulation.namespaces", "EmulationUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
+    ("btqueue.study.check.results", "BadResults", BAD_INPUT),
+    ("btqueue.study.cluster", "ClusterError", BAD_INPUT),
+    ("btqueue.study.sensitivity.variance", "TooFewPoints", NO_ANSWER),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "BadFiles", BAD_INPUT),
     ("btqueue.reproduction.figures.points", "ComputationFailed", NO_ANSWER),
@@ -76,11 +78,6 @@ def put(text: object, *, end: str = "\n") -> None:
 def put_json(content: Mapping[str, Any]) -> None:
     """Print one JSON object to standard output, the version of its form first."""
     put(json.dumps({"schema": SCHEMA, **content}, allow_nan=False))
-
-
-def finite(value: float) -> float | None:
-    """Return a number as JSON has it: None for infinity and NaN."""
-    return float(value) if math.isfinite(value) else None
 
 
 def put_titles(titles: Mapping[str, str]) -> None:

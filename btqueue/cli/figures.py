@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_titles, say
+from btqueue.cli.errors import BadInput, put, put_titles, say
 
 if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
@@ -51,21 +49,6 @@ def draw_one(name: str, out: Path, settings: Settings, store: Store, *, force: b
         say(f"note: {note}")
     for file in drawn.files:
         put(out / file)
-
-
-def draw_all(
-    paper: str | None, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool
-) -> None:
-    """Draw all figures (of one publication) into folders of their publications; go on after a failing one.
-
-    Raises:
-        Exit: with `NO_ANSWER` if a figure failed.
-    """
-    from btqueue.reproduction.figures.catalogue import catalogue
-
-    failed = draw_each(catalogue(paper), out, settings, store, tell=put, force=force, quiet=quiet)
-    if failed:
-        raise typer.Exit(NO_ANSWER)
 
 
 def draw_each(

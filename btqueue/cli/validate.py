@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, put, put_json, say
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
@@ -29,30 +30,24 @@ EXAMPLES = ("btqueue validate --paper venugopal-2006 --quick --out report",)
 def validate(
     paper: Annotated[
         list[str] | None,
-        typer.Option(
-            "--paper", metavar="PAPER", help="Only this publication, as venugopal-2006. Repeatable."
-        ),
+        Option(metavar="PAPER", help="Only this publication, as venugopal-2006. Repeatable."),
     ] = None,
     claims: Annotated[
-        list[str] | None,
-        typer.Option("--claims", metavar="ID[,ID...]", help="Only these claims. Repeatable."),
+        list[str] | None, Option(metavar="ID[,ID...]", help="Only these claims. Repeatable.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where report.html, .md and .json are written.")
+        Path, Option(metavar="FOLDER", help="Where report.html, .md and .json are written.")
     ] = Path("reproduction"),
     figures: Annotated[
-        bool,
-        typer.Option("--figures/--no-figures", help="Draw the publications' figures into FOLDER/figures."),
+        bool, Option("--figures/--no-figures", help="Draw the publications' figures into FOLDER/figures.")
     ] = True,
     figures_from: Annotated[
-        Path | None,
-        typer.Option("--figures-from", metavar="FOLDER", help="Take figures that are drawn already."),
+        Path | None, Option(metavar="FOLDER", help="Take figures that are drawn already.")
     ] = None,
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Shorter runs and fewer replications; the report says so."),
+        bool, Option("--quick", help="Shorter runs and fewer replications; the report says so.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Judge claims anew that are known already.")] = False,
+    fresh: Annotated[bool, Option("--fresh", help="Judge claims anew that are known already.")] = False,
     force: Force = False,
     threads: Threads = None,
     as_json: AsJson = False,
