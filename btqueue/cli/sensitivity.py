@@ -111,7 +111,7 @@ def sensitivity(
         if picture is not None:
             from btqueue.plots.sensitivity import sensitivity_figure
 
-            files.write(picture.draw, sensitivity_figure, found, None, base.title)
+            files.write(picture.draw, sensitivity_figure, found, base.title)
         if as_json:
             print_json(base, found)
         else:
