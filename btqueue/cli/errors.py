@@ -80,6 +80,11 @@ def put_json(content: Mapping[str, Any]) -> None:
     put(json.dumps({"schema": SCHEMA, **content}, allow_nan=False))
 
 
+def duration(seconds: float) -> str:
+    """Return a time in whole seconds, or minutes."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 def put_titles(titles: Mapping[str, str]) -> None:
     """Print names and titles in two columns; a table of rich would take as long as all the rest."""
     width = max(map(len, titles), default=0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from btqueue.cli.errors import BadInput, put, put_titles, say
+from btqueue.cli.errors import BadInput, duration, put, put_titles, say
 
 if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
@@ -109,7 +109,7 @@ def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: b
 
     def report(what: str, done: int, total: int, left_s: float) -> None:
         if shown:
-            left = "" if math.isnan(left_s) or not left_s else f", {_duration(left_s)} left"
+            left = "" if math.isnan(left_s) or not left_s else f", {duration(left_s)} left"
             part = f", {what}" if what else ""
             sys.stderr.write(f"\r\033[K{entry.name}{part}: {done} of {total} points{left}")
             sys.stderr.flush()
@@ -122,7 +122,3 @@ def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: b
     finally:
         if shown:
             sys.stderr.write("\r\033[K")
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, put, put_json, say
+from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, duration, put, put_json, say
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
@@ -165,14 +165,9 @@ def progress_line(progress: Progress) -> str:
     outcome = progress.outcome
     model = f", the model: {model_verdict(outcome)}" if outcome.modelled else ""
     took = "known" if progress.kept else f"{outcome.simulated.wall_s + outcome.solved.wall_s:.1f} s"
-    left = (
-        "" if progress.left_s is None or progress.number == progress.total else f", {_left(progress.left_s)}"
-    )
+    left_s = None if progress.number == progress.total else progress.left_s
+    left = "" if left_s is None else f", {duration(left_s)} left"
     return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took}{left})"
-
-
-def _left(seconds: float) -> str:
-    return f"{seconds:.0f} s left" if seconds < 100 else f"{seconds / 60:.0f} min left"
 
 
 def _figures(
