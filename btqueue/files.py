@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 LARGEST_BYTES = 50_000_000
 """Of a file of numbers that a scenario or a command names; some ten million of them."""
@@ -182,6 +184,16 @@ def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
     finally:
         _remove(part)
         _unfinished.discard(part)
+
+
+def write_rows(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table as CSV, its heading first; an empty field stands for NaN.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(["" if cell != cell else cell for cell in row] for row in rows)
 
 
 def discard_unfinished() -> None:

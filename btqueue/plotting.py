@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from btqueue.scenario import METRICS
+from btqueue.study.comparison import axis_label as axis_label
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#8C8C8C")
 """Line colours after Okabe and Ito (Color Universal Design, 2008), a grey in place of the faint yellow."""
@@ -48,12 +48,6 @@ STYLE: dict[Any, Any] = {
 def house_style() -> AbstractContextManager[None]:
     """Return a context in which figures are drawn in `STYLE`."""
     return rc_context(STYLE)
-
-
-def axis_label(metric: str) -> str:
-    """Return name and unit of a metric, such as ``goodput (kbit/s)``; a ratio has no unit."""
-    known = METRICS[metric]
-    return known.long_name if known.unit == "1" else f"{known.long_name} ({known.unit})"
 
 
 def line_panel(

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from btqueue import __version__
 from btqueue.cli import check, dimension, emulate, explore, sensitivity, sweep, validate
-from btqueue.cli.errors import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
-from btqueue.cli.options import AsJson, Check, Force, Name, Quiet, Sets, Threads, examples
+from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, Commands, put, put_json, put_titles, say
+from btqueue.cli.options import AsJson, Check, Force, Name, Out, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -40,14 +41,10 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 2 bad input, 3 no answer, 130 interrupted.",
 )
 
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
-]
-Every = Annotated[bool, typer.Option("--all", help="Show every metric, percentiles too.")]
+Every = Annotated[bool, Option("--all", help="Show every metric, percentiles too.")]
 Device = Annotated[
     Literal["cpu", "gpu"],
-    typer.Option("--device", help="Where replications run; the GPU (CUDA) plays all of them at once."),
+    Option("--device", help="Where replications run; the GPU (CUDA) plays all of them at once."),
 ]
 
 
@@ -60,7 +57,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Queueing models and simulation of Bluetooth networks that carry TCP."""
@@ -119,31 +116,28 @@ def simulate(
     every: Every = False,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.parquet", help="Play one replication; write all its events to a table."),
+        Option(metavar="FILE.parquet", help="Play one replication; write all its events to a table."),
     ] = None,
     pcap: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.pcap", help="Play one replication; write a host's segments for Wireshark."
-        ),
+        Option(metavar="FILE.pcap", help="Play one replication; write a host's segments for Wireshark."),
     ] = None,
     at: Annotated[
-        str | None,
-        typer.Option(metavar="NODE", help="Host of --pcap; default: the source of the first flow."),
+        str | None, Option(metavar="NODE", help="Host of --pcap; default: the source of the first flow.")
     ] = None,
     series: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Play one replication; write windows and queues over time (.csv, .nc, .png, .svg).",
         ),
     ] = None,
     step: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Simulated time between two values of --series.")
+        float, Option(metavar="SECONDS", help="Simulated time between two values of --series.")
     ] = 0.1,
     until: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="'QUANTITY to N %'",
             help="Add replications until a metric is known so well: [b]'delay_p95_s to 5 %'[/b].",
         ),
@@ -249,11 +243,9 @@ for command, typed in (
     )
 )
 def models(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Print the TOML of this scenario.")
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="[NAME]", help="Print the TOML of this scenario.")] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of scenarios, for editors.")
+        bool, Option("--schema", help="Print the JSON Schema of scenarios, for editors.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -289,35 +281,29 @@ def models(
 def figures(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
+        Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Draw all figures.")] = False,
+    every: Annotated[bool, Option("--all", help="Draw all figures.")] = False,
     engine: Annotated[
-        Literal["auto"],
-        typer.Option("--engine", help="Engine of each curve: the engine that the figure names."),
+        Literal["auto"], Option(help="Engine of each curve: the engine that the figure names.")
     ] = "auto",
     paper: Annotated[
-        str | None, typer.Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
+        str | None, Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FOLDER", help="Where to write; default: here, figures-drawn for --all."
-        ),
+        Path | None, Option(metavar="FOLDER", help="Where to write; default: here, figures-drawn for --all.")
     ] = None,
     replications: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Of each point; default: as the scenarios say, 10 in most."),
+        Option(min=1, metavar="N", help="Of each point; default: as the scenarios say, 10 in most."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few points, 2 replications, short runs: for a first look.")
+        bool, Option("--quick", help="Few points, 2 replications, short runs: for a first look.")
     ] = False,
     picture_format: Annotated[
-        str, typer.Option("--format", metavar="png|svg|pdf", help="Of the pictures.")
+        str, Option("--format", metavar="png|svg|pdf", help="Of the pictures.")
     ] = "png",
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Compute all points anew, known points too.")
-    ] = False,
+    fresh: Annotated[bool, Option("--fresh", help="Compute all points anew, known points too.")] = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -328,7 +314,8 @@ def figures(
     other files are left alone.
     """
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.figures import draw_all, draw_one, list_figures, settings_of
+    from btqueue.cli.figures import draw_each, draw_one, list_figures, settings_of
+    from btqueue.reproduction.figures.catalogue import catalogue
     from btqueue.reproduction.figures.points import Store
 
     if name is None and not every:
@@ -344,8 +331,8 @@ def figures(
     store = Store(fresh=fresh)
     if name is not None:
         draw_one(name, folder, settings, store, force=force, quiet=quiet)
-    else:
-        draw_all(paper, folder, settings, store, force=force, quiet=quiet)
+    elif draw_each(catalogue(paper), folder, settings, store, tell=put, force=force, quiet=quiet):
+        raise typer.Exit(NO_ANSWER)
 
 
 def _wanted(name: str, sets: list[str] | None) -> Scenario:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import math
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.errors import finite
 from btqueue.cli.files import Target
 from btqueue.cli.tables import Screen, new_table
-from btqueue.scenario import METRICS
-from btqueue.study import Estimate, provenance
-from btqueue.study.check import Agreement, Report
-from btqueue.study.comparison import long_name
+from btqueue.files import write_rows
+from btqueue.study import Estimate
+from btqueue.study.check import Report
+from btqueue.study.comparison import long_name, metric_of
+from btqueue.study.provenance import as_document
 from btqueue.study.tables import number, with_interval
 
 SIGNS = {"passed": ("✓", "green"), "doubtful": ("?", "yellow"), "failed": ("✗", "red")}
@@ -34,50 +33,38 @@ COLUMNS = ("theirs", "theirs_ci95", "simulation", "simulation_ci95", "model", "m
 def document(report: Report) -> dict[str, Any]:
     """Return the report as plain values; NaN is None."""
     results = report.results
-    return {
-        "scenario": report.scenario.to_dict(),
-        "check": {
-            "file": results.source,
-            "format": results.kind,
-            "flow": results.flow,
-            "agrees": report.agrees,
-            "summary": report.summary,
-            "confidence": report.confidence,
-            "consistency": [
-                {"check": one.check, "status": one.status, "sentence": one.sentence}
-                for one in report.findings
-            ],
-            "metrics": {
-                one.metric: {
-                    **{column: finite(getattr(one, column)) for column in COLUMNS},
-                    "verdict": one.verdict,
-                    "sentence": one.sentence,
-                }
-                for one in report.agreements
-            },
-            "pattern": report.pattern,
-            "causes": [
-                {"changes": dict(cause.changes), "sentence": cause.sentence, "misfit": cause.misfit}
-                for cause in report.causes
-            ],
-            "neighbours_tried": report.tried,
-            "notes": list(report.notes),
+    check = {
+        "file": results.source,
+        "format": results.kind,
+        "flow": results.flow,
+        "agrees": report.agrees,
+        "summary": report.summary,
+        "confidence": report.confidence,
+        "consistency": list(map(asdict, report.findings)),
+        "metrics": {
+            one.metric: {column: getattr(one, column) for column in (*COLUMNS, "verdict", "sentence")}
+            for one in report.agreements
         },
-        "provenance": provenance(report.scenario),
+        "pattern": report.pattern,
+        "causes": list(map(asdict, report.causes)),
+        "neighbours_tried": report.tried,
+        "notes": report.notes,
     }
+    return as_document(report.scenario, check=check)
 
 
 def write_report(report: Report, target: Target) -> None:
     """Write the report: all of it as JSON, the metrics as CSV."""
-    with target.replaced() as part, part.open("w", newline="", encoding="utf-8") as file:
+    with target.replaced() as part:
         if target.path.suffix.lower() == ".json":
-            json.dump(document(report), file, indent=2, allow_nan=False)
+            part.write_text(json.dumps(document(report), indent=2, allow_nan=False), "utf-8")
             return
-        rows = csv.writer(file)
-        rows.writerow(["metric", "unit", *COLUMNS, "verdict", "sentence"])
-        for one in report.agreements:
-            values = ["" if math.isnan(value) else value for value in _values(one)]
-            rows.writerow([one.metric, _unit(one), *values, one.verdict, one.sentence])
+        columns = (*COLUMNS, "verdict", "sentence")
+        rows = (
+            [one.metric, metric_of(one.metric).unit, *(getattr(one, c) for c in columns)]
+            for one in report.agreements
+        )
+        write_rows(part, [["metric", "unit", *columns], *rows])
 
 
 def print_report(report: Report, name: str) -> None:
@@ -117,18 +104,10 @@ def _table(report: Report) -> Table:
         text, style = VERDICTS[one.verdict]
         table.add_row(
             long_name(one.metric),
-            _unit(one),
+            metric_of(one.metric).unit,
             with_interval(Estimate(one.theirs, one.theirs_ci95)),
             number(one.model),
             with_interval(Estimate(one.simulation, one.simulation_ci95)),
             Text(text, style=style),
         )
     return table
-
-
-def _unit(one: Agreement) -> str:
-    return METRICS[one.metric.partition("[")[0]].unit
-
-
-def _values(one: Agreement) -> list[float]:
-    return [getattr(one, column) for column in COLUMNS]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, say
-from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, Force, Name, Out, Plot, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     from btqueue.cli.files import Target
@@ -27,51 +27,42 @@ def dimension(
     scenario: Name,
     choose: Annotated[
         list[str] | None,
-        typer.Option(
-            "--choose",
+        Option(
             metavar="KEY=VALUES",
             help="A key and its values: 1..25, 5..60:5; DH5,[DH3,DH5] of a key of lists; 100..400 of a "
             "key of real numbers is continuous. Repeatable.",
         ),
     ] = None,
     maximize: Annotated[
-        str | None, typer.Option("--maximize", metavar="METRIC", help="Metric to maximise: goodput_kbps.")
+        str | None, Option(metavar="METRIC", help="Metric to maximise: goodput_kbps.")
     ] = None,
-    minimize: Annotated[
-        str | None, typer.Option("--minimize", metavar="METRIC", help="Metric to minimise: rtt_s.")
-    ] = None,
+    minimize: Annotated[str | None, Option(metavar="METRIC", help="Metric to minimise: rtt_s.")] = None,
     subject_to: Annotated[
         list[str] | None,
-        typer.Option(
-            "--subject-to",
+        Option(
             metavar="BOUND",
             help="A bound on metrics or keys: 'rtt_s <= 400 ms', 'min(goodput_kbps) >= 80'. Repeatable.",
         ),
     ] = None,
     engine: Annotated[
         Literal["auto", "solve", "simulate"],
-        typer.Option("--engine", help="Engine of each point; auto: theory where it stands, else simulation."),
+        Option(help="Engine of each point; auto: theory where it stands, else simulation."),
     ] = "auto",
     confirm: Annotated[
-        bool, typer.Option("--confirm/--no-confirm", help="Simulate the winner and its neighbours.")
+        bool, Option("--confirm/--no-confirm", help="Simulate the winner and its neighbours.")
     ] = True,
-    top: Annotated[int, typer.Option("--top", min=0, metavar="N", help="Runners-up to show.")] = 5,
+    top: Annotated[int, Option("--top", min=0, metavar="N", help="Runners-up to show.")] = 5,
     budget: Annotated[
         int,
-        typer.Option(
-            "--budget",
+        Option(
             min=1,
             metavar="POINTS",
             help="Points to solve at most. More combinations than that are searched, not enumerated.",
         ),
     ] = 2000,
     set_: Sets = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write all solved points (.nc, .csv).")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the points (.png, .svg, .pdf).")
-    ] = None,
+    out: Out = None,
+    plot: Plot = None,
     threads: Threads = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -164,4 +155,4 @@ def _write_points(found: Dimensioning, table: Target) -> None:
 def _draw(found: Dimensioning, picture: Target) -> None:
     from btqueue.plots.dimension import dimension_figure
 
-    picture.draw(dimension_figure(found, found.task.base.title))
+    picture.draw(dimension_figure, found, found.task.base.title)

@@ -13,13 +13,12 @@ from rich.text import Text
 from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
-from btqueue.study import provenance
-from btqueue.study.dimensioning.confirmation import Confirmation, Simulated, nothing_for
+from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, nothing_for
 from btqueue.study.dimensioning.optimum import Dimensioning
-from btqueue.study.dimensioning.paired import CONFIDENCE
 from btqueue.study.dimensioning.prices import Price
 from btqueue.study.dimensioning.results import as_values
 from btqueue.study.dimensioning.table import NAMES, Candidate
+from btqueue.study.provenance import as_document
 from btqueue.study.tables import number, with_interval
 from btqueue.study.value_ranges import label
 
@@ -32,13 +31,8 @@ MOST_REASONS = 5
 
 def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | None]) -> None:
     """Print the JSON object of a dimensioning."""
-    content = {
-        "scenario": base.to_dict(),
-        "dimension": as_values(found),
-        "files": {name: str(path) for name, path in files.items() if path is not None},
-        "provenance": provenance(base),
-    }
-    put_json(content)
+    written = {name: str(path) for name, path in files.items() if path is not None}
+    put_json(as_document(base, dimension=as_values(found), files=written))
 
 
 def print_report(name: str, found: Dimensioning, wall_s: float) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from btqueue.cli.engines import Answer
-from btqueue.cli.errors import finite
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results
-from btqueue.study import provenance
+from btqueue.study.provenance import as_document
 from btqueue.study.summary import Estimate, by_queue, labels_of, summarise
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def document(
     files: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return scenario, results and provenance as plain values; only the parts that were run, NaN as None."""
-    parts: dict[str, Any] = {"scenario": scenario.to_dict()}
+    parts: dict[str, Any] = {}
     if solved is not None:
         parts["solve"] = _solution(solved.results)
     if checked is not None:
@@ -36,14 +35,14 @@ def document(
         parts["simulate"] = _simulation(simulated)
     if files is not None:
         parts["files"] = dict(files)
-    return {**parts, "provenance": provenance(scenario)}
+    return as_document(scenario, **parts)
 
 
 def _solution(results: Results) -> dict[str, Any]:
     attrs = results.attrs
     return {
         "converged": bool(attrs["converged"]),
-        "residual": finite(attrs["residual"]),
+        "residual": float(attrs["residual"]),
         **({"iterations": int(attrs["iterations"])} if "iterations" in attrs else {}),
         "method": str(attrs["method"]),
         "warnings": [str(warning) for warning in attrs["warnings"]],
@@ -59,7 +58,7 @@ def _check(checked: Check | str) -> dict[str, Any]:
     if isinstance(checked, str):
         return {"verdict": "not checked", "line": checked, "metrics": {}}
     metrics = {
-        one.metric: {"difference": finite(one.value), "half_width": one.half_width, "verdict": one.verdict}
+        one.metric: {"difference": one.value, "half_width": one.half_width, "verdict": one.verdict}
         for one in checked.differences
     }
     return {"verdict": checked.verdict, "line": str(checked), "metrics": metrics}
@@ -73,17 +72,16 @@ def _simulation(simulated: Answer) -> dict[str, Any]:
     if simulated.interrupted:
         content["interrupted"] = simulated.interrupted
     if attrs.get("intervals") == "batch-means":
-        correlations = {name: finite(value) for name, value in attrs["autocorrelation"].items()}
-        content |= {"replications": 1, "batches": entries, "autocorrelation": correlations}
+        content |= {"replications": 1, "batches": entries, "autocorrelation": attrs["autocorrelation"]}
     else:
         content["replications"] = entries
     content |= {"events": int(attrs["events"]), "warmup_s": attrs.get("warmup_s")}
     if "precision_of" in attrs:
         content["precision"] = {
             "of": attrs["precision_of"],
-            "mean": finite(attrs["estimate"]),
-            "ci95": finite(attrs["half_width"]),
-            "relative": finite(attrs["relative_half_width"]),
+            "mean": float(attrs["estimate"]),
+            "ci95": float(attrs["half_width"]),
+            "relative": float(attrs["relative_half_width"]),
         }
     content["warnings"] = list(attrs.get("warnings", ()))
     for kind in ("flow", "link"):
@@ -101,10 +99,9 @@ def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]
     if queues := by_queue(results, found):
         values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
     elif found.part:
-        values[f"per_{found.part}"] = [finite(value) for value in found.means]
+        values[f"per_{found.part}"] = list(found.means)
     return values
 
 
-def _estimate(estimate: Estimate, interval: bool) -> dict[str, float | None]:
-    mean = {"mean": finite(estimate.mean)}
-    return {**mean, "ci95": finite(estimate.ci95)} if interval else mean
+def _estimate(estimate: Estimate, interval: bool) -> dict[str, float]:
+    return {"mean": estimate.mean, "ci95": estimate.ci95} if interval else {"mean": estimate.mean}

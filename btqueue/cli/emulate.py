@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from btqueue.cli.errors import NO_ANSWER, BadInput, finite, put, put_json, say
+from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_json, say
 from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets
 
 if TYPE_CHECKING:
@@ -32,22 +33,20 @@ def emulate(
     scenario: Name,
     set_: Sets = None,
     flow: Annotated[
-        int, typer.Option("--flow", min=1, metavar="N", help="The flow whose two ends are real; 1 the first.")
+        int, Option(min=1, metavar="N", help="The flow whose two ends are real; 1 the first.")
     ] = 1,
     program: Annotated[
         str | None,
-        typer.Option("--exec", metavar="COMMAND", help="Run this at the flow's source; its end ends all."),
+        Option("--exec", metavar="COMMAND", help="Run this at the flow's source; its end ends all."),
     ] = None,
     server: Annotated[
-        str | None,
-        typer.Option("--serve", metavar="COMMAND", help="Run this at the flow's target, before --exec."),
+        str | None, Option("--serve", metavar="COMMAND", help="Run this at the flow's target, before --exec.")
     ] = None,
     duration_s: Annotated[
-        float | None, typer.Option("--duration", metavar="SECONDS", help="End after so long.")
+        float | None, Option("--duration", metavar="SECONDS", help="End after so long.")
     ] = None,
     pcap: Annotated[
-        Path | None,
-        typer.Option("--pcap", metavar="FILE.pcap", help="Write the packets of the flow's source."),
+        Path | None, Option(metavar="FILE.pcap", help="Write the packets of the flow's source.")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -171,7 +170,7 @@ def summary(account: Account) -> str:
 
 def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[str, Any]:
     """Return the JSON object."""
-    from btqueue.study import provenance
+    from btqueue.study.provenance import as_document
 
     ways = {
         way: {
@@ -179,22 +178,17 @@ def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[st
             "delivered": account.delivered[i],
             "lost": account.lost[i],
             "delivered_kbps": account.delivered_kbps(i),
-            "mean_delay_s": finite(account.mean_delay_s(i)),
+            "mean_delay_s": account.mean_delay_s(i),
         }
         for i, way in enumerate(("there", "back"))
     }
-    return {
-        "scenario": scenario.to_dict(),
-        "emulate": {
-            "complete": not interrupted,
-            "elapsed_s": account.elapsed_s,
-            **ways,
-            "lateness_ms": {
-                name: finite(account.lateness_ms(share))
-                for name, share in (("median", 0.5), ("p99", 0.99), ("most", 1.0))
-            },
-            "real_time_priority": account.first_in_line,
-            "kernel": os.uname().release,
-        },
-        "provenance": provenance(scenario),
+    shares = {"median": 0.5, "p99": 0.99, "most": 1.0}
+    emulated = {
+        "complete": not interrupted,
+        "elapsed_s": account.elapsed_s,
+        **ways,
+        "lateness_ms": {name: account.lateness_ms(share) for name, share in shares.items()},
+        "real_time_priority": account.first_in_line,
+        "kernel": os.uname().release,
     }
+    return as_document(scenario, emulate=emulated)

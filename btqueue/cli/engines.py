@@ -154,31 +154,22 @@ def is_compiled() -> bool:
     return interpreted() or holds_event_loop()
 
 
-def not_checked(check: bool | None) -> str:
-    """Say why answers of theory are not checked; empty if they are.
+def run_check(scenario: Scenario, solved: Answer, check: bool | None, *, quiet: bool) -> Check | str | None:
+    """Check an answer of theory by a short simulation, or say why not; None if no check is wanted.
 
-    Args:
-        check: whether the user wants it; if nothing was said, where the simulator is compiled already.
+    If the user says nothing (*check* is None), it is made where the simulator is compiled already.
     """
+    if check is False:
+        return None
     from btqueue.network.numba_cache import interpreted
+    from btqueue.scenario import ScenarioError
+    from btqueue.study.checked_answers import check_answer
+    from btqueue.study.summary import summarise
 
     if check is None and interpreted():
         return "not checked: compilation is switched off, and uncompiled it takes minutes (--check)"
     if check is None and not is_compiled():
         return f"not checked: the simulator compiles once, {COMPILING} (--check)"
-    return ""
-
-
-def run_check(scenario: Scenario, solved: Answer, check: bool | None, *, quiet: bool) -> Check | str | None:
-    """Check an answer of theory by a short simulation, or say why not; None if no check is wanted."""
-    if check is False:
-        return None
-    if why := not_checked(check):
-        return why
-    from btqueue.scenario import ScenarioError
-    from btqueue.study.checked_answers import check_answer
-    from btqueue.study.summary import summarise
-
     prepare_simulator(scenario, quiet=quiet)
     try:
         return check_answer(scenario, summarise(solved.results))

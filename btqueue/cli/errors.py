@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import io
 import json
-import math
 import os
 import signal
 import sys
@@ -41,6 +40,9 @@ EXIT_CODES = (
     ("btqueue.explorer.server", "PortTaken", BAD_INPUT),
     ("btqueue.emulation.namespaces", "EmulationUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
+    ("btqueue.study.check.results", "BadResults", BAD_INPUT),
+    ("btqueue.study.cluster", "ClusterError", BAD_INPUT),
+    ("btqueue.study.sensitivity.variance", "TooFewPoints", NO_ANSWER),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "BadFiles", BAD_INPUT),
     ("btqueue.reproduction.figures.points", "ComputationFailed", NO_ANSWER),
@@ -78,9 +80,9 @@ def put_json(content: Mapping[str, Any]) -> None:
     put(json.dumps({"schema": SCHEMA, **content}, allow_nan=False))
 
 
-def finite(value: float) -> float | None:
-    """Return a number as JSON has it: None for infinity and NaN."""
-    return float(value) if math.isfinite(value) else None
+def duration(seconds: float) -> str:
+    """Return a time in whole seconds, or minutes."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def put_titles(titles: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ import os
 import webbrowser
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from btqueue.cli.errors import put, say
 from btqueue.cli.options import Auto, NameOrPiconet, Quiet, Sets
@@ -22,11 +22,9 @@ def explore(
     set_: Sets = None,
     engine: Auto = "auto",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="N", help="Of the page; 0: any that is free.")
+        int, Option(min=0, max=65535, metavar="N", help="Of the page; 0: any that is free.")
     ] = PORT,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
-    ] = True,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
     quiet: Quiet = False,
 ) -> None:
     """Turn a scenario's keys in the browser: curves of the model at once, simulated points behind them.
@@ -36,8 +34,8 @@ def explore(
     """
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator
     from btqueue.scenario import load
+    from btqueue.simulator.traces.extras import require
     from btqueue.study.evaluate import evaluate
-    from btqueue.study.extras import require
 
     wanted = load(scenario, set_ or ())
     for package in ("starlette", "uvicorn", "websockets"):

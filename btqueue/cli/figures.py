@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_titles, say
+from btqueue.cli.errors import BadInput, duration, put, put_titles, say
 
 if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
@@ -39,21 +37,6 @@ def draw_one(name: str, out: Path, settings: Settings, store: Store, *, force: b
         say(f"note: {note}")
     for file in drawn.files:
         put(out / file)
-
-
-def draw_all(
-    paper: str | None, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool
-) -> None:
-    """Draw all figures (of one publication) into folders of their publications; go on after a failing one.
-
-    Raises:
-        Exit: with `NO_ANSWER` if a figure failed.
-    """
-    from btqueue.reproduction.figures.catalogue import catalogue
-
-    failed = draw_each(catalogue(paper), out, settings, store, tell=put, force=force, quiet=quiet)
-    if failed:
-        raise typer.Exit(NO_ANSWER)
 
 
 def draw_each(
@@ -114,7 +97,7 @@ def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: b
 
     def report(what: str, done: int, total: int, left_s: float) -> None:
         if shown:
-            left = "" if math.isnan(left_s) or not left_s else f", {_duration(left_s)} left"
+            left = "" if math.isnan(left_s) or not left_s else f", {duration(left_s)} left"
             part = f", {what}" if what else ""
             sys.stderr.write(f"\r\033[K{entry.name}{part}: {done} of {total} points{left}")
             sys.stderr.flush()
@@ -127,7 +110,3 @@ def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: b
     finally:
         if shown:
             sys.stderr.write("\r\033[K")
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from btqueue.cli.errors import BadInput, say
-from btqueue.files import require_writable, written_whole
-from btqueue.plots import save
+from btqueue.files import require_writable, write_rows, written_whole
+from btqueue.plots import NoFigure, save
 from btqueue.scenario import METRICS, Scenario
-from btqueue.study import provenance
+from btqueue.study.provenance import attributes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,14 +78,18 @@ class Target:
         with self.replaced() as part:
             WRITERS[self.path.suffix.lower()](part, dataset, scenario)
 
-    def draw(self, figure: Figure) -> None:
-        """Write a picture.
+    def draw(self, figure: Callable[..., Figure], *arguments: Any) -> None:
+        """Write the picture that the function *figure* returns.
 
         Raises:
-            BadInput: if the file system refuses; the target is then as it was.
+            BadInput: if there is nothing to draw, or the file system refuses; the target is then as it was.
         """
+        try:
+            drawn = figure(*arguments)
+        except NoFigure as error:
+            raise BadInput(f"{self.option} {self.path}: {error}") from None
         with self.replaced() as part:
-            save(figure, part, self.path.suffix)
+            save(drawn, part, self.path.suffix)
 
     @contextmanager
     def replaced(self) -> Iterator[Path]:
@@ -145,8 +148,7 @@ def _write_netcdf(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
     """Write netCDF with the scenario and the provenance in the attributes."""
     from btqueue.study.sweep_files import write_netcdf
 
-    made_with = {f"provenance_{key}": value for key, value in provenance(scenario).items()}
-    attrs = {"scenario": json.dumps(scenario.to_dict()), **made_with, **dataset.attrs}
+    attrs = {**attributes(scenario), **dataset.attrs}
     storable = {key: _storable(value) for key, value in attrs.items() if value is not None}
     write_netcdf(path, dataset.drop_attrs(deep=False).assign_attrs(storable))
 
@@ -166,8 +168,7 @@ def _write_csv(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
     rows = _comparison_rows(dataset) if "metric" in dataset.dims else _value_rows(dataset)
     if INTERRUPTED_MARK in dataset.attrs:
         rows = _marked(rows, str(dataset.attrs[INTERRUPTED_MARK]))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(rows)
+    write_rows(path, rows)
 
 
 def _marked(rows: Iterator[list[Any]], mark: str) -> Iterator[list[Any]]:
@@ -181,7 +182,7 @@ def _comparison_rows(comparison: xr.Dataset) -> Iterator[list[Any]]:
     yield ["metric", "unit", *columns]
     for name in comparison["metric"].values:
         row = comparison.sel(metric=name)
-        yield [name, str(row["units"].item()), *(_field(row[column].item()) for column in columns)]
+        yield [name, str(row["units"].item()), *(row[column].item() for column in columns)]
 
 
 def _value_rows(dataset: xr.Dataset) -> Iterator[list[Any]]:
@@ -197,11 +198,7 @@ def _value_rows(dataset: xr.Dataset) -> Iterator[list[Any]]:
                 dim: values[dim].values[index].item() for dim, index in zip(values.dims, place, strict=True)
             }
             labelled = [labels.get(dim, "") for dim in dims]
-            yield [name, values.attrs.get("units", ""), *labelled, _field(values.values[place].item())]
-
-
-def _field(value: Any) -> Any:
-    return "" if isinstance(value, float) and np.isnan(value) else value
+            yield [name, values.attrs.get("units", ""), *labelled, values.values[place].item()]
 
 
 def _write_figure(path: Path, dataset: xr.Dataset, scenario: Scenario, format: str) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from btqueue.cli.errors import put_json
-from btqueue.cli.sensitivity_report import plain_value
 from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import Scenario
-from btqueue.study import provenance
+from btqueue.study.provenance import as_document, plain
 from btqueue.study.sensitivity.formulas import Evaluated
 from btqueue.study.tables import number
 
@@ -84,10 +83,8 @@ def _short(text: str) -> str:
 
 def print_formulas_json(base: Scenario | None, found: Sequence[Evaluated]) -> None:
     """Print formulas, derivatives and numbers as one JSON object."""
-    content: dict[str, Any] = {"formulas": {entry.form.name: _formula(entry) for entry in found}}
-    if base is not None:
-        content = {"scenario": base.to_dict(), **content, "provenance": provenance(base)}
-    put_json(content)
+    formulas = {entry.form.name: _formula(entry) for entry in found}
+    put_json(plain({"formulas": formulas}) if base is None else as_document(base, formulas=formulas))
 
 
 def _formula(entry: Evaluated) -> dict[str, Any]:
@@ -99,11 +96,11 @@ def _formula(entry: Evaluated) -> dict[str, Any]:
             "unit": unit, "meaning": meaning,
             "value": None if given is None else given.value,
             "source": None if given is None else given.source,
-            "derivative": plain_value(one.value), "elasticity": plain_value(one.elasticity),
+            "derivative": one.value, "elasticity": one.elasticity,
             "expression": str(one.expression), "latex": one.latex,
         }  # fmt: skip
     return {
-        "unit": entry.form.unit, "value": plain_value(entry.value), "holds": not entry.doubt,
+        "unit": entry.form.unit, "value": entry.value, "holds": not entry.doubt,
         "doubt": entry.doubt, "expression": str(entry.form.expression),
         "latex": entry.form.latex(), "symbols": symbols,
     }  # fmt: skip

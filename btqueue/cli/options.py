@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 
 def examples(*commands: str) -> str:
@@ -38,12 +38,12 @@ def _metrics(incomplete: str) -> list[str]:
 
 SCENARIO = "A TOML file, or a name that [b]btqueue models[/b] lists."
 
-Name = Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO, autocompletion=_names)]
-MaybeName = Annotated[str | None, typer.Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
-NameOrPiconet = Annotated[str, typer.Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
+Name = Annotated[str, Argument(metavar="SCENARIO", help=SCENARIO, autocompletion=_names)]
+MaybeName = Annotated[str | None, Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
+NameOrPiconet = Annotated[str, Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
 Sets = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="KEY=VALUE",
         help="Change a key, as in polling.limit=10 or link.packets=DH5,3-DH5. Repeatable.",
@@ -52,27 +52,32 @@ Sets = Annotated[
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--metric", metavar="NAME", help="Show and draw this metric. Repeatable.", autocompletion=_metrics
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Out = Annotated[
+    Path | None,
+    Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
+]
+Plot = Annotated[Path | None, Option("--plot", metavar="FILE", help="Draw the result (.png, .svg, .pdf).")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Replace files that are there already; without it they are left alone."),
+    Option("--force", help="Replace files that are there already; without it they are left alone."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no messages.")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, metavar="N", help="Cores to use at once; default: all.")
+    int | None, Option("--threads", min=1, metavar="N", help="Cores to use at once; default: all.")
 ]
 Auto = Annotated[
     Literal["auto"],
-    typer.Option("--engine", help="Theory where it stands, else simulation; there is no other choice."),
+    Option("--engine", help="Theory where it stands, else simulation; there is no other choice."),
 ]
 """Of commands that know no other engine."""
 Check = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--check/--no-check",
         help="Check theory by a short simulation; default: where the simulator is compiled already.",
         show_default=False,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Option
 
-from btqueue.cli.errors import NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Auto, Force, MaybeName, Metrics, Quiet, Sets, Threads
+from btqueue.cli.errors import BadInput
+from btqueue.cli.options import AsJson, Auto, Force, MaybeName, Metrics, Out, Plot, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,49 +33,40 @@ def sensitivity(
     scenario: MaybeName = None,
     method: Annotated[
         Method,
-        typer.Option(
-            "--method",
+        Option(
             help="Derivatives at the scenario, and the ends of its spreads; shares of variance (sobol) or "
-            "effects (morris) over the spreads; simulated slopes beside theory's; or formulas.",
+            "effects (morris) over the spreads; simulated slopes beside theory's; or formulas."
         ),
     ] = "local",
     engine: Auto = "auto",
     metric: Metrics = None,
     key: Annotated[
-        list[str] | None,
-        typer.Option("--key", metavar="KEY", help="By this key; default: all that matter. Repeatable."),
+        list[str] | None, Option(metavar="KEY", help="By this key; default: all that matter. Repeatable.")
     ] = None,
     spread: Annotated[
         list[str] | None,
-        typer.Option(
-            "--spread",
+        Option(
             metavar="KEY=LOW..HIGH",
             help="Plausible range of a key, or a share such as 20% for all others (10% by default). "
             "Repeatable.",
         ),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option("--samples", min=2, metavar="N", help="Blocks (sobol) or paths (morris).")
+        int | None, Option(min=2, metavar="N", help="Blocks (sobol) or paths (morris).")
     ] = None,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="Also interactions of two keys (sobol; twice the points).")
+        bool, Option("--pairs", help="Also interactions of two keys (sobol; twice the points).")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of sobol and morris.")] = 1,
+    seed: Annotated[int, Option("--seed", min=0, metavar="N", help="Of sobol and morris.")] = 1,
     formula: Annotated[
-        str | None,
-        typer.Option("--formula", metavar="NAME", help="One closed form, its derivatives and LaTeX."),
+        str | None, Option(metavar="NAME", help="One closed form, its derivatives and LaTeX.")
     ] = None,
     at: Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="SYMBOL=NUMBER", help="Number for --formula. Repeatable."),
+        list[str] | None, Option(metavar="SYMBOL=NUMBER", help="Number for --formula. Repeatable.")
     ] = None,
     set_: Sets = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc, .csv).")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it (.png, .svg, .pdf).")
-    ] = None,
+    out: Out = None,
+    plot: Plot = None,
     threads: Threads = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -120,7 +109,9 @@ def sensitivity(
         if target is not None:
             files.write(_write, target, found, base)
         if picture is not None:
-            files.write(_draw, picture, found, base.title)
+            from btqueue.plots.sensitivity import sensitivity_figure
+
+            files.write(picture.draw, sensitivity_figure, found, base.title)
         if as_json:
             print_json(base, found)
         else:
@@ -140,7 +131,6 @@ def _run(
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator
     from btqueue.progress_bars import bars
     from btqueue.study import sensitivity as study
-    from btqueue.study.sensitivity.variance import TooFewPoints
 
     keep_compiled_models()
     if method == "simulate":
@@ -152,13 +142,9 @@ def _run(
         if method == "simulate":
             return study.simulated_slopes(base, **wanted, threads=threads, progress=progress)
         assert method in ("sobol", "morris")
-        try:
-            return study.global_sensitivity(
-                base, method, **wanted, **sampling, workers=threads, progress=progress
-            )
-        except TooFewPoints as error:
-            say(error)
-            raise typer.Exit(NO_ANSWER) from None
+        return study.global_sensitivity(
+            base, method, **wanted, **sampling, workers=threads, progress=progress
+        )
 
 
 def _spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
@@ -207,19 +193,23 @@ def _formulas(
 
 
 def _write(target: Target, found: xr.Dataset, base: Scenario) -> None:
+    from btqueue.files import write_rows
+
     if target.path.suffix.lower() == ".nc":
         target.write(found, base)
         return
-    with target.replaced() as part, part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        found = _wide(found)
-        columns = list(map(str, found.data_vars))
-        writer.writerow(["metric", "unit", "key", "value", "low", "high", *columns])
-        for metric in found["metric"].values:
-            for key in found["key"].values:
-                one = found.sel(metric=metric, key=key)
-                about = [one[name].item() for name in ("metric", "units", "key", "value", "low", "high")]
-                writer.writerow(["" if cell != cell else cell for cell in _cells(about, one, columns)])
+    with target.replaced() as part:
+        write_rows(part, _rows(_wide(found)))
+
+
+def _rows(found: xr.Dataset) -> Iterator[list[Any]]:
+    """Yield the heading, then one row for each metric and key."""
+    columns = ["metric", "units", "key", "value", "low", "high", *map(str, found.data_vars)]
+    yield ["unit" if name == "units" else name for name in columns]
+    for metric in found["metric"].values:
+        for key in found["key"].values:
+            one = found.sel(metric=metric, key=key)
+            yield [one[name].item() for name in columns]
 
 
 def _wide(found: xr.Dataset) -> xr.Dataset:
@@ -231,17 +221,3 @@ def _wide(found: xr.Dataset) -> xr.Dataset:
         for key in variable["other"].values
     }
     return found.drop_vars(list(pairs)).assign(columns)
-
-
-def _cells(about: list[Any], one: xr.Dataset, columns: Sequence[str]) -> list[Any]:
-    return [*about, *(one[name].item() for name in columns)]
-
-
-def _draw(picture: Target, found: xr.Dataset, title: str) -> None:
-    from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
-
-    try:
-        figure = sensitivity_figure(found, title=title)
-    except NoFigure as error:
-        raise BadInput(f"--plot {picture.path}: {error}") from None
-    picture.draw(figure)

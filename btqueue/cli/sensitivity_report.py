@@ -13,8 +13,10 @@ from rich.text import Text
 
 from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, new_table
-from btqueue.scenario import METRICS, Scenario
-from btqueue.study import Estimate, provenance
+from btqueue.scenario import Scenario
+from btqueue.study import Estimate
+from btqueue.study.comparison import axis_label, long_name
+from btqueue.study.provenance import as_document
 from btqueue.study.sensitivity.derivatives import BENT
 from btqueue.study.tables import number, with_interval
 
@@ -23,6 +25,9 @@ LEAST_SHARE = 5e-4
 
 MOST_REASONS = 4
 """Keys without an answer for which the reasons are printed."""
+
+Row = dict[str, Any]
+"""Numbers and words of a key in the study of a metric, by name."""
 
 WORDS = {
     "kink": "kink: {left} below, {right} above",
@@ -51,17 +56,15 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
     }
     notes: list[str] = []
     for metric in found["metric"].values.tolist():
-        known = METRICS[metric]
         table, more = printer[found.attrs["study"]](found.sel(metric=metric))
-        unit = "" if known.unit == "1" else f" ({known.unit})"
         base = f" = {number(float(found['base'].sel(metric=metric)))}" if "base" in found.coords else ""
-        screen.say(f"\n{known.long_name}{unit}{base}", "bold")
+        screen.say(f"\n{axis_label(metric)}{base}", "bold")
         screen.print(table if table.row_count else Text("  no key has an effect", style="dim"))
         idle = found.attrs["study"] == "local" and [
-            str(key) for key in found["key"].values if not _shown(found.sel(metric=metric, key=key))
+            row["key"] for row in _rows(found.sel(metric=metric)) if not _shown(row)
         ]
         if idle and table.row_count:
-            screen.say(f"  no effect on {known.long_name}: {', '.join(idle)}", "dim")
+            screen.say(f"  no effect on {long_name(metric)}: {', '.join(idle)}", "dim")
         notes += [note for note in more if note not in notes]
     attrs = found.attrs
     answered = [f"answered by {attrs['answered_by']}"] if "answered_by" in attrs else []
@@ -73,64 +76,56 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
         screen.say(f"{who} warns: {warning}", "yellow")
 
 
+def _rows(one: xr.Dataset) -> list[dict[str, Any]]:
+    """Return the numbers and words of each key in the study of a metric, without the numbers of pairs."""
+    every = [one.isel(key=place) for place in range(one.sizes["key"])]
+    return [{str(name): v.values.item() for name, v in row.variables.items() if not v.ndim} for row in every]
+
+
 def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
     """Return the keys with an effect, the largest first, and notes on missing sides."""
     table, notes = new_table("key", "value", "derivative", "elasticity", "low..high", "metric there"), []
-    slopes = np.abs(one["derivative"].values)
-    order = np.lexsort((-np.nan_to_num(slopes), -one["effect"].values))
-    for place in order:
-        row = one.isel(key=place)
+    for row in sorted(_rows(one), key=lambda row: (-row["effect"], -np.nan_to_num(abs(row["derivative"])))):
         if not _shown(row):
             continue
-        table.add_row(
-            str(row["key"].item()),
-            number(float(row["value"])),
-            _derivative(row),
-            _elasticity(row),
-            _range(row),
-            f"{number(float(row['at_low']))}..{number(float(row['at_high']))}",
-        )
-        if (note := str(row["note"].item())) and not note.endswith("not allowed"):
-            notes.append(f"{row['key'].item()}: {note}")
+        ends = f"{number(row['at_low'])}..{number(row['at_high'])}"
+        table.add_row(row["key"], number(row["value"]), _derivative(row), _elasticity(row), _range(row), ends)
+        if row["note"] and not row["note"].endswith("not allowed"):
+            notes.append(f"{row['key']}: {row['note']}")
     return table, notes
 
 
-def _range(row: xr.Dataset) -> str:
+def _range(row: Row) -> str:
     """Return the spread of a key; a dash if it is not known."""
-    low, high = float(row["low"]), float(row["high"])
-    return "–" if math.isnan(low) else f"{number(low)}..{number(high)}"
+    return "–" if math.isnan(row["low"]) else f"{number(row['low'])}..{number(row['high'])}"
 
 
-def _shown(row: xr.Dataset) -> bool:
+def _shown(row: Row) -> bool:
     """Whether a key changes the metric at all."""
-    slopes = [float(row[name]) for name in ("derivative", "left", "right")]
-    ends = [float(row[name]) - float(row["base"]) for name in ("at_low", "at_high")]
-    return bool(np.nan_to_num(np.abs([*slopes, *ends])).max() > 0.0) or str(row["kind"].item()) == "jump"
+    changes = [row["derivative"], row["left"], row["right"]]
+    changes += [row["at_low"] - row["base"], row["at_high"] - row["base"]]
+    return bool(np.nan_to_num(np.abs(changes)).max() > 0.0) or row["kind"] == "jump"
 
 
-def _kind(row: xr.Dataset) -> str:
+def _kind(row: Row) -> str:
     """Return the kind of a derivative; "steps" if a step below and one above differ much."""
-    kind, left, right = str(row["kind"].item()), float(row["left"]), float(row["right"])
-    if kind == "jump" and float(row["value"]) and not (math.isnan(left) and math.isnan(right)):
+    kind, left, right = row["kind"], row["left"], row["right"]
+    if kind == "jump" and row["value"] and not (math.isnan(left) and math.isnan(right)):
         return "jump below" if math.isnan(left) else "jump above"
     return "steps" if kind == "step" and abs(right - left) > BENT * max(abs(left), abs(right)) else kind
 
 
-def _derivative(row: xr.Dataset) -> str:
-    kind = _kind(row)
-    numbers = {name: number(float(row[name])) for name in ("left", "right", "error")}
-    return WORDS.get(kind, "{value}").format(value=number(float(row["derivative"])), **numbers)
+def _derivative(row: Row) -> str:
+    numbers = {name: number(row[name]) for name in ("left", "right", "error")}
+    return WORDS.get(_kind(row), "{value}").format(value=number(row["derivative"]), **numbers)
 
 
-def _elasticity(row: xr.Dataset) -> str:
-    if _kind(row) == "uncertain":
-        return "–"
-    base, value = float(row["base"]), float(row["value"])
-    if _kind(row) in ("kink", "steps") and base and value:
-        left, right = (float(row[side]) * value / base for side in ("left", "right"))
-        return f"{left:.3g} | {right:.3g}"
-    elasticity = float(row["elasticity"])
-    return "–" if math.isnan(elasticity) else f"{elasticity:.3g}"
+def _elasticity(row: Row) -> str:
+    kind, base, value = _kind(row), row["base"], row["value"]
+    if kind in ("kink", "steps") and base and value:
+        return " | ".join(f"{row[side] * value / base:.3g}" for side in ("left", "right"))
+    unknown = kind == "uncertain" or math.isnan(row["elasticity"])
+    return "–" if unknown else f"{row['elasticity']:.3g}"
 
 
 def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:
@@ -146,7 +141,7 @@ def _pair_notes(one: xr.Dataset) -> list[str]:
         (float(one["pair"].values[i, j]), float(one["pair_ci95"].values[i, j]), f"{keys[i]} and {keys[j]}")
         for i, j in zip(*np.triu_indices(len(keys), 1), strict=True)
     ]
-    metric = METRICS[str(one["metric"].item())].long_name
+    metric = long_name(str(one["metric"].item()))
     together = sorted((pair for pair in found if pair[0] > max(pair[1], LEAST_SHARE)), reverse=True)
     if not together:
         return [f"{metric}: no two keys act together beyond the intervals"]
@@ -175,32 +170,22 @@ def _index_rows(
     least: float = 0.0,
 ) -> Table:
     """Add the keys to a table, the largest index *by* first, without indices of *least* or less."""
-    for place in np.argsort(-np.nan_to_num(one[by].values), kind="stable"):
-        row = one.isel(key=place)
-        if not float(row[by]) > least:
-            continue
-        cells = [written(float(row[name]), float(row.get(f"{name}_ci95", math.nan))) for name in columns]
-        table.add_row(str(row["key"].item()), _range(row), *cells)
+    for row in sorted(_rows(one), key=lambda row: -np.nan_to_num(row[by])):
+        if row[by] > least:
+            cells = [written(row[name], row.get(f"{name}_ci95", math.nan)) for name in columns]
+            table.add_row(row["key"], _range(row), *cells)
     return table
 
 
 def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
     table = new_table("key", "low..high", "simulated ± 95 %", "solved", "", "worth of common numbers")
-    for place in range(one.sizes["key"]):
-        row = one.isel(key=place)
-        simulated, inside = float(row["simulated"]), float(row["inside"])
-        if math.isnan(simulated):
+    for row in _rows(one):
+        if math.isnan(row["simulated"]):
             continue
-        verdict = "no model" if math.isnan(inside) else "✓ inside" if inside else "outside"
-        gain = float(row["gain"])
-        table.add_row(
-            str(row["key"].item()),
-            _range(row),
-            with_interval(Estimate(simulated, float(row["ci95"]))),
-            number(float(row["solved"])),
-            verdict,
-            "–" if math.isnan(gain) else f"{gain:.3g} x the replications",
-        )
+        verdict = "no model" if math.isnan(row["inside"]) else "✓ inside" if row["inside"] else "outside"
+        gain = "–" if math.isnan(row["gain"]) else f"{row['gain']:.3g} x the replications"
+        slope = with_interval(Estimate(row["simulated"], row["ci95"]))
+        table.add_row(row["key"], _range(row), slope, number(row["solved"]), verdict, gain)
     return table, []
 
 
@@ -246,7 +231,7 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
     for metric in found["metric"].values.tolist():
         one = found.sel(metric=metric)
         about = {
-            str(name): plain_value(coordinate.item())
+            str(name): coordinate.item()
             for name, coordinate in one.coords.items()
             if coordinate.ndim == 0 and name != "metric"
         }
@@ -256,21 +241,12 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
         }
         metrics[metric] = {**about, "keys": keys}
     about = {name: value for name, value in found.attrs.items() if name != "study"}
-    content = {
-        "scenario": base.to_dict(),
-        "sensitivity": {"method": found.attrs["study"], **about, "metrics": metrics},
-        "provenance": provenance(base),
-    }
-    put_json(content)
+    method = found.attrs["study"]
+    put_json(as_document(base, sensitivity={"method": method, **about, "metrics": metrics}))
 
 
 def _json_value(value: xr.DataArray) -> Any:
     """Return a number, or numbers by the other key."""
     if not value.ndim:
-        return plain_value(value.item())
-    return {str(key): plain_value(value.sel(other=key).item()) for key in value["other"].values}
-
-
-def plain_value(value: Any) -> Any:
-    """Return a number for JSON: None for NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return value.item()
+    return {str(key): value.sel(other=key).item() for key in value["other"].values}

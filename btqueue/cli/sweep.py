@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Force, Metrics, Name, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, Force, Metrics, Name, Plot, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,31 +38,25 @@ def sweep(
     scenario: Name,
     over: Annotated[
         list[str] | None,
-        typer.Option(
-            "--over",
+        Option(
             metavar="KEY=VALUES",
             help="Values of a key: 1..25, 1..25:2, 5,10,20, lin(a,b,n), log(a,b,n). Repeatable: every "
             "combination is a point.",
         ),
     ] = None,
     points: Annotated[
-        Path | None,
-        typer.Option("--points", metavar="FILE.csv", help="Points in place of --over: keys, then values."),
+        Path | None, Option(metavar="FILE.csv", help="Points in place of --over: keys, then values.")
     ] = None,
     sample: Annotated[
-        int | None,
-        typer.Option("--sample", min=1, metavar="N", help="N points of the ranges: a Latin hypercube."),
+        int | None, Option(min=1, metavar="N", help="N points of the ranges: a Latin hypercube.")
     ] = None,
     engine: Annotated[
         Literal["auto", "solve", "simulate", "both"],
-        typer.Option(
-            "--engine",
-            help="Engine of each point; auto (or solve): theory where it stands, else simulation.",
-        ),
+        Option(help="Engine of each point; auto (or solve): theory where it stands, else simulation."),
     ] = "auto",
     check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check/--no-check",
             help="Check a twentieth of the points of theory by simulation, and simulate around those that "
             "are not confirmed (with --engine auto).",
@@ -69,29 +64,24 @@ def sweep(
     ] = True,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
+        Option(
             metavar="FILE",
             help="Write the result to FILE (.nc, .csv, .parquet); each point is kept at once, and the "
             "same command goes on where it was ended.",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the metrics (.png, .svg, .pdf).")
-    ] = None,
+    plot: Plot = None,
     surface: Annotated[
-        bool, typer.Option("--surface", help="Draw surfaces over the first two keys (with --plot).")
+        bool, Option("--surface", help="Draw surfaces over the first two keys (with --plot).")
     ] = False,
     metric: Metrics = None,
     set_: Sets = None,
     independent: Annotated[
-        bool,
-        typer.Option("--independent", help="Another seed for each point, not a common one."),
+        bool, Option("--independent", help="Another seed for each point, not a common one.")
     ] = False,
     threads: Threads = None,
     cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local."),
+        str | None, Option(metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local.")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -108,9 +98,10 @@ def sweep(
     from btqueue.network.numba_cache import interpreted
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
+    from btqueue.study.comparison import require_metrics
 
     base = load(scenario, set_ or ())
-    metrics = checked_metrics(metric)
+    metrics = require_metrics(metric) if metric else DEFAULT_METRICS
     picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     if not over and points is None:
         raise BadInput(
@@ -137,8 +128,11 @@ def sweep(
         written = {"out": None if files.failures else out, "plot": None}
         wall_s = time.perf_counter() - began
         if picture is not None and found.attrs["answered"]:
-            draw = partial(_draw, chosen=bool(metric), surface=surface)
-            if files.write(draw, found, metrics, base.title, picture):
+            from btqueue.plots.sweep import sweep_figure
+
+            there = [name for name in metrics if name in found and found[name].notnull().any()]
+            draw = partial(sweep_figure, surface=surface)
+            if files.write(picture.draw, draw, found, metric or there or metrics, base.title):
                 written["plot"] = plot
         if as_json:
             print_json(base, found, metrics, written)
@@ -153,7 +147,6 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
     """Run the sweep with progress; turn failures into messages."""
     from btqueue.cli.engines import prepare_simulator
     from btqueue.progress_bars import bars
-    from btqueue.study.cluster import ClusterError
     from btqueue.study.sweep import SweepInterrupted, sweep
     from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 
@@ -167,8 +160,6 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
         return error.dataset
     except StoreError as error:
         raise BadInput(f"--out {error}") from None
-    except ClusterError as error:
-        raise BadInput(str(error)) from None
     except SweepInterrupted as interruption:
         count = f"{interruption.finished:,} finished points"
         if wanted["out"] is None:
@@ -187,34 +178,3 @@ def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
     missing = [name for name in metrics if name not in given]
     if missing and found.attrs["answered"]:
         raise BadInput(f"--metric {missing[0]}: no point has this metric; there are {', '.join(given)}")
-
-
-def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the metrics that were asked for, or the metrics shown by default.
-
-    Raises:
-        BadInput: one is unknown; the message suggests the nearest name.
-    """
-    from btqueue.scenario import METRICS
-    from btqueue.scenario.problems import closest
-
-    for name in metrics or ():
-        if name not in METRICS:
-            guess = closest(name, METRICS)
-            hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
-            raise BadInput(f"--metric {name}: there is no such metric; {hint}")
-    return tuple(dict.fromkeys(metrics)) if metrics else DEFAULT_METRICS
-
-
-def _draw(
-    found: xr.Dataset, metrics: Sequence[str], title: str, picture: Any, *, chosen: bool, surface: bool
-) -> None:
-    """Write the figure; without `chosen`, only of the metrics that the result has."""
-    from btqueue.plots.sweep import NoFigure, sweep_figure
-
-    drawn = [name for name in metrics if chosen or (name in found and found[name].notnull().any())]
-    try:
-        figure = sweep_figure(found, drawn or metrics, title, surface=surface)
-    except NoFigure as error:
-        raise BadInput(f"--plot {picture.path}: {error}") from None
-    picture.draw(figure)

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,9 +13,11 @@ from rich.table import Table
 
 from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
-from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario import Scenario
 from btqueue.scenario.problems import field_at
-from btqueue.study import Estimate, provenance
+from btqueue.study import Estimate
+from btqueue.study.comparison import axis_label
+from btqueue.study.provenance import as_document
 from btqueue.study.sweep import failures
 from btqueue.study.sweep_checks import in_words
 from btqueue.study.sweep_files import table
@@ -34,36 +35,25 @@ def print_json(
     """Print the JSON object of a sweep: its keys and values, failures with their causes, and some metrics."""
     what = json.loads(found.attrs["sweep"])
     shown = [name for metric in metrics for name in (metric, f"{metric}_ci95") if name in found]
-    content = {
-        "scenario": base.to_dict(),
-        "sweep": {
-            "engines": what["engines"],
-            "random_numbers": what["random_numbers"],
-            "dimensions": {str(dim): found.sizes[dim] for dim in found["failure"].dims},
-            "coordinates": {
-                str(name): values.values.tolist()
-                for name, values in found.coords.items()
-                if set(values.dims) <= set(found["failure"].dims)
-            },
-            "points": found.attrs["answered"] + found.attrs["failed"],
-            "answered": found.attrs["answered"],
-            "failed": found.attrs["failed"],
-            "failures": failures(found),
-            "metrics": {name: _finite(found[name].values.tolist()) for name in shown},
-            **({"answered_by": found["answered_by"].values.tolist()} if "answered_by" in found else {}),
-            **({"checks": json.loads(found.attrs["checks"])} if "checks" in found.attrs else {}),
+    sweep = {
+        "engines": what["engines"],
+        "random_numbers": what["random_numbers"],
+        "dimensions": {str(dim): found.sizes[dim] for dim in found["failure"].dims},
+        "coordinates": {
+            str(name): values.values.tolist()
+            for name, values in found.coords.items()
+            if set(values.dims) <= set(found["failure"].dims)
         },
-        "files": {name: str(path) for name, path in files.items() if path is not None},
-        "provenance": provenance(base),
+        "points": found.attrs["answered"] + found.attrs["failed"],
+        "answered": found.attrs["answered"],
+        "failed": found.attrs["failed"],
+        "failures": failures(found),
+        "metrics": {name: found[name].values.tolist() for name in shown},
+        **({"answered_by": found["answered_by"].values.tolist()} if "answered_by" in found else {}),
+        **({"checks": json.loads(found.attrs["checks"])} if "checks" in found.attrs else {}),
     }
-    put_json(content)
-
-
-def _finite(values: Any) -> Any:
-    """Return nested lists with None in place of NaN and infinity."""
-    if isinstance(values, list):
-        return [_finite(value) for value in values]
-    return values if math.isfinite(values) else None
+    written = {name: str(path) for name, path in files.items() if path is not None}
+    put_json(as_document(base, sweep=sweep, files=written))
 
 
 def print_table(
@@ -121,7 +111,7 @@ def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
         if name in found.coords and ("[" not in str(name) or field_at(Scenario, str(name)) is not None)
     ]
     by = [name for name in ("answered_by",) if name in rows and "simulation" in set(rows[name])]
-    printed = new_table(*keys, *map(_heading, shown), *(["by"] if by else []), left=len(keys))
+    printed = new_table(*keys, *map(axis_label, shown), *(["by"] if by else []), left=len(keys))
     for row in rows.to_dict("records"):
         cells = [f"{row[key]:g}" if isinstance(row[key], float) else str(row[key]) for key in keys]
         for metric in shown:
@@ -131,8 +121,3 @@ def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
             )
         printed.add_row(*cells, *(row[name] for name in by), style="yellow" if row["failure"] else None)
     return printed
-
-
-def _heading(metric: str) -> str:
-    known = METRICS[metric]
-    return known.long_name if known.unit == "1" else f"{known.long_name} ({known.unit})"

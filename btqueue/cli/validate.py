@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
-from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, put, put_json, say
+from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, duration, put, put_json, say
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
@@ -29,30 +30,24 @@ EXAMPLES = ("btqueue validate --paper venugopal-2006 --quick --out report",)
 def validate(
     paper: Annotated[
         list[str] | None,
-        typer.Option(
-            "--paper", metavar="PAPER", help="Only this publication, as venugopal-2006. Repeatable."
-        ),
+        Option(metavar="PAPER", help="Only this publication, as venugopal-2006. Repeatable."),
     ] = None,
     claims: Annotated[
-        list[str] | None,
-        typer.Option("--claims", metavar="ID[,ID...]", help="Only these claims. Repeatable."),
+        list[str] | None, Option(metavar="ID[,ID...]", help="Only these claims. Repeatable.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where report.html, .md and .json are written.")
+        Path, Option(metavar="FOLDER", help="Where report.html, .md and .json are written.")
     ] = Path("reproduction"),
     figures: Annotated[
-        bool,
-        typer.Option("--figures/--no-figures", help="Draw the publications' figures into FOLDER/figures."),
+        bool, Option("--figures/--no-figures", help="Draw the publications' figures into FOLDER/figures.")
     ] = True,
     figures_from: Annotated[
-        Path | None,
-        typer.Option("--figures-from", metavar="FOLDER", help="Take figures that are drawn already."),
+        Path | None, Option(metavar="FOLDER", help="Take figures that are drawn already.")
     ] = None,
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Shorter runs and fewer replications; the report says so."),
+        bool, Option("--quick", help="Shorter runs and fewer replications; the report says so.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Judge claims anew that are known already.")] = False,
+    fresh: Annotated[bool, Option("--fresh", help="Judge claims anew that are known already.")] = False,
     force: Force = False,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -170,14 +165,9 @@ def progress_line(progress: Progress) -> str:
     outcome = progress.outcome
     model = f", the model: {model_verdict(outcome)}" if outcome.modelled else ""
     took = "known" if progress.kept else f"{outcome.simulated.wall_s + outcome.solved.wall_s:.1f} s"
-    left = (
-        "" if progress.left_s is None or progress.number == progress.total else f", {_left(progress.left_s)}"
-    )
+    left_s = None if progress.number == progress.total else progress.left_s
+    left = "" if left_s is None else f", {duration(left_s)} left"
     return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took}{left})"
-
-
-def _left(seconds: float) -> str:
-    return f"{seconds:.0f} s left" if seconds < 100 else f"{seconds / 60:.0f} min left"
 
 
 def _figures(

@@ -127,8 +127,10 @@ def _slice(axes: Axes, found: Dimensioning, place: int) -> None:
         axes.set_xscale("log")
 
 
-def _others_equal(one: Candidate, other: Candidate, place: int) -> bool:
-    return one.place[:place] == other.place[:place] and one.place[place + 1 :] == other.place[place + 1 :]
+def _others_equal(one: Candidate, other: Candidate, *places: int) -> bool:
+    """Whether two points have the same values of all keys but those at these places."""
+    both = enumerate(zip(one.place, other.place, strict=True))
+    return all(a == b for number, (a, b) in both if number not in places)
 
 
 def _x(choice: Choice, candidate: Candidate) -> float:
@@ -152,23 +154,11 @@ def _map(figure: Figure, axes: Axes, found: Dimensioning, across: int, up: int) 
     axes.set_ylabel(y_choice.key)
     if centre is None:
         return
-    shown = [
-        c
-        for c in found.candidates
-        if c.failure is None
-        and all(
-            a == b
-            for n, (a, b) in enumerate(zip(c.place, centre.place, strict=True))
-            if n not in (across, up)
-        )
-    ]
-    good = [c for c in shown if c.feasible(found.task)]
-    bad = [c for c in shown if not c.feasible(found.task)]
-    limits: dict[str, Any] = {
-        "vmin": min(map(height.of, shown)),
-        "vmax": max(map(height.of, shown)),
-    }
-    for marker, size, points in (("s", 26, good), ("x", 12, bad)):
+    shown = [c for c in found.candidates if c.failure is None and _others_equal(c, centre, across, up)]
+    heights = list(map(height.of, shown))
+    limits: dict[str, Any] = {"vmin": min(heights), "vmax": max(heights)}
+    for marker, size, feasible in (("s", 26, True), ("x", 12, False)):
+        points = [c for c in shown if c.feasible(found.task) == feasible]
         dots = axes.scatter(
             [_x(x_choice, c) for c in points], [_x(y_choice, c) for c in points],
             c=[height.of(c) for c in points], cmap=SURFACE, marker=marker, s=size, linewidths=0.8, **limits,
@@ -185,18 +175,14 @@ def _map(figure: Figure, axes: Axes, found: Dimensioning, across: int, up: int) 
 def _key(found: Dimensioning) -> list[Line2D]:
     """Return the entries of the legend."""
     by = NAMES[found.engine].removeprefix("the ")
-    entries = [Line2D([], [], marker="o", color=FEASIBLE, linestyle="", label=f"meets all bounds ({by})")]
-    if any(c.failure is None and not c.feasible(found.task) for c in found.candidates):
-        entries.append(
-            Line2D([], [], marker="x", color=INFEASIBLE, linestyle="", label=f"violates a bound ({by})")
-        )
-    if found.confirmation is not None:
-        entries.append(
-            Line2D(
-                [], [], marker="s", markerfacecolor="white", color=SIMULATED, linestyle="",
-                label="simulated, 95 %",
-            )
-        )  # fmt: skip
-    if found.best is not None:
-        entries.append(Line2D([], [], marker="*", markersize=11, color=WINNER, linestyle="", label="best"))
-    return entries
+    broken = any(c.failure is None and not c.feasible(found.task) for c in found.candidates)
+    entries: tuple[tuple[bool, dict[str, Any]], ...] = (
+        (True, {"marker": "o", "color": FEASIBLE, "label": f"meets all bounds ({by})"}),
+        (broken, {"marker": "x", "color": INFEASIBLE, "label": f"violates a bound ({by})"}),
+        (
+            found.confirmation is not None,
+            {"marker": "s", "color": SIMULATED, "markerfacecolor": "white", "label": "simulated, 95 %"},
+        ),
+        (found.best is not None, {"marker": "*", "color": WINNER, "markersize": 11, "label": "best"}),
+    )
+    return [Line2D([], [], linestyle="", **look) for there, look in entries if there]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import xarray as xr
@@ -24,28 +24,25 @@ LOW, HIGH = PALETTE[1], PALETTE[0]
 """Colours of the low and the high end of a spread, or of a second and a first index."""
 
 
-def sensitivity_figure(dataset: xr.Dataset, metrics: Sequence[str] | None = None, title: str = "") -> Figure:
-    """Return a figure of a sensitivity study, a panel for each metric, the largest effect on top.
+def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
+    """Return a figure of a sensitivity study, a panel for each metric with effects, the largest on top.
 
     Args:
         dataset: of a local study (tornado), of Sobol's or Morris's method, or of simulated slopes; see
             `btqueue.study.sensitivity`.
-        metrics: names of metrics; by default all on which any key has an effect.
         title: heading.
 
     Raises:
-        NoFigure: no key has an effect on a metric.
+        NoFigure: no key has an effect on any metric.
     """
     draw, size = PANELS[dataset.attrs["study"]]
     drawn = []
-    for metric in dataset["metric"].values.tolist() if metrics is None else metrics:
+    for metric in dataset["metric"].values.tolist():
         one = dataset.sel(metric=metric)
         sizes = np.nan_to_num(size(one))
         order = [place for place in np.argsort(-sizes, kind="stable")[:MOST_BARS] if sizes[place] > 0]
         if order:
             drawn.append((metric, one.isel(key=order[::-1])))
-        elif metrics is not None:
-            raise NoFigure(f"no key has an effect on {metric}")
     if not drawn:
         raise NoFigure("no key has an effect on any metric")
     with house_style():

@@ -62,7 +62,7 @@ def sweep_figure(
             if surface:
                 raise NoFigure("chosen points make no surface: sweep a grid of two keys")
             return _scatter_figure(dataset, metrics, title)
-        return (_surface_figure if surface else _grid_figure)(dataset, metrics, title)
+        return _grid_figure(dataset, metrics, title, surface=surface)
 
 
 def _keys(dataset: xr.Dataset) -> list[str]:
@@ -74,66 +74,64 @@ def _keys(dataset: xr.Dataset) -> list[str]:
     return [str(dim) for dim in dims if dim not in inner]
 
 
-def _grid_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
+def _grid_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str, *, surface: bool) -> Figure:
+    """Draw each metric over two keys as lines, map or surface, a column for each value of a third key."""
     keys = _keys(dataset)
+    if surface:
+        _require_surface(dataset, keys)
     if len(keys) > 3:
         raise NoFigure(f"a figure shows at most three keys, not {len(keys)}: {', '.join(keys)}")
     panels = dataset[keys[2]].values if len(keys) == 3 else [None]
-    as_map = len(keys) > 1 and dataset.sizes[keys[1]] > MOST_CURVES
+    as_map = not surface and len(keys) > 1 and dataset.sizes[keys[1]] > MOST_CURVES
     engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
     columns = [(panel, engine) for panel in panels for engine in (engines if as_map else [None])]
-    if len(columns) * len(metrics) > MOST_PANELS:
-        raise NoFigure(f"{len(columns) * len(metrics)} panels are too many (at most {MOST_PANELS})")
-    figure, grid = _panels(len(metrics), len(columns), title)
+    figure, grid = _panels(len(metrics), len(columns), title, projection="3d" if surface else None)
     for row, metric in zip(grid, metrics, strict=True):
         for axes, (panel, engine) in zip(row, columns, strict=True):
             one = dataset if panel is None else dataset.sel({keys[2]: panel})
             heading = [] if panel is None else [f"{keys[2]} = {_short(panel)}"]
-            if as_map:
+            if surface:
+                heading.insert(0, axis_label(metric))
+                _surface(axes, one, keys, metric)
+            elif as_map:
                 one = one if not engine else one.sel(engine=engine)
                 heading += [engine] if engine else []
                 _heat_map(figure, axes, one, keys[0], keys[1], metric)
             else:
                 _lines(axes, one, keys[:2], metric, engines)
             axes.set_title(", ".join(heading))
+    if surface:
+        figure.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=1 - 0.5 / figure.get_figheight())
+        if len(engines) > 1:
+            figure.legend(handles=surface_key()[:2], loc="lower right", fontsize=7.5)
     return figure
 
 
-def _surface_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
-    """Draw each metric as a surface over the first two keys, a column for each value of the third."""
-    keys = _keys(dataset)
+def _require_surface(dataset: xr.Dataset, keys: Sequence[str]) -> None:
+    """Make sure that there is a surface over the keys."""
     if len(keys) not in (2, 3):
         raise NoFigure(f"a surface lies over two keys (a third makes panels), not {len(keys)}")
     for key in keys[:2]:
         if dataset[key].dtype.kind not in "iuf" or dataset.sizes[key] < 2:
             raise NoFigure(f"a surface needs two or more numbers of each key; {key} has not")
-    panels = dataset[keys[2]].values if len(keys) == 3 else [None]
-    if len(panels) * len(metrics) > MOST_PANELS:
-        raise NoFigure(f"{len(panels) * len(metrics)} panels are too many (at most {MOST_PANELS})")
-    figure, grid = _panels(len(metrics), len(panels), title, projection="3d")
-    figure.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=1 - 0.5 / figure.get_figheight())
-    both = "engine" in dataset.dims
-    for row, metric in zip(grid, metrics, strict=True):
-        for axes, panel in zip(row, panels, strict=True):
-            one = dataset if panel is None else dataset.sel({keys[2]: panel})
-            values = one[metric].transpose(..., keys[1], keys[0])
-            shown = values.sel(engine="simulate") if both else values
-            frame = values.sel(engine="solve") if both else values.where(False)
-            across, along = one[keys[0]].values, one[keys[1]].values
-            surface_panel(axes, across, along, shown.values, frame.values, view=(24, -125))
-            axes.locator_params(nbins=5)
-            axes.set_xlabel(keys[0], fontsize=8)
-            axes.set_ylabel(keys[1], fontsize=8)
-            axes.tick_params(labelsize=7)
-            axes.set_title(
-                axis_label(metric) if panel is None else f"{axis_label(metric)}, {keys[2]} = {_short(panel)}"
-            )
-    if both:
-        figure.legend(handles=surface_key()[:2], loc="lower right", fontsize=7.5)
-    return figure
+
+
+def _surface(axes: Any, one: xr.Dataset, keys: Sequence[str], metric: str) -> None:
+    """Draw a surface over the first two keys, with the solver's as a wire frame if both engines were run."""
+    values, both = one[metric].transpose(..., keys[1], keys[0]), "engine" in one.dims
+    shown = values.sel(engine="simulate") if both else values
+    frame = values.sel(engine="solve") if both else values.where(False)
+    across, along = one[keys[0]].values, one[keys[1]].values
+    surface_panel(axes, across, along, shown.values, frame.values, view=(24, -125))
+    axes.locator_params(nbins=5)
+    axes.set_xlabel(keys[0], fontsize=8)
+    axes.set_ylabel(keys[1], fontsize=8)
+    axes.tick_params(labelsize=7)
 
 
 def _panels(rows: int, columns: int, title: str, projection: str | None = None) -> tuple[Figure, np.ndarray]:
+    if rows * columns > MOST_PANELS:
+        raise NoFigure(f"{rows * columns} panels are too many (at most {MOST_PANELS})")
     layout = "constrained" if projection is None else None  # which would cut the labels of solid axes
     figure = Figure(figsize=(1.2 + 4.4 * columns, 0.6 + 3.2 * rows), layout=layout)
     if title:
@@ -192,8 +190,6 @@ def _heat_map(figure: Figure, axes: Axes, dataset: xr.Dataset, x: str, y: str, m
 
 def _scatter_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
     keys = _keys(dataset)
-    if len(keys) * len(metrics) > MOST_PANELS:
-        raise NoFigure(f"{len(keys) * len(metrics)} panels are too many (at most {MOST_PANELS})")
     engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
     figure, grid = _panels(len(metrics), len(keys), title)
     for row, metric in zip(grid, metrics, strict=True):

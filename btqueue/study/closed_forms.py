@@ -13,7 +13,7 @@ in another way, against which it is tested. SymPy is imported when an expression
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
@@ -78,134 +78,103 @@ def _expression(closed_form: Callable[..., Any], **known: Any) -> Any:
     return queueing.formula(closed_form, **given)
 
 
-def _answer(closed_form: Callable[..., Any]) -> Any:
-    """The same for a delayed answer, whose rate is another one."""
-    import sympy
-
-    return _expression(closed_form, rate=sympy.Symbol("Lambda", positive=True))
-
-
-_QUEUES = (
-    ("wait, M/G/1", queueing.single_wait, "vacations.vacation_queue"),
-    ("wait, exhaustive vacations", queueing.exhaustive_wait, "vacations.vacation_queue"),
-    ("wait, gated vacations", queueing.gated_wait, "polling.polling.solve_polling"),
-    ("wait, one-limited vacations", queueing.one_limited_wait, "vacations.vacation_queue"),
-    ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, "polling.polling.solve_polling"),
-    ("wait, gated cycle", queueing.gated_cyclic_wait, "polling.polling.solve_polling"),
-    ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, "polling.conservation.conservation_law"),
-    (
-        "wait, alternating round robin",
-        queueing.alternating_round_robin_wait,
-        "polling.conservation.conservation_law",
-    ),
-    (
-        "cycle, alternating round robin",
-        queueing.alternating_round_robin_cycle,
-        "polling.model.PollingModel.mean_cycle",
-    ),
-    ("cycle", queueing.cycle_time, "vacations.vacation_queue"),
-)
-
-_ANSWERS = (
-    ("delay of an answer, tick", "s", traffic.tick_delay),
-    ("mean square delay of an answer, tick", "s²", traffic.tick_delay_second),
-    ("answers alone, tick", "1", traffic.tick_alone),
-    ("delay of an answer, timer", "s", traffic.timer_delay),
-    ("mean square delay of an answer, timer", "s²", traffic.timer_delay_second),
-    ("answers alone, timer", "1", traffic.timer_alone),
-)
-
-
 CHAIN = "its Markov chain, solved in numbers"
 """Twin of entries that need a chain of a few states: an M/M/1/K queue, attempts until an answer, a source."""
 PAPER = "the paper's equations, in numbers"
 """Twin of TCP's laws."""
+NUMERICAL = "numerical integration"
+"""Twin of delayed answers."""
+VACATIONS = "btqueue.queueing.vacations.vacation_queue"
+POLLING = "btqueue.queueing.polling.polling.solve_polling"
+CONSERVED = "btqueue.queueing.polling.conservation.conservation_law"
+CYCLE = "btqueue.queueing.polling.model.PollingModel.mean_cycle"
+TRAINS = "btqueue.channel.packet_trains.train_success"
+CROSSING = "btqueue.channel.packet_adaptation.goodput_crossing"
+JAIN = "btqueue.network.answers.jain_index"
+
+Row = tuple[str, str, Callable[[], Any], str]
+"""Name, unit, the function that builds the expression, and the twin."""
+
+
+def _entries(symbols: notation.Notation, rows: Iterable[Row]) -> list[ClosedForm]:
+    return [ClosedForm(name, unit, symbols, build, twin) for name, unit, build, twin in rows]
 
 
 def _queueing_entries() -> list[ClosedForm]:
-    here = "btqueue.queueing."
-    queue = partial(ClosedForm, notation=notation.QUEUES)
-    source = partial(ClosedForm, notation=notation.SOURCES)
-    entries = [
-        queue(name, "slots", build=partial(_expression, form), twin=here + twin)
-        for name, form, twin in _QUEUES
+    rows = [
+        ("wait, M/G/1", queueing.single_wait, VACATIONS),
+        ("wait, exhaustive vacations", queueing.exhaustive_wait, VACATIONS),
+        ("wait, gated vacations", queueing.gated_wait, POLLING),
+        ("wait, one-limited vacations", queueing.one_limited_wait, VACATIONS),
+        ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, POLLING),
+        ("wait, gated cycle", queueing.gated_cyclic_wait, POLLING),
+        ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, CONSERVED),
+        ("wait, alternating round robin", queueing.alternating_round_robin_wait, CONSERVED),
+        ("cycle, alternating round robin", queueing.alternating_round_robin_cycle, CYCLE),
+        ("cycle", queueing.cycle_time, VACATIONS),
     ]
+    slots: list[Row] = [(name, "slots", partial(_expression, form), twin) for name, form, twin in rows]
     for discipline in ("exhaustive", "gated", "one-limited"):
         build = partial(_expression, queueing.weighted_waits, discipline=discipline)
-        twin = here + "polling.conservation.conservation_law"
-        entries.append(queue(f"conservation law, {discipline}", "slots", build=build, twin=twin))
-    entries += [
-        queue("loss, M/M/1/K", "1", build=partial(_expression, queueing.lost_share), twin=CHAIN),
-        queue(
-            "throughput, saturated cycle",
-            "packets/slot",
-            build=partial(_expression, queueing.saturated_throughput),
-            twin=here + "vacations.vacation_queue",
-        ),
-        source(
-            "capacity, token bucket",
-            "byte/s",
-            build=partial(_expression, traffic.token_bucket_capacity),
-            twin=here + "vacations.vacation_queue",
-        ),
+        slots.append((f"conservation law, {discipline}", "slots", build, CONSERVED))
+    saturated = partial(_expression, queueing.saturated_throughput)
+    slots.append(("loss, M/M/1/K", "1", partial(_expression, queueing.lost_share), CHAIN))
+    slots.append(("throughput, saturated cycle", "packets/slot", saturated, VACATIONS))
+    return _entries(notation.QUEUES, slots)
+
+
+def _source_entries() -> list[ClosedForm]:
+    rows = [
+        ("capacity, token bucket", "byte/s", traffic.token_bucket_capacity, VACATIONS),
+        ("interrupted source, stop", "1", traffic.interrupted_stop, CHAIN),
+        ("interrupted source, go", "1", traffic.interrupted_go, CHAIN),
+        ("interrupted source, rate", "packets/slot", traffic.interrupted_rate, CHAIN),
+        ("interrupted source, variation", "1", traffic.interrupted_scv, CHAIN),
+        ("delay of an answer, tick", "s", traffic.tick_delay, NUMERICAL),
+        ("mean square delay of an answer, tick", "s²", traffic.tick_delay_second, NUMERICAL),
+        ("answers alone, tick", "1", traffic.tick_alone, NUMERICAL),
+        ("delay of an answer, timer", "s", traffic.timer_delay, NUMERICAL),
+        ("mean square delay of an answer, timer", "s²", traffic.timer_delay_second, NUMERICAL),
+        ("answers alone, timer", "1", traffic.timer_alone, NUMERICAL),
+        ("fairness", "1", traffic.fairness, JAIN),
     ]
-    for name, unit, form in (
-        ("interrupted source, stop", "1", traffic.interrupted_stop),
-        ("interrupted source, go", "1", traffic.interrupted_go),
-        ("interrupted source, rate", "packets/slot", traffic.interrupted_rate),
-        ("interrupted source, variation", "1", traffic.interrupted_scv),
-    ):
-        entries.append(source(name, unit, build=partial(_expression, form), twin=CHAIN))
-    for name, unit, form in _ANSWERS:
-        entries.append(source(name, unit, build=partial(_answer, form), twin="numerical integration"))
-    entries.append(
-        source(
-            "fairness",
-            "1",
-            build=partial(_expression, traffic.fairness),
-            twin="btqueue.network.answers.jain_index",
-        )
+    return _entries(
+        notation.SOURCES,
+        ((name, unit, partial(_source, form, twin), twin) for name, unit, form, twin in rows),
     )
-    return entries
+
+
+def _source(closed_form: Callable[..., Any], twin: str) -> Any:
+    """The expression of a source, or of a delayed answer, whose rate is another one."""
+    import sympy
+
+    own = {"rate": sympy.Symbol("Lambda", positive=True)} if twin == NUMERICAL else {}
+    return _expression(closed_form, **own)
 
 
 def _radio_entries() -> list[ClosedForm]:
-    here = "btqueue.channel."
-    radio = partial(ClosedForm, notation=notation.RADIO)
-    entries = []
+    rows: list[Row] = []
     for packet in PACKET_TYPES.values():
         for bits, form in (("payload", channel.payload_error_rate), ("on air", channel.on_air_error_rate)):
-            twin = f"{here}error_rates.{form.__name__}"
-            entries.append(
-                radio(f"packet error rate, {packet.name} {bits}", "1", build=partial(form, packet), twin=twin)
-            )
-        build = partial(channel.goodput, packet)
-        entries.append(radio(f"goodput, {packet.name}", "kbit/s", build=build, twin=CHAIN))
-    data, ack = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]], [PACKET_TYPES["DH3"]]
-    entries += [
-        radio(
-            "mean packet error rate, DH5 on two states",
-            "1",
-            build=lambda: channel.mean_error_rate(channel.payload_error_rate(PACKET_TYPES["DH5"])),
-            twin=here + "packet_trains.train_success",
-        ),
-        radio(
-            "success of a segment and its acknowledgement, two hops",
-            "1",
-            build=partial(channel.independent_success, data + ack, hops=2),
-            twin=here + "packet_trains.train_success",
-        ),
-        radio("attempts", "1", build=channel.expected_attempts, twin=CHAIN),
-        radio("delivered within R attempts", "1", build=_within, twin=CHAIN),
+            twin = f"btqueue.channel.error_rates.{form.__name__}"
+            rows.append((f"packet error rate, {packet.name} {bits}", "1", partial(form, packet), twin))
+        rows.append((f"goodput, {packet.name}", "kbit/s", partial(channel.goodput, packet), CHAIN))
+    train = [*[PACKET_TYPES["DH5"]] * 4, PACKET_TYPES["DH3"], PACKET_TYPES["DH3"]]
+    delivered = partial(channel.independent_success, train, hops=2)
+    rows += [
+        ("mean packet error rate, DH5 on two states", "1", _mean_of_states, TRAINS),
+        ("success of a segment and its acknowledgement, two hops", "1", delivered, TRAINS),
+        ("attempts", "1", channel.expected_attempts, CHAIN),
+        ("delivered within R attempts", "1", _within, CHAIN),
     ]
-    ladder = [PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")]
-    for fast, robust in itertools.pairwise(ladder):
+    for fast, robust in itertools.pairwise(PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")):
         build = partial(channel.threshold_equation, fast, robust, bits="payload")
-        twin = here + "packet_adaptation.goodput_crossing"
-        entries.append(
-            radio(f"threshold {fast.name} to {robust.name}, zero of", "kbit/s", build=build, twin=twin)
-        )
-    return entries
+        rows.append((f"threshold {fast.name} to {robust.name}, zero of", "kbit/s", build, CROSSING))
+    return _entries(notation.RADIO, rows)
+
+
+def _mean_of_states() -> Any:
+    return channel.mean_error_rate(channel.payload_error_rate(PACKET_TYPES["DH5"]))
 
 
 def _within() -> Any:
@@ -216,33 +185,14 @@ def _within() -> Any:
 
 def _baseband_entries() -> list[ClosedForm]:
     here = "btqueue.baseband."
-    entry = partial(ClosedForm, notation=notation.BASEBAND)
-    return [
-        entry(
-            "rate, one-slot answers",
-            "bit/s",
-            build=baseband.asymmetric_rate,
-            twin=here + "PacketType.asymmetric_kbps",
-        ),
-        entry(
-            "rate, both ways", "bit/s", build=baseband.symmetric_rate, twin=here + "PacketType.symmetric_kbps"
-        ),
-        entry(
-            "success of a coded block",
-            "1",
-            build=baseband.block_success,
-            twin=here + "fec.block_success_rate",
-        ),
-        entry(
-            "rate beside voice",
-            "bit/s",
-            build=baseband.voice_data_rate,
-            twin=here + "voice.data_capacity_kbps",
-        ),
-        entry(
-            "capacity of a ring, each flow", "segments/s", build=baseband.ring_capacity, twin=here + "segment"
-        ),
+    rows = [
+        ("rate, one-slot answers", "bit/s", baseband.asymmetric_rate, "PacketType.asymmetric_kbps"),
+        ("rate, both ways", "bit/s", baseband.symmetric_rate, "PacketType.symmetric_kbps"),
+        ("success of a coded block", "1", baseband.block_success, "fec.block_success_rate"),
+        ("rate beside voice", "bit/s", baseband.voice_data_rate, "voice.data_capacity_kbps"),
+        ("capacity of a ring, each flow", "segments/s", baseband.ring_capacity, "segment"),
     ]
+    return _entries(notation.BASEBAND, ((name, unit, build, here + twin) for name, unit, build, twin in rows))
 
 
 def _piconet_entries() -> list[ClosedForm]:
@@ -270,35 +220,31 @@ def _piconet_entries() -> list[ClosedForm]:
         ("window over a path", "segments/s", piconet.path_goodput),
         ("saw over a path", "segments/s", piconet.saw_goodput),
     ]
-    entry = partial(ClosedForm, notation=notation.PICONET)
-    return [
-        *(entry(name, unit, build=build, twin=solve) for name, unit, build in forms),
-        entry("goodput, window of 4", "segments/s", build=partial(piconet.window_goodput, 4), twin=PAPER),
-    ]
+    rows: list[Row] = [(name, unit, build, solve) for name, unit, build in forms]
+    rows.append(("goodput, window of 4", "segments/s", partial(piconet.window_goodput, 4), PAPER))
+    return _entries(notation.PICONET, rows)
 
 
 def _tcp_entries() -> list[ClosedForm]:
-    def law(name: str) -> Callable[[], Any]:
-        def build() -> Any:
-            from btqueue.transport import closed_forms
+    laws = {"square-root law": "square_root_law", "PFTK short": "pftk_short_law", "PFTK": "pftk_law"}
+    return _entries(
+        notation.TCP,
+        ((f"send rate, {law}", "segments/s", partial(_tcp_law, name), PAPER) for law, name in laws.items()),
+    )
 
-            return getattr(closed_forms, name)()
 
-        return build
+def _tcp_law(name: str) -> Any:
+    from btqueue.transport import closed_forms
 
-    entry = partial(ClosedForm, unit="segments/s", notation=notation.TCP, twin=PAPER)
-    return [
-        entry("send rate, square-root law", build=law("square_root_law")),
-        entry("send rate, PFTK short", build=law("pftk_short_law")),
-        entry("send rate, PFTK", build=law("pftk_law")),
-    ]
+    return getattr(closed_forms, name)()
 
 
 @cache
 def closed_forms() -> Mapping[str, ClosedForm]:
     """All closed forms by name."""
     entries = [
-        *_queueing_entries(), *_baseband_entries(), *_radio_entries(), *_piconet_entries(), *_tcp_entries(),
+        *_queueing_entries(), *_source_entries(), *_baseband_entries(),
+        *_radio_entries(), *_piconet_entries(), *_tcp_entries(),
     ]  # fmt: skip
     return MappingProxyType({entry.name: entry for entry in entries})
 

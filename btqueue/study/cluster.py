@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from btqueue.scenario import Scenario
+from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import (
     Engine,
     Failure,
@@ -20,8 +21,7 @@ from btqueue.study.evaluate import (
     evaluate_point,
     failed_point,
 )
-from btqueue.study.extras import require
-from btqueue.study.sweep_definition import versions
+from btqueue.study.provenance import versions
 from btqueue.study.workers import environment
 
 AHEAD = 4

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.metrics import Results
-from btqueue.study.provenance import provenance
+from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario.metrics import Metric, Results
+from btqueue.scenario.problems import closest
+from btqueue.study.provenance import attributes
 from btqueue.study.summary import Estimate, by_queue, summarise
 
 if TYPE_CHECKING:
@@ -84,36 +84,55 @@ def side_by_side(
         {name: ("metric", values, {"description": text}) for name, (values, text) in columns.items()},
         coords={
             "metric": names,
-            "units": ("metric", [METRICS[_base(name)].unit for name in names]),
+            "units": ("metric", [metric_of(name).unit for name in names]),
             "long_name": ("metric", [long_name(name) for name in names]),
         },
         attrs={
             "title": scenario.title,
-            "scenario": json.dumps(scenario.to_dict()),
             **_labelled("model", solved),
             "model_missing": [name for name in names if name not in model],
             **_labelled("simulation", simulated),
             "simulation_replications": simulated.sizes["replication"],
             "simulation_missing": [name for name in names if name not in simulation],
-            **{f"provenance_{key}": value for key, value in provenance(scenario).items()},
+            **attributes(scenario),
         },
     )
 
 
+def metric_of(row: str) -> Metric:
+    """Return the metric of a row of a table: a name, or one queue as `queue_packets[queue]`."""
+    return METRICS[row.partition("[")[0]]
+
+
+def require_metrics(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of metrics, each once.
+
+    Raises:
+        ScenarioError: one is unknown; the message suggests the nearest name.
+    """
+    for name in names:
+        if name not in METRICS:
+            guess = closest(name, METRICS)
+            hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
+            raise ScenarioError(Problem(f"there is no metric {name}; {hint}", name, guess=guess))
+    return tuple(dict.fromkeys(names))
+
+
 def long_name(row: str) -> str:
-    """Return the heading of a row of the comparison: a metric, or one queue as `queue_packets[queue]`."""
-    heading = METRICS[_base(row)].long_name
-    queue = row.partition("[")[2].removesuffix("]")
+    """Return the heading of a row, such as "queue length, uplink"."""
+    heading, queue = metric_of(row).long_name, row.partition("[")[2].removesuffix("]")
     return f"{heading}, {queue.replace('_', ' ')}" if queue else heading
 
 
-def _base(row: str) -> str:
-    return row.partition("[")[0]
+def axis_label(row: str) -> str:
+    """Return name and unit of a row, such as ``goodput (kbit/s)``; a ratio has no unit."""
+    unit = metric_of(row).unit
+    return long_name(row) if unit == "1" else f"{long_name(row)} ({unit})"
 
 
 def _place(row: str, rows: list[str]) -> tuple[int, int]:
     """Return the key that sorts rows by the vocabulary, and queues of one metric as they first appear."""
-    return list(METRICS).index(_base(row)), rows.index(row)
+    return list(METRICS).index(row.partition("[")[0]), rows.index(row)
 
 
 def rows_of(results: Results | xr.Dataset) -> dict[str, Estimate]:

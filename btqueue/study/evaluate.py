@@ -257,16 +257,16 @@ def failure_of(error: Exception) -> Failure:
     from btqueue.network import ImpossibleAnswer, NoConvergence
     from btqueue.simulator import InvariantViolated
 
-    if isinstance(error, NotBuiltYet):
-        return Failure("not built", str(error))
-    if isinstance(error, ScenarioError):
-        return Failure("scenario", str(error))
-    if isinstance(error, NoConvergence):
-        return Failure("no convergence", str(error))
-    if isinstance(error, ImpossibleAnswer):
-        return Failure("impossible answer", str(error))
-    if isinstance(error, InvariantViolated):
-        return Failure("invariant", str(error))
+    kinds = {
+        NotBuiltYet: "not built",
+        ScenarioError: "scenario",
+        NoConvergence: "no convergence",
+        ImpossibleAnswer: "impossible answer",
+        InvariantViolated: "invariant",
+    }
+    for known, kind in kinds.items():
+        if isinstance(error, known):
+            return Failure(kind, str(error))
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}, line {place.lineno}"
     return Failure("error", f"{type(error).__name__}: {error} ({where})")

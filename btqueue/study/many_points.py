@@ -9,10 +9,10 @@ from collections.abc import Generator, Sequence
 from btqueue.scenario import Scenario
 from btqueue.study.cluster import map_on_cluster
 from btqueue.study.evaluate import Engine, Numbered, PointResult, available_cores, evaluate_point
-from btqueue.study.workers import map_in_processes, useful_workers
+from btqueue.study.workers import map_in_processes
 
 FEW, ALONE_S = 200, 3.0
-"""So many points or fewer are evaluated in one process, until that has taken so long (s)."""
+"""Number of points up to which one process evaluates them, until that has taken `ALONE_S` seconds."""
 
 
 def map_points(
@@ -46,8 +46,8 @@ def map_points(
         return map_on_cluster(base, points, engines, wanted, cluster, workers)
     if workers is None and len(wanted) <= FEW:
         return _at_first_here(base, points, engines, wanted)
-    workers = useful_workers(len(wanted), workers)
-    if workers == 1:
+    workers = min(len(wanted), workers or available_cores())
+    if workers <= 1:
         return _here(base, points, engines, wanted)
     return map_in_processes(base, points, engines, wanted, workers)
 

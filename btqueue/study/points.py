@@ -1,7 +1,6 @@
 """The points of a study: keys of the scenario over grids, lists, ranges, samples or the rows of a file.
 
-They are a `Grid` (every combination of the values of its keys, one dimension a key) or a `Listing` (chosen
-combinations, one dimension "point"). Both number their points from 0 in a fixed order.
+They are all combinations of the values of some keys (`grid`), or chosen combinations.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,29 +36,30 @@ MOST_POINTS = 10_000_000  # more are surely a slip
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Every combination of the values of some keys; the last key varies fastest.
+class Points:
+    """The points of a study, numbered from 0.
 
     Attributes:
-        axes: key and values, in the order of the dimensions.
+        keys: that they change.
+        columns: values of each key.
+        listed: whether they are chosen combinations, one value of each key a point, with one dimension
+            "point"; else they are all combinations, each key is a dimension, and the last varies fastest.
     """
 
-    axes: tuple[tuple[str, tuple[Any, ...]], ...]
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys, one for each dimension."""
-        return tuple(key for key, _ in self.axes)
+    keys: tuple[str, ...]
+    columns: tuple[tuple[Any, ...], ...]
+    listed: bool = False
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """The keys: dimensions are named after them."""
-        return self.keys
+        """The names of the dimensions."""
+        return ("point",) if self.listed else self.keys
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values of each key."""
-        return tuple(len(values) for _, values in self.axes)
+        """The length of each dimension."""
+        lengths = tuple(map(len, self.columns))
+        return (lengths or (0,))[:1] if self.listed else lengths
 
     def __len__(self) -> int:
         return math.prod(self.shape)
@@ -68,62 +68,22 @@ class Grid:
         """Return the changes of point *number*, 0 to len - 1."""
         if not 0 <= number < len(self):
             raise IndexError(number)
-        places = np.unravel_index(number, self.shape) if self.axes else ()
-        return {key: values[place] for (key, values), place in zip(self.axes, places, strict=True)}
+        places = [number] * len(self.keys) if self.listed else np.unravel_index(number, self.shape)
+        every = zip(self.keys, self.columns, places, strict=True)
+        return {key: column[place] for key, column, place in every}
 
     def coordinates(self) -> dict[str, tuple[str, np.ndarray]]:
-        """Return the labels along each dimension."""
-        return {key: (key, as_labels(values)) for key, values in self.axes}
+        """Return the labels along each dimension, or the number of each point and its value of each key."""
+        numbers = {"point": ("point", np.arange(len(self)))} if self.listed else {}
+        every = zip(self.keys, self.columns, strict=True)
+        return numbers | {key: ("point" if self.listed else key, as_labels(column)) for key, column in every}
 
 
-@dataclass(frozen=True)
-class Listing:
-    """Chosen points, one dimension "point".
-
-    Attributes:
-        keys: the keys that they change.
-        rows: their values, one row a point.
-    """
-
-    keys: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """The one dimension."""
-        return ("point",)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of points."""
-        return (len(self.rows),)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, number: int) -> Changes:
-        """Return the changes of point *number*, 0 to len - 1."""
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        return dict(zip(self.keys, self.rows[number], strict=True))
-
-    @cached_property
-    def columns(self) -> tuple[tuple[Any, ...], ...]:
-        """The values of each key."""
-        return tuple(zip(*self.rows, strict=True))
-
-    def coordinates(self) -> dict[str, tuple[str, np.ndarray]]:
-        """Return the number of each point and its value of each key."""
-        numbers = {"point": ("point", np.arange(len(self)))}
-        return numbers | {
-            key: ("point", as_labels(column)) for key, column in zip(self.keys, self.columns, strict=True)
-        }
+Listing = partial(Points, listed=True)
+"""Makes chosen points."""
 
 
-Points = Grid | Listing
-
-
-def grid(over: Mapping[str, Any] | Iterable[str]) -> Grid:
+def grid(over: Mapping[str, Any] | Iterable[str]) -> Points:
     """Return every combination of the values of some keys.
 
     Args:
@@ -135,10 +95,10 @@ def grid(over: Mapping[str, Any] | Iterable[str]) -> Grid:
         ScenarioError: a key is unknown or given twice, values cannot be read or are none for the key, or
             there are too many points.
     """
-    axes = tuple((key, values_of(key, spread)) for key, spread in _spreads(over))
+    axes = {key: values_of(key, spread) for key, spread in _spreads(over)}
     if not axes:
         raise ScenarioError(Problem("there is nothing to go over: name a key and its values"))
-    found = Grid(axes)
+    found = Points(tuple(axes), tuple(axes.values()))
     if len(found) > MOST_POINTS:
         sizes = " x ".join(str(size) for size in found.shape)
         raise ScenarioError(
@@ -147,7 +107,7 @@ def grid(over: Mapping[str, Any] | Iterable[str]) -> Grid:
     return found
 
 
-def latin_hypercube(over: Mapping[str, Any] | Iterable[str], count: int, seed: int) -> Listing:
+def latin_hypercube(over: Mapping[str, Any] | Iterable[str], count: int, seed: int) -> Points:
     """Return *count* points that fill the ranges of some keys evenly (McKay, Beckman and Conover 1979).
 
     Of each key, every one of *count* equally likely parts of its range holds exactly one point.
@@ -173,15 +133,15 @@ def latin_hypercube(over: Mapping[str, Any] | Iterable[str], count: int, seed: i
         raise ScenarioError(Problem("there is nothing to sample: name a key and its range"))
     shares = qmc.LatinHypercube(len(spreads), rng=seed).random(count)
     columns = [
-        [checked_value(key, spread.at(share)) for share in column]
+        tuple(checked_value(key, spread.at(share)) for share in column)
         if isinstance(spread, Interval)
-        else [spread[int(share * len(spread))] for share in column]
+        else tuple(spread[int(share * len(spread))] for share in column)
         for (key, spread), column in zip(spreads, shares.T, strict=True)
     ]
-    return Listing(tuple(key for key, _ in spreads), tuple(zip(*columns, strict=True)))
+    return Listing(tuple(key for key, _ in spreads), tuple(columns))
 
 
-def listing(rows: Sequence[Mapping[str, Any]]) -> Listing:
+def listing(rows: Sequence[Mapping[str, Any]]) -> Points:
     """Return chosen points, each a mapping from the same dotted keys to values.
 
     Raises:
@@ -196,10 +156,10 @@ def listing(rows: Sequence[Mapping[str, Any]]) -> Listing:
         if set(row) != set(keys):
             difference = ", ".join(sorted(set(row) ^ set(keys)))
             raise ScenarioError(Problem(f"point {number} has not the same keys as point 0: {difference}"))
-    return Listing(keys, tuple(tuple(checked_value(key, row[key]) for key in keys) for row in rows))
+    return Listing(keys, tuple(tuple(checked_value(key, row[key]) for row in rows) for key in keys))
 
 
-def read_points(path: Path) -> Listing:
+def read_points(path: Path) -> Points:
     """Return the points of a CSV file: a heading of dotted keys, then one row a point.
 
     Values are written as after ``--set key=``.
@@ -225,7 +185,7 @@ def read_points(path: Path) -> Listing:
             raise ScenarioError(
                 [Problem(f"points {path}, line {line}: {p.message}", p.key, p.value) for p in error.problems]
             ) from None
-    return Listing(tuple(keys), tuple(rows))
+    return Listing(tuple(keys), tuple(zip(*rows, strict=True)))
 
 
 def _row(keys: list[str], cells: list[str]) -> tuple[Any, ...]:

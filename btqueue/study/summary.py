@@ -123,19 +123,22 @@ def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:
             return Estimate(float(values))
         return Estimate(_mean(values), part=part, means=tuple(values.tolist()))
     if not part:
-        return Estimate(*_over_replications(values), samples=tuple(values.tolist()))
+        return replace(over_replications(values), samples=tuple(values.tolist()))
     samples = _means_of_rows(values)
     if np.isnan(values).any():
-        means, widths = zip(*(_over_replications(column) for column in values.T), strict=True)
+        columns = [over_replications(column) for column in values.T]
+        means, widths = (tuple(getattr(one, name) for one in columns) for name in ("mean", "ci95"))
     else:  # all parts at once
         means = tuple(values.mean(axis=0).tolist())
         widths = tuple(np.asarray(student_half_width(values)).tolist())
-    return Estimate(*_over_replications(samples), part, means, widths, tuple(samples.tolist()))
+    every = {"part": part, "means": means, "ci95s": widths, "samples": tuple(samples.tolist())}
+    return replace(over_replications(samples), **every)
 
 
-def _over_replications(samples: np.ndarray) -> tuple[float, float]:
+def over_replications(samples: np.ndarray) -> Estimate:
+    """Return mean and 95 % interval over the replications that have a value, shape (n,); NaN if none has."""
     kept = samples[~np.isnan(samples)]
-    return _mean(kept), float(student_half_width(kept))
+    return Estimate(_mean(kept), float(student_half_width(kept)))
 
 
 def _means_of_rows(values: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ from btqueue.simulator.scope import require_simulated
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points
-from btqueue.study.provenance import provenance
+from btqueue.study.provenance import attributes
 from btqueue.study.sweep_checks import CheckedPoints, check_points
 from btqueue.study.sweep_dataset import assemble
 from btqueue.study.sweep_definition import definition
@@ -270,13 +270,12 @@ def _finished(
         failed = failed.all(axis=0)
     return dataset.assign_attrs(
         {
-            "scenario": json.dumps(scenario.to_dict()),
             "sweep": json.dumps(what),
             "random_numbers": what["random_numbers"],
             "answered": int((~failed).sum()),
             "failed": int(failed.sum()),
             "values_sha256": digest(dataset),
-            **{f"provenance_{key}": value for key, value in provenance(scenario).items()},
+            **attributes(scenario),
         }
     )
 

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import btqueue
 from btqueue.files import UnusableFile, read_bytes
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Engine
-from btqueue.study.points import Grid, Points
+from btqueue.study.points import Points
+from btqueue.study.provenance import versions
 from btqueue.study.sweep_store import FORMAT
-
-PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "numba")
-"""Packages whose versions may change a number."""
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Return the versions of btqueue, python and `PACKAGES`."""
-    found = {"btqueue": btqueue.__version__, "python": platform.python_version()}
-    return found | {name: metadata.version(name) for name in PACKAGES}
 
 
 def definition(
@@ -54,8 +41,8 @@ def definition(
 
 
 def _points(points: Points) -> dict[str, Any]:
-    if isinstance(points, Grid):
-        axes = {key: list(values) for key, values in points.axes}
+    if not points.listed:
+        axes = {key: list(values) for key, values in zip(points.keys, points.columns, strict=True)}
         return {"keys": list(points.keys), "grid": axes}  # points are numbered in the order of the keys
     rows = json.dumps([list(points[number].values()) for number in range(len(points))])
     return {

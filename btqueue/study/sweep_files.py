@@ -21,7 +21,7 @@ import xarray as xr
 
 from btqueue.files import UnusableFile, read_bytes, require_writable, written_whole
 from btqueue.scenario.problems import closest
-from btqueue.study.extras import require
+from btqueue.simulator.traces.extras import require
 from btqueue.study.sweep_store import StoreError, journal_path, what_differs
 
 if TYPE_CHECKING:

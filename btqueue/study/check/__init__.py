@@ -2,9 +2,8 @@
 
 from btqueue.study.check.agreement import Agreement
 from btqueue.study.check.causes import Cause
-from btqueue.study.check.findings import Finding
 from btqueue.study.check.reading import Format, read_results
-from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series
+from btqueue.study.check.results import BadResults, Finding, ForeignResults, Quantity, Series
 from btqueue.study.check.verdicts import Report, check
 
 __all__ = [

@@ -141,20 +141,12 @@ def p_value(theirs: Quantity, ours: np.ndarray, runs: int) -> float:
         ours: one value a replication, shape (n,).
         runs: replications behind an interval whose file does not say how many.
     """
-    n = len(ours)
-    variance = float(ours.var(ddof=1)) if n > 1 else 0.0
-    difference = abs(theirs.value - float(ours.mean()))
-    if len(theirs.samples) > 1:
-        m = len(theirs.samples)
-        their_error, their_freedom = float(np.var(theirs.samples, ddof=1)) / m, m - 1
-    elif not math.isnan(theirs.half_width):
-        m = theirs.replications or runs
-        quantile = float(stats.t.ppf(0.5 + theirs.confidence / 2, max(1, m - 1)))
-        their_error, their_freedom = (theirs.half_width / quantile) ** 2, max(1, m - 1)
-    else:
+    spread, n = theirs.spread(runs), len(ours)
+    if spread is None:
         return prediction_p_value(theirs.value, ours)
-    total = their_error + variance / n
-    squares = their_error**2 / their_freedom + (variance / n) ** 2 / max(1, n - 1)
+    errors = [spread[0] / spread[1], float(ours.var(ddof=1)) / n if n > 1 else 0.0]
+    squares = errors[0] ** 2 / max(1, spread[1] - 1) + errors[1] ** 2 / max(1, n - 1)
+    difference, total = abs(theirs.value - float(ours.mean())), sum(errors)
     return _tail(difference, total, total**2 / squares if squares > 0 else 1)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -60,21 +60,15 @@ class Cause:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A change of the scenario that stands for a usual mistake."""
+    """A change of the scenario that stands for a usual mistake; `judged` once it was simulated."""
 
     changes: Mapping[str, Any]
     meaning: str
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """A neighbour that was simulated."""
-
-    neighbour: Neighbour
-    judged: tuple[Agreement, ...]
+    judged: tuple[Agreement, ...] = ()
 
     @property
     def fits(self) -> bool:
+        """Whether no metric differs from its simulation."""
         return all(one.verdict != "differs" for one in self.judged)
 
 
@@ -198,9 +192,9 @@ def likely_causes(
         confidence: as for the scenario.
         seconds: simulated time of one run.
     """
-    tried: list[_Tried] = []
+    tried: list[Neighbour] = []
 
-    def judge(neighbour: Neighbour) -> _Tried | None:
+    def judge(neighbour: Neighbour) -> Neighbour | None:
         try:
             changed = scenario.changed(neighbour.changes)
         except ScenarioError:  # a limit of 0, for instance
@@ -209,7 +203,7 @@ def likely_causes(
         judged = compare_all(
             results, samples, {}, confidence=confidence, runs=scenario.run.replications, seconds=seconds
         )
-        tried.append(_Tried(neighbour, judged))
+        tried.append(replace(neighbour, judged=judged))
         return tried[-1]
 
     for neighbour in neighbours(scenario, results):
@@ -219,15 +213,15 @@ def likely_causes(
     found: dict[tuple[str, ...], Cause] = {}
     for one in sorted(tried, key=lambda one: misfit(one.judged, own)):
         if one.fits:
-            cause = Cause(one.neighbour.changes, _sentence(scenario, one.neighbour), misfit(one.judged, own))
+            cause = Cause(one.changes, _sentence(scenario, one), misfit(one.judged, own))
             found.setdefault(tuple(cause.changes), cause)
     return tuple(found.values()), len(tried)
 
 
 def _search(
     scenario: Scenario,
-    tried: list[_Tried],
-    judge: Callable[[Neighbour], _Tried | None],
+    tried: list[Neighbour],
+    judge: Callable[[Neighbour], Neighbour | None],
     agreements: tuple[Agreement, ...],
     *,
     keys: int,
@@ -240,11 +234,11 @@ def _search(
     of_key: dict[str, dict[float, float]] = defaultdict(dict)
     meanings: dict[str, str] = {}
     for one in tried:
-        ((key, value),) = one.neighbour.changes.items()
+        ((key, value),) = one.changes.items()
         numbers = [value, scenario.value_of(key)]
         if all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in numbers):
             of_key[key][value] = misfit(one.judged, agreements)
-            meanings[key] = one.neighbour.meaning
+            meanings[key] = one.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
         own = scenario.value_of(key)
 

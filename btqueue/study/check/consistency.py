@@ -15,8 +15,7 @@ from btqueue.network.bounds import capacity, window_kbps
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.scenario.traits import in_tables
-from btqueue.study.check.findings import Finding, failed, passed
-from btqueue.study.check.results import ForeignResults
+from btqueue.study.check.results import Finding, ForeignResults
 
 ROUNDING = 0.002
 """Relative error that rounded numbers may have."""
@@ -55,7 +54,9 @@ def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Find
     found: list[Finding] = []
     for name, problems, sentence in checks:
         if looked := list(problems):
-            found += [failed(name, problem) for bad, problem in looked if bad] or [passed(name, sentence)]
+            found += [Finding(name, "failed", problem) for bad, problem in looked if bad] or [
+                Finding(name, "passed", sentence)
+            ]
     return tuple(found)
 
 

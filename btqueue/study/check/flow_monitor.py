@@ -11,8 +11,6 @@ FlowMonitor sees IP packets. From them follow:
 
 from __future__ import annotations
 
-import codecs
-import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +22,6 @@ SECOND_NS = 1e9
 """Nanoseconds of a second."""
 IP_TCP_BYTES = 40
 """Headers of IPv4 and TCP without options: FlowMonitor counts them."""
-DECLARED = re.compile(rb"""<\?xml[^>]{0,99}encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
-WITHOUT_MARK = (
-    (b"\0\0\0<", "utf-32-be"),
-    (b"<\0\0\0", "utf-32-le"),
-    (b"\0<", "utf-16-be"),
-    (b"<\0", "utf-16-le"),
-)
-"""First bytes of XML in encodings of two and four bytes, if there is no byte order mark."""
-NO_CHARSETS = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7", "undefined")
-"""Codecs of Python that no XML file is in; some take forever."""
 COUNTERS = ("txPackets", "rxPackets", "txBytes", "rxBytes", "lostPackets")
 
 
@@ -41,7 +29,6 @@ COUNTERS = ("txPackets", "rxPackets", "txBytes", "rxBytes", "lostPackets")
 class MonitoredFlow:
     """One flow of IP packets; times in s."""
 
-    number: str
     ends: tuple[str, str, str, str]
     sent: float
     arrived: float
@@ -121,7 +108,7 @@ def read_flow_monitor(
 
 def _flows(path: Path) -> list[MonitoredFlow]:
     try:
-        text = _text(path.read_bytes())
+        text = decoded(path.read_bytes())
         if "<!DOCTYPE" in text:  # it may define entities, which grow without bound
             raise BadResults(f"{path.name}: has a DOCTYPE, which FlowMonitor does not write")
         root = ElementTree.fromstring(text)
@@ -141,26 +128,6 @@ def _flows(path: Path) -> list[MonitoredFlow]:
         for flow in classifier.iter("Flow")
     }
     return [_flow(each, ends, path.name) for each in root.iterfind("FlowStats/Flow")]
-
-
-def _text(content: bytes) -> str:
-    """Return XML as text; expat knows only few of the encodings in which files are declared.
-
-    Raises:
-        BadText: the encoding is unknown, or is not that of the file.
-    """
-    for beginning, encoding in WITHOUT_MARK:
-        if content.startswith(beginning):
-            return decoded(content, encoding)
-    declared = DECLARED.match(content)
-    encoding = declared[1].decode() if declared else "utf-8"
-    try:
-        name = codecs.lookup(encoding).name
-        if name in NO_CHARSETS:
-            raise LookupError
-        return decoded(content, name)
-    except LookupError:  # not a text encoding, too
-        raise BadText(f'its encoding "{encoding}" is unknown: save it as UTF-8') from None
 
 
 def _ends(flow: ElementTree.Element) -> tuple[str, str, str, str]:
@@ -186,7 +153,6 @@ def _flow(
 
     sent, arrived, sent_bytes, arrived_bytes, lost = (attribute(name) for name in COUNTERS)
     return MonitoredFlow(
-        number,
         ends.get(number, ("", "", "", "")),
         sent,
         arrived,

@@ -49,9 +49,9 @@ USUAL: Final = MappingProxyType(
             ("goodput_kbps", "bit/s to kbit/s", ("throughput:vector", "throughput:mean")),
             ("timeouts_per_s", "count to rate", ("numRtos:last",)),
             ("timeouts_per_s", "last count to rate", ("numRtos:vector",)),
-            ("queue_packets[queue]", "as it is", ("queueLength:timeavg",)),
-            ("queue_delay_s[queue]", "as it is", ("queueingTime:mean", "queueingTime:histogram")),
-            ("arrivals_per_s[queue]", "count to rate", ("incomingPackets:count",)),
+            ("queue_packets[uplink]", "as it is", ("queueLength:timeavg",)),
+            ("queue_delay_s[uplink]", "as it is", ("queueingTime:mean", "queueingTime:histogram")),
+            ("arrivals_per_s[uplink]", "count to rate", ("incomingPackets:count",)),
         )
         for name in names
     }
@@ -69,16 +69,13 @@ class Run:
     duration_s: float | None = None
 
 
-def read_omnet(
-    path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None, queue: str = "uplink"
-) -> ForeignResults:
+def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None) -> ForeignResults:
     """Read a scalar or vector file.
 
     Args:
         path: the file.
         scenario: gives the segment size, and the measured time where the file has no sim-time-limit.
         renamed: their names for our metrics.
-        queue: which of our queues their queues are, for names that only say "queue".
 
     Raises:
         BadResults: it is no result file of OMNeT++, a line is damaged, or no name in it is known.
@@ -92,13 +89,13 @@ def read_omnet(
     unknown: set[str] = set()
     for run in runs:
         for place, value in run.scalars.items():
-            ours = _ours(place, renamed, queue)
+            ours = _ours(place, renamed)
             if ours is None:
                 unknown.add(place[1])
             else:
                 found[ours[0]][run.name].append(_converted(value, ours[1], seconds, scenario))
         for place, (times, values) in run.vectors.items():
-            ours = _ours(place, renamed, queue)
+            ours = _ours(place, renamed)
             if ours is None or not values:
                 unknown.add(place[1])
                 continue
@@ -242,7 +239,7 @@ def _seconds(text: str, where: str) -> float:
     return finite(text, where, "sim-time-limit")
 
 
-def _ours(place: tuple[str, str], renamed: Mapping[str, str] | None, queue: str) -> tuple[str, str] | None:
+def _ours(place: tuple[str, str], renamed: Mapping[str, str] | None) -> tuple[str, str] | None:
     """Return our name of theirs and how to convert it, None if it is unknown."""
     module, name = place
     for theirs in (f"{module} {name}", name):
@@ -251,8 +248,7 @@ def _ours(place: tuple[str, str], renamed: Mapping[str, str] | None, queue: str)
             same = usual is not None and usual[0].partition("[")[0] == renamed[theirs].partition("[")[0]
             return known_name(renamed[theirs], f"--map {theirs}"), usual[1] if same and usual else "as it is"
     if name in USUAL:
-        ours, how = USUAL[name]
-        return ours.replace("[queue]", f"[{queue}]"), how
+        return USUAL[name]
     base = name.partition("[")[0]
     return (name, "as it is") if base in METRICS or base in HELPERS else None
 

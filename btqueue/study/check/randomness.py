@@ -1,9 +1,10 @@
-"""Statistics of the output: a warm-up still visible, intervals too narrow, random streams in common."""
+"""Statistics of the output: a visible warm-up, intervals too narrow, random streams in common."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -14,8 +15,7 @@ from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import interval
 from btqueue.simulator.statistics.doubts import autocorrelation
 from btqueue.simulator.statistics.warmup import BATCH, FEWEST_BATCHES, find_warm_up
-from btqueue.study.check.findings import Finding, doubtful, failed, passed
-from btqueue.study.check.results import ForeignResults
+from btqueue.study.check.results import Finding, ForeignResults
 
 LATE_BATCHES = 8
 """Batches of the second half of a series, from which its variance is estimated."""
@@ -39,6 +39,10 @@ CONTINUOUS = (
     "slot",
 )
 """Beginnings of the names of metrics that do not come out alike by chance, as counts of events do."""
+LEAST_RATIO = 3.0
+"""Ours must be this many times as wide, for the file need not have the scenario's run length."""
+WATCHED = ("goodput_kbps", "throughput_kbps", "rtt_s", "window_segments", "cycle_s", "slot_utilisation")
+"""Metrics whose replications are nearly normal, as the test wants them."""
 
 
 def check_randomness(results: ForeignResults, scenario: Scenario, alpha: float) -> tuple[Finding, ...]:
@@ -106,23 +110,25 @@ def _warm_up(results: ForeignResults, alpha: float) -> list[Finding]:
         step = float(np.median(np.diff(times)))
         cut = find_warm_up(values, step)
         if p >= alpha / len(by_name):
-            found.append(passed("warm-up", f"{name} shows no warm-up over its {times[-1] - times[0]:.4g} s"))
+            found.append(
+                Finding("warm-up", "passed", f"{name} shows no warm-up over its {times[-1] - times[0]:.4g} s")
+            )
             continue
         whole = float(values.mean())
         if cut.end_s is None:
             text = (
                 f"{name} has not become stationary in its {times[-1] - times[0]:.4g} s: the run is too short"
             )
-            found.append(failed("warm-up", text))
+            found.append(Finding("warm-up", "failed", text))
         elif abs(cut.mean - whole) > NEGLIGIBLE * abs(cut.mean):
             text = (
                 f"the warm-up is still in {name}: MSER-5 leaves the first {cut.end_s:.3g} s out, and "
                 f"the mean goes from {whole:.4g} to {cut.mean:.4g}"
             )
-            found.append(failed("warm-up", text))
+            found.append(Finding("warm-up", "failed", text))
         else:
             text = f"a trace of the warm-up is in {name}, too small to matter ({cut.mean / whole - 1:+.2%})"
-            found.append(passed("warm-up", text))
+            found.append(Finding("warm-up", "passed", text))
     return found
 
 
@@ -164,10 +170,12 @@ def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
                 f"the series give ± {own:.3g}, for values next to each other are correlated "
                 f"({autocorrelation(values):.2f})"
             )
-            found.append(failed("intervals", text))
+            found.append(Finding("intervals", "failed", text))
         else:
             found.append(
-                passed("intervals", f"the interval of {name} allows for the correlation of its series")
+                Finding(
+                    "intervals", "passed", f"the interval of {name} allows for the correlation of its series"
+                )
             )
     return found
 
@@ -202,7 +210,7 @@ def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding
             f"all {count} replications are identical: they share one random stream (the seed does not "
             "change), so there is one replication and no interval"
         )
-        return [failed("replications", text)]
+        return [Finding("replications", "failed", text)]
     varying = {name: samples for name, samples in telling.items() if len(set(samples)) > 1}
     if len(varying) < 2 or not any(name.startswith(CONTINUOUS) for name in varying):
         return []
@@ -215,8 +223,8 @@ def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding
             f"replications {a} and {b}{more} are identical in {len(varying)} metrics: they share a "
             "random stream"
         )
-        return [failed("replications", text)]
-    return [passed("replications", f"no two of {count} replications are copies")]
+        return [Finding("replications", "failed", text)]
+    return [Finding("replications", "passed", f"no two of {count} replications are copies")]
 
 
 def _correlated(results: ForeignResults, alpha: float) -> list[Finding]:
@@ -234,7 +242,7 @@ def _correlated(results: ForeignResults, alpha: float) -> list[Finding]:
                 f"neighbouring replications are alike in {name} (correlation {autocorrelation(samples):.2f}, "
                 f"p = {p:.1g}): their random streams overlap, or they are batches that are too short"
             )
-            found.append(doubtful("replications", text))
+            found.append(Finding("replications", "doubtful", text))
     return found
 
 
@@ -246,3 +254,38 @@ def neighbours_alike(samples: np.ndarray) -> float:
     own = np.sum(centred[1:] * centred[:-1])
     at_least = np.sum(np.sum(shuffled[:, 1:] * shuffled[:, :-1], axis=1) >= own)
     return float((1 + at_least) / (1 + PERMUTATIONS))
+
+
+def check_spread(
+    results: ForeignResults, simulated: Mapping[str, np.ndarray], alpha: float, *, runs: int, seconds: float
+) -> tuple[Finding, ...]:
+    """Compare the variance between their replications with ours by Fisher's F test, one-sided.
+
+    Args:
+        results: read from the file.
+        simulated: our samples.
+        alpha: probability of a false alarm over all metrics.
+        runs: replications behind an interval whose file does not say how many.
+        seconds: simulated time of one of our runs.
+    """
+    narrow = {}
+    for name in WATCHED:
+        ours, quantity = simulated.get(name), results.quantities.get(name)
+        if quantity is None or ours is None or len(ours) < 2 or ours.var(ddof=1) == 0:
+            continue
+        if (own := quantity.spread(runs)) is None:
+            continue
+        variance, count = own
+        ratio = math.inf if variance == 0 else float(ours.var(ddof=1)) / variance
+        p = stats.f.sf(ratio, len(ours) - 1, max(1, count - 1))
+        if ratio > LEAST_RATIO**2 and p < alpha / len(WATCHED):
+            narrow[name] = math.sqrt(ratio)
+    if not narrow:
+        return ()
+    shown = ", ".join(f"{name} {ratio:.3g} times" for name, ratio in narrow.items())
+    text = (
+        f"replications vary less than ours of {seconds:g} s ({shown}): unless their runs are far "
+        "longer, the intervals are too optimistic, as intervals from correlated values or a shared "
+        "random stream are"
+    )
+    return (Finding("intervals", "doubtful", text),)

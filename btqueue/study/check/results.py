@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
+from scipy import stats
 
 from btqueue.scenario import METRICS
 from btqueue.scenario.problems import closest
@@ -36,26 +37,19 @@ HELPERS: Final = MappingProxyType(
 )
 """Quantities that are no metrics and that conservation and Little's law need."""
 
-SYNONYMS: Final = MappingProxyType(
-    {
-        "goodput": "goodput_kbps",
-        "throughput": "throughput_kbps",
-        "rtt": "rtt_s",
-        "delay": "delay_s",
-        "cwnd": "cwnd_segments",
-        "window": "window_segments",
-        "timeouts": "timeouts_per_s",
-        "retransmissions": "retransmissions_per_s",
-        "fast_retransmits": "fast_retransmits_per_s",
-        "loss": "segment_loss",
-        "plr": "segment_loss",
-        "utilisation": "slot_utilisation",
-        "utilization": "slot_utilisation",
-        "cycle": "cycle_s",
-        "jain": "fairness",
-    }
-)
-"""Words without a unit, for the guess in a message only: a number without its unit is not taken."""
+Status = Literal["passed", "doubtful", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of internal consistency: its name, how it ended, and why in a sentence.
+
+    A doubtful result is suspicious and need not be an error.
+    """
+
+    check: str
+    status: Status
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -82,6 +76,20 @@ class Quantity:
     def shown_half_width(self) -> float:
         """Return the half-width of the 95 % interval: the file's, or else from its replications."""
         return self.half_width if len(self.samples) < 2 else student_half_width(np.array(self.samples))
+
+    def spread(self, runs: int) -> tuple[float, int] | None:
+        """Return the variance between replications that it shows or claims, and how many there are.
+
+        None of a single run without an interval. *runs*: replications behind an interval whose file does not
+        say how many.
+        """
+        if len(self.samples) > 1:
+            return float(np.var(self.samples, ddof=1)), len(self.samples)
+        if math.isnan(self.half_width):
+            return None
+        count = self.replications or runs
+        quantile = float(stats.t.ppf(0.5 + self.confidence / 2, max(1, count - 1)))
+        return (self.half_width / quantile) ** 2 * count, count
 
 
 @dataclass(frozen=True)
@@ -142,7 +150,7 @@ def known_name(name: str, source: str, renamed: Mapping[str, str] | None = None)
         if bracket and not name.endswith("]"):
             raise BadResults(f'{source}: "{name}": the bracket of a queue is not closed')
         return name
-    guess = SYNONYMS.get(base.lower()) or closest(base, [*METRICS, *HELPERS])
+    guess = closest(base, [*METRICS, *HELPERS])
     hint = f'; did you mean "{guess}"?' if guess else f"; known are {', '.join(list(METRICS)[:8])}, ..."
     name = name if len(name) <= 80 else f"{name[:77]}..."
     raise BadResults(f'{source}: "{name}" is no metric{hint} (or give --map "{name}=METRIC")')

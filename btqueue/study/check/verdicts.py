@@ -21,11 +21,9 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.causes import Cause, likely_causes, misfit
 from btqueue.study.check.consistency import check_consistency
-from btqueue.study.check.findings import Finding
-from btqueue.study.check.randomness import check_randomness
+from btqueue.study.check.randomness import check_randomness, check_spread
 from btqueue.study.check.reading import read_results
-from btqueue.study.check.results import BadResults, ForeignResults
-from btqueue.study.check.spread import check_spread
+from btqueue.study.check.results import BadResults, Finding, ForeignResults
 
 if TYPE_CHECKING:
     from btqueue.network.measured_errors import MeasuredError

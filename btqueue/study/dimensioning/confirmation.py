@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.expressions import Linear
+from btqueue.simulator.statistics import precision
 from btqueue.study.dimensioning.choices import Choice, Place
-from btqueue.study.dimensioning.paired import (
-    Bound,
-    bound_verdict,
-    different,
-    estimate,
-    paired_p_value,
-    samples_of,
-)
 from btqueue.study.dimensioning.problem import Task
 from btqueue.study.dimensioning.table import Candidate
 from btqueue.study.evaluate import Failure, failure_of
-from btqueue.study.summary import Estimate, flows_without_goodput
+from btqueue.study.summary import Estimate, flows_without_goodput, holm, over_replications
 from btqueue.study.value_ranges import label
 
 if TYPE_CHECKING:
     import xarray as xr
+
+CONFIDENCE = 0.95
+"""Of each interval, and of all comparisons together: one time in 20 at most any of them is a false alarm."""
 
 STEP_SHARE = 0.05
 """A step along a continuous key, as a share of its range."""
@@ -40,17 +37,11 @@ Simulator = Callable[[Scenario], "xr.Dataset"]
 
 Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", "no comparison"]
 
+Bound = Literal["met", "violated", "open", "unknown"]
+"""Verdict of an interval on a bound; "open" if the bound lies inside."""
 
 NOTHING = Estimate(math.nan)
 """Where there is no value."""
-
-
-@dataclass(frozen=True)
-class Rival:
-    """A point to be simulated, and its role beside the winner."""
-
-    role: str
-    place: Place
 
 
 @dataclass(frozen=True)
@@ -69,6 +60,7 @@ class Simulated:
         verdict: the objective against the winner's, all comparisons taken together.
         failure: why it could not be simulated.
         unserved: number of flows that get nothing, in each replication at least.
+        samples: the objective in each replication.
     """
 
     role: str
@@ -82,6 +74,7 @@ class Simulated:
     verdict: Verdict = "no comparison"
     failure: Failure | None = None
     unserved: int = 0
+    samples: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
     @property
     def worthless(self) -> bool:
@@ -103,23 +96,21 @@ class Confirmation:
         return self.points[0]
 
 
-def rivals(task: Task, winner: Place, runner_up: Place | None) -> tuple[Rival, ...]:
-    """Return the winner, each key a step either way (or at its other values), and the runner-up."""
-    found = [Rival("winner", winner)]
+def rivals(task: Task, winner: Place, runner_up: Place | None) -> dict[Place, str]:
+    """Return the roles of the points to simulate: the winner, each key a step either way, and the runner-up.
+
+    Keys that are no numbers have all their other values.
+    """
+    found = {winner: "winner"}
     for number, choice in enumerate(task.choices):
         for at in _steps(choice, winner[number]):
             place = (*winner[:number], at, *winner[number + 1 :])
-            changes = task.changes(place)
-            if not task.rules_out(changes):
-                found.append(Rival(_named(task, place, [number]), place))
+            if not task.rules_out(task.changes(place)):
+                found[place] = _named(task, place, [number])
     if runner_up is not None:
-        known = [rival for rival in found if rival.place == runner_up]
-        if known:
-            found[found.index(known[0])] = Rival(f"runner-up, {known[0].role}", runner_up)
-        else:
-            differing = [n for n, (a, b) in enumerate(zip(winner, runner_up, strict=True)) if a != b]
-            found.append(Rival(f"runner-up, {_named(task, runner_up, differing)}", runner_up))
-    return tuple(found)
+        differing = [n for n, (a, b) in enumerate(zip(winner, runner_up, strict=True)) if a != b]
+        found[runner_up] = f"runner-up, {_named(task, runner_up, differing)}"
+    return found
 
 
 def _steps(choice: Choice, at: float) -> list[float]:
@@ -140,27 +131,20 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else label(value)
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """Values by replication."""
-
-    objective: np.ndarray
-    sides: tuple[np.ndarray, ...]
-    unserved: int
-
-
 def confirm(
     task: Task,
-    wanted: Sequence[Rival],
+    winner: Candidate,
+    runners_up: Sequence[Candidate],
     models: Mapping[Place, Candidate],
     simulator: Simulator,
     progress: Callable[[int, int], None] | None = None,
 ) -> Confirmation:
-    """Simulate the winner and its rivals, and compare.
+    """Simulate the winner, each of its keys a step either way, and the first runner-up, and compare.
 
     Args:
         task: the problem.
-        wanted: the points, the winner first.
+        winner: the point that was chosen.
+        runners_up: the next best points.
         models: the model's answers, by place.
         simulator: of one scenario.
         progress: called with the number of points simulated and of all.
@@ -169,65 +153,95 @@ def confirm(
         The points, and warnings: bounds that the simulated winner violates, errors of the model larger than
         the margins it decided on, rivals that are better.
     """
-    samples: list[_Samples | Failure] = []
-    for number, rival in enumerate(wanted):
-        samples.append(_simulated(task, task.changes(rival.place), simulator))
+    wanted = rivals(task, winner.place, runners_up[0].place if runners_up else None)
+    points: list[Simulated] = []
+    for place, role in wanted.items():
+        points.append(_simulated(task, role, task.changes(place), models.get(place), simulator))
         if progress is not None:
-            progress(number + 1, len(wanted))
-    winner = samples[0]
-    points = [
-        _point(task, rival, models.get(rival.place), found, winner)
-        for rival, found in zip(wanted, samples, strict=True)
-    ]
-    points = [replace(points[0], verdict="winner"), *judged(points[0], points[1:])]
-    count = 0 if isinstance(winner, Failure) else len(winner.objective)
-    return Confirmation(tuple(points), tuple(_warnings(task, points)), count)
+            progress(len(points), len(wanted))
+    points = _judged(task, points)
+    return Confirmation(tuple(points), tuple(_warnings(task, points)), len(points[0].samples))
 
 
-def _simulated(task: Task, changes: Mapping[str, Any], simulator: Simulator) -> _Samples | Failure:
+def _simulated(
+    task: Task, role: str, changes: Mapping[str, Any], model: Candidate | None, simulator: Simulator
+) -> Simulated:
+    """Return a point without a verdict."""
+    expressions = [task.objective.expression, *(constraint.expression for constraint in task.constraints)]
     try:
         scenario = task.base.changed(changes)
         dataset = simulator(scenario)
-        keys = task.keys(changes)
-        return _Samples(
-            samples_of(task.objective.expression, dataset, keys),
-            tuple(samples_of(c.expression, dataset, keys) for c in task.constraints),
-            flows_without_goodput(dataset, scenario),
-        )
+        objective, *sides = (samples_of(one, dataset, task.keys(changes)) for one in expressions)
+        unserved = flows_without_goodput(dataset, scenario)
     except Exception as error:
-        return failure_of(error)
-
-
-def _point(
-    task: Task, rival: Rival, model: Candidate | None, found: _Samples | Failure, winner: _Samples | Failure
-) -> Simulated:
-    changes = task.changes(rival.place)
-    if isinstance(found, Failure):
         count = len(task.constraints)
         unknown: tuple[Bound, ...] = ("unknown",) * count
-        return Simulated(rival.role, changes, NOTHING, (NOTHING,) * count, unknown, model, failure=found)
-    sides = tuple(estimate(side) for side in found.sides)
+        nothing = (NOTHING,) * count
+        return Simulated(role, changes, NOTHING, nothing, unknown, model, failure=failure_of(error))
+    known = tuple(map(over_replications, sides))
     bounds: tuple[Bound, ...] = tuple(
-        bound_verdict(constraint.slack(side.mean), side.ci95)
-        for constraint, side in zip(task.constraints, sides, strict=True)
+        bound_verdict(c.slack(k.mean), k.ci95) for c, k in zip(task.constraints, known, strict=True)
     )
-    objective = estimate(found.objective)
-    point = Simulated(rival.role, changes, objective, sides, bounds, model, unserved=found.unserved)
-    if isinstance(winner, Failure) or winner is found:
-        return point
-    pairs = min(len(winner.objective), len(found.objective))
-    better = winner.objective[:pairs] - found.objective[:pairs]
-    better = better if task.objective.sense == "maximize" else -better
-    return replace(point, difference=estimate(better), p_value=paired_p_value(better))
+    mean = over_replications(objective)
+    return Simulated(role, changes, mean, known, bounds, model, unserved=unserved, samples=objective)
 
 
-def judged(winner: Simulated, points: Sequence[Simulated]) -> list[Simulated]:
-    """Return the points with verdicts, all comparisons taken together (`different`).
+def samples_of(linear: Linear, dataset: xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:
+    """Return the value of an expression in each replication, as `btqueue.simulator.statistics.precision`."""
+    values = {
+        name: dataset[name].transpose("replication", ...).values.astype(float)
+        for name in linear.metrics
+        if name in dataset
+    }
+    return precision.samples_of(linear, values, dataset.sizes["replication"], keys)
+
+
+def bound_verdict(slack: float, ci95: float) -> Bound:
+    """Return whether a bound is met, from the mean slack and the half-width of its interval."""
+    if math.isnan(slack):
+        return "unknown"
+    half_width = 0.0 if math.isnan(ci95) else ci95
+    if slack >= half_width:
+        return "met"
+    return "violated" if slack < -half_width else "open"
+
+
+def paired_p_value(differences: np.ndarray) -> float:
+    """Return the two-sided p-value of Student's test that the mean difference is 0.
+
+    NaN for fewer than two pairs, 1 if all of them are 0.
+    """
+    from scipy.stats import ttest_1samp
+
+    kept = differences[~np.isnan(differences)]
+    if len(kept) < 2:
+        return math.nan
+    if np.ptp(kept) == 0:
+        return 1.0 if kept[0] == 0 else 0.0
+    p_value: Any = ttest_1samp(kept, 0.0)[1]
+    return float(p_value)
+
+
+def _judged(task: Task, points: Sequence[Simulated]) -> list[Simulated]:
+    """Return the points with verdicts, all comparisons with the first one taken together by Holm's procedure.
 
     A point is worse, whatever its objective, if more of its flows get nothing than of the winner's.
     """
-    found = different([point.p_value for point in points])
-    return [replace(point, verdict=_verdict(winner, point, n in found)) for n, point in enumerate(points)]
+    winner, *others = points
+    compared = [_compared(task, winner, point) for point in others]
+    found = holm({n: point.p_value for n, point in enumerate(compared)}, 1 - CONFIDENCE)
+    judged = [replace(point, verdict=_verdict(winner, point, n in found)) for n, point in enumerate(compared)]
+    return [replace(winner, verdict="winner"), *judged]
+
+
+def _compared(task: Task, winner: Simulated, point: Simulated) -> Simulated:
+    """Return a point with its difference from the winner, over pairs of replications."""
+    if winner.failure or point.failure:
+        return point
+    pairs = min(len(winner.samples), len(point.samples))
+    better = winner.samples[:pairs] - point.samples[:pairs]
+    better = better if task.objective.sense == "maximize" else -better
+    return replace(point, difference=over_replications(better), p_value=paired_p_value(better))
 
 
 def _verdict(winner: Simulated, point: Simulated, different: bool) -> Verdict:
@@ -299,16 +313,3 @@ def _objective_warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
 def nothing_for(count: int) -> str:
     """Return in words that `count` flows get nothing."""
     return "1 flow gets nothing" if count == 1 else f"{count} flows get nothing"
-
-
-def confirm_winner(
-    task: Task,
-    winner: Candidate,
-    runners_up: Sequence[Candidate],
-    models: Mapping[Place, Candidate],
-    simulator: Simulator,
-    progress: Callable[[int, int], None] | None = None,
-) -> Confirmation:
-    """Simulate the winner, each of its keys a step either way, and the first runner-up; see `confirm`."""
-    runner_up = runners_up[0].place if runners_up else None
-    return confirm(task, rivals(task, winner.place, runner_up), models, simulator, progress)

@@ -22,8 +22,9 @@ from functools import partial
 from typing import Any, Literal
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.study.dimensioning import confirmation
 from btqueue.study.dimensioning.choices import Choices, Place
-from btqueue.study.dimensioning.confirmation import Confirmation, Simulator, confirm_winner
+from btqueue.study.dimensioning.confirmation import Confirmation, Simulator
 from btqueue.study.dimensioning.prices import Price, prices
 from btqueue.study.dimensioning.problem import Task, task_of
 from btqueue.study.dimensioning.search import Outcome, find_best
@@ -175,9 +176,8 @@ def dimension(
         if not confirm:
             return found
         models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}
-        simulated = confirm_winner(
-            task, winner, found.runners_up, models, simulator or _simulator(), simulating
-        )
+        play = simulator or _simulator()
+        simulated = confirmation.confirm(task, winner, found.runners_up, models, play, simulating)
         return replace(found, confirmation=simulated)
     except KeyboardInterrupt:
         if found is None and table.known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from btqueue.files import write_rows
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.prices import Price
 from btqueue.study.dimensioning.table import Candidate
 from btqueue.study.points import as_labels
-from btqueue.study.provenance import provenance
+from btqueue.study.provenance import attributes, plain
 from btqueue.study.summary import Estimate
 
 
@@ -62,10 +62,9 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
         variables["slack"] = (("point", "constraint"), np.array(slacks, float))
         coords["constraint"] = [c.text for c in task.constraints]
     attrs = {
-        "scenario": json.dumps(task.base.to_dict()),
         "objective": f"{task.objective.sense} {task.objective.text}",
         "dimensioning": json.dumps(as_values(found)),
-        **{f"provenance_{key}": value for key, value in provenance(task.base).items()},
+        **attributes(task.base),
     }
     return xr.Dataset(variables, coords, attrs)
 
@@ -77,7 +76,7 @@ def _key(changes: Any) -> str:
 def as_values(found: Dimensioning) -> dict[str, Any]:
     """Return the dimensioning as plain values, None where there is no number."""
     task, outcome = found.task, found.outcome
-    return {
+    content = {
         "objective": {"sense": task.objective.sense, "expression": task.objective.text},
         "subject_to": [constraint.text for constraint in task.constraints],
         "choose": {
@@ -104,6 +103,7 @@ def as_values(found: Dimensioning) -> dict[str, Any]:
         "constraints": [_price(price) for price in found.prices],
         "confirmation": None if found.confirmation is None else _confirmation(found.confirmation),
     }
+    return plain(content)
 
 
 def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, Any] | None:
@@ -113,8 +113,8 @@ def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, An
     return {
         "keys": dict(candidate.changes),
         "flows_without_goodput": candidate.unserved,
-        "objective": _finite(candidate.objective),
-        "slack": {constraint.text: _finite(constraint.slack(side)) for constraint, side in bounds},
+        "objective": candidate.objective,
+        "slack": {constraint.text: constraint.slack(side) for constraint, side in bounds},
         "warnings": list(candidate.warnings),
         "answered_by": candidate.answered_by,
     }
@@ -123,13 +123,13 @@ def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, An
 def _price(price: Price) -> dict[str, Any]:
     return {
         "constraint": price.constraint.text,
-        "value": _finite(price.side),
-        "slack": _finite(price.slack),
+        "value": price.side,
+        "slack": price.slack,
         "binding": price.binding,
         "relaxed_by": price.relaxed_by,
         "gain": price.gain,
-        "price_per_unit": _finite(price.per_unit),
-        "next_step": _finite(price.step),
+        "price_per_unit": price.per_unit,
+        "next_step": price.step,
         "next_gain": price.step_gain,
         "next_keys": price.step_changes,
         "exact": price.exact,
@@ -150,24 +150,20 @@ def _simulated(point: Simulated) -> dict[str, Any]:
         "keys": dict(point.changes),
         "flows_without_goodput": point.unserved,
         "objective": _estimate(point.objective),
-        "model_objective": None if point.model is None else _finite(point.model.objective),
+        "model_objective": None if point.model is None else point.model.objective,
         "constraints": [
             {**_estimate(side), "verdict": bound}
             for side, bound in zip(point.sides, point.bounds, strict=True)
         ],
         "winner_better_by": _estimate(point.difference),
-        "p_value": _finite(point.p_value),
+        "p_value": point.p_value,
         "verdict": point.verdict,
         "failure": None if point.failure is None else str(point.failure),
     }
 
 
-def _estimate(estimate: Estimate) -> dict[str, float | None]:
-    return {"mean": _finite(estimate.mean), "ci95": _finite(estimate.ci95)}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _estimate(estimate: Estimate) -> dict[str, float]:
+    return {"mean": estimate.mean, "ci95": estimate.ci95}
 
 
 def write_csv(dataset: xr.Dataset, path: Path) -> None:
@@ -176,20 +172,10 @@ def write_csv(dataset: xr.Dataset, path: Path) -> None:
     Raises:
         OSError: the file system refuses.
     """
-    keys = [str(name) for name, values in dataset.coords.items() if values.dims == ("point",)]
-    columns = {key: dataset[key].values for key in keys if key != "point"}
-    columns["objective"] = dataset["objective"].values
+    columns = {name: values for name, values in dataset.coords.items() if values.dims == ("point",)}
+    del columns["point"]
+    columns["objective"] = dataset["objective"]
     if "slack" in dataset:
-        for text, slack in zip(dataset["constraint"].values, dataset["slack"].values.T, strict=True):
-            columns[f"slack of {text}"] = slack
-    columns |= {str(name): dataset[name].values for name in dataset.data_vars if name not in columns}
-    columns.pop("slack", None)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))
-
-
-def _cell(value: Any) -> Any:
-    plain = value.item() if isinstance(value, np.generic) else value
-    return "" if isinstance(plain, float) and math.isnan(plain) else plain
+        columns |= {f"slack of {c}": dataset["slack"].sel(constraint=c) for c in dataset["constraint"].values}
+    columns |= {name: values for name, values in dataset.data_vars.items() if values.dims == ("point",)}
+    write_rows(path, [columns, *zip(*(values.values.tolist() for values in columns.values()), strict=True)])

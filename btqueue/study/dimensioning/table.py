@@ -21,25 +21,8 @@ Progress = Callable[[int, int], None]
 """Called with the number of points solved and the most that will be solved."""
 
 SMALL_BATCH = 32
-"""Least number of points for which further processes pay."""
+"""Least number of points for which further processes pay: models are compiled in this one already."""
 
-
-def solve_points(
-    base: Scenario, points: Sequence[Mapping[str, Any]], workers: int | None
-) -> Iterator[PointResult]:
-    """Solve points; small batches stay in this process, where models are compiled already."""
-    return map_points(base, points, workers=1 if len(points) < SMALL_BATCH else workers)
-
-
-def simulate_points(
-    base: Scenario, points: Sequence[Mapping[str, Any]], workers: int | None
-) -> Iterator[PointResult]:
-    """Simulate points, all with the scenario's seed: the difference of two is less noisy than each."""
-    return map_points(base, points, engines=("simulate",), workers=workers)
-
-
-SOLVERS: Mapping[Engine, Solver] = {"solve": solve_points, "simulate": simulate_points}
-"""How points are answered by each engine."""
 
 NAMES: Mapping[Engine, str] = {"solve": "the model", "simulate": "the simulation"}
 """Of each engine, in messages."""
@@ -128,7 +111,7 @@ class Table:
         self.task, self.budget, self.known = task, budget, dict[Place, Candidate]()
         self.expected = budget if task.size is None else min(budget, task.size)
         self.engine: Engine = engine
-        self._solver, self._workers, self._progress = solver or SOLVERS[engine], workers, progress
+        self._solver, self._workers, self._progress = solver or self._answers, workers, progress
 
     def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
         """Return the candidates at places, solving unknown ones.
@@ -149,6 +132,13 @@ class Table:
         if len(new) > left:
             raise BudgetSpent
         return [self.known[place] for place in wanted if place in self.known]
+
+    def _answers(
+        self, base: Scenario, points: Sequence[Mapping[str, Any]], workers: int | None
+    ) -> Iterator[PointResult]:
+        """Yield the engine's answers, all with the scenario's seed, so that differences vary less."""
+        few = self.engine == "solve" and len(points) < SMALL_BATCH
+        return map_points(base, points, engines=(self.engine,), workers=1 if few else workers)
 
     def _solve(self, places: Sequence[Place]) -> None:
         if not places:

@@ -76,17 +76,22 @@ def simulated_slopes(
     columns = {name: np.full(shape, math.nan) for name in COLUMNS}
     warnings: list[str] = []
     for place, factor in enumerate(varied):
-        low, high = _ends(factor)
-        samples, solved = [], _Solved(paired, factor)
-        for count, end in enumerate((low, high)):
-            samples.append(summarise(simulation(paired.changed({factor.key: end}), threads=threads)))
+        assert factor.spread is not None
+        width = factor.spread.high - factor.spread.low
+        ends = [paired.changed({factor.key: end}) for end in (factor.spread.low, factor.spread.high)]
+        solved = [evaluate(end, "theory") for end in ends]
+        every = (words for answer in solved for words in answer.notes.get("warnings", ()))
+        warnings += [f"{factor.key}: {words}" for words in dict.fromkeys(every)]
+        samples = []
+        for count, end in enumerate(ends):
+            samples.append(summarise(simulation(end, threads=threads)))
             if progress is not None:
                 progress(2 * place + count + 1, 2 * len(varied))
-        warnings += [f"{factor.key}: {words}" for words in solved.warnings]
         for row, name in enumerate(names):
             both = all(name in one for one in samples)
             below, above = (np.array(one[name].samples if both else ()) for one in samples)
-            found = _slope(below, above, high - low) | {"solved": solved.slope(name)}
+            found = _slope(below, above, width)
+            found["solved"] = (solved[1].mean(name) - solved[0].mean(name)) / width
             found["inside"] = _covers(found["simulated"], found["ci95"], found["solved"])
             for column, value in found.items():
                 columns[column][row, place] = value
@@ -105,11 +110,6 @@ def _leading_keys(
     return keys[:MOST_KEYS]
 
 
-def _ends(factor: Factor) -> tuple[float, float]:
-    assert factor.spread is not None
-    return factor.spread.low, factor.spread.high
-
-
 def _slope(low: np.ndarray, high: np.ndarray, width: float) -> dict[str, float]:
     """Return slope, interval and gain of the common random numbers, from paired replications."""
     paired = ~(np.isnan(low) | np.isnan(high))
@@ -121,27 +121,6 @@ def _slope(low: np.ndarray, high: np.ndarray, width: float) -> dict[str, float]:
     apart = float(np.var(low, ddof=1) + np.var(high, ddof=1)) / width**2
     gain = apart / together if together > 0 else math.nan
     return {"simulated": float(differences.mean()), "ci95": student_half_width(differences), "gain": gain}
-
-
-class _Solved:
-    """The answers of theory alone at the ends of the spread of a key."""
-
-    def __init__(self, scenario: Scenario, factor: Factor) -> None:
-        """Solve at both ends."""
-        self._ends = _ends(factor)
-        self._answers = [evaluate(scenario.changed({factor.key: end}), "theory") for end in self._ends]
-
-    @property
-    def warnings(self) -> list[str]:
-        """Theory's warnings at the ends, each once."""
-        every = (words for answer in self._answers for words in answer.notes.get("warnings", ()))
-        return list(dict.fromkeys(every))
-
-    def slope(self, metric: str) -> float:
-        """Return the slope between the ends; NaN where an end has no answer."""
-        low, high = self._ends
-        at_low, at_high = (answer.mean(metric) for answer in self._answers)
-        return (at_high - at_low) / (high - low)
 
 
 def _covers(slope: float, ci95: float, solved: float) -> float:

@@ -79,6 +79,19 @@ class Setting:
                 found += (kind.slots + more) / (1.0 - error) if error < 1.0 else math.inf
         return found
 
+    @property
+    def rate(self) -> Number:
+        """The segments a second that a flow offers."""
+        traffic = self.scenario.traffic
+        found = traffic.load_kbps * 125.0 / traffic.message_bytes
+        return Number(found, "segments a second: traffic.load_kbps over traffic.message_bytes")
+
+    @property
+    def token_rate(self) -> Number:
+        """The tokens of a bucket in byte/s."""
+        rate_kbps = self.scenario.flow_control.token_rate_kbps
+        return Number(rate_kbps * 125.0, "flow_control.token_rate_kbps, in byte/s")
+
     @cached_property
     def solved(self) -> Mapping[str, float]:
         """The metrics by the solver; empty if it has no answer."""
@@ -201,7 +214,6 @@ def of_piconet(setting: Setting) -> dict[str, Numbers]:
     )  # acknowledgement after the data of its visit
     slots = sum(kind.slots for kind, _ in data), sum(kind.slots for kind, _ in ack)
     error = 1 - setting.on_air(repeated=False, ring=ring) / setting.on_air(repeated=True, ring=ring)
-    load = scenario.traffic.load_kbps * 125.0 / scenario.traffic.message_bytes
     control, words = scenario.flow_control, ("packets of a segment", "packets of an acknowledgement")
     at = "polling.limit"
     found = {
@@ -211,7 +223,7 @@ def of_piconet(setting: Setting) -> dict[str, Numbers]:
         "v": Number(math.ceil(frames / limit), at), "f": Number(full, at), "k": Number(alone, at),
         "V": Number((2 if ring else 1) * (frames // limit) + alone + ring * behind, at),
         "T_s": Number(SLOT_S, "slot"), "p": Number(error, "radio"), "h": Number(2, "hops"),
-        "lambda": Number(load, "segments a second: traffic.load_kbps over traffic.message_bytes"),
+        "lambda": setting.rate,
     }  # fmt: skip
     kind = "ring" if ring else "star"
     names: dict[str, Numbers] = {} if ring else {f"capacity of a {kind}, each flow": found}
@@ -225,7 +237,7 @@ def of_piconet(setting: Setting) -> dict[str, Numbers]:
     if not control.enabled:
         return names | {f"round trip, {one} {where}": found for one in ("lone segment", "carried")}
     tokens = {
-        "tau": Number(control.token_rate_kbps * 125.0, "flow_control.token_rate_kbps, in byte/s"),
+        "tau": setting.token_rate,
         "beta": Number(control.bucket_bytes, "flow_control.bucket_bytes"),
         "g": Number(sum(price for _, price in data), "tokens of a segment"),
         "g_A": Number(sum(price for _, price in ack), "tokens of an acknowledgement"),
@@ -261,7 +273,7 @@ def _token_bucket(setting: Setting) -> dict[str, Numbers]:
     pieces = [*setting.data, *(setting.ack if acknowledges else [])]
     return {
         "capacity, token bucket": {
-            "tau": Number(control.token_rate_kbps * 125.0, "flow_control.token_rate_kbps, in byte/s"),
+            "tau": setting.token_rate,
             "a": Number(traffic.message_bytes, "traffic.message_bytes"),
             "g": Number(sum(price for _, price in pieces), "tokens of a segment and its acknowledgement"),
         }
@@ -272,11 +284,9 @@ def _interrupted_source(setting: Setting) -> dict[str, Numbers]:
     traffic = setting.scenario.traffic
     if traffic.source != "ibp":
         return {}
-    messages = traffic.load_kbps * 125.0 / traffic.message_bytes
-    numbers = {
-        "r": Number(messages * SLOT_S, "messages a slot: traffic.load_kbps over traffic.message_bytes"),
-        "c": Number(traffic.scv, "traffic.scv"),
-    }
+    where = "messages a slot: traffic.load_kbps over traffic.message_bytes"
+    rate = Number(setting.rate.value * SLOT_S, where)
+    numbers = {"r": rate, "c": Number(traffic.scv, "traffic.scv")}
     return {"interrupted source, stop": numbers, "interrupted source, go": numbers}
 
 
@@ -286,11 +296,7 @@ def _delayed_acknowledgements(setting: Setting) -> dict[str, Numbers]:
     rides = transport.delayed_ack and transport.piggyback and traffic.two_way
     if not rides or traffic.source != "poisson" or traffic.message_bytes > transport.mss_bytes:
         return {}
-    rate = traffic.load_kbps * 125.0 / traffic.message_bytes
-    numbers = {
-        "Lambda": Number(rate, "segments a second: traffic.load_kbps over traffic.message_bytes"),
-        "T": Number(transport.ack_delay_s, "transport.ack_delay_s"),
-    }
+    numbers = {"Lambda": setting.rate, "T": Number(transport.ack_delay_s, "transport.ack_delay_s")}
     clock = transport.ack_clock
     return {f"delay of an answer, {clock}": numbers, f"answers alone, {clock}": numbers}
 

@@ -39,13 +39,9 @@ class Row:
     @property
     def elasticity(self) -> float:
         """Relative change of the metric over a small relative change of the key; NaN if either is 0."""
-        return self.in_elasticity(self.derivative.value)
-
-    def in_elasticity(self, slope: float) -> float:
-        """Return a slope (one-sided, or an error) as an elasticity."""
         if self.base == 0 or self.factor.value == 0:
             return math.nan
-        return slope * self.factor.value / self.base
+        return self.derivative.value * self.factor.value / self.base
 
     @property
     def effect(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -11,13 +10,12 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.study.evaluate import Answer
 from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.local import active_factors
 from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
 from btqueue.study.sensitivity.variance import (
-    Function,
-    Indices,
     morris_effects,
     morris_points,
     sobol_indices,
@@ -98,77 +96,43 @@ def global_sensitivity(
     points = sobol_points(inputs, samples, pairs) if method == "sobol" else morris_points(inputs, samples)
     if points > MOST_POINTS:
         raise ScenarioError(Problem(f"{points:,} points are too many: take fewer samples (--samples)"))
-    reasons: Counter[str] = Counter()
-    doubts: list[str] = []
-    by: Counter[str] = Counter()
-    function = _solved_at(scenario, varied, names, reasons, doubts, by, solver.useful(points), progress)
+    answers: list[Answer] = []
+
+    def values(shares: np.ndarray) -> np.ndarray:
+        """Return the metrics, shape (points, metrics), at shares of the spreads, shape (points, keys)."""
+        spreads = [(factor.key, factor.spread) for factor in varied if factor.spread is not None]
+        places = [
+            {key: spread.at(share) for (key, spread), share in zip(spreads, row, strict=True)}
+            for row in shares.tolist()
+        ]
+        found = {}
+        for done, result in enumerate(map_points(scenario, places, workers=workers), 1):
+            found[result.number] = result.answers["solve"]
+            if progress is not None:
+                progress(done, len(places))
+        answers.extend(found[number] for number in range(len(places)))
+        return np.array([[answer.mean(name) for name in names] for answer in answers])
+
     known = [factor.key for factor in varied]
     if method == "sobol":
-        found = sobol_indices(function, known, samples, seed, pairs=pairs)
+        found = sobol_indices(values, known, samples, seed, pairs=pairs)
     else:
-        found = morris_effects(function, known, samples, seed)
-    about = {**solver.about, "doubted": len(doubts), "doubt": doubts[0] if doubts else ""}
-    about["simulated"] = by["simulation"]
-    return _dataset(method, names, varied, found, reasons, samples, seed).assign_attrs(about)
+        found = morris_effects(values, known, samples, seed)
+    reasons = Counter(str(answer.failure) for answer in answers if answer.failure is not None)
+    doubts = [answer.notes["warnings"][0] for answer in answers if answer.notes.get("warnings")]
+    attrs = {
+        "study": method, "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
+        "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
+        **solver.about, "doubted": len(doubts), "doubt": doubts[0] if doubts else "",
+        "simulated": sum(answer.notes.get("answered_by") == "simulation" for answer in answers),
+    }  # fmt: skip
+    labels = coordinates(names, varied, missing=found.missing, kept=found.kept)
+    if "pair" in found.values:
+        labels["other"] = labels["key"]
+    dims = ("metric", "key", "other")
+    return xr.Dataset({name: (dims[: v.ndim], v) for name, v in found.values.items()}, labels, attrs)
 
 
 def _answers(factor: Factor, solver: Solver) -> bool:
     """Whether both ends of the spread have an answer: elsewhere a default range would mostly fail."""
     return all(solver.at({factor.key: end}).failure is None for end in factor.ends)
-
-
-def _solved_at(
-    scenario: Scenario,
-    varied: Sequence[Factor],
-    metrics: Sequence[str],
-    reasons: Counter[str],
-    doubts: list[str],
-    by: Counter[str],
-    workers: int | None,
-    progress: Progress | None,
-) -> Function:
-    """Return the answers as a function of shares; why points have none goes into *reasons*.
-
-    The first warning of each point that has any goes into *doubts*, and who answered into *by*.
-    """
-
-    def values(shares: np.ndarray) -> np.ndarray:
-        spreads = [(factor.key, factor.spread) for factor in varied if factor.spread is not None]
-        points = [
-            {key: spread.at(share) for (key, spread), share in zip(spreads, row, strict=True)}
-            for row in shares.tolist()
-        ]
-        table = np.full((len(points), len(metrics)), math.nan)
-        for done, result in enumerate(map_points(scenario, points, workers=workers), 1):
-            answer = result.answers["solve"]
-            if answer.failure is not None:
-                reasons[str(answer.failure)] += 1
-            by[answer.notes.get("answered_by", "")] += 1
-            doubts.extend(answer.notes.get("warnings", ())[:1])
-            table[result.number] = [answer.mean(name) for name in metrics]
-            if progress is not None:
-                progress(done, len(points))
-        return table
-
-    return values
-
-
-def _dataset(
-    method: Method,
-    metrics: Sequence[str],
-    varied: Sequence[Factor],
-    found: Indices,
-    reasons: Counter[str],
-    samples: int,
-    seed: int,
-) -> xr.Dataset:
-    labels = coordinates(metrics, varied, missing=found.missing, kept=found.kept)
-    attrs = {
-        "study": method, "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
-        "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
-    }  # fmt: skip
-    dims = ("metric", "key", "other")
-    variables = {name: (dims[: values.ndim], values) for name, values in found.values.items()}
-    if "pair" in variables:
-        labels["other"] = labels["key"]
-    return xr.Dataset(variables, labels, attrs)

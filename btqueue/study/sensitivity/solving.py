@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.scenario.problems import closest
+from btqueue.study.comparison import require_metrics
 from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
 """Metrics studied by default, if they have a value."""
-
-WORTH_PROCESSES_S = 20.0
-"""Seconds of work from which starting further processes pays off."""
-
-FEW = 8
-"""Points for which further processes never pay off."""
 
 Progress = Callable[[int, int], None]
 """Called with the points finished and the points known to be needed."""
@@ -95,7 +88,7 @@ class Solver:
         missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
         places, wanted = list(missing), list(missing.values())
         self.expect(len(wanted))
-        results = map_points(self.scenario, wanted, engines=(self.engine,), workers=self.useful(len(wanted)))
+        results = map_points(self.scenario, wanted, engines=(self.engine,), workers=self._workers)
         for result in results:
             self._known[places[result.number]] = result.answers[self.engine]
             self.tell()
@@ -109,18 +102,6 @@ class Solver:
         self._done += 1
         if self._progress is not None:
             self._progress(self._done, self._asked)
-
-    def useful(self, points: int) -> int | None:
-        """Return how many processes to use: this one alone for little work."""
-        if self._workers is None and (points <= FEW or points * self._seconds_each() < WORTH_PROCESSES_S):
-            return 1
-        return self._workers
-
-    def _seconds_each(self) -> float:
-        """Return how long an answer takes; the first one may have compiled, so once more."""
-        begin = time.perf_counter()
-        evaluate(self.scenario, self.engine, threads=None)
-        return time.perf_counter() - begin
 
 
 def _place(changes: Changes) -> tuple[tuple[str, Any], ...]:
@@ -140,12 +121,8 @@ def chosen_metrics(metrics: Sequence[str] | None, given: Iterable[str]) -> tuple
     there = [name for name in METRICS if name in set(given)]
     if metrics is None:
         return tuple(name for name in DEFAULT_METRICS if name in there) or tuple(there[:4])
-    for name in metrics:
-        if name not in METRICS:
-            guess = closest(name, METRICS)
-            hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
-            raise ScenarioError(Problem(f"there is no metric {name}; {hint}", name, guess=guess))
-        if name not in there:
-            others = ", ".join(there)
-            raise ScenarioError(Problem(f"{name}: the answer gives no value here, only {others}", name))
-    return tuple(dict.fromkeys(metrics))
+    names = require_metrics(metrics)
+    if missing := [name for name in names if name not in there]:
+        why = f"the answer gives no value here, only {', '.join(there)}"
+        raise ScenarioError(Problem(f"{missing[0]}: {why}", missing[0]))
+    return names

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from btqueue.study.extras import require
+from btqueue.simulator.traces.extras import require
 
 Function = Callable[[np.ndarray], np.ndarray]
 """From shares, shape (points, inputs), to values, shape (points, outputs); NaN where there is none."""
