@@ -6,8 +6,6 @@ refused or doubted with the same message by plans (`btqueue.network.variation`) 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
@@ -19,29 +17,22 @@ from btqueue.scenario.errors import shown
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.traits import in_tables
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
 """The warning of an answer about a key that is read only for the sake of old files."""
 ELSEWHERE = "theory has no answer here: simulate plays the network"
 """The note under a refusal."""
 
 
-def solve(scenario: Scenario) -> xr.Dataset:
-    """Return the `solution` of a scenario as a dataset with units and descriptions."""
-    return solution(scenario).to_dataset()
-
-
-def solution(scenario: Scenario) -> Results:
-    """Return the metrics of a scenario in the long run, by the theory of stations.
+def solve(scenario: Scenario) -> Results:
+    """Return the metrics of a scenario in the long run, by the theory of stations, with units.
 
     Args:
         scenario: to be answered.
 
     Returns:
-        Per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
-        dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by ("theory"),
+        `Results`, read like an `xarray.Dataset`: per-flow metrics of dimension (flow,), scalars for the
+        network and `queue_packets` of dimension (queue,); a metric that the model cannot give is absent.
+        Attributes: answered_by ("theory"),
         stands (whether no law doubts the answer, `btqueue.network.stations.doubts`), why (the doubts,
         a tuple of sentences, empty if it stands), method, converged, residual (relative), warnings
         (the doubts among them), iterations (where they were counted), system and regime (the kind of the
@@ -94,3 +85,6 @@ def gate(scenario: Scenario) -> Results:
     solved = label(scenario, metrics, {**about, **notes})
     certify(scenario, solved)
     return solved
+
+
+solution = solve

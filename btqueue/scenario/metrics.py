@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -176,12 +178,61 @@ class Variable(NamedTuple):
     attrs: Mapping[str, Any] | None = None
 
 
+class Computed(MutableMapping[str, Any]):
+    """Values by name, some of them computed when they are read first."""
+
+    def __init__(
+        self, values: Mapping[str, Any] | None = None, later: Mapping[str, Callable[[], Any]] | None = None
+    ) -> None:
+        """Take the values that are known, and functions that compute the others, in this order."""
+        self._values: dict[str, Any] = {**(values or {}), **dict.fromkeys(later or ())}
+        self._later = dict(later or {})
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the value, computed now if it is asked for the first time."""
+        if name in self._later:
+            self[name] = self._later[name]()
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Replace or add a value."""
+        self._later.pop(name, None)
+        self._values[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        """Remove a value."""
+        self._later.pop(name, None)
+        del self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a value of this name; nothing is computed."""
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        """Show all values."""
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the values: functions need not travel to other processes."""
+        return Computed, (dict(self),)
+
+
 @dataclass(frozen=True)
 class Results:
-    """The results of an engine: named arrays, and attributes that say how they were found.
+    """The results of an engine: read like an `xarray.Dataset`, which is made when it is needed.
 
-    Its members mean the same as members of these names in an `xarray.Dataset`, so code that reads results
-    accepts either. It is no dataset because importing xarray takes longer than many an answer.
+    A metric is a `DataArray`, `results["rtt_s"]` or `results.rtt_s`; every other member of a dataset is
+    there, too. Metrics, labels and the dataset are computed when they are read first, because all of them
+    together take longer than many a simulation. `to_dataset` returns the dataset itself, for functions that
+    accept no other class (`xarray.concat`).
 
     Attributes:
         metrics: by name, in the metric's unit, of dimensions (replication?, flow or link or queue?).
@@ -191,28 +242,78 @@ class Results:
 
     metrics: Mapping[str, Variable]
     coords: Mapping[str, Variable]
-    attrs: dict[str, Any]
+    attrs: MutableMapping[str, Any]
 
     @property
     def variables(self) -> Mapping[str, Variable]:
         """Metrics and labels."""
-        return {**self.metrics, **self.coords}
+        return ChainMap(cast(Any, self.metrics), cast(Any, self.coords))
 
     @property
     def sizes(self) -> Mapping[str, int]:
         """Length of each dimension."""
-        every = self.variables.values()
+        every = [*self.coords.values(), *self.metrics.values()]
         return {dim: size for one in every for dim, size in zip(one.dims, one.values.shape, strict=True)}
 
     def to_dataset(self) -> xarray.Dataset:
-        """Return the same as a dataset with units and descriptions."""
+        """Return a dataset with units and descriptions."""
+        return self._dataset.copy()
+
+    @cached_property
+    def _dataset(self) -> xarray.Dataset:
         import xarray
 
-        metrics = {
-            name: (dims, values, _attributes(name) | dict(attrs or {}))
-            for name, (dims, values, attrs) in self.metrics.items()
-        }
+        metrics = {name: _with_units(name, one) for name, one in self.metrics.items()}
         return xarray.Dataset(metrics, dict(self.coords), self.attrs)
+
+    def equals(self, other: Any) -> bool:
+        """Whether names and values are equal; see `xarray.Dataset.equals`."""
+        return self._dataset.equals(_plain(other))
+
+    def identical(self, other: Any) -> bool:
+        """Whether names, values and attributes are equal; see `xarray.Dataset.identical`."""
+        return self._dataset.identical(_plain(other))
+
+    def __getitem__(self, name: Any) -> Any:
+        """Return a metric or label as a `DataArray`, or a dataset for a list of names."""
+        if not isinstance(name, str) or name not in self.metrics:
+            return self._dataset[name]
+        import xarray
+
+        dims, values, attrs = _with_units(name, self.metrics[name])
+        labels = {label: one for label, one in self.coords.items() if set(one.dims) <= set(dims)}
+        return xarray.DataArray(values, labels, dims, name, attrs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a metric, or any other member of the dataset."""
+        if name.startswith("_") and name != "_repr_html_":
+            raise AttributeError(name)  # copying and pickling ask for names that must not be made up
+        return self[name] if name in self.metrics else getattr(self._dataset, name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a metric or label of this name."""
+        return name in self.metrics or name in self.coords
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the metrics."""
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        """Return the number of metrics."""
+        return len(self.metrics)
+
+    def __repr__(self) -> str:
+        """Show the dataset."""
+        return repr(self._dataset)
+
+
+def _plain(results: Any) -> Any:
+    return results.to_dataset() if isinstance(results, Results) else results
+
+
+def _with_units(name: str, variable: Variable) -> tuple[tuple[str, ...], np.ndarray, dict[str, Any]]:
+    dims, values, attrs = variable
+    return dims, values, _attributes(name) | dict(attrs or {})
 
 
 def describe(dataset: xarray.Dataset) -> xarray.Dataset:

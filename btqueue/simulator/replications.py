@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
 from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
 from btqueue.simulator.statistics.results import Replication, finish, label, uses_batch_means
 from btqueue.simulator.statistics.warmup import find_warm_up
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 FIRST_CHUNK_S = 20.0
 """Simulated seconds of one piconet until the parts of a network first reach a common time; later chunks take
@@ -58,9 +55,9 @@ class Interrupted(KeyboardInterrupt):
         self.results = results
 
     @property
-    def partial(self) -> xr.Dataset | None:
-        """The results as a dataset."""
-        return None if self.results is None else self.results.to_dataset()
+    def partial(self) -> Results | None:
+        """The results."""
+        return self.results
 
 
 def simulate(
@@ -69,20 +66,9 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     device: Device = "cpu",
-) -> xr.Dataset:
-    """Return the `simulation` of a scenario as a dataset with units and descriptions."""
-    return simulation(scenario, threads=threads, progress=progress, device=device).to_dataset()
-
-
-def simulation(
-    scenario: Scenario,
-    *,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    device: Device = "cpu",
     most: int | None = None,
 ) -> Results:
-    """Simulate the scenario and return its metrics, one value for each replication.
+    """Simulate the scenario and return its metrics, one value for each replication, with units.
 
     Args:
         scenario: the scenario to simulate; `run` has the length, the number of replications and the seed.
@@ -93,7 +79,8 @@ def simulation(
             `MOST_OBSERVATIONS`.
 
     Returns:
-        Metrics of dimensions (replication, flow); metrics of the whole network have (replication,), metrics
+        `Results`, read like an `xarray.Dataset`: metrics of dimensions (replication, flow);
+        metrics of the whole network have (replication,), metrics
         of single links (replication, link), and `queue_packets` (replication, queue). With `run.intervals` =
         "batch-means", or "auto" and a single replication, the entries of `replication` are the batches of one
         long run (attribute `intervals` = "batch-means"), and a metric that is a mean of observations is the
@@ -118,13 +105,13 @@ def simulation(
 
 def simulate_many(
     scenarios: Iterable[Scenario], *, threads: int | None = None, progress: Progress | None = None
-) -> list[xr.Dataset]:
-    """Simulate several scenarios, one thread each, and return their datasets in order; see `simulate`.
+) -> list[Results]:
+    """Simulate several scenarios, one thread each, and return their results in order; see `simulate`.
 
     No thread waits for the last replication of a scenario, as it does where each scenario has all threads.
 
     Args:
-        scenarios: each gives the dataset that `simulate` gives.
+        scenarios: each gives the results that `simulate` gives.
         threads: scenarios simulated at once; the number of cores by default.
         progress: called with the share of a replication that was finished.
 
@@ -132,17 +119,15 @@ def simulate_many(
         NotBuiltYet: a scenario has a feature that the simulator does not have yet.
         ScenarioError: a scenario cannot be simulated, as for `simulate`.
         InvariantViolated: the simulator lost count (a bug).
-        Stopped: by Ctrl-C; `results` are the datasets of the scenarios that were begun, in order. Of a
-            scenario under way the dataset holds the measurements up to then, with `complete` = 0; a scenario
+        Stopped: by Ctrl-C; `results` are the results of the scenarios that were begun, in order. Of a
+            scenario under way they hold the measurements up to then, with `complete` = 0; a scenario
             in its warm-up has none.
     """
     jobs = (observe(scenario, one_by_one, progress) for scenario in scenarios)
     try:
-        every = in_threads((_unless_interrupted(job) for job in jobs), threads or os.cpu_count() or 1)
+        return in_threads((_unless_interrupted(job) for job in jobs), threads or os.cpu_count() or 1)
     except Stopped as stopped:
-        found = [one.to_dataset() for one in stopped.results if one is not None]
-        raise Stopped(found) from None
-    return [one.to_dataset() for one in every]
+        raise Stopped([one for one in stopped.results if one is not None]) from None
 
 
 def _unless_interrupted(job: Job) -> Generator[None, bool | None, Results | None]:
@@ -398,3 +383,6 @@ def find_warmup(scenario: Scenario) -> float:
             )
         ends.append(end_s)
     return max(ends)
+
+
+simulation = simulate

@@ -3,6 +3,7 @@
 import numpy as np
 
 from btqueue.simulator.machinery.timers import LARGEST_SCAN
+from btqueue.simulator.records.arrays import empty_row, record_type
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.run import timer_dtype
 
@@ -38,12 +39,12 @@ class Rows:
         Raises:
             KeyError: a row names a field that records of this type do not have.
         """
-        defaults = dict(zip(self.dtype.names or (), np.zeros((), self.dtype).item(), strict=True))
+        defaults = empty_row(self.dtype)
         for row in self.rows:
             if not row.keys() <= defaults.keys():
                 raise KeyError(f"no fields {sorted(row.keys() - defaults.keys())}")
         rows = [tuple((defaults | row).values()) for row in self.rows]
-        return np.array(rows, self.dtype).view(np.recarray)
+        return np.array(rows, record_type(self.dtype)).view(np.recarray)
 
 
 class Timers:
@@ -68,7 +69,7 @@ class Timers:
         Args:
             island_of: for each node the number of its island, from 0.
         """
-        table = np.zeros(len(self.kinds), timer_dtype).view(np.recarray)
+        table = np.zeros(len(self.kinds), record_type(timer_dtype)).view(np.recarray)
         table.kind, table.owner, table.due = self.kinds, self.owners, NEVER
         return table, *heaps(table, island_of[self.nodes])
 

@@ -15,7 +15,7 @@ from btqueue.simulator.construction.numbering import Rows, Streams, Timers, heap
 from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.records.arrays import State, columns
+from btqueue.simulator.records.arrays import State, columns, record_type
 from btqueue.simulator.records.connections import backlog_dtype, flow_statistics_dtype
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS, queue_statistics_dtype
@@ -240,4 +240,4 @@ def enlarge(sim: State, sizes: dict[str, int]) -> State:
 
 
 def _array(dtype: np.dtype, length: int) -> np.recarray:
-    return np.zeros(length, dtype).view(np.recarray)
+    return np.zeros(length, record_type(dtype)).view(np.recarray)

@@ -1,6 +1,6 @@
 """All records of one replication, gathered in a `State`: one array for each kind of entity."""
 
-from functools import cached_property
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
@@ -38,6 +38,18 @@ Reals = Annotated[np.ndarray, np.dtype(np.float64), 1]
 IntegerRows = Annotated[np.ndarray, np.dtype(np.int64), 2]
 RealRows = Annotated[np.ndarray, np.dtype(np.float64), 2]
 ByteRows = Annotated[np.ndarray, np.dtype(np.uint8), 2]
+
+
+@cache
+def record_type(dtype: np.dtype) -> np.dtype:
+    """Return the type with which a view as a record array costs nothing: the view itself would make it."""
+    return np.dtype((np.record, dtype))
+
+
+@cache
+def empty_row(dtype: np.dtype) -> dict[str, Any]:
+    """Return a record of zeros by field; not to be changed."""
+    return dict(zip(dtype.names or (), np.zeros((), dtype).item(), strict=True))
 
 
 def columns(records: np.ndarray) -> Any:

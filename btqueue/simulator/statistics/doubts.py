@@ -38,21 +38,24 @@ def autocorrelation(values: np.ndarray) -> float:
     return float(np.sum(centred[1:] * centred[:-1])) / squares if squares > 0 else math.nan
 
 
-def look_at_batches(results: Results) -> None:
-    """Record the correlation of neighbouring batches, of means over flows, and warn if it is high."""
+def autocorrelations(results: Results) -> dict[str, float]:
+    """Return the correlation of neighbouring batches, of means over flows, of each watched metric."""
     found = {}
     for name in WATCHED_METRICS:
         if name in results.metrics:
             values = over_flows(results, name)
             values = values[~np.isnan(values)]
             found[name] = autocorrelation(values) if len(values) > 2 else math.nan
-    results.attrs["autocorrelation"] = found
+    return found
+
+
+def doubts_about_batches(found: Mapping[str, float]) -> list[str]:
+    """Return a warning if the correlation of neighbouring batches is high."""
     suspects = [f"{name} {value:.2f}" for name, value in found.items() if value > LARGEST_AUTOCORRELATION]
-    if suspects:
-        results.attrs["warnings"].append(
-            f"neighbouring batches are correlated ({', '.join(suspects)}), so intervals may be too narrow: "
-            "simulate longer, or several replications"
-        )
+    return suspects and [
+        f"neighbouring batches are correlated ({', '.join(suspects)}), so intervals may be too narrow: "
+        "simulate longer, or several replications"
+    ]
 
 
 def over_flows(results: Results, name: str) -> np.ndarray:

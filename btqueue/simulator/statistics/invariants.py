@@ -2,10 +2,26 @@
 
 import numpy as np
 
-from btqueue.simulator.records.arrays import State, columns
+from btqueue.simulator.machinery.numba_cache import compiled, entry_point
+from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
-from btqueue.simulator.statistics.census import Census, packets_lost, take_census
+from btqueue.simulator.statistics.census import packets_lost, take_census
+
+KINDS = f"(kinds: {', '.join(QUEUE_KINDS)})"
+FLOW, QUEUE, LITTLE, PICONET, PACKETS, SEGMENTS, MESSAGES = range(1, 8)
+RULES = {
+    FLOW: "packets of flow {} are not conserved: {} is not {}",
+    QUEUE: f"packets of queue {{}} are not conserved {KINDS}: {{}} is not {{}}",
+    LITTLE: f"Little's law fails in queue {{}} {KINDS}: {{}} is not {{}}",
+    PICONET: "piconet {} has a wrong count of its waiting packets: {} is not {}",
+    PACKETS: "{1} packets are in use, but only {2} were found in the network",
+    SEGMENTS: "{1} segments are in use, but only {2} were found in the network",
+    MESSAGES: "{1} messages are in use, but only {2} were found in the network",
+}
+"""How each rule can be broken, for the number of a flow, queue or piconet and both sides of the rule."""
+
+lost_of = compiled(packets_lost)
 
 
 class InvariantViolated(RuntimeError):
@@ -18,64 +34,46 @@ def check_invariants(sim: State) -> None:
     For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each
     queue: inside at the start + offered = refused + served + inside now, and the area under the queue length
     is the sum of the times spent in the queue by packets served and packets still inside (whole nanoseconds,
-    so equality is exact). Every packet, segment and message in use is in some queue, line or list.
+    so equality is exact). Every central's count of waiting packets equals the packets in its queues. Every
+    packet, segment and message in use is in some queue, line or list.
     """
-    census = take_census(sim)
-    check_flows(sim, census)
-    check_queues(sim, census)
-    check_piconets(sim)
-    check_pools(sim, census)
+    broken, waiting = np.zeros(4, np.int64), np.zeros(len(sim.piconets), np.int64)
+    find_broken(sim, *take_census(sim), waiting, broken)
+    if broken[0]:
+        raise InvariantViolated(RULES[int(broken[0])].format(*broken[1:].tolist()))
 
 
-def check_flows(sim: State, census: Census) -> None:
-    """Check that no flow gains or loses packets."""
-    flow = columns(sim.flow_statistics)
-    require(
-        flow.inside_at_start + flow.packets_sent,
-        flow.packets_delivered + packets_lost(flow) + census.packets,
-        "packets of flow {} are not conserved",
-    )
+@entry_point
+def find_broken(sim, packets, sojourn, segments, messages, waiting, broken):
+    """Write a broken rule, its flow, queue or piconet, and both of its sides into `broken`.
 
-
-def check_queues(sim: State, census: Census) -> None:
-    """Check conservation and Little's law in every queue."""
-    count, length = columns(sim.queue_statistics), columns(sim.queues).length
-    require(
-        count.inside_at_start + count.offered,
-        count.refused + count.served + length,
-        "packets of queue {} are not conserved",
-    )
-    area = count.area + length * (int(sim.clock[0].now) - count.changed_at)
-    require(area, count.sojourn + census.sojourn, "Little's law fails in queue {}")
-
-
-def check_piconets(sim: State) -> None:
-    """Check that every central's count of waiting packets equals the packets in its queues."""
-    waiting = np.zeros(len(sim.piconets), np.int64)
-    piconet = columns(sim.ports).piconet
-    radio = np.flatnonzero(piconet != NOTHING)
-    np.add.at(waiting, piconet[radio], columns(sim.queues).length[radio])
-    require(columns(sim.piconets).waiting, waiting, "piconet {} has a wrong count of its waiting packets")
-
-
-def check_pools(sim: State, census: Census) -> None:
-    """Check that nothing in use has been lost: packets and their segments, segments in lines, messages."""
+    The arrays before `waiting` are a `Census`; `waiting`, of zeros, has an entry for each piconet.
+    """
     clock = sim.clock[0]
-    require_number(len(sim.packets) - clock.free_packets, int(columns(sim.queues).length.sum()), "packets")
-    require_number(len(sim.segments) - clock.free_segments, int(census.segments.sum()), "segments")
-    require_number(len(sim.messages) - clock.free_messages, int(census.messages.sum()), "messages")
+    for index in range(len(sim.flow_statistics)):
+        flow = sim.flow_statistics[index]
+        inside = flow.packets_delivered + lost_of(flow) + packets[index]
+        require(broken, FLOW, index, flow.inside_at_start + flow.packets_sent, inside)
+    in_queues = 0
+    for index in range(len(sim.queues)):
+        count, length = sim.queue_statistics[index], sim.queues[index].length
+        gone = count.refused + count.served + length
+        require(broken, QUEUE, index, count.inside_at_start + count.offered, gone)
+        area = count.area + length * (clock.now - count.changed_at)
+        require(broken, LITTLE, index, area, count.sojourn + sojourn[index])
+        in_queues += length
+    for index in range(len(sim.ports)):
+        if sim.ports[index].piconet != NOTHING:
+            waiting[sim.ports[index].piconet] += sim.queues[index].length
+    for index in range(len(waiting)):
+        require(broken, PICONET, index, sim.piconets[index].waiting, waiting[index])
+    require(broken, PACKETS, 0, len(sim.packets) - clock.free_packets, in_queues)
+    require(broken, SEGMENTS, 0, len(sim.segments) - clock.free_segments, segments.sum())
+    require(broken, MESSAGES, 0, len(sim.messages) - clock.free_messages, messages.sum())
 
 
-def require(left: np.ndarray, right: np.ndarray, message: str) -> None:
-    """Raise unless both sides are equal everywhere."""
-    wrong = left != right
-    if wrong.any():
-        index = int(np.argmax(wrong))
-        kinds = f"(kinds: {', '.join(QUEUE_KINDS)})" if "queue" in message else ""
-        raise InvariantViolated(f"{message.format(index)} {kinds}: {left[index]} is not {right[index]}")
-
-
-def require_number(in_use: int, found: int, what: str) -> None:
-    """Raise unless every entry in use was found."""
-    if in_use != found:
-        raise InvariantViolated(f"{in_use} {what} are in use, but only {found} were found in the network")
+@compiled
+def require(broken, rule, index, left, right):
+    """Write down the rule unless both sides are equal, or another one is broken."""
+    if left != right and broken[0] == 0:
+        broken[0], broken[1], broken[2], broken[3] = rule, index, left, right

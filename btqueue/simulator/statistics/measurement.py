@@ -4,11 +4,13 @@ A metric that the scenario cannot have (round trips without TCP, delays of greed
 metric without an observation is not a number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from btqueue.scenario.metrics import PERCENTILES
 from btqueue.simulator.bluetooth.sleep import visits_until_now
 from btqueue.simulator.records.arrays import State, columns
 from btqueue.simulator.records.connections import GREEDY, TCP
@@ -17,11 +19,11 @@ from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE
 from btqueue.simulator.statistics.census import packets_lost
 from btqueue.simulator.statistics.quantiles import quantiles
 
-PERCENTILES = (50, 90, 95, 99)
 SHARES = np.array(PERCENTILES) / 100
 """The same as shares of the observations."""
 
-Metrics = dict[str, np.ndarray]
+Formulas = dict[str, Callable[[], np.ndarray]]
+"""How to compute each metric, once somebody reads it."""
 
 
 class Counts(NamedTuple):
@@ -67,8 +69,8 @@ def take_counts(sim: State) -> Counts:
     )
 
 
-def measure(network: State, counted: Sequence[Counts]) -> Metrics:
-    """Return the metrics of replications of a network, since their statistics began.
+def measure(network: State, counted: Sequence[Counts]) -> Formulas:
+    """Return how to compute the metrics of replications of a network, since their statistics began.
 
     Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
     metrics in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the queues of
@@ -77,18 +79,18 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
     flow, seconds = columns(counts.flows), counts.seconds[:, None]
     counts = counts._replace(flows=flow, seconds=seconds)
-    goodput = kilobits_per_second(flow.bytes_delivered, seconds)
-    # of data under way when the measurement began only the arrivals are known
-    carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
     return {
-        "goodput_kbps": goodput,
-        "throughput_kbps": kilobits_per_second(carried, seconds),
+        "goodput_kbps": lambda: kilobits_per_second(flow.bytes_delivered, seconds),
+        # of data under way when the measurement began only the arrivals are known
+        "throughput_kbps": lambda: kilobits_per_second(
+            np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted), seconds
+        ),
         **transport_metrics(network, counts),
         **application_metrics(network, counts),
         **losses(network, counts),
-        "queue_packets": mean_queue_lengths(network, counts),
+        "queue_packets": lambda: mean_queue_lengths(network, counts),
         **polling_metrics(network, counts),
-        "fairness": jain_index(goodput),
+        "fairness": lambda: jain_index(kilobits_per_second(flow.bytes_delivered, seconds)),
     }
 
 
@@ -146,123 +148,139 @@ def kilobits_per_second(count: np.ndarray, seconds: Any) -> np.ndarray:
     return count * 8 / 1000 / seconds
 
 
-def transport_metrics(network: State, counts: Counts) -> Metrics:
+def transport_metrics(network: State, counts: Counts) -> Formulas:
     """Return round-trip times, windows and recoveries of TCP, and lost segments."""
     flow, seconds = counts.flows, counts.seconds
-    metrics: Metrics = {}
+    metrics: Formulas = {}
     if np.any(network.connections.protocol == TCP):
         metrics |= round_trips(counts)
         metrics |= {
-            "cwnd_segments": _ratio(flow.cwnd_sum, flow.window_samples),
-            "window_segments": _ratio(flow.window_sum, flow.window_samples),
-            "timeouts_per_s": flow.timeouts / seconds,
-            "fast_retransmits_per_s": flow.fast_retransmits / seconds,
-            "retransmissions_per_s": flow.segments_retransmitted / seconds,
-            "piggybacked_acks": _ratio(flow.acks_piggybacked, flow.acks_piggybacked + flow.acks_sent),
+            "cwnd_segments": lambda: _ratio(flow.cwnd_sum, flow.window_samples),
+            "window_segments": lambda: _ratio(flow.window_sum, flow.window_samples),
+            "timeouts_per_s": lambda: flow.timeouts / seconds,
+            "fast_retransmits_per_s": lambda: flow.fast_retransmits / seconds,
+            "retransmissions_per_s": lambda: flow.segments_retransmitted / seconds,
+            "piggybacked_acks": lambda: _ratio(flow.acks_piggybacked, flow.acks_piggybacked + flow.acks_sent),
         }
-    return {**metrics, "segment_loss": _ratio(flow.segments_damaged, flow.segments_finished)}
+    return {**metrics, "segment_loss": lambda: _ratio(flow.segments_damaged, flow.segments_finished)}
 
 
-def round_trips(counts: Counts) -> Metrics:
+def round_trips(counts: Counts) -> Formulas:
     """Return mean, extremes, standard deviation and percentiles of the senders' round-trip samples (s)."""
     flow = counts.flows
-    seen = flow.rtt_samples > 0
-    least = np.where(seen, flow.rtt_least, np.nan)
-    most = np.where(seen, flow.rtt_most, np.nan)
+
+    def bound(times: np.ndarray) -> np.ndarray:
+        return np.where(flow.rtt_samples > 0, times, np.nan)
+
+    def percentile(place: int) -> np.ndarray:
+        return np.clip(counts.rtt[..., place], bound(flow.rtt_least), bound(flow.rtt_most)) / SECOND
+
     return {
-        "rtt_s": _ratio(flow.rtt_sum, flow.rtt_samples) / SECOND,
-        "rtt_min_s": least / SECOND,
-        "rtt_max_s": most / SECOND,
-        "rtt_sd_s": np.sqrt(variance(flow.rtt_samples, flow.rtt_sum, flow.rtt_squares)) / SECOND,
-        **{
-            f"rtt_p{percent}_s": np.clip(counts.rtt[..., place], least, most) / SECOND
-            for place, percent in enumerate(PERCENTILES)
-        },
+        "rtt_s": lambda: _ratio(flow.rtt_sum, flow.rtt_samples) / SECOND,
+        "rtt_min_s": lambda: bound(flow.rtt_least) / SECOND,
+        "rtt_max_s": lambda: bound(flow.rtt_most) / SECOND,
+        "rtt_sd_s": lambda: np.sqrt(variance(flow.rtt_samples, flow.rtt_sum, flow.rtt_squares)) / SECOND,
+        **percentiles("rtt", percentile),
     }
 
 
-def application_metrics(network: State, counts: Counts) -> Metrics:
+def percentiles(name: str, percentile: Callable[[int], np.ndarray]) -> Formulas:
+    """Return the metrics `<name>_p50_s` to `<name>_p99_s`, from a function of the place in `PERCENTILES`."""
+    return {f"{name}_p{percent}_s": partial(percentile, place) for place, percent in enumerate(PERCENTILES)}
+
+
+def application_metrics(network: State, counts: Counts) -> Formulas:
     """Return delays of messages, until they were delivered and until acknowledged, and session times (s)."""
     flow, conn = counts.flows, network.connections
-    metrics: Metrics = {}
-    if np.any(conn.application != GREEDY):
+    offers = conn.application != GREEDY
+    metrics: Formulas = {}
+
+    def percentile(place: int) -> np.ndarray:
+        return np.where(conn.session == NOTHING, counts.delay[..., place] / SECOND, np.nan)
+
+    if np.any(offers):
         metrics |= {
-            "delay_s": _ratio(flow.delay_sum, flow.messages_delivered) / SECOND,
-            "delay_scv": scv(flow.messages_delivered, flow.delay_sum, flow.delay_squares),
-            **{
-                f"delay_p{percent}_s": np.where(
-                    conn.session == NOTHING, counts.delay[..., place] / SECOND, np.nan
-                )
-                for place, percent in enumerate(PERCENTILES)
-            },
+            "delay_s": lambda: _ratio(flow.delay_sum, flow.messages_delivered) / SECOND,
+            "delay_scv": lambda: scv(flow.messages_delivered, flow.delay_sum, flow.delay_squares),
+            **percentiles("delay", percentile),
         }
-    limited = (conn.application != GREEDY) & (conn.send_buffer > 0)
+    limited = offers & (conn.send_buffer > 0)
     if np.any(limited):
-        metrics["messages_refused"] = np.where(limited, _ratio(flow.messages_refused, flow.messages), np.nan)
-    if np.any((conn.application != GREEDY) & (conn.protocol == TCP)):
+        metrics["messages_refused"] = lambda: np.where(
+            limited, _ratio(flow.messages_refused, flow.messages), np.nan
+        )
+    if np.any(offers & (conn.protocol == TCP)):
         count, total = flow.messages_acknowledged, flow.acknowledged_delay_sum
-        metrics["acknowledged_delay_s"] = _ratio(total, count) / SECOND
-        metrics["acknowledged_delay_scv"] = scv(count, total, flow.acknowledged_delay_squares)
+        metrics["acknowledged_delay_s"] = lambda: _ratio(total, count) / SECOND
+        metrics["acknowledged_delay_scv"] = lambda: scv(count, total, flow.acknowledged_delay_squares)
     if len(network.sessions) and np.any(conn.session != NOTHING):
         metrics |= session_metrics(network, counts)
     return metrics
 
 
-def session_metrics(network: State, counts: Counts) -> Metrics:
+def session_metrics(network: State, counts: Counts) -> Formulas:
     """Return rate and duration (s) of sessions and the share lost, for flows that carry the requests."""
     flow = counts.flows
     requests = np.isin(np.arange(len(network.connections)), network.sessions.requester)
-    spread = variance(flow.sessions, flow.session_time_sum, flow.session_time_squares)
+
+    def spread() -> np.ndarray:
+        return variance(flow.sessions, flow.session_time_sum, flow.session_time_squares)
+
+    def percentile(place: int) -> np.ndarray:
+        return np.where(requests, counts.delay[..., place] / SECOND, np.nan)
+
     return {
-        "sessions_per_s": np.where(requests, flow.sessions / counts.seconds, np.nan),
-        "session_time_s": _ratio(flow.session_time_sum, flow.sessions) / SECOND,
-        "session_time_sd_s": np.sqrt(spread) / SECOND,
-        **{
-            f"session_time_p{percent}_s": np.where(requests, counts.delay[..., place] / SECOND, np.nan)
-            for place, percent in enumerate(PERCENTILES)
-        },
-        "connect_time_s": _ratio(flow.connect_time_sum, flow.connects) / SECOND,
-        "sessions_lost": np.where(
+        "sessions_per_s": lambda: np.where(requests, flow.sessions / counts.seconds, np.nan),
+        "session_time_s": lambda: _ratio(flow.session_time_sum, flow.sessions) / SECOND,
+        "session_time_sd_s": lambda: np.sqrt(spread()) / SECOND,
+        **percentiles("session_time", percentile),
+        "connect_time_s": lambda: _ratio(flow.connect_time_sum, flow.connects) / SECOND,
+        "sessions_lost": lambda: np.where(
             requests, _ratio(flow.sessions_lost, flow.sessions + flow.sessions_lost), np.nan
         ),
     }
 
 
-def losses(network: State, counts: Counts) -> Metrics:
+def losses(network: State, counts: Counts) -> Formulas:
     """Return the shares of packets lost at each place, per flow.
 
     `btqueue.scenario.metrics` defines the packets of each share: a packet lost since the statistics began may
     have been sent before.
     """
     flow, ports = counts.flows, network.ports
-    ended = flow.packets_delivered + packets_lost(flow)
     radio = ports.kind != OUTSIDE
-    by_radio = flow.packets_delivered - (flow.sent_outside - flow.lost_outside)
-    metrics: Metrics = {}
+    outside = bool(np.any(~radio))
+    metrics: Formulas = {}
+
+    def of_all(lost: np.ndarray) -> np.ndarray:
+        return _ratio(lost, flow.packets_delivered + packets_lost(flow))
+
     if np.any(radio):
         metrics |= {
-            "loss_token_buffer": _ratio(flow.refused_at_token_buffer, flow.offered_to_token_buffer),
-            "loss_baseband_buffer": _ratio(flow.refused_at_baseband, flow.offered_to_baseband),
-            "loss_radio": _ratio(flow.packets_corrupted, by_radio),
+            "loss_token_buffer": lambda: _ratio(flow.refused_at_token_buffer, flow.offered_to_token_buffer),
+            "loss_baseband_buffer": lambda: _ratio(flow.refused_at_baseband, flow.offered_to_baseband),
+            "loss_radio": lambda: _ratio(
+                flow.packets_corrupted, flow.packets_delivered - (flow.sent_outside - flow.lost_outside)
+            ),
         }
     if np.any(radio & (ports.most_transmissions > 0)):
-        served = counts.served[:, np.flatnonzero(radio)].sum(axis=1)
-        metrics["loss_arq"] = _ratio(flow.given_up, ended)
-        metrics["transmissions_per_packet"] = _ratio(flow.transmissions.sum(axis=1), served)
+        metrics |= {
+            "loss_arq": lambda: of_all(flow.given_up),
+            "transmissions_per_packet": lambda: _ratio(
+                flow.transmissions.sum(axis=1), counts.served[:, np.flatnonzero(radio)].sum(axis=1)
+            ),
+        }
     if network.settings[0].node_buffers:
-        metrics["loss_node_buffer"] = _ratio(flow.refused_at_node, ended)
-    if np.any(~radio):
-        metrics["loss_outside"] = _ratio(flow.lost_outside, flow.sent_outside)
-    if (
-        len(network.bridges)
-        or np.any(~radio)
-        or np.any(network.queues.limit[network.queues.kind == DOWNLINK] < UNLIMITED)
-    ):
-        metrics["loss_relay"] = _ratio(flow.refused_on_the_way, ended)
+        metrics["loss_node_buffer"] = lambda: of_all(flow.refused_at_node)
+    if outside:
+        metrics["loss_outside"] = lambda: _ratio(flow.lost_outside, flow.sent_outside)
+    queues = network.queues
+    if len(network.bridges) or outside or np.any(queues.limit[queues.kind == DOWNLINK] < UNLIMITED):
+        metrics["loss_relay"] = lambda: of_all(flow.refused_on_the_way)
     return metrics
 
 
-def polling_metrics(network: State, counts: Counts) -> Metrics:
+def polling_metrics(network: State, counts: Counts) -> Formulas:
     """Return how often peripherals are visited and how full the slots are; nothing without a piconet.
 
     Data can use all slots that voice links leave: a packet type that does not fit there with its answer is
@@ -271,15 +289,20 @@ def polling_metrics(network: State, counts: Counts) -> Metrics:
     if not len(network.piconets):
         return {}
     visits, seconds, piconets = counts.visits, counts.seconds, network.piconets
-    with np.errstate(divide="ignore"):
-        cycles = np.where(visits > 0, seconds * piconets.links / visits, np.nan)
-    free = 1.0 - piconets.voice_reserved / np.maximum(piconets.voice_period, 1)
-    used = counts.data_slots.sum(axis=1) * SLOT / SECOND / seconds[:, 0]
+
+    def cycle() -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.where(visits > 0, seconds * piconets.links / visits, np.nan).mean(axis=1)
+
+    def utilisation() -> np.ndarray:
+        free = 1.0 - piconets.voice_reserved / np.maximum(piconets.voice_period, 1)
+        return counts.data_slots.sum(axis=1) * SLOT / SECOND / seconds[:, 0] / free.sum()
+
     return {
-        "polls_per_s": counts.link_visits / seconds,
-        "slot_share": counts.data_slots * SLOT / SECOND / seconds,
-        "cycle_s": cycles.mean(axis=1),
-        "slot_utilisation": used / free.sum(),
+        "polls_per_s": lambda: counts.link_visits / seconds,
+        "slot_share": lambda: counts.data_slots * SLOT / SECOND / seconds,
+        "cycle_s": cycle,
+        "slot_utilisation": utilisation,
     }
 
 

@@ -1,11 +1,13 @@
 """From the measurements of replications, or of the batches of one long run, to labelled results."""
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import Results, Variable
+from btqueue.scenario.metrics import Computed, Results, Variable
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
@@ -13,12 +15,12 @@ from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics.backlog import LOOKS, is_growing
-from btqueue.simulator.statistics.doubts import doubts, look_at_batches
+from btqueue.simulator.statistics.doubts import autocorrelations, doubts, doubts_about_batches
 from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import (
     LINK_METRICS,
     Counts,
-    Metrics,
+    Formulas,
     drained_kbps,
     halves,
     measure,
@@ -66,62 +68,83 @@ def finish(sim: State, complete: bool) -> Replication | None:
 
 
 def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> Results:
-    """Put names on the measurements; replications cut short are left out if any is complete."""
+    """Put names on the measurements; replications cut short are left out if any is complete.
+
+    Metrics, labels and warnings are computed when they are read.
+    """
     complete = [one for one in measured if one.complete]
-    kept = complete or measured
-    kinds = queue_kinds(network_of(scenario))
-    values, overloaded, endless = values_of(kept, scenario)
-    variables = {}
-    for name, found in values.items():
+    kept, batches = complete or measured, uses_batch_means(scenario)
+    formulas, growth = formulas_of(kept, scenario)
+
+    def variable(name: str) -> Variable:
+        found = formulas[name]()
         inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
-        variables[name] = Variable(("replication", inner)[: found.ndim], found)
+        return Variable(("replication", inner)[: found.ndim], found)
+
     results = Results(
-        variables,
-        coordinates(kept, scenario, kinds),
-        {
-            "answered_by": "simulation",
-            "events": sum(one.events for one in kept),
-            "seed": scenario.run.seed,
-            "warmup_s": warmup_s,
-            "intervals": "batch-means" if uses_batch_means(scenario) else "replications",
-            "complete": int(len(complete) == wanted),
-            "wanted": wanted,
-            "finished": len(complete),
-            "warnings": [],
-        },
+        Computed(later={name: partial(variable, name) for name in formulas}),
+        Computed(later=coordinates(kept, scenario)),
+        Computed(
+            {
+                "answered_by": "simulation",
+                "events": sum(one.events for one in kept),
+                "seed": scenario.run.seed,
+                "warmup_s": warmup_s,
+                "intervals": "batch-means" if batches else "replications",
+                "complete": int(len(complete) == wanted),
+                "wanted": wanted,
+                "finished": len(complete),
+            },
+            {
+                **({"autocorrelation": lambda: autocorrelations(results)} if batches else {}),
+                "warnings": lambda: warnings_of(results, kept, bool(complete), scenario, growth),
+            },
+        ),
     )
-    results.attrs["warnings"] += warnings_of_growth(kept, scenario, results, overloaded, endless)
-    if uses_batch_means(scenario):
-        look_at_batches(results)
-    if complete:
-        ends = stacked([one.counts.flows for one in complete])
-        seconds = np.array([[one.counts.seconds] for one in complete])
-        halfway = [one.halfway for one in complete if one.halfway is not None]  # none of batches
-        both = halves(stacked(halfway), ends, seconds) if halfway else {}
-        seen = {
-            name: values
-            for name, values in both.items()
-            if not (overloaded.any() and grows_with_the_run(name))
-        }
-        results.attrs["warnings"] += doubts(
-            results,
-            scenario,
-            seen,
-            drained_kbps(ends, seconds),
-            random=any(one.random for one in complete),
-        )
     return results
 
 
-def values_of(kept: list[Replication], scenario: Scenario) -> tuple[Metrics, np.ndarray, np.ndarray]:
-    """Return the metrics, NaN where they grow with the run, and the two arrays of `growing`."""
+Growth = Callable[[], tuple[np.ndarray, np.ndarray]]
+"""Returns whether the delays of each flow grow with the run, and whether the queues of each kind do."""
+
+
+def formulas_of(kept: list[Replication], scenario: Scenario) -> tuple[Formulas, Growth]:
+    """Return how to compute the metrics, NaN where they grow with the run, and what grows."""
     network = network_of(scenario)
-    values = measure(network, [one.counts for one in kept])
-    overloaded, endless = growing(kept, scenario)
-    for name in filter(grows_with_the_run, values):
-        values[name] = np.where(overloaded, np.nan, values[name])
-    values["queue_packets"] = np.where(endless[queue_kinds(network)], np.nan, values["queue_packets"])
-    return values, overloaded, endless
+    growth = cache(partial(growing, kept, scenario))
+
+    def unless_growing(formula: Callable[[], np.ndarray]) -> np.ndarray:
+        return np.where(growth()[0], np.nan, formula())
+
+    def queues(formula: Callable[[], np.ndarray]) -> np.ndarray:
+        return np.where(growth()[1][queue_kinds(network)], np.nan, formula())
+
+    formulas = measure(network, [one.counts for one in kept])
+    for name in filter(grows_with_the_run, formulas):
+        formulas[name] = partial(unless_growing, formulas[name])
+    formulas["queue_packets"] = partial(queues, formulas["queue_packets"])
+    return formulas, growth
+
+
+def warnings_of(
+    results: Results, kept: list[Replication], complete: bool, scenario: Scenario, growth: Growth
+) -> list[str]:
+    """Return the warnings about growth, correlated batches and short runs; the last need complete runs."""
+    overloaded, endless = growth()
+    warnings = warnings_of_growth(kept, scenario, results, overloaded, endless)
+    if uses_batch_means(scenario):
+        warnings += doubts_about_batches(results.attrs["autocorrelation"])
+    if not complete:
+        return warnings
+    ends = stacked([one.counts.flows for one in kept])
+    seconds = np.array([[one.counts.seconds] for one in kept])
+    halfway = [one.halfway for one in kept if one.halfway is not None]  # none of batches
+    both = halves(stacked(halfway), ends, seconds) if halfway else {}
+    seen = {
+        name: values for name, values in both.items() if not (overloaded.any() and grows_with_the_run(name))
+    }
+    random = any(one.random for one in kept)
+    return warnings + doubts(results, scenario, seen, drained_kbps(ends, seconds), random=random)
 
 
 def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
@@ -167,19 +190,28 @@ def message_bits(scenario: Scenario) -> np.ndarray:
     return 8.0 * np.array(sizes)
 
 
-def coordinates(measured: list[Replication], scenario: Scenario, kinds: list[int]) -> dict[str, Variable]:
-    """Return the names of flows, links and queues, and how long each replication (or batch) was measured."""
+def coordinates(measured: list[Replication], scenario: Scenario) -> dict[str, Callable[[], Variable]]:
+    """Return how to compute the names of flows, links and queues, and how long each run was measured."""
     plan = topology(scenario)
-    flows = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
-    links = [f"{plan.nodes[p.central]}-{plan.nodes[member]}" for p in plan.piconets for member in p.members]
-    seconds = np.array([one.counts.seconds for one in measured])
+    nodes, pairs = plan.nodes, [(p.central, member) for p in plan.piconets for member in p.members]
+
+    def kinds() -> list[str]:
+        return [QUEUE_KINDS[kind] for kind in queue_kinds(network_of(scenario))]
+
     found = {
-        "replication": Variable(("replication",), np.arange(len(measured))),
-        "measured_s": Variable(("replication",), seconds, {"units": "s"}),
-        "queue": Variable(("queue",), np.array([QUEUE_KINDS[kind] for kind in kinds])),
+        "replication": lambda: Variable(("replication",), np.arange(len(measured))),
+        "measured_s": lambda: Variable(
+            ("replication",), np.array([one.counts.seconds for one in measured]), {"units": "s"}
+        ),
+        "queue": lambda: Variable(("queue",), np.array(kinds())),
+        "flow": lambda: Variable(("flow",), np.arange(1, len(plan.flows) + 1)),
+        "flow_name": lambda: Variable(
+            ("flow",), np.array([f"{nodes[flow.source]}>{nodes[flow.target]}" for flow in plan.flows])
+        ),
     }
-    for part, names in (("flow", flows), ("link", links)):
-        if names:
-            found[part] = Variable((part,), np.arange(1, len(names) + 1))
-            found[f"{part}_name"] = Variable((part,), np.array(names))
+    if pairs:
+        found["link"] = lambda: Variable(("link",), np.arange(1, len(pairs) + 1))
+        found["link_name"] = lambda: Variable(
+            ("link",), np.array([f"{nodes[central]}-{nodes[member]}" for central, member in pairs])
+        )
     return found
