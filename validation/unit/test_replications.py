@@ -23,7 +23,7 @@ from btqueue.simulator.replications import (
     simulate,
     simulate_many,
 )
-from btqueue.simulator.statistics.doubts import autocorrelation, look_at_batches
+from btqueue.simulator.statistics.doubts import autocorrelation, autocorrelations, doubts_about_batches
 from btqueue.simulator.statistics.measurement import measure
 from btqueue.simulator.statistics.precision import next_target
 
@@ -98,10 +98,10 @@ def test_autocorrelation_by_hand():
 
 @pytest.mark.parametrize(("values", "warned"), [(np.tile([1.0, 2.0], 15), False), (np.arange(30.0), True)])
 def test_correlated_batches_are_warned_of(values, warned):
-    results = Results({"rtt_s": Variable(("replication", "flow"), values[:, None])}, {}, {"warnings": []})
-    look_at_batches(results)
-    assert list(results.attrs["autocorrelation"]) == ["rtt_s"]
-    assert any("rtt_s" in warning for warning in results.attrs["warnings"]) == warned
+    results = Results({"rtt_s": Variable(("replication", "flow"), values[:, None])}, {}, {})
+    found = autocorrelations(results)
+    assert list(found) == ["rtt_s"]
+    assert any("rtt_s" in warning for warning in doubts_about_batches(found)) == warned
 
 
 def test_flows_and_links_have_the_names_of_their_nodes():

@@ -4,13 +4,13 @@ A metric that the scenario cannot have (round trips without TCP, delays of greed
 metric without an observation is not a number.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.scenario.metrics import PERCENTILES
+from btqueue.scenario.metrics import PERCENTILES, Computed
 from btqueue.simulator.bluetooth.sleep import visits_until_now
 from btqueue.simulator.records.arrays import State, columns
 from btqueue.simulator.records.connections import GREEDY, TCP
@@ -69,29 +69,27 @@ def take_counts(sim: State) -> Counts:
     )
 
 
-def measure(network: State, counted: Sequence[Counts]) -> Formulas:
-    """Return how to compute the metrics of replications of a network, since their statistics began.
+def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarray]:
+    """Return the metrics of replications of a network, since their statistics began; computed when read.
 
     Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
     metrics in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the queues of
     each kind in `queue_kinds(network)`.
     """
     counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
-    flow, seconds = columns(counts.flows), counts.seconds[:, None]
-    counts = counts._replace(flows=flow, seconds=seconds)
-    return {
-        "goodput_kbps": lambda: kilobits_per_second(flow.bytes_delivered, seconds),
-        # of data under way when the measurement began only the arrivals are known
-        "throughput_kbps": lambda: kilobits_per_second(
-            np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted), seconds
-        ),
+    counts = counts._replace(flows=columns(counts.flows), seconds=counts.seconds[:, None])
+    goodput = cache(lambda: kilobits_per_second(counts.flows.bytes_delivered, counts.seconds))
+    formulas = {
+        "goodput_kbps": goodput,
+        "throughput_kbps": lambda: throughput_kbps(counts),
         **transport_metrics(network, counts),
         **application_metrics(network, counts),
         **losses(network, counts),
         "queue_packets": lambda: mean_queue_lengths(network, counts),
         **polling_metrics(network, counts),
-        "fairness": lambda: jain_index(kilobits_per_second(flow.bytes_delivered, seconds)),
+        "fairness": lambda: jain_index(goodput()),
     }
+    return Computed(later=formulas)
 
 
 def stacked(arrays: Sequence[Any]) -> np.ndarray:
@@ -146,6 +144,13 @@ LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
 def kilobits_per_second(count: np.ndarray, seconds: Any) -> np.ndarray:
     """Return the rate (kbit/s) of `count` bytes in `seconds` seconds."""
     return count * 8 / 1000 / seconds
+
+
+def throughput_kbps(counts: Counts) -> np.ndarray:
+    """Return the data sent; of data under way when the measurement began only the arrivals are known."""
+    flow = counts.flows
+    carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
+    return kilobits_per_second(carried, counts.seconds)
 
 
 def transport_metrics(network: State, counts: Counts) -> Formulas:

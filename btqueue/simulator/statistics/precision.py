@@ -19,12 +19,12 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, conflict
 from btqueue.scenario.expressions import Linear, Quantity, number_of_key, parse_quantity
-from btqueue.scenario.metrics import METRICS, Computed, Results
+from btqueue.scenario.metrics import METRICS, Results
 from btqueue.simulator.construction.state import network_of, new_state
 from btqueue.simulator.machinery.threads import Job
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.measurement import measure, take_counts
-from btqueue.simulator.statistics.results import Replication, formulas_of
+from btqueue.simulator.statistics.results import Replication, values_of
 
 FEWEST_OBSERVATIONS = 4
 """Replications or batches before which no interval is narrow enough. After 3, intervals of the width that was
@@ -83,7 +83,7 @@ class Watched:
                 why = f"this network has no {quantity.name}; it has {names}"
                 raise ScenarioError(conflict("run.precision_of", self.text, why))
             with np.errstate(divide="ignore", invalid="ignore"):  # nothing has happened yet
-                values = there[quantity.name]()
+                values = there[quantity.name]
             count = values.shape[1] if values.ndim > 1 else 0
             if quantity.place is not None and quantity.place > count:
                 why = f"{quantity.name} has {f'{count} values' if count else 'one value only'}"
@@ -99,7 +99,7 @@ class Watched:
                 "goodput_kbps": np.stack([one.counts.goodput_kbps() for one in complete])
             }
         else:
-            values = Computed(later=formulas_of(complete, self.scenario)[0])
+            values = values_of(complete, self.scenario)[0]
         samples = samples_of(self.linear, values, len(complete), self.keys)
         samples = samples[~np.isnan(samples)]
         if not samples.size:

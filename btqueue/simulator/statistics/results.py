@@ -1,6 +1,6 @@
 """From the measurements of replications, or of the batches of one long run, to labelled results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import (
     LINK_METRICS,
     Counts,
-    Formulas,
     drained_kbps,
     halves,
     measure,
@@ -74,15 +73,15 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     """
     complete = [one for one in measured if one.complete]
     kept, batches = complete or measured, uses_batch_means(scenario)
-    formulas, growth = formulas_of(kept, scenario)
+    values, growth = values_of(kept, scenario)
 
     def variable(name: str) -> Variable:
-        found = formulas[name]()
+        found = values[name]
         inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
         return Variable(("replication", inner)[: found.ndim], found)
 
     results = Results(
-        Computed(later={name: partial(variable, name) for name in formulas}),
+        Computed(later={name: partial(variable, name) for name in values}),
         Computed(later=coordinates(kept, scenario)),
         Computed(
             {
@@ -108,22 +107,18 @@ Growth = Callable[[], tuple[np.ndarray, np.ndarray]]
 """Returns whether the delays of each flow grow with the run, and whether the queues of each kind do."""
 
 
-def formulas_of(kept: list[Replication], scenario: Scenario) -> tuple[Formulas, Growth]:
-    """Return how to compute the metrics, NaN where they grow with the run, and what grows."""
+def values_of(kept: list[Replication], scenario: Scenario) -> tuple[Mapping[str, np.ndarray], Growth]:
+    """Return the metrics, NaN where they grow with the run, and what grows; both are computed when read."""
     network = network_of(scenario)
+    values = measure(network, [one.counts for one in kept])
     growth = cache(partial(growing, kept, scenario))
 
-    def unless_growing(formula: Callable[[], np.ndarray]) -> np.ndarray:
-        return np.where(growth()[0], np.nan, formula())
+    def unless_growing(name: str) -> np.ndarray:
+        if name == "queue_packets":
+            return np.where(growth()[1][queue_kinds(network)], np.nan, values[name])
+        return np.where(growth()[0], np.nan, values[name]) if grows_with_the_run(name) else values[name]
 
-    def queues(formula: Callable[[], np.ndarray]) -> np.ndarray:
-        return np.where(growth()[1][queue_kinds(network)], np.nan, formula())
-
-    formulas = measure(network, [one.counts for one in kept])
-    for name in filter(grows_with_the_run, formulas):
-        formulas[name] = partial(unless_growing, formulas[name])
-    formulas["queue_packets"] = partial(queues, formulas["queue_packets"])
-    return formulas, growth
+    return Computed(later={name: partial(unless_growing, name) for name in values}), growth
 
 
 def warnings_of(
