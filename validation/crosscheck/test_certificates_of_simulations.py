@@ -53,4 +53,4 @@ def test_simulated_answers_keep_the_certificates_of_solved_ones(name):
 @pytest.mark.parametrize("grid", modules())
 def test_the_points_at_which_errors_were_measured_are_answered_and_not_refused(grid):
     for point, scenario in points_of(grid):
-        assert bt.solve(scenario).attrs["solver"] in ("analytic", "followed"), point
+        assert bt.solve(scenario).attrs["answered_by"] == "theory", point

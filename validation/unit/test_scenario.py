@@ -376,7 +376,7 @@ def test_importing_the_package_imports_no_engine():
         "print(sorted({'jax', 'numba', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:2] == ["0.1.0 []", "[]"]
+    assert done.stdout.split("\n")[:2] == ["0.2.0 []", "[]"]
 
 
 numbers = st.floats(min_value=1e-3, max_value=1e5, allow_subnormal=False)
