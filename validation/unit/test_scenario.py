@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import tomllib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from btqueue.scenario import (
 from btqueue.scenario.fields import declared
 from btqueue.scenario.link import PACKETS_OF_RATE
 from btqueue.scenario.loading import read_title
-from btqueue.scenario.metrics import Results, Variable
+from btqueue.scenario.metrics import Computed, Results, Variable
 from btqueue.scenario.transport import PRESETS
 from btqueue.simulator.scope import require_simulated
 
@@ -366,6 +367,47 @@ def test_plain_results_become_a_dataset_with_units():
     assert dict(results.sizes) == dict(dataset.sizes) == {"replication": 3, "flow": 2}
     assert (dataset["rtt_s"].attrs["units"], dataset.attrs) == ("s", {"seed": 3})
     np.testing.assert_array_equal(dataset["rtt_s"].sel(flow=2), values[:, 1])
+
+
+def computed(asked: list[str]) -> Results:
+    """Results of two metrics and a label; whatever is computed is written down in `asked`."""
+
+    def variable(name: str, *dims: str) -> Variable:
+        asked.append(name)
+        return Variable(dims, np.arange(6.0).reshape(3, 2))
+
+    metrics = {name: partial(variable, name, "replication", "flow") for name in ("goodput_kbps", "rtt_s")}
+    labels = {"flow": lambda: Variable(("flow",), np.array([1, 2]))}
+    return Results(Computed(later=metrics), Computed(later=labels), Computed({"seed": 3}))
+
+
+def test_only_metrics_that_are_read_are_computed_and_each_once():
+    asked: list[str] = []
+    results = computed(asked)
+    assert "rtt_s" in results and "delay_s" not in results and list(results) == ["goodput_kbps", "rtt_s"]
+    assert not asked
+    for _ in range(2):
+        assert results.goodput_kbps.sel(flow=2).values.tolist() == [1.0, 3.0, 5.0]
+        assert results["goodput_kbps"].attrs["units"] == "kbit/s"
+    assert asked == ["goodput_kbps"]
+
+
+def test_results_are_read_like_the_dataset_that_they_become():
+    results, dataset = computed([]), computed([]).to_dataset()
+    assert results.equals(dataset) and results.identical(computed([]))
+    assert not results.equals(dataset + 1)
+    assert repr(results) == repr(dataset) and len(results) == len(dataset)
+    for name in dataset.data_vars:
+        xr.testing.assert_identical(results[name], dataset[name])
+    xr.testing.assert_identical(results[["rtt_s"]], dataset[["rtt_s"]])
+    xr.testing.assert_identical(results.mean("replication"), dataset.mean("replication"))
+    xr.testing.assert_identical(pickle.loads(pickle.dumps(results)).to_dataset(), dataset)
+    dataset["more"] = dataset.rtt_s  # a dataset is a copy
+    assert "more" not in results.to_dataset()
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = results.no_such
+    with pytest.raises(KeyError, match="no_such"):
+        _ = results["no_such"]
 
 
 def test_importing_the_package_imports_no_engine():
