@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import NotBuiltYet, Scenario
+from btqueue.scenario.metrics import Results
 
 QUICK_SHARE = 0.25
 """Simulated time of a quick run, as a share of the full one."""
@@ -32,7 +33,7 @@ class NoAnswer(Exception):
 class Answer:
     """The metrics of a scenario, by name: dimensions (replication, flow), or fewer."""
 
-    def __init__(self, dataset: xr.Dataset, noted: Callable[[str], None]) -> None:
+    def __init__(self, dataset: Results | xr.Dataset, noted: Callable[[str], None]) -> None:
         """Wrap a dataset; `noted` is told which metrics are looked at."""
         self._dataset, self._noted = dataset, noted
 
@@ -68,11 +69,11 @@ class Engine(ABC):
 
     def __init__(self) -> None:
         """Begin with no answers."""
-        self._answers: dict[Scenario, xr.Dataset | NoAnswer] = {}
+        self._answers: dict[Scenario, Results | xr.Dataset | NoAnswer] = {}
         self.asked: dict[Asked, None] = {}
 
     @abstractmethod
-    def run(self, scenario: Scenario) -> xr.Dataset:
+    def run(self, scenario: Scenario) -> Results | xr.Dataset:
         """Return the metrics with a dimension of replications."""
 
     def __call__(self, scenario: Scenario) -> Answer:
@@ -128,7 +129,7 @@ class Simulator(Engine):
         super().__init__()
         self.threads, self.quick = threads, quick
 
-    def run(self, scenario: Scenario) -> xr.Dataset:
+    def run(self, scenario: Scenario) -> Results | xr.Dataset:
         """Simulate."""
         from btqueue.simulator import simulate
 
@@ -150,7 +151,7 @@ class Model(Engine):
 
     name, is_simulator = "solve", False
 
-    def run(self, scenario: Scenario) -> xr.Dataset:
+    def run(self, scenario: Scenario) -> Results | xr.Dataset:
         """Solve.
 
         Raises:

@@ -21,6 +21,7 @@ import xarray as xr
 from scipy import stats
 
 from btqueue.scenario import METRICS
+from btqueue.scenario.metrics import Results
 from btqueue.study.check.results import HELPERS, ForeignResults, Quantity
 from btqueue.study.comparison import long_name
 from btqueue.study.summary import holm, student_half_width
@@ -73,7 +74,7 @@ class Agreement:
     sentence: str
 
 
-def reference_samples(simulated: xr.Dataset, flow: int | None) -> dict[str, np.ndarray]:
+def reference_samples(simulated: Results | xr.Dataset, flow: int | None) -> dict[str, np.ndarray]:
     """Return one value a replication of each metric: of one flow (from 1), or the mean over flows.
 
     Queues stand apart, as `queue_packets[uplink]`; replications without an observation are left out.
@@ -94,7 +95,7 @@ def reference_samples(simulated: xr.Dataset, flow: int | None) -> dict[str, np.n
     return {name: values for name, values in kept.items() if len(values)}
 
 
-def model_values(solved: xr.Dataset, flow: int | None) -> dict[str, float]:
+def model_values(solved: Results | xr.Dataset, flow: int | None) -> dict[str, float]:
     """Return the model's answers in the same way."""
     samples = reference_samples(solved.expand_dims("replication"), flow)
     return {name: float(values[0]) for name, values in samples.items()}

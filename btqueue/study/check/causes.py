@@ -19,6 +19,7 @@ import xarray as xr
 from scipy.optimize import minimize_scalar
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.scenario.transport import PRESETS
@@ -174,7 +175,7 @@ def _times(value: Any) -> tuple[Any, ...]:
 def likely_causes(
     scenario: Scenario,
     results: ForeignResults,
-    simulate: Callable[[Scenario], xr.Dataset],
+    simulate: Callable[[Scenario], Results | xr.Dataset],
     own: tuple[Agreement, ...],
     *,
     confidence: float,

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import NotBuiltYet, Scenario
+from btqueue.scenario.metrics import Results
 from btqueue.study.check.agreement import (
     NONE_MEASURED,
     Agreement,
@@ -46,7 +47,7 @@ TIMES = frozenset(
     }
 )
 
-Engine = Callable[[Scenario], xr.Dataset]
+Engine = Callable[[Scenario], Results | xr.Dataset]
 
 
 @dataclass(frozen=True)
