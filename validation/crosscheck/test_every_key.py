@@ -205,7 +205,7 @@ def compare_answers(scenario: Scenario) -> None:
 DRAWN = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=200, derandomize=True, **DRAWN)
+@settings(max_examples=60, derandomize=True, **DRAWN)
 @given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
 def test_a_key_in_every_flow_is_that_key_of_the_table_for_theory(scenario):
     compare_spellings(scenario)
