@@ -456,7 +456,7 @@ BUSY = {
 
 
 @pytest.mark.parametrize(
-    ("what", "name", "code"), zip(BUSY, ("SIGTERM", "SIGHUP", "SIGTERM"), (143, 129, 143), strict=True)
+    ("what", "name", "code"), list(zip(BUSY, ("SIGTERM", "SIGHUP", "SIGTERM"), (143, 129, 143), strict=True))
 )
 def test_a_signal_does_not_wait_for_what_does_not_return_to_python(tmp_path, what, name, code):
     program = (
