@@ -47,7 +47,6 @@ def mean_of(name):
 wait, loss, batch_loss = map(mean_of, ("waiting", "loss", "batch_loss"))
 
 SIX = constant(6)
-THREE_PHASES = erlang(6, 3)
 SHORT_OR_LONG = Law(2, 12, 0.3)
 EXPONENTIAL_12, UNIFORM_10_50 = erlang(12), Law(10, 50)
 
