@@ -15,12 +15,16 @@ import pytest
 import xarray as xr
 from numba.core import config
 
+from btqueue.cli.engines import keep_compiled_models
 from btqueue.scenario import Scenario, describe
 from btqueue.scenario.metrics import Results, Variable
 
 # Fixed examples, as seeds are fixed everywhere; no deadline, because the first example pays for compiling.
 hypothesis.settings.register_profile("validation", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("validation")
+
+# What JAX compiles for a test is read from disk in the next run.
+keep_compiled_models()
 
 # A shell ignores Ctrl-C in what it starts in the background, and so would the tests of interruptions.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -30,3 +30,16 @@ def thesis_of(tables: Mapping[str, Any]) -> Scenario:
 def thesis(**tables: Any) -> Scenario:
     """Return the scenario with these tables, and the thesis' settings where they set nothing."""
     return thesis_of(tables)
+
+
+def over_wires(*links: Mapping[str, Any], flows: Any = None) -> dict[str, Any]:
+    """Return the table `network` of outside links alone, with flows from end to end if no others are given.
+
+    A custom network needs a piconet; nobody uses this one.
+    """
+    return {
+        "topology": "custom",
+        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
+        "outside_links": list(links),
+        "flows": flows or [{"from": link["from"], "to": link["to"]} for link in links],
+    }

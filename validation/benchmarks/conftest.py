@@ -1,11 +1,6 @@
-"""Let the benchmarks import their neighbours, and keep what they measure."""
-
-import sys
-from pathlib import Path
+"""Keep what the benchmarks measure."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -4,21 +4,16 @@ import math
 from itertools import pairwise
 
 import pytest
-from thesis import thesis_of
+from thesis import over_wires, thesis_of
 
 import btqueue as bt
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study import summarise
 
 LINK = {
-    "network": {
-        "topology": "custom",
-        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-        "outside_links": [
-            {"name": "wire", "from": "a", "to": "b", "rate_kbps": 700, "delay_s": 0.02, "header_bytes": 2}
-        ],
-        "flows": [{"from": "a", "to": "b"}],
-    },
+    "network": over_wires(
+        {"name": "wire", "from": "a", "to": "b", "rate_kbps": 700, "delay_s": 0.02, "header_bytes": 2}
+    ),
     "traffic": {"source": "periodic", "message_bytes": 50, "load_kbps": 300},
     "transport": {"receive_window_segments": 64},
     "run": {"duration_s": 20, "warmup_s": 5, "replications": 1, "intervals": "replications"},

@@ -36,7 +36,7 @@ from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import in_tables, traits
 
-QUICK = ("access point", "sessions in a piconet")
+QUICK = ("access point",)
 """Bases that are asked about in every run of the tests; the others are for the long tests."""
 
 TOLERANCE = {"goodput_kbps": 0.10, "rtt_s": 0.20, "session_time_s": 0.20}
@@ -210,7 +210,7 @@ def compare_answers(scenario: Scenario) -> None:
 DRAWN = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=200, derandomize=True, **DRAWN)
+@settings(max_examples=60, derandomize=True, **DRAWN)
 @given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
 def test_a_key_in_every_flow_is_that_key_of_the_table_for_theory(scenario):
     compare_spellings(scenario)

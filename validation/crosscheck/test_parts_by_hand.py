@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from thesis import thesis, thesis_of
+from thesis import over_wires, thesis, thesis_of
 from whole_network import go_on, play
 
 from btqueue.simulator.construction.state import new_state
@@ -305,12 +305,7 @@ def test_a_handshake_takes_a_round_trip_and_is_the_first_that_is_measured(handsh
     link = {"name": "w", "from": "a", "to": "b", "kind": "wired", "rate_kbps": 1000, "delay_s": 0.05}
     scenario = thesis_of(
         {
-            "network": {
-                "topology": "custom",
-                "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-                "outside_links": [{**link, "header_bytes": 2}],
-                "flows": [{"from": "a", "to": "b"}],
-            },
+            "network": over_wires({**link, "header_bytes": 2}),
             "traffic": {"source": "greedy"},
             "transport": {"handshake": handshake, "mss_bytes": 960, "initial_window_segments": 2},
             "run": {"warmup_s": 0},

@@ -62,7 +62,7 @@ def hold(data, scenario: Scenario) -> None:
         raise AssertionError(f"{key} = {value_of(other, key)}: {error}") from None
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(st.data(), scenarios())
 def test_what_is_left_out_makes_no_difference(data, scenario: Scenario):
     hold(data, scenario)

@@ -434,7 +434,7 @@ def only_scenario_errors(action):
 
 
 @given(st.lists(tables, max_size=4).map(dict), st.dictionaries(st.text(max_size=5), values, max_size=2))
-@settings(max_examples=300)
+@settings(max_examples=100)
 @example({"network": {"flows": [{"from": {}, "to": []}]}}, {})
 @example({"network": {"topology": []}}, {"self": 1})
 def test_any_table_of_tables_is_a_scenario_or_a_scenario_error(data, extra):

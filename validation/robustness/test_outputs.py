@@ -37,21 +37,21 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 # ------------------------------------------------------------------------------------- standard streams
 
 
-@pytest.mark.parametrize("what", [f"solve {NAME}", "models --json", "--help", "--version"])
+@pytest.mark.parametrize("what", [f"solve {NAME}", "--help"])
 def test_a_full_standard_output_is_a_message_and_exit_code_2(what):
     done = shell(f"$btqueue {what} > /dev/full")
     assert done.returncode == 2
     assert done.stderr == "btqueue: standard output takes nothing more (No space left on device)\n"
 
 
-@pytest.mark.parametrize("what", [f"solve {NAME}", "models --json", "--help"])
+@pytest.mark.parametrize("what", ["models --json", "--help"])
 def test_a_reader_that_has_gone_is_a_message_and_exit_code_2(what):
     done = shell(f"$btqueue {what} | true; exit ${{PIPESTATUS[0]}}")
     assert done.returncode == 2
     assert done.stderr == "btqueue: standard output takes nothing more (Broken pipe)\n"
 
 
-@pytest.mark.parametrize("what", [f"solve {NAME}", f"solve {NAME} --out OUT/result.nc", "--help"])
+@pytest.mark.parametrize("what", [f"solve {NAME} --out OUT/result.nc", "--help"])
 def test_a_closed_standard_output_is_refused_before_anything_is_computed(tmp_path, what):
     done = shell(f"$btqueue {what.replace('OUT', str(tmp_path))} >&-")
     assert done.returncode == 2 and "standard output is closed" in done.stderr
@@ -63,7 +63,7 @@ def test_a_file_is_written_though_standard_output_is_full(tmp_path):
     assert "goodput_kbps" in (tmp_path / "result.csv").read_text()
 
 
-@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full", "2>&- <&-"])
+@pytest.mark.parametrize("stream", ["2>/dev/full", "2>&- <&-"])
 def test_messages_that_nobody_takes_change_neither_answer_nor_exit_code(stream):
     done = shell(f"$btqueue simulate {NAME} {MOMENT} --json {stream}")
     assert done.returncode == 0 and json.loads(done.stdout)["simulate"]["complete"]
@@ -392,7 +392,7 @@ def test_pictures_on_a_full_disk_fail_as_files_do(tmp_path, suffix):
             axes.plot([1, 2, 3], marker=marker, label=f"goodput (kbit/s) {marker}")
         axes.set_title("as large as ours are: $x^2$")
         axes.legend()
-    for room in range(0, 10_000, 1000):  # wherever it ends
+    for room in range(0, 10_000, 3000):  # wherever it ends
         with full_disk(room), pytest.raises(OSError, match="File too large"):
             save(figure, tmp_path / f"x.{suffix}")
 
@@ -455,8 +455,9 @@ BUSY = {
 }
 
 
-@pytest.mark.parametrize("what", BUSY)
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize(
+    ("what", "name", "code"), list(zip(BUSY, ("SIGTERM", "SIGHUP", "SIGTERM"), (143, 129, 143), strict=True))
+)
 def test_a_signal_does_not_wait_for_what_does_not_return_to_python(tmp_path, what, name, code):
     program = (
         "import os, signal, threading, time\nfrom pathlib import Path\nfrom btqueue.__main__ import main\n"

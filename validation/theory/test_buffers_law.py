@@ -42,15 +42,6 @@ def test_no_more_is_carried_than_comes_or_than_visits_serve(
     assert -1e-9 <= short <= limit
 
 
-def test_more_room_loses_less() -> None:
-    shares = [
-        whole(rate=0.15, packets=3, places=places, limit=3, vacations=(Time(1.0),))
-        for places in (3, 6, 12, 48)
-    ]
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1.0, abs=1e-3)
-
-
 def ring(**changes: object) -> bt.Scenario:
     return bt.load("venugopal-2006/piconet-4").changed(changes)
 

@@ -89,15 +89,6 @@ def test_little(hops: int):
     assert float(found.goodput_kbps.item() / 4 * found.rtt_s.item()) <= 20 * (1 + 1e-9)
 
 
-def test_goodput_falls_with_the_bit_error_rate_and_the_hops():
-    def goodput(hops: int, ber: float) -> float:
-        return float(solved("regular-4", network__hops=hops, radio__ber=ber).goodput_kbps.item())
-
-    rates = [[goodput(hops, ber) for ber in (1e-5, 2e-4, 5e-4)] for hops in (1, 2, 4)]
-    assert np.all(np.diff(rates, axis=1) < 0)
-    assert np.all(np.diff(rates, axis=0) < 0)
-
-
 def test_a_round_of_a_bridge_exceeds_its_exchanges():
     """Five frames of 8 slots and a poll in each of two piconets, of two segments and a half."""
     rate = float(solved("regular-4", radio__ber=0.0).goodput_kbps.item()) / 4.0

@@ -440,7 +440,7 @@ def test_derivatives_against_differences(name):
     function = form.function(*values, modules="mpmath")
     counts = ("K", "R", "M", "N", "n", "m", "g", "u", "P", "F", "v", "f", "k", "V", "T_s")
     with mpmath.workdps(40):
-        for symbol in [symbol for symbol in values if symbol not in counts][:3]:
+        for symbol in [symbol for symbol in values if symbol not in counts][:2]:
             step = place[symbol] * mpmath.mpf("1e-12")
             high, low = (
                 function(*{**place, symbol: place[symbol] + sign * step}.values()) for sign in (1, -1)

@@ -12,46 +12,6 @@ from btqueue.study.closed_forms import closed_forms as catalogue
 FORMS = catalogue()
 
 
-VALUES = [
-    (queueing.exhaustive_wait, (0.1, 6, 36, 12, 276), 16.0, 0.0),
-    (queueing.gated_wait, (0.1, 6, 36, 12, 276), 34.0, 3e-13),
-    (queueing.one_limited_wait, (0.05, 6, 36, 10, 100), 37.0, 0.0),
-    (queueing.exhaustive_wait, (0.06, 6, 36, 12, 276, 5), 31.9375, 0.0),
-    (queueing.alternating_round_robin_wait, (0.6 / 18.4, 2, 4.6, 21.8), 7.804348, 5e-7),
-    (queueing.alternating_round_robin_wait, (0.6 / 64.4, 7, 4.6, 21.8), 20.304348, 5e-7),
-    (traffic.interrupted_stop, (0.01, 1), 0.985025126, 5e-10),
-    (traffic.interrupted_stop, (0.01, 50), 0.038442832, 5e-10),
-    (traffic.interrupted_stop, (0.1, 50), 0.031827112, 5e-10),
-    (traffic.interrupted_stop, (0.3, 1), 0.576470588, 5e-10),
-    (traffic.interrupted_go, (0.01, 1), 0.009949749, 5e-10),
-    (traffic.interrupted_go, (0.01, 50), 0.000388311, 5e-10),
-    (traffic.interrupted_go, (0.1, 50), 0.003536346, 5e-10),
-    (traffic.interrupted_go, (0.3, 1), 0.247058824, 5e-10),
-    (traffic.tick_delay, (10, 0.2), 0.056767, 5e-7),
-    (traffic.tick_delay_second, (10, 0.2), 0.005413, 5e-7),
-    (traffic.tick_alone, (10, 0.2), 0.432332, 5e-7),
-    (traffic.timer_delay, (10, 0.2), 0.086466, 5e-7),
-    (traffic.timer_delay_second, (10, 0.2), 0.011880, 5e-7),
-    (traffic.timer_alone, (10, 0.2), 0.135335, 5e-7),
-    (traffic.fairness, ([4, 2, 1, 1],), 0.727273, 5e-7),
-    (traffic.fairness, ([3, 3, 3],), 1.0, 0.0),
-    (traffic.fairness, ([1, 0, 0, 0],), 0.25, 0.0),
-    (traffic.token_bucket_capacity, (250, 11680, 12312), 237.2, 0.05),
-]
-"""Forms, their arguments, and values as they were quoted: how far the last digit may be off."""
-
-
-@pytest.mark.parametrize(("form", "arguments", "value", "most"), VALUES)
-def test_known_values(form, arguments, value, most):
-    assert form(*arguments) == pytest.approx(value, rel=0.0, abs=most)
-
-
-def test_attempts_of_a_link():
-    function = FORMS["attempts"].function("h", "s", "r")
-    assert function(0.99, 0.83, 0.98) == pytest.approx(1.237603, abs=5e-7)
-    assert function(0.9, 0.3, 0.8) == pytest.approx(3.981481, abs=5e-7)
-
-
 VOICE = {
     ("DH1", "DH1", 4, 6): (115.20, 115.20),
     ("DM3", "DH1", 4, 6): (258.13, 57.60),

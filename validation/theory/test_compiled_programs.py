@@ -33,15 +33,19 @@ assert wait() == before
 """In a process of its own: other tests go on with the programs of theirs."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(programs.mappings_taken() == 0.0, reason="the system does not say what is mapped")
-def test_programs_are_dropped_when_they_take_too_much():
+def test_an_answer_is_the_same_when_its_program_was_dropped():
     subprocess.run([sys.executable, "-c", DROPPED], check=True)
 
 
-def test_nothing_is_dropped_while_there_is_room(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("mappings", "memory", "times"), [(1.0, 1.0, 0), (1.01, 1.0, 1), (1.0, 1.01, 1)])
+def test_programs_are_dropped_when_they_take_too_much_and_not_before(monkeypatch, mappings, memory, times):
+    dropped: list[int] = []
     monkeypatch.setattr(programs, "LOOK_EVERY", 1)
-    monkeypatch.setattr(programs.jax, "clear_caches", lambda: pytest.fail("dropped without need"))
-    monkeypatch.setattr(programs, "mappings_taken", lambda: programs.SHARE)
-    monkeypatch.setattr(programs, "memory_taken", lambda: programs.SHARE_OF_MEMORY)
+    monkeypatch.setattr(programs.jax, "clear_caches", lambda: dropped.append(1))
+    monkeypatch.setattr(programs, "mappings_taken", lambda: mappings * programs.SHARE)
+    monkeypatch.setattr(programs, "memory_taken", lambda: memory * programs.SHARE_OF_MEMORY)
     jax.monitoring.record_event_duration_secs(programs.COMPILED, 0.0)
     programs.keep_room()
+    assert len(dropped) == times

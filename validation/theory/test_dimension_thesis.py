@@ -31,6 +31,7 @@ def least(scenario, key, values):
     return min(one.changes[key] for one in most.candidates if one.objective >= enough)
 
 
+@pytest.mark.long
 def test_a_buffer_of_about_25_packets_is_enough(overloaded):
     # "about": one step of the thesis's figures, as in published.toml, claim best-S
     assert abs(least(overloaded, "flow_control.buffer_packets", "5..40:5") - 25) <= 5
@@ -40,6 +41,7 @@ def test_a_visit_of_one_segment_is_enough(overloaded):
     assert least(overloaded, "polling.limit", "5..25:5") == 5
 
 
+@pytest.mark.long
 def test_the_token_rate_needed_is_above_the_fair_share_and_not_above_one_and_a_half_times(overloaded):
     rate = least(overloaded, "flow_control.token_rate_kbps", "180..400:20")
     assert FAIR_SHARE_KBPS < rate <= 1.5 * FAIR_SHARE_KBPS

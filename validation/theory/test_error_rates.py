@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
-from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
@@ -121,20 +120,6 @@ def test_coin_flips_leave_few_short_parts_alive() -> None:
     assert float(uncoded_error_rate(0, 1.0)) == 0.0
 
 
-@given(packets, st.floats(0, 1), st.floats(0, 1), st.sampled_from(CONVENTIONS))
-def test_more_bit_errors_more_packet_errors(
-    packet: PacketType, first: float, second: float, bits: Bits
-) -> None:
-    low, high = sorted((first, second))
-    rates = packet_error_rate(packet, np.array([low, high]), bits=bits)
-    assert 0 <= rates[0] <= rates[1] * (1 + 1e-13) <= 1 + 1e-13
-
-
-@given(packets, st.floats(0, 0.01))
-def test_what_is_on_air_fails_at_least_as_often_as_the_payload(packet: PacketType, ber: float) -> None:
-    assert on_air_error_rate(packet, ber) >= payload_error_rate(packet, ber) * (1 - 1e-12)
-
-
 def test_enhanced_rate_headers_have_their_own_error_rate() -> None:
     packet = packet_type("3-DH5")
     assert float(on_air_error_rate(packet, 0.0, header_ber=1e-2)) == pytest.approx(
@@ -176,12 +161,6 @@ def test_link_quality_jumps_at_one_in_a_thousand_and_ends_at_zero() -> None:
     assert float(link_quality(0.9)) == 0.0
     with pytest.raises(ValueError, match="link quality"):
         ber_from_link_quality(256)
-
-
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_link_quality_falls_with_the_error_rate(first: float, second: float) -> None:
-    low, high = sorted((first, second))
-    assert 0 <= link_quality(high) <= link_quality(low) <= 255
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The two-state channel: its law, and exact success of packets and trains on it."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -255,16 +254,6 @@ def test_equal_packets_close_together_succeed_together(
     assert train_success(channel, pair, gap_s=near) >= train_success(channel, pair, gap_s=far) - 1e-12
     independent = train_success(channel, pair, observation="published")
     assert train_success(channel, pair, gap_s=far) >= independent - 1e-12
-
-
-@given(channels, st.floats(1, 10), st.sampled_from(OBSERVATIONS))
-def test_a_worse_bad_state_never_helps(
-    channel: TwoStateChannel, factor: float, observation: Observation
-) -> None:
-    worse = replace(channel, ber_bad=channel.ber_bad * factor)
-    assert train_success(worse, DATA, observation=observation) <= (
-        train_success(channel, DATA, observation=observation) + 1e-12
-    )
 
 
 def test_gaps_can_differ() -> None:

@@ -83,16 +83,6 @@ def test_layers_that_take_no_time_change_nothing():
     assert soon == pytest.approx(at_once, rel=1e-6)
 
 
-def test_delay_grows_with_load_and_errors():
-    delays = [float(bt.solve(star(traffic__load_kbps=load))["rtt_s"].mean()) for load in (20, 80, 160, 240)]
-    assert delays == sorted(delays)
-    errors = [
-        float(bt.solve(star(radio__model="constant", radio__ber=ber))["rtt_s"].mean())
-        for ber in (0.0, 3e-5, 1e-4)
-    ]
-    assert errors == sorted(errors)
-
-
 def test_goodput_is_smooth_where_slots_limit_it():
     greedy = star(traffic__source="greedy", radio__model="constant", radio__ber=5e-5)
     slopes = []
@@ -306,7 +296,7 @@ def test_an_acknowledgement_may_fill_the_visit_of_its_data(stations, limit, slot
     assert played == pytest.approx(slots, abs=1e-9)
 
 
-@pytest.mark.parametrize(("stations", "limit"), [(2, 1), (2, 5), (2, 10), (4, 5)])
+@pytest.mark.parametrize(("stations", "limit"), [(2, 1), (2, 5), pytest.param(4, 5, marks=pytest.mark.long)])
 def test_light_traffic_of_a_ring(stations, limit):
     """A second segment delays the first one, played at many offsets: to 10 %, the closure's error.
 
@@ -403,17 +393,6 @@ def test_states_that_hardly_differ_are_a_constant_radio(law, protocol, metric):
     almost = asked.with_(radio__fading=law, radio__ber_good=1e-4, radio__ber_bad=1.0001e-4)
     constant = asked.with_(radio__model="constant", radio__ber=1e-4)
     assert mean(almost, metric) == pytest.approx(mean(constant, metric), rel=1e-3)
-
-
-@pytest.mark.parametrize("law", FADING)
-@pytest.mark.parametrize("ber_bad", [2e-4, 0.05])
-def test_longer_fades_of_the_same_share_make_round_trips_longer(law, ber_bad):
-    stays = (1e-4, 0.01, 0.1, 0.5)
-    found = [
-        rtt(fading(radio__fading=law, radio__ber_bad=ber_bad, radio__good_s=4 * s, radio__bad_s=s))
-        for s in stays
-    ]
-    assert found == sorted(found)
 
 
 def test_slow_fading_is_the_mean_of_two_constant_radios():

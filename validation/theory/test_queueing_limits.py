@@ -44,12 +44,9 @@ def mean_of(name):
     return lambda result: result[name].reshape(REPLICATIONS, -1).mean(axis=1)
 
 
-wait, length, loss, batch_loss, cycle = map(
-    mean_of, ("waiting", "queue_length", "loss", "batch_loss", "cycle")
-)
+wait, loss, batch_loss = map(mean_of, ("waiting", "loss", "batch_loss"))
 
 SIX = constant(6)
-THREE_PHASES = erlang(6, 3)
 SHORT_OR_LONG = Law(2, 12, 0.3)
 EXPONENTIAL_12, UNIFORM_10_50 = erlang(12), Law(10, 50)
 
@@ -57,25 +54,11 @@ EXPONENTIAL_12, UNIFORM_10_50 = erlang(12), Law(10, 50)
 
 
 ONE_QUEUE = {
-    "M/D/1 at load 0.6": Case(one(0.10, SIX), wait, forms.single_wait(0.10, 6, 36)),
     "M/D/1 at load 0.9": Case(one(0.15, SIX), wait, forms.single_wait(0.15, 6, 36), 1e7),
-    "M/M/1 at load 0.8": Case(one(0.16, erlang(5)), wait, 0.8 * 5 / 0.2, 1e7),
-    "M/M/1, number inside": Case(one(0.1, erlang(5)), length, 0.5 / 0.5),
-    "M/E3/1": Case(one(0.12, THREE_PHASES), wait, forms.single_wait(0.12, 6, 48), 5e6),
     "M/G/1, two lengths": Case(one(0.14, SHORT_OR_LONG), wait, forms.single_wait(0.14, 5, 46), 5e6),
     "M^5/D/1": Case(one(0.012, SIX, batch=5), wait, forms.single_wait(0.06, 6, 36, 5), 5e6),
     "vacations, exponential": Case(
         one(0.1, SIX, walks=EXPONENTIAL_12), wait, forms.exhaustive_wait(0.1, 6, 36, 12, 288)
-    ),
-    "vacations, uniform: number inside": Case(
-        one(0.08, SIX, walks=UNIFORM_10_50),
-        length,
-        0.08 * (forms.exhaustive_wait(0.08, 6, 36, 30, UNIFORM_10_50.second) + 6),
-    ),
-    "vacations, batches of 5": Case(
-        one(0.012, SIX, walks=EXPONENTIAL_12, batch=5),
-        wait,
-        forms.exhaustive_wait(0.06, 6, 36, 12, 288, 5),
     ),
     "vacations, gated": Case(
         one(0.1, SIX, walks=EXPONENTIAL_12, gated=True),
@@ -88,50 +71,36 @@ ONE_QUEUE = {
         forms.one_limited_wait(0.05, 6, 36, 10, 100),
         1e7,
     ),
+    # At most M customers a visit: the mean wait follows from the generating function of the queue at the
+    # start of a visit and its M - 1 roots in the unit disc.
+    "vacations, 5 a visit": Case(one(0.05, SIX, walks=constant(10), limit=5), wait, 6.588921),
+    "vacations, 5 a visit, batches of 5": Case(
+        one(0.008, SIX, walks=UNIFORM_10_50, limit=5, batch=5), wait, 58.102564, 1e7
+    ),
 }
-# At most M customers a visit: the mean wait follows from the generating function of the queue at the start
-# of a visit and its M - 1 roots in the unit disc.
-for limit, known in ((2, 10.477567), (5, 6.588921)):
-    ONE_QUEUE[f"vacations, {limit} a visit"] = Case(
-        one(0.05, SIX, walks=constant(10), limit=limit), wait, known
-    )
-ONE_QUEUE["vacations, 5 a visit, batches of 5"] = Case(
-    one(0.008, SIX, walks=UNIFORM_10_50, limit=5, batch=5), wait, 58.102564, 1e7
-)
 
 # ---------------------------------------------------------------- one queue, limited
 
 
-def room_for(places, batch_rate, batch, service):
-    """The queue M^X/D/1 with so many places."""
-    return vacation_queue(
-        rate=batch_rate, service=Time(service), vacations=None, capacity=places, batch=batch
-    )
+def twelve_places():
+    """Loss of batches of five by the queue M^5/D/1 with twelve places."""
+    return vacation_queue(rate=0.02, service=Time(6), vacations=None, capacity=12, batch=5).batch_loss
 
 
 LIMITED = {
-    f"M/M/1/{places}": Case(one(0.9 / 4, erlang(4), buffer=places), loss, forms.lost_share(0.9, places), 1e6)
-    for places in (1, 8)
+    "M/M/1/8": Case(one(0.9 / 4, erlang(4), buffer=8), loss, forms.lost_share(0.9, 8), 1e6),
+    "M^5/D/1/12: batches": Case(one(0.02, SIX, buffer=12, batch=5), batch_loss, twelve_places),
+    "20 places, vacations, overloaded": Case(
+        one(0.2, SIX, walks=UNIFORM_10_50, limit=5, buffer=20), loss, 0.583333
+    ),
 }
-LIMITED["M^5/D/1/12: customers"] = Case(
-    one(0.025, SIX, buffer=12, batch=5), loss, lambda: room_for(12, 0.025, 5, 6).packet_loss
-)
-LIMITED["M^5/D/1/12: batches"] = Case(
-    one(0.02, SIX, buffer=12, batch=5), batch_loss, lambda: room_for(12, 0.02, 5, 6).batch_loss
-)
 TWENTY_PLACES = one(0.008, SIX, walks=UNIFORM_10_50, limit=5, batch=5, buffer=20)
-LIMITED["20 places, vacations, batches: loss"] = Case(TWENTY_PLACES, loss, 0.004280, 5e7)
-LIMITED["20 places, vacations, batches: cycle"] = Case(TWENTY_PLACES, cycle, 39.420404)
-LIMITED["20 places, vacations, overloaded"] = Case(
-    one(0.2, SIX, walks=UNIFORM_10_50, limit=5, buffer=20), loss, 0.583333
-)
 
 # ---------------------------------------------------------------- several queues
 
 RATES = (0.05, 0.08, 0.1)
 SERVICES = (constant(2), erlang(3), constant(2))
 WALKS = tuple(erlang(mean) for mean in (1, 2, 0.5))
-CYCLE = 3.5 / (1 - 0.54)
 
 
 def asymmetric(**settings):
@@ -181,24 +150,20 @@ SEVERAL = {
     "conservation law, 2, 3 and 4 a visit": Case(
         asymmetric(limit=(2, 3, 4)), *conservation("limited", (2, 3, 4))
     ),
-    "mean cycle, two a visit": Case(asymmetric(limit=2), cycle, CYCLE),
     "seven equal queues, one a visit": Case(
         many(7, 1 / 60, SIX, walks=TWO, limit=1),
         wait,
         forms.one_limited_cyclic_wait(1 / 60, *SEVEN),
         1e7,
     ),
-    "two equal queues, no walks": Case(many(2, 0.06, SIX), wait, forms.single_wait(0.12, 6, 36)),
-}
-# Pure round robin of n stations and their counterparts: 2 n queues, a walk of one slot (POLL or NULL), a
-# service of one slot less than the packet.
-for stations, rate in ((2, 0.6 / 18.4), (7, 0.6 / 64.4)):
-    SEVERAL[f"round robin, {stations} stations"] = Case(
-        many(2 * stations, rate, FOUR_OR_TWO, walks=constant(1), limit=1),
+    # 7 stations and their counterparts: 14 queues, a walk of one slot (POLL or NULL), a service of one slot
+    # less than the packet
+    "pure round robin": Case(
+        many(14, 0.6 / 64.4, FOUR_OR_TWO, walks=constant(1), limit=1),
         wait,
-        forms.alternating_round_robin_wait(rate, stations, 4.6, 21.8),
-    )
-
+        forms.alternating_round_robin_wait(0.6 / 64.4, 7, 4.6, 21.8),
+    ),
+}
 CASES = {**ONE_QUEUE, **LIMITED, **SEVERAL}
 
 LONG = {
@@ -206,6 +171,7 @@ LONG = {
         one(0.08, SIX, walks=UNIFORM_10_50, limit=5), wait, 182.041522, 2e8
     ),
     "M/D/1 at load 0.98": Case(one(0.98 / 6, SIX), wait, forms.single_wait(0.98 / 6, 6, 36), 2e8),
+    "20 places, vacations, batches: loss": Case(TWENTY_PLACES, loss, 0.004280, 5e7),
     "20 places, vacations, rare loss": Case(
         one(0.006, SIX, walks=UNIFORM_10_50, limit=5, batch=5, buffer=20),
         batch_loss,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thesis import over_wires
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
@@ -22,26 +23,11 @@ PLAIN = {
 
 def wire(rate_kbps=1000.0, delay_s=0.02, **keys):
     """A client and a server at the ends of an outside link."""
-    link = {
-        "name": "net",
-        "from": "host",
-        "to": "gw",
-        "kind": "other",
-        "half_duplex": keys.pop("half_duplex", False),
-    }
-    link |= {
-        "rate_kbps": rate_kbps,
-        "delay_s": delay_s,
-        "buffer_packets": 1000,
-        "loss": keys.pop("loss", 0.0),
-    }
-    piconet = {"name": "idle", "central": "gw", "peripherals": ["p"]}
-    return bt.Scenario().changed(
-        PLAIN
-        | {"network.topology": "custom", "network.piconet_list": [piconet], "network.outside_links": [link]}
-        | {"network.flows": [{"from": "host", "to": "gw"}]}
-        | keys
-    )
+    link = {"name": "net", "from": "host", "to": "gw", "kind": "other", "buffer_packets": 1000}
+    link |= {"rate_kbps": rate_kbps, "delay_s": delay_s}
+    link |= {key: keys.pop(key, value) for key, value in {"half_duplex": False, "loss": 0.0}.items()}
+    network = {f"network.{key}": value for key, value in over_wires(link).items()}
+    return bt.Scenario().changed(PLAIN | network | keys)
 
 
 def piconet(**keys):

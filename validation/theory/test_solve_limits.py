@@ -1,7 +1,5 @@
 """Limits in which the answer of `solve` is known: capacity, tokens, window, no load, no errors."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -20,15 +18,6 @@ def value(dataset, name: str) -> float:
     return float(dataset[name].mean())
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 7])
-def test_greedy_connections_share_the_slots(n: int):
-    answer = bt.solve(UNCONTROLLED.with_(network__peripherals=n))
-    assert value(answer, "goodput_kbps") == pytest.approx(11.68 / (52 * 0.000625) / n, rel=0.01)
-    # Little: eight segments in flight
-    assert value(answer, "rtt_s") == pytest.approx(8 * 52 * 0.000625 * n, rel=0.01)
-    assert value(answer, "timeouts_per_s") == value(answer, "fast_retransmits_per_s") == 0.0
-
-
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_one_segment_in_flight_is_delivered_once_a_round_trip_and_the_answer_does_not_stand(n: int):
     """Polls and segments keep step there, and nothing is random: alone round trips are 14 % long."""
@@ -39,12 +28,6 @@ def test_one_segment_in_flight_is_delivered_once_a_round_trip_and_the_answer_doe
     simulated = bt.simulate(scenario.with_(run__replications=2, run__duration_s=60, run__warmup_s=6))
     assert value(answer, "rtt_s") == pytest.approx(value(simulated, "rtt_s"), rel=0.17)
     assert not answer.attrs["stands"]
-
-
-def test_tokens_limit_a_greedy_connection_that_cannot_overflow():
-    answer = bt.solve(GREEDY.with_(flow_control__token_rate_kbps=100, flow_control__buffer_packets=500))
-    assert value(answer, "goodput_kbps") == pytest.approx(100 * 1460 / 1722, rel=0.01)
-    assert value(answer, "segment_loss") == 0.0
 
 
 @pytest.mark.parametrize("n", [2, 4])
@@ -67,15 +50,6 @@ def test_an_error_rate_of_zero_is_a_perfect_radio():
         assert answer.attrs["stands"]
         for name, tolerance in {"goodput_kbps": 1e-6, "rtt_s": 0.05, "cycle_s": 0.01}.items():
             assert value(answer, name) == pytest.approx(value(perfect, name), rel=tolerance), name
-
-
-def test_goodput_falls_with_the_bit_error_rate():
-    rates = [
-        value(bt.solve(PICONET.with_(radio__model="constant", radio__ber=ber)), "goodput_kbps")
-        for ber in (1e-7, 1e-6, 1e-5, 3e-5)
-    ]
-    assert rates[0] >= rates[1]  # where errors are rare the load is carried
-    assert all(high > low for high, low in pairwise(rates[1:]))
 
 
 @pytest.mark.parametrize("name", ["piconet", "piconet-errors", "piconet-capacity", "piconet-errors-original"])

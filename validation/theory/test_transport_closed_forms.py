@@ -134,16 +134,3 @@ def test_renewal_chain_tends_to_the_constant_of_random_losses():
     limit = 2.0 * constants[1] - constants[0]
     assert limit == pytest.approx(1.3098, rel=0.005)
     assert constants[1] == pytest.approx(1.3098, rel=0.03)
-
-
-def test_scales_with_time():
-    """Both times twice as long: half the rate."""
-    assert pftk_rate(0.05, 0.2, window=8, rto=2.0) == pytest.approx(
-        0.5 * pftk_rate(0.05, 0.1, window=8, rto=1.0)
-    )
-
-
-def test_falls_with_loss_within_each_branch():
-    for losses, window in ((np.linspace(1e-4, 0.02, 200), 8.0), (np.linspace(0.1, 0.6, 200), 8.0)):
-        assert np.all(np.diff(pftk_rate(losses, 0.1, window=window, rto=1.0)) < 0.0)
-    assert np.all(np.diff(pftk_short_rate(np.linspace(0.05, 0.9, 200), 0.1, window=8.0, rto=1.0)) < 0.0)

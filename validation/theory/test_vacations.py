@@ -7,7 +7,6 @@ of 6e8 slots; services in them take 6 slots.
 import math
 import random
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -408,25 +407,6 @@ def test_littles_law_of_the_sojourns(queue: dict[str, Any], load: float):
     assume(solution.packet_loss < 1e-13)
     held = queue["service"].mean / (1 - queue["repeats"])
     assert solution.sojourn_mean == pytest.approx(solution.mean_wait + held, rel=1e-7)
-
-
-@settings(max_examples=60)
-@given(QUEUES, st.floats(1e-3, 3.0))
-def test_loss_falls_with_the_room(queue: dict[str, Any], load: float):
-    losses = [of_load(load, queue, capacity=capacity).packet_loss for capacity in (3, 4, 9, 20)]
-    assert all(more >= less - 1e-12 for more, less in pairwise(losses))
-
-
-@settings(max_examples=60)
-@given(QUEUES, TIMES, st.floats(1e-3, 0.9))
-def test_the_wait_falls_with_the_limit(queue: dict[str, Any], vacation: Time, load: float):
-    found = [
-        of_load(load, queue, vacations=vacation, capacity=150, batch=1, limit=limit)
-        for limit in (1, 2, 5, None)
-    ]
-    assume(found[0].packet_loss < 1e-13)
-    waits = [solution.mean_wait for solution in found]
-    assert all(more >= less * (1 - 1e-9) for more, less in pairwise(waits))
 
 
 @pytest.mark.parametrize("rate", [0.5, 5.0])

@@ -35,14 +35,6 @@ def test_loss_chain_without_loss_sends_a_window_each_round_trip(variant: str):
     assert found.timeouts < 1e-6
 
 
-def test_loss_chain_falls_with_loss_and_selective_acknowledgements_never_hurt():
-    rates = [lossy_rates(lossy(loss)).goodput for loss in (0.001, 0.01, 0.05, 0.1)]
-    assert all(a > b for a, b in itertools.pairwise(rates))
-    for loss in (0.01, 0.05):
-        by = {v: lossy_rates(lossy(loss, variant=v)).goodput for v in ("tahoe", "reno", "newreno", "sack")}
-        assert by["sack"] >= by["newreno"] >= max(by["reno"], by["tahoe"])
-
-
 def test_an_odd_segment_waits_for_the_timer_of_its_acknowledgement():
     """A window of three that never loses: two segments share an acknowledgement, one waits for its timer."""
     delayed = {"base_s": 1.0, "service_s": 0.01, "segments_per_ack": 2.0, "ack_delay_s": 0.2}

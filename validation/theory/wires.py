@@ -1,6 +1,6 @@
 """A transfer over one wire, and what simulations of single TCP connections found."""
 
-from thesis import thesis_of
+from thesis import over_wires, thesis_of
 
 import btqueue as bt
 
@@ -19,11 +19,5 @@ window of 64, a round trip of 0.1 s, a timeout of 1 s and independent losses."""
 def wire(**changes) -> bt.Scenario:
     """Return a transfer over a single wired link of 1 Mbit/s, 50 ms each way; `link` changes that."""
     link = {"name": "wire", "from": "a", "to": "b", "rate_kbps": 1000, "delay_s": 0.05}
-    network = {
-        "topology": "custom",
-        "relay": "segment",
-        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-        "outside_links": [link | changes.pop("link", {})],
-        "flows": [{"from": "a", "to": "b"}],
-    }
+    network = over_wires(link | changes.pop("link", {})) | {"relay": "segment"}
     return thesis_of({"network": network, "traffic": {"source": "greedy"}}).with_(**changes)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-NOTHING = -1
-NEVER = 2**62
+from .state_tables import NEVER, NOTHING, pool, tables
+
 DELAY = 1_000_000
 """One way (ns)."""
 POOL = 4096
@@ -18,36 +18,15 @@ RING = 128
 REQUESTER, RESPONDER = 0, 1
 
 
-def table(dtype, length):
-    return np.zeros(length, dtype).view(np.recarray)
-
-
-def pool(dtype):
-    records = table(dtype, POOL)
-    records.next = [*range(1, POOL), NOTHING]
-    return records
-
-
 def new_state(plain, protocol, request, reply, goodbye):
     """One session between node 0 (flow 0, the requester) and node 1 (flow 1); timer 0 is the session's."""
     records = plain.records
-    sim = SimpleNamespace(
-        clock=table(records.clock_dtype, 1),
-        timers=table(records.timer_dtype, 3),
-        heap=np.arange(3),
-        layouts=table(records.layout_dtype, 4),
-        patterns=np.array([0] * request + [1] * goodbye + [2] * reply),
-        segments=pool(records.segment_dtype),
-        messages=pool(records.message_dtype),
-        connections=table(records.connection_dtype, 2),
-        sessions=table(records.session_dtype, 1),
-        flow_statistics=table(records.flow_statistics_dtype, 2),
-        delay_histogram=np.zeros((2, plain.histograms.BINS), np.int64),
-        out_of_order=np.zeros((2, RING), np.uint8),
-        scoreboard=np.zeros((2, RING), np.uint8),
-        sent_at=np.zeros((2, RING), np.int64),
-        starts=np.zeros((2, 1), np.int64),
-    )
+    sim = tables(records, clock=1, timers=3, layouts=4, connections=2, sessions=1, flow_statistics=2)
+    sim.segments, sim.messages = (pool(records, name, POOL) for name in ("segments", "messages"))
+    sim.heap, sim.patterns = np.arange(3), np.array([0] * request + [1] * goodbye + [2] * reply)
+    sim.delay_histogram = np.zeros((2, plain.histograms.BINS), np.int64)
+    sim.out_of_order, sim.scoreboard = np.zeros((2, 2, RING), np.uint8)
+    sim.sent_at, sim.starts = np.zeros((2, RING), np.int64), np.zeros((2, 1), np.int64)
     sim.timers.due = NEVER
     plain.numbering.heaps(sim.timers, np.zeros(3))
     sim.clock.sending = NOTHING

@@ -5,6 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 
 NOTHING = -1
+NEVER = 2**62
+
+
+def zeros(dtype, length):
+    """Return a zeroed table of so many records of this type."""
+    return np.zeros(length, dtype).view(np.recarray)
 
 
 def tables(records, **lengths):
@@ -15,7 +21,7 @@ def tables(records, **lengths):
 def table(records, name, length):
     """Return a zeroed table of so many records; that of `links` has records of `link_dtype`."""
     singular = name if hasattr(records, f"{name}_dtype") else name.removesuffix("s")
-    return np.zeros(length, getattr(records, f"{singular}_dtype")).view(np.recarray)
+    return zeros(getattr(records, f"{singular}_dtype"), length)
 
 
 def pool(records, name, length):

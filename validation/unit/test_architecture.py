@@ -108,18 +108,6 @@ def test_the_facade_is_used_inside_for_its_version_only():
             assert used - set(MAY_IMPORT) == {"__version__"}, source
 
 
-def test_imports_are_found_wherever_they_stand(tmp_path, monkeypatch):
-    source = tmp_path / "btqueue" / "queueing" / "module.py"
-    source.parent.mkdir(parents=True)
-    source.write_text(
-        "import btqueue.scenario.run\nfrom btqueue import baseband\nfrom ..channel import x\n"
-        "if TYPE_CHECKING:\n    from btqueue.network import solve\n"
-        "def f():\n    from btqueue.cli import app\n"
-    )
-    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
-    assert imported_parts(source) == {"scenario", "baseband", "channel", "network", "cli"}
-
-
 def running(tree: ast.AST) -> list[ast.AST]:
     """The nodes that run: not what only type checkers see."""
     found: list[ast.AST] = []
@@ -217,15 +205,6 @@ def examples() -> Iterator[str]:
                 yield "".join(example.source for example in doctest.DocTestParser().get_examples(text))
 
 
-def test_modules_that_nothing_imports_are_found():
-    alone = "btqueue.queueing.polling.model"  # by an example, and by no command
-    assert module_of("btqueue.network.solve.no_such_name") == "btqueue.network.solve"
-    assert module_of("btqueue.channel.gfsk_ber") == "btqueue.channel.modulation"
-    commands = reached_from(["btqueue.__main__"])
-    assert "btqueue.cli" in commands and alone not in commands
-    assert "btqueue.channel.modulation" not in commands
-
-
 def test_every_module_is_reached_from_a_command_an_example_or_a_figure():
     starts = {"btqueue.__main__"}
     # named by a publication or by the table of a figure, and imported by that name
@@ -288,16 +267,3 @@ def test_no_file_names_a_package_registry_or_a_place_on_one_machine():
     texts = [path for path in [*top, *inside] if not skipped & set(path.parts) and path.suffix not in binary]
     assert len(texts) > 100
     assert words(REGISTRY_OR_MACHINE, texts) == []
-
-
-# Written in pieces, or the test above would find them here.
-@pytest.mark.parametrize("text", ["see pypi" + ".example", 'open("/' + 'home/ann/x")', "/op" + "t/tool/bin"])
-def test_registries_and_machine_paths_are_recognised(text):
-    assert REGISTRY_OR_MACHINE.search(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["L2CAP header", "a DH5 packet", "of the piconet", "the central polls", "slaves"]
-)
-def test_bluetooth_is_recognised(text):
-    assert BLUETOOTH.search(text)

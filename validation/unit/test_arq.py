@@ -4,7 +4,6 @@ The fate of packets and of acknowledgement bits is scripted, or drawn from the r
 compared at 4.06 standard deviations, a false-alarm rate of 5e-5 with a fresh seed; the seeds are fixed.
 """
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -138,22 +137,6 @@ def test_the_last_transmission_allowed_decides(plain, script, most):
     assert sim.flow_statistics[0].given_up == 1
     assert [transmit(plain, sim) for _ in range(most)] == [NOTHING] * (most - 1) + [saved]
     assert sim.flow_statistics[0].given_up == 1
-
-
-def test_a_share_of_p_to_the_limit_is_given_up(plain):
-    error_rate, most, packets = 0.6, 3, 3000
-    sim = link(plain, most=most, rates=(error_rate, 0.0))
-    for _ in range(packets):
-        enqueue(plain, sim, new_segment(plain, sim, 1))
-        while waiting(sim):
-            packet = transmit(plain, sim)
-            if packet != NOTHING:
-                plain.pool.free_segment(sim, sim.packets[packet].segment)
-                plain.pool.free_packet(sim, packet)
-    lost = error_rate**most
-    share = sim.flow_statistics[0].given_up / packets
-    assert abs(share - lost) < 4.06 * math.sqrt(lost * (1 - lost) / packets)
-    assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL
 
 
 def test_the_rest_of_a_segment_is_given_up_with_its_packet(plain, script):
@@ -312,28 +295,6 @@ def test_a_ghost_given_up_is_no_loss_and_leaves_other_packets_alone(plain, scrip
     assert waiting(sim) == [following]
     assert sim.flow_statistics[0].given_up == 0
     assert not sim.ports[PORT].received
-
-
-def test_exchanges_are_repeated_until_packet_and_answer_both_come_through(plain):
-    data, null, packets = 0.3, 0.2, 3000
-    sim = link(plain, lossy=True, rates=(data, null))
-    exchanges = copies = 0
-    for _ in range(packets):
-        segment = new_segment(plain, sim, 1)
-        enqueue(plain, sim, segment)
-        while waiting(sim):
-            exchanges += 1
-            copy = transmit(plain, sim)
-            if copy != NOTHING:
-                copies += 1
-                plain.pool.free_packet(sim, copy)
-            sim.piconets[0].packet = NOTHING  # the answer is NULL
-            plain.arq.on_return_packet(sim, PORT, RETURN, 0)
-        plain.pool.free_segment(sim, segment)
-    assert copies == packets
-    success = (1 - data) * (1 - null)
-    deviation = math.sqrt(1 - success) / success
-    assert abs(exchanges / packets - 1 / success) < 4.06 * deviation / math.sqrt(packets)
 
 
 # --------------------------------------------------------------------------------------- cut at transmission

@@ -74,19 +74,6 @@ def test_the_gaps_have_exactly_the_mean_and_the_variation_asked_for(plain, rate,
     assert law @ gap**2 / mean**2 - 1 == pytest.approx(scv, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("rate", "scv", "p", "q"),
-    [
-        (0.01, 1.0, 0.985025126, 0.009949749),
-        (0.01, 50.0, 0.038442832, 0.000388311),
-        (0.1, 50.0, 0.031827112, 0.003536346),
-        (0.3, 1.0, 0.576470588, 0.247058824),
-    ],
-)
-def test_probabilities_of_worked_examples(plain, rate, scv, p, q):
-    assert plain.arrival_processes.ibp_probabilities(rate, scv) == pytest.approx((p, q), abs=5e-10)
-
-
 @given(rate=st.floats(0.01, 0.99))
 def test_the_least_variation_is_where_a_probability_reaches_one(plain, rate):
     least = (1 - rate) * abs(1 - 2 * rate)

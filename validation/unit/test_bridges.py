@@ -352,13 +352,3 @@ def test_pseudo_random_windows_favour_no_piconet(network):
     # Fair coins: a fresh seed is off by 4 standard errors, in windows or in repeats, once in 8,000.
     assert abs(first.mean() - 0.5) < 4 * 0.5 / np.sqrt(4000)
     assert abs((first[1:] == first[:-1]).mean() - 0.5) < 4 * 0.5 / np.sqrt(3999)
-
-
-def test_another_seed_is_another_sequence_of_windows(network):
-    def sequence(seed):
-        net = network(schedule="PSEUDO_RANDOM", window=8 * SLOT)
-        net.bridge.seed = seed
-        return [net.present(8 * SLOT * window)[0] for window in range(64)]
-
-    assert sequence(1) == sequence(1)
-    assert sequence(1) != sequence(2)

@@ -113,11 +113,9 @@ def test_reports_are_written(app, wrong, tmp_path):
     assert rows["queue_packets[uplink]"]["verdict"] == "agrees"
 
 
-@pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_the_figure_is_drawn(app, wrong, tmp_path, suffix, begin):
-    path = tmp_path / f"forest{suffix}"
-    run(app, wrong, "--plot", path)
-    assert path.read_bytes().startswith(begin)
+def test_the_figure_is_drawn(app, wrong, tmp_path):
+    run(app, wrong, "--plot", tmp_path / "forest.png")
+    assert (tmp_path / "forest.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_figure_has_a_row_for_each_metric(theirs, engines):

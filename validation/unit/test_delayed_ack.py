@@ -1,46 +1,32 @@
 """Delayed acknowledgements: every second segment, a deadline, a free-running clock, and what may not wait."""
 
-import numpy as np
 import pytest
+
+from .tcp_receiver_calls import Receiver
 
 MS = 1_000_000
 
 
-class Receiver:
+class Waiting(Receiver):
     """Segments in; whether an acknowledgement has to leave at once."""
 
     def __init__(self, plain, **options):
-        self.tcp, self.delayed_ack, self.records = plain.receiver, plain.delayed_ack, plain.records
-        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
-        self.out_of_order = np.zeros(64, np.uint8)
-        self.starts = np.zeros(1, np.int64)
-        self.conn.unit = 1
-        self.conn.rwnd, self.conn.delayed_ack, self.conn.ack_every = 32, True, 2
-        self.conn.ack_delay = 500 * MS
-        for name, value in options.items():
-            setattr(self.conn, name, value)
-
-    def segment(self):
-        return np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
+        usual = {"rwnd": 32, "delayed_ack": True, "ack_every": 2, "ack_delay": 500 * MS}
+        super().__init__(plain, **usual | options)
+        self.delayed_ack = plain.delayed_ack
 
     def receive(self, number):
         """Receive a segment; return the acknowledgement if it leaves at once, or None."""
-        segment = self.segment()
-        segment.number = number
-        self.tcp.on_segment(self.conn, self.out_of_order, self.starts, self.statistics, segment, 0)
+        self.take(number)
         return self.leave() if self.conn.ack_now else None
 
     def leave(self):
-        segment = self.segment()
-        segment.kind = self.records.ACK
-        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, self.starts, segment, 0)
-        return int(segment.ack)
+        return int(self.answer().ack)
 
 
 @pytest.fixture
 def receiver(plain):
-    return lambda **options: Receiver(plain, **options)
+    return lambda **options: Waiting(plain, **options)
 
 
 @pytest.mark.parametrize(

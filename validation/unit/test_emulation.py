@@ -10,6 +10,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thesis import over_wires
 from typer.testing import CliRunner
 
 from btqueue.cli import app
@@ -29,13 +30,7 @@ def wire(**link: object) -> Scenario:
     own = {"name": "wire", "from": "near", "to": "far", "rate_kbps": RATE_KBPS, "delay_s": DELAY_MS / 1000}
     return Scenario.model_validate(
         {
-            "network": {
-                "topology": "custom",
-                "relay": "segment",
-                "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-                "outside_links": [own | {"buffer_packets": PLACES} | link],
-                "flows": [{"from": "near", "to": "far"}],
-            },
+            "network": over_wires(own | {"buffer_packets": PLACES} | link) | {"relay": "segment"},
             "polling": {"discipline": "round-robin"},
             "transport": {"ack_path": "direct"},
         }

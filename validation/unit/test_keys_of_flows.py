@@ -4,7 +4,7 @@ import tomllib
 
 import numpy as np
 import pytest
-from thesis import thesis
+from thesis import over_wires, thesis
 
 import btqueue as bt
 from btqueue.scenario import Scenario, ScenarioError
@@ -59,13 +59,11 @@ def test_protocols_may_be_mixed():
         {"name": name, "from": f"{name}1", "to": f"{name}2", "rate_kbps": 500.0, "delay_s": 0.01}
         for name in ("a", "b")
     ]
-    piconet = [{"name": "1", "central": "c", "peripherals": ["p"]}]
     session = {"from": "a1", "to": "a2", "law": "request-reply", "protocol": "centaurus"}
     bulk = {"from": "b1", "to": "b2", "law": "greedy", "variant": "sack"}
 
     def goodputs(*flows):
-        network = {"topology": "custom", "piconet_list": piconet, "outside_links": wires, "flows": flows}
-        dataset = bt.simulate(Scenario(network=network, run=RUN))
+        dataset = bt.simulate(Scenario(network=over_wires(*wires, flows=flows), run=RUN))
         return dict(zip(dataset["flow_name"].values, dataset["goodput_kbps"].values[0], strict=True))
 
     assert goodputs(session, bulk) == goodputs(session) | goodputs(bulk)

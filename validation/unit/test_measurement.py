@@ -15,7 +15,7 @@ from btqueue.simulator.statistics import measurement
 from btqueue.simulator.statistics.histograms import BINS, edges
 from btqueue.simulator.statistics.measurement import jain_index, measure, take_counts
 
-from .session_network import table
+from .state_tables import zeros
 
 MS = 1_000_000
 TEN_SECONDS = 10 * SECOND
@@ -30,19 +30,19 @@ def every_visit_is_counted(monkeypatch):
 def network(flows=2, stars=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLINK), ports=(UPLINK,)) -> Any:
     """A network that was measured from 5 s to 15 s and in which nothing happened."""
     sim = SimpleNamespace(
-        clock=table(run.clock_dtype, 1),
-        settings=table(run.settings_dtype, 1),
-        connections=table(connections.connection_dtype, flows),
-        flow_statistics=table(connections.flow_statistics_dtype, flows),
-        sessions=table(session_dtype, 0),
+        clock=zeros(run.clock_dtype, 1),
+        settings=zeros(run.settings_dtype, 1),
+        connections=zeros(connections.connection_dtype, flows),
+        flow_statistics=zeros(connections.flow_statistics_dtype, flows),
+        sessions=zeros(session_dtype, 0),
         rtt_histogram=np.zeros((flows, BINS), np.int64),
         delay_histogram=np.zeros((flows, BINS), np.int64),
-        ports=table(nodes.port_dtype, len(ports)),
-        queues=table(nodes.queue_dtype, len(queues)),
-        queue_statistics=table(nodes.queue_statistics_dtype, len(queues)),
-        piconets=table(piconets.piconet_dtype, stars),
-        links=table(piconets.link_dtype, stars * links),
-        bridges=table(piconets.bridge_dtype, 0),
+        ports=zeros(nodes.port_dtype, len(ports)),
+        queues=zeros(nodes.queue_dtype, len(queues)),
+        queue_statistics=zeros(nodes.queue_statistics_dtype, len(queues)),
+        piconets=zeros(piconets.piconet_dtype, stars),
+        links=zeros(piconets.link_dtype, stars * links),
+        bridges=zeros(piconets.bridge_dtype, 0),
     )
     sim.clock.statistics_since, sim.clock.now = 5 * SECOND, 15 * SECOND
     sim.connections.protocol, sim.connections.application = TCP, POISSON
@@ -165,7 +165,7 @@ def test_greedy_flows_among_others_have_no_delay(plain):
 
 def test_sessions_stand_at_the_requester():
     sim = network()
-    sim.sessions = table(session_dtype, 1)
+    sim.sessions = zeros(session_dtype, 1)
     sim.sessions.requester, sim.sessions.responder = 1, 0
     sim.connections.session = 0
     flow = sim.flow_statistics[1]
@@ -262,7 +262,7 @@ def test_every_metric_is_in_the_vocabulary():
     sim = network(ports=(UPLINK, OUTSIDE))
     sim.settings.node_buffers = True
     sim.ports.most_transmissions = 2
-    sim.sessions = table(session_dtype, 1)
+    sim.sessions = zeros(session_dtype, 1)
     sim.connections.session, sim.connections.send_buffer = 0, 8
     metrics = measured(sim)
     assert set(metrics) == set(METRICS)

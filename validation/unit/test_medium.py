@@ -3,16 +3,15 @@
 Statistical checks have a fixed seed; the false-alarm rate stated is that of a fresh seed.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .session_network import NEVER, POOL, pool, table
+from .state_tables import NEVER, pool, tables, zeros
 
 SIZE, HEADER = 90, 10
+POOL = 4096
 ON_WIRE = 100_000
 """Time on the wire of a packet of SIZE + HEADER bytes at 8 Mbit/s (ns)."""
 
@@ -20,20 +19,11 @@ ON_WIRE = 100_000
 def new_medium(plain, ports=1, limit=1000, loss=0.0, loss_block=0, seed=1, **fields):
     """A medium with these ports, each with a queue and a flow of its own, and no propagation delay."""
     records = plain.records
-    sim = SimpleNamespace(
-        clock=table(records.clock_dtype, 1),
-        timers=table(records.timer_dtype, 2),
-        heap=np.arange(2),
-        streams=plain.random_streams.make_streams(seed, 0, 2),
-        packets=pool(records.packet_dtype),
-        segments=pool(records.segment_dtype),
-        queues=table(records.queue_dtype, ports),
-        queue_statistics=table(records.queue_statistics_dtype, ports),
-        ports=table(records.port_dtype, ports),
-        lines=table(records.line_dtype, 1),
-        media=table(records.medium_dtype, 1),
-        flow_statistics=table(records.flow_statistics_dtype, ports),
-    )
+    of_ports = dict.fromkeys(["ports", "queues", "queue_statistics", "flow_statistics"], ports)
+    sim = tables(records, clock=1, timers=2, lines=1, **of_ports)
+    sim.packets, sim.segments = (pool(records, name, POOL) for name in ("packets", "segments"))
+    sim.heap, sim.streams = np.arange(2), plain.random_streams.make_streams(seed, 0, 2)
+    sim.media = zeros(records.medium_dtype, 1)
     sim.clock.free_packets = sim.clock.free_segments = POOL
     sim.timers.due, sim.timers.place = NEVER, np.arange(2)
     sim.queues.limit = limit
@@ -184,15 +174,6 @@ def test_a_packet_survives_if_all_its_blocks_do(plain, loss, block, size):
         survives *= 1.0 - loss
     assert plain.medium.loss_probability(loss, block, size) == pytest.approx(1.0 - survives, abs=1e-12)
     assert plain.medium.loss_probability(loss, 0, size) == loss
-
-
-def test_a_link_loses_its_share_of_packets(plain):
-    sim = new_medium(plain, loss=0.02, loss_block=30)
-    play(plain, sim, [(k * ON_WIRE, 0) for k in range(3000)])
-    share = 1 - 0.98**4  # 100 bytes on the wire are four blocks of 30
-    # 4.06 deviations of a binomial count: false-alarm rate 5e-5
-    bound = 4.06 * (3000 * share * (1 - share)) ** 0.5
-    assert abs(sim.flow_statistics[0].lost_outside - 3000 * share) < bound
 
 
 def test_a_link_without_loss_or_interruptions_draws_nothing(plain):

@@ -1,11 +1,9 @@
 """Bridges that agree on meetings (LCS), by hand: intervals, lengths, rests, and what other links may do."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from .session_network import NEVER, NOTHING, table
+from .state_tables import NEVER, NOTHING, tables
 
 SLOT = 625_000
 UNLIMITED = 2**62
@@ -22,15 +20,8 @@ class Network:
     def __init__(self, plain, *, own=False, rest=0.0):
         records = plain.records
         self.meetings, self.bridges = plain.meetings, plain.bridges
-        self.sim = sim = SimpleNamespace(
-            piconets=table(records.piconet_dtype, 3),
-            links=table(records.link_dtype, 4),
-            bridges=table(records.bridge_dtype, 1),
-            ports=table(records.port_dtype, 8),
-            queues=table(records.queue_dtype, 8),
-            timers=table(records.timer_dtype, 4),
-            heap=np.arange(4),
-        )
+        self.sim = sim = tables(records, piconets=3, links=4, bridges=1, ports=8, queues=8, timers=4)
+        sim.heap = np.arange(4)
         sim.timers.due, sim.timers.place, sim.timers.end = NEVER, np.arange(4), 4
         sim.piconets.timer = 0, 1, 2
         sim.piconets.first_link, sim.piconets.links = (0, 2, 3), (2, 1, 1)

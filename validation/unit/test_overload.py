@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
-from thesis import thesis, thesis_of
+from thesis import over_wires, thesis, thesis_of
 from typer.testing import CliRunner
 
 import btqueue as bt
@@ -19,14 +19,9 @@ from btqueue.simulator.statistics.backlog import FALSE_ALARM, LOOKS, is_growing
 ERRORS = bt.load("venugopal-2006/piconet-errors")
 SHORT = {"run__duration_s": 100.0, "run__warmup_s": 10.0}
 WIRE = {
-    "network": {
-        "topology": "custom",
-        "piconet_list": [{"name": "a", "central": "c", "peripherals": ["p"]}],
-        "outside_links": [
-            {"name": "w", "from": "c", "to": "h", "rate_kbps": 1000.0, "buffer_packets": 100_000}
-        ],
-        "flows": [{"from": "c", "to": "h"}],
-    },
+    "network": over_wires(
+        {"name": "w", "from": "c", "to": "h", "rate_kbps": 1000.0, "buffer_packets": 100_000}
+    ),
     "traffic": {"message_bytes": 1000},
     "transport": {"protocol": "none", "header_bytes": 0},
     "run": {"duration_s": 60.0, "warmup_s": 10.0},

@@ -8,8 +8,12 @@ from itertools import groupby
 import numpy as np
 import pytest
 from thesis import thesis
+from whole_network import go_on
 
-SLOT = 625_000
+from btqueue.simulator.construction import state
+from btqueue.simulator.records.conventions import SECOND, SLOT
+from btqueue.simulator.statistics.invariants import check_invariants
+from btqueue.simulator.statistics.measurement import measure, take_counts
 
 
 class Piconet:
@@ -25,7 +29,7 @@ class Piconet:
             **changes,
         )
         self.names = plain.names.packet_type_names(self.scenario)
-        self.sim = sleepless(plain, self.scenario)
+        self.sim = sleepless(plain.state, self.scenario)
         self.central = self.sim.piconets[0]
 
     def queue(self, direction, station):
@@ -79,16 +83,16 @@ class Piconet:
         return [int(station) for _, station, way, _ in lines if way == direction]
 
 
-def sleepless(plain, scenario):
-    """Return the state at time 0 of a network that plays every idle visit."""
-    plain.state.keep.cache_clear()
-    empty = plain.state.empty_network(scenario)
+def sleepless(state, scenario):
+    """Return the state at time 0 of a network that plays every idle visit, made by this module of states."""
+    state.keep.cache_clear()
+    empty = state.empty_network(scenario)
     empty.state.piconets.can_sleep = False
-    empty.packed = plain.state.EmptyNetwork(empty.state).packed
+    empty.packed = state.EmptyNetwork(empty.state).packed
     try:
-        return plain.state.new_state(scenario, 0)
+        return state.new_state(scenario, 0)
     finally:
-        plain.state.keep.cache_clear()
+        state.keep.cache_clear()
 
 
 @pytest.fixture
@@ -174,13 +178,12 @@ def test_one_limited_and_exhaustive_are_the_ends_of_the_scale(piconet):
     assert exhaustive.stations(62, "up") == [0] * 31, "30 frames with packets, and POLL with NULL"
 
 
-def outcome(plain, sim, seconds):
+def outcome(sim, seconds):
     """Run from the start; return everything that a result is made of, and the number of events played."""
     for second in range(1, seconds + 1):
-        while plain.engine.advance(sim, second * 1_000_000_000 + 7) != plain.engine.REACHED:
-            sim = plain.state.grow(sim)
-    plain.invariants.check_invariants(sim)
-    metrics = plain.measurement.measure(sim, [plain.measurement.take_counts(sim)])
+        sim = go_on(sim, second * SECOND + 7)
+    check_invariants(sim)
+    metrics = measure(sim, [take_counts(sim)])
     tables = ("connections", "flow_statistics", "queue_statistics", "buckets", "streams", "channels", "links")
     # field by field: what lies between the fields of a record is not defined
     records = {
@@ -206,11 +209,11 @@ def outcome(plain, sim, seconds):
     ],
     ids=str,
 )
-def test_sleeping_through_idle_visits_changes_nothing(plain, changes):
+def test_sleeping_through_idle_visits_changes_nothing(changes):
     scenario = thesis().with_(**changes)
     seconds = 8 if "voice__packet" in changes else 4  # little load: the messages come late
-    slept, slept_metrics, few = outcome(plain, plain.state.new_state(scenario, 0), seconds)
-    played, played_metrics, many = outcome(plain, sleepless(plain, scenario), seconds)
+    slept, slept_metrics, few = outcome(state.new_state(scenario, 0), seconds)
+    played, played_metrics, many = outcome(sleepless(state, scenario), seconds)
     assert few < 0.8 * many, "it slept"
     assert [name for name in played if slept[name] != played[name]] == []
     for name, value in played_metrics.items():

@@ -50,28 +50,6 @@ def test_intervals_of_a_normal_law_hold_the_mean_as_often_as_they_say(first, nee
     assert held >= stats.binom.ppf(0.001 / 9, runs, 0.95)
 
 
-KINDS = {
-    "poisson": {},
-    "bursts": {"traffic__source": "ibp"},
-    "bit errors": {"radio__model": "constant", "radio__ber": 2e-5, "link__arq": "unlimited"},
-    "three peripherals": {"network__peripherals": 3},
-}
-"""Networks that carry what they are offered: the mean goodput is known."""
-
-
-def test_short_runs_until_a_precision_hold_the_mean_as_often_as_they_say():
-    """The long version is in `validation/crosscheck/test_interval_coverage.py`."""
-    run, seeds = {"run__duration_s": 10.0, "run__replications": 4, "run__precision": 0.1}, 40
-    held = 0
-    for changes in KINDS.values():
-        for seed in range(1, seeds + 1):
-            attrs = simulation(LIGHT.with_(**changes, **run, run__seed=seed), threads=1).attrs
-            assert attrs["relative_half_width"] == 0.1
-            held += abs(attrs["estimate"] - 20) <= attrs["half_width"]
-    # false-alarm rate 0.1 % if the coverage is 95 %
-    assert held >= stats.binom.ppf(0.001, seeds * len(KINDS), 0.95)
-
-
 def test_any_quantity_can_be_asked_for():
     asked = LIGHT.with_(run__precision=0.2, run__precision_of="delay_p95_s[2]")
     result = simulate(asked)

@@ -5,10 +5,11 @@ Sampled frequencies are compared with exact probabilities at 4.06 standard devia
 """
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from .state_tables import tables
 
 SECOND = 1_000_000_000
 GOOD_S, BAD_S = 0.4375, 0.0558
@@ -19,15 +20,9 @@ STATE, ERROR, PICONET = range(3)
 def network(plain, rates, **fields):
     """One port and its channel; `rates`: error rates of the only packet type and of POLL, for each level."""
     records = plain.records
-    sim = SimpleNamespace(
-        settings=np.zeros(1, records.settings_dtype).view(np.recarray),
-        ports=np.zeros(1, records.port_dtype).view(np.recarray),
-        piconets=np.zeros(2, records.piconet_dtype).view(np.recarray),
-        channels=np.zeros(1, records.channel_dtype).view(np.recarray),
-        streams=plain.random_streams.make_streams(5, 0, 3),
-        error_rates=np.array(rates),
-        trace_levels=np.zeros(0, np.int64),
-    )
+    sim = tables(records, settings=1, ports=1, piconets=2, channels=1)
+    sim.streams, sim.error_rates = plain.random_streams.make_streams(5, 0, 3), np.array(rates)
+    sim.trace_levels = np.zeros(0, np.int64)
     sim.piconets.stream = PICONET
     channel = sim.channels[0]
     channel.lossy, channel.state_stream, channel.error_stream = True, STATE, ERROR

@@ -6,7 +6,6 @@ Statistical checks have a fixed seed; the false-alarm rate stated is that of a f
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -151,28 +150,6 @@ def test_every_use_has_a_random_stream_of_its_own(plain):
     assert len(set(numbers.tolist())) == len(numbers)
     states_of_streams = [tuple(stream) for each in states for stream in each.streams.tolist()]
     assert len(set(states_of_streams)) == len(states_of_streams)
-
-
-@pytest.fixture(scope="module")
-def draws(plain):
-    with np.errstate(over="ignore"):
-        streams = plain.random_streams.make_streams(1, 0, 2)
-        return np.array([[plain.random_streams.uniform(stream) for _ in range(20_000)] for stream in streams])
-
-
-def test_draws_are_uniform(draws):
-    # chi-square over 50 cells for each of two streams; false-alarm rate 2 x 5e-5 = 1e-4
-    for values in draws:
-        counts = np.histogram(values, bins=50, range=(0, 1))[0]
-        assert stats.chisquare(counts).pvalue > 5e-5
-
-
-def test_successive_draws_and_two_streams_are_uncorrelated(draws):
-    # Each correlation is about normal with deviation 1/sqrt(n); 4.06 deviations twice: false-alarm rate 1e-4
-    first, second = draws
-    bound = 4.06 / math.sqrt(len(first))
-    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < bound
-    assert abs(np.corrcoef(first, second)[0, 1]) < bound
 
 
 def test_exponential_draws_follow_their_law(plain):

@@ -8,7 +8,6 @@ import time
 import numpy as np
 import pytest
 import xarray as xr
-from scipy import stats
 from thesis import thesis, thesis_of
 
 from btqueue.scenario import ScenarioError
@@ -54,22 +53,6 @@ def test_who_wants_a_single_value_gets_it():
 def test_batches_of_one_run_can_be_asked_for_whatever_the_number_of_replications():
     batches = simulate(LIGHT.with_(run__intervals="batch-means", run__replications=10))
     assert batches.equals(simulate(LIGHT))
-
-
-def test_the_interval_of_batch_means_covers_the_mean_as_often_as_it_says():
-    load, runs, factor = 80.0, 100, stats.t.ppf(0.975, BATCHES - 1) / math.sqrt(BATCHES)
-    scenario = LIGHT.with_(traffic__load_kbps=load, run__duration_s=480)  # a batch has some 200 messages
-    truth = simulate(scenario.with_(run__duration_s=20_000, run__seed=999))
-    delay = float(truth["delay_s"].mean())  # its own error is a sixth of that of a run
-    covered = np.zeros(2)
-    for seed in range(runs):
-        result = simulate(scenario.with_(run__seed=seed))
-        for place, (name, mean) in enumerate((("goodput_kbps", load), ("delay_s", delay))):
-            values = result[name].mean("flow").values
-            covered[place] += abs(values.mean() - mean) <= factor * values.std(ddof=1)
-    # false-alarm rate 0.1 % for each of the two if the coverage is 95 %
-    low, high = stats.binom.interval(0.999, runs, 0.95)
-    assert np.all((low <= covered) & (covered <= high)), covered
 
 
 def test_run_until_precision_goes_on_with_further_batches():

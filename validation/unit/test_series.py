@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from thesis import thesis
+from whole_network import play
 
-SECOND = 1_000_000_000
+from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.statistics.series import time_series
 
 
 def scenario(**changes):
@@ -13,17 +15,9 @@ def scenario(**changes):
     )
 
 
-def state_at(plain, time_s):
-    sim = plain.state.new_state(scenario(), 0)
-    while plain.engine.advance(sim, round(time_s * SECOND)) != plain.engine.REACHED:
-        sim = plain.state.grow(sim)
-    return sim
-
-
 @pytest.fixture(scope="module")
-def series(plain):
-    with np.errstate(over="ignore"):
-        return plain.series.time_series(scenario(), step_s=0.25)
+def series():
+    return time_series(scenario(), step_s=0.25)
 
 
 def test_steps_cover_the_run_with_its_warm_up_and_queues_are_named(series):
@@ -36,8 +30,8 @@ def test_steps_cover_the_run_with_its_warm_up_and_queues_are_named(series):
 
 
 @pytest.mark.parametrize("time_s", [0.5, 3.0])
-def test_each_look_shows_the_state_at_its_time(plain, series, time_s):
-    sim = state_at(plain, time_s)
+def test_each_look_shows_the_state_at_its_time(series, time_s):
+    sim = play(scenario(), time_s)
     seen = series.sel(time=time_s)
     conn = sim.connections
     assert seen.cwnd_segments.values.tolist() == conn.cwnd.tolist()
@@ -48,27 +42,27 @@ def test_each_look_shows_the_state_at_its_time(plain, series, time_s):
     assert seen.queue_packets.values.tolist() == sim.queues.length.tolist()
 
 
-def test_goodputs_of_the_steps_add_up(plain, series):
-    bits = state_at(plain, 3.0).flow_statistics.bytes_delivered * 8
+def test_goodputs_of_the_steps_add_up(series):
+    bits = play(scenario(), 3.0).flow_statistics.bytes_delivered * 8
     assert (series.goodput_kbps.sum("time") * 1000 * 0.25).values == pytest.approx(bits)
     assert np.all(bits > 0)
 
 
-def test_a_choice_of_flows_changes_nothing_else(plain, series):
-    chosen = plain.series.time_series(scenario(), step_s=0.25, flows=[2])
+def test_a_choice_of_flows_changes_nothing_else(series):
+    chosen = time_series(scenario(), step_s=0.25, flows=[2])
     assert chosen.flow.values.tolist() == [2]
     assert chosen.sel(flow=2).equals(series.sel(flow=2))
 
 
-def test_before_the_first_sample_there_is_no_round_trip_time(plain):
+def test_before_the_first_sample_there_is_no_round_trip_time():
     short = scenario().with_(run__duration_s=0.002, run__warmup_s=0)
-    early = plain.series.time_series(short, step_s=0.001).isel(time=0)
+    early = time_series(short, step_s=0.001).isel(time=0)
     assert np.all(np.isnan(early.srtt_s))
 
 
-def test_another_replication_is_another_run(plain):
+def test_another_replication_is_another_run():
     noisy = scenario(radio__model="constant", radio__ber=2e-5)
-    runs = [plain.series.time_series(noisy, number, 1.0).goodput_kbps.values.tolist() for number in (0, 1)]
+    runs = [time_series(noisy, number, 1.0).goodput_kbps.values.tolist() for number in (0, 1)]
     assert runs[0] != runs[1]
 
 
@@ -77,6 +71,6 @@ def test_another_replication_is_another_run(plain):
     [({"step_s": step}, "a step must") for step in (0.0, -1.0, 3.5, float("nan"))]
     + [({"step_s": 1.0, "flows": flows}, "numbered from 1 to 2") for flows in ([0], [3], [])],
 )
-def test_steps_that_do_not_fit_and_unknown_flows_are_refused(plain, options, words):
+def test_steps_that_do_not_fit_and_unknown_flows_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
-        plain.series.time_series(scenario(), **options)
+        time_series(scenario(), **options)

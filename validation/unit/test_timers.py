@@ -1,22 +1,18 @@
 """Timers, with a heap and without, against a sorted list, for any order of scheduling and cancelling."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-NEVER = 2**62
+from .state_tables import NEVER, tables
 
 
 def new_timers(plain, count, islands=1, largest_scan=0):
     """Timers that are not running, dealt out to the islands in turn."""
-    timers = np.zeros(count, plain.records.timer_dtype).view(np.recarray)
-    timers.due = NEVER
-    heap, roots = plain.numbering.heaps(timers, np.arange(count) % islands, largest_scan)
-    clock = np.zeros(1, plain.records.clock_dtype).view(np.recarray)
-    sim = SimpleNamespace(clock=clock, timers=timers, heap=heap, islands=roots)
+    sim = tables(plain.records, clock=1, timers=count)
+    sim.timers.due = NEVER
+    sim.heap, sim.islands = plain.numbering.heaps(sim.timers, np.arange(count) % islands, largest_scan)
     plain.timers.forget_earliest(sim, 0)
     return sim
 

@@ -1,11 +1,12 @@
 """The log's records, and the table that they become."""
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from thesis import thesis
+
+from .state_tables import tables
 
 FLOW, SEGMENT, PACKET, PORT = 1, 2, 3, 0
 
@@ -13,16 +14,8 @@ FLOW, SEGMENT, PACKET, PORT = 1, 2, 3, 0
 def network(plain, log_length=4, logging=True):
     """A flow from node 5 to node 6 has a segment, and a packet of it at a port from node 6 to node 7."""
     records = plain.records
-    sim = SimpleNamespace(
-        clock=np.zeros(1, records.clock_dtype).view(np.recarray),
-        segments=np.zeros(4, records.segment_dtype).view(np.recarray),
-        packets=np.zeros(4, records.packet_dtype).view(np.recarray),
-        layouts=np.zeros(1, records.layout_dtype).view(np.recarray),
-        ports=np.zeros(1, records.port_dtype).view(np.recarray),
-        connections=np.zeros(2, plain.records.connection_dtype).view(np.recarray),
-        flow_statistics=np.zeros(2, plain.records.flow_statistics_dtype).view(np.recarray),
-        log=np.zeros(log_length, records.log_dtype).view(np.recarray),
-    )
+    flows = {"connections": 2, "flow_statistics": 2}
+    sim = tables(records, clock=1, segments=4, packets=4, layouts=1, ports=1, log=log_length, **flows)
     sim.clock.logging = logging
     sim.connections.source, sim.connections.destination, sim.connections.cwnd = 5, 6, 2.5
     sim.connections.incarnation = 8
@@ -125,8 +118,8 @@ def written(plain, tmp_path, *logs):
     """Write the logs, one after the other, and read the table back with pandas."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="tables are written with pyarrow")
     scenario = thesis()
-    sim = SimpleNamespace(log=logs[0], ports=np.zeros(1, plain.records.port_dtype).view(np.recarray))
-    sim.ports.node, sim.ports.peer = 1, 0
+    sim = tables(plain.records, ports=1)
+    sim.log, sim.ports.node, sim.ports.peer = logs[0], 1, 0
     path = tmp_path / "trace.parquet"
     with plain.trace_files.ParquetSink(path, sim, scenario) as sink:
         for log in logs:
