@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from btqueue.cli import app
 from btqueue.network.answers import NoConvergence
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, Kind, measured_errors
-from btqueue.network.solve import solution
+from btqueue.network.solve import solve
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.fields import declared
@@ -233,7 +233,7 @@ def who_answers(*changes: Mapping[str, Mapping[str, Any]]) -> str:
     scenario = Scenario.from_dict(tables)
     require_simulated(scenario)
     try:
-        return "stands" if solution(scenario).attrs["stands"] else "in doubt"
+        return "stands" if solve(scenario).attrs["stands"] else "in doubt"
     except NoConvergence:
         return "–"
 

@@ -51,11 +51,11 @@ class Answer:
 def run_solver(scenario: Scenario) -> Answer:
     """Solve; the time is without compilation."""
     keep_compiled_models()
-    from btqueue.network import solution
+    from btqueue.network import solve
     from btqueue.network.numba_cache import Loop
 
     begin, before_s = time.perf_counter(), Loop.compiling_s
-    results = solution(scenario)
+    results = solve(scenario)
     compiling_s = Loop.compiling_s - before_s
     return Answer(results, time.perf_counter() - begin - compiling_s, compiling_s=compiling_s)
 
@@ -80,7 +80,7 @@ def run_simulator(
 
     After Ctrl-C the answer holds the measurements up to then, if there are any, and says so in `interrupted`.
     """
-    from btqueue.simulator import simulation
+    from btqueue.simulator import simulate
     from btqueue.simulator.scope import require_simulated
 
     require_simulated(scenario)
@@ -92,7 +92,7 @@ def run_simulator(
     try:
         with second_interrupt_ends_all(), bars(quiet=quiet) as bar:
             progress = bar("simulating", total=replications_of(scenario))
-            results = simulation(scenario, threads=threads, progress=progress, device=device)
+            results = simulate(scenario, threads=threads, progress=progress, device=device)
     except KeyboardInterrupt as interruption:
         partial = getattr(interruption, "results", None)
         if partial is None:

@@ -1,11 +1,11 @@
-"""Couples queueing and transport on a network into one operating point: `solve`, `solution` as arrays."""
+"""Couples queueing and transport on a network into one operating point: `solve`."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.solve import solution, solve
+from btqueue.network.solve import solve
 
 if TYPE_CHECKING:
     from btqueue.network.variation import InDoubt, Judged, Plan, plan
@@ -17,7 +17,6 @@ __all__ = [
     "NoConvergence",
     "Plan",
     "plan",
-    "solution",
     "solve",
 ]
 

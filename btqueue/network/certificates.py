@@ -78,7 +78,7 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
 
     Args:
         scenario: the scenario that was answered.
-        answer: metrics of shape (flow,), (queue,) or none, as `solution` returns them; of a simulation,
+        answer: metrics of shape (flow,), (queue,) or none, as `solve` returns them; of a simulation,
             their means over replications.
     """
     metrics = answer.variables

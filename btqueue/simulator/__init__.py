@@ -4,16 +4,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from btqueue.simulator.replications import simulate, simulate_many, simulation
+    from btqueue.simulator.replications import simulate, simulate_many
     from btqueue.simulator.statistics.invariants import InvariantViolated
 
-__all__ = ["InvariantViolated", "simulate", "simulate_many", "simulation"]
+__all__ = ["InvariantViolated", "simulate", "simulate_many"]
 
 _HOME = {
     "InvariantViolated": "statistics.invariants",
     "simulate": "replications",
     "simulate_many": "replications",
-    "simulation": "replications",
 }
 
 

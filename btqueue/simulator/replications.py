@@ -145,7 +145,7 @@ def observe(
     device: Device = "cpu",
     most: int | None = None,
 ) -> Generator[None, bool | None, Results]:
-    """Simulate a scenario, piece by piece, and return its results; see `simulation`."""
+    """Simulate a scenario, piece by piece, and return its results; see `simulate`."""
     require_simulated(scenario)
     require_length(scenario)
     empty_network(scenario)  # nothing runs if it cannot be built; it is kept for the replications
@@ -383,6 +383,3 @@ def find_warmup(scenario: Scenario) -> float:
             )
         ends.append(end_s)
     return max(ends)
-
-
-simulation = simulate

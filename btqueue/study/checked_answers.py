@@ -183,7 +183,7 @@ def check_answer(
 
 def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, threads: int | None) -> Check:
     """Check by runs that last `seconds` of simulated time together."""
-    from btqueue.simulator import simulation
+    from btqueue.simulator import simulate
 
     changes: dict[str, Any] = dict(PLAIN)
     if own_s := _own_length(scenario):
@@ -196,21 +196,21 @@ def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, t
             "run.warmup_s": length_s * WARMUP_SHARE,
         }
     short = scenario.changed(changes)
-    simulated = simulation(short, threads=threads)
+    simulated = simulate(short, threads=threads)
     found = _differences(theory, summarise(simulated), short.run.duration_s)
     return Check(found, int(simulated.attrs["events"]))
 
 
 def _events_per_second(scenario: Scenario) -> float:
     """Return the events of a simulated second, by pilot runs, each ten times as long as the last."""
-    from btqueue.simulator import simulation
+    from btqueue.simulator import simulate
 
     longest_s = scenario.run.duration_s
     length_s = min(PILOT_S / len(topology(scenario).flows), longest_s)
     once = {**PLAIN, "run.replications": 1}
     while True:
         pilot = scenario.changed({**once, "run.duration_s": length_s, "run.warmup_s": 0.0})
-        events = int(simulation(pilot, threads=1).attrs["events"])
+        events = int(simulate(pilot, threads=1).attrs["events"])
         if events >= PILOT_EVENTS or length_s >= longest_s:
             return max(events, 1) / length_s
         length_s = min(10.0 * length_s, longest_s)

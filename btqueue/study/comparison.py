@@ -39,11 +39,11 @@ def compare(
         NoConvergence: the solver has no answer.
         InvariantViolated: the simulator lost count.
     """
-    from btqueue.network import solution  # JAX and numba are loaded only when something is computed
-    from btqueue.simulator import simulation
+    from btqueue.network import solve  # JAX and numba are loaded only when something is computed
+    from btqueue.simulator import simulate
 
-    solved = solution(scenario)
-    return side_by_side(scenario, solved, simulation(scenario, threads=threads, progress=progress))
+    solved = solve(scenario)
+    return side_by_side(scenario, solved, simulate(scenario, threads=threads, progress=progress))
 
 
 def side_by_side(

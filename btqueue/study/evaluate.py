@@ -122,17 +122,17 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
         if engine == "solve":
             results = theory_or_simulation(scenario, threads=threads)
         elif engine == "theory":
-            from btqueue.network import solution
+            from btqueue.network import solve
 
-            results = solution(scenario)
+            results = solve(scenario)
         elif engine == "check":
             return _checked(scenario, threads)
         elif engine == "precise":
             results = simulated_to_precision(scenario, threads=threads)
         else:
-            from btqueue.simulator import simulation
+            from btqueue.simulator import simulate
 
-            results = simulation(scenario, threads=threads)
+            results = simulate(scenario, threads=threads)
         answer = answer_of(results)
         return replace(answer, notes={**answer.notes, "unserved": flows_without_goodput(results, scenario)})
     except Exception as error:
@@ -141,10 +141,10 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
 
 def _checked(scenario: Scenario, threads: int | None) -> Answer:
     """Return an answer whose note "check" is that of theory by simulation, alike on every machine."""
-    from btqueue.network import solution
+    from btqueue.network import solve
     from btqueue.study.checked_answers import EVENTS, check_answer
 
-    check = check_answer(scenario, summarise(solution(scenario)), events=EVENTS, threads=threads)
+    check = check_answer(scenario, summarise(solve(scenario)), events=EVENTS, threads=threads)
     return Answer(notes={"check": check})
 
 
@@ -159,10 +159,10 @@ def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> R
         NoConvergence: theory found no operating point, and the scenario cannot be simulated.
         ImpossibleAnswer: theory's answer is none, and the scenario cannot be simulated.
     """
-    from btqueue.network import ImpossibleAnswer, NoConvergence, solution
+    from btqueue.network import ImpossibleAnswer, NoConvergence, solve
 
     try:
-        solved: Results | Exception = solution(scenario)
+        solved: Results | Exception = solve(scenario)
         if solved.attrs["stands"]:
             return solved
         why = solved.attrs["why"]
@@ -184,7 +184,7 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
     Raises:
         ScenarioError: the simulator does not cover the scenario.
     """
-    from btqueue.simulator import simulation
+    from btqueue.simulator import simulate
 
     run = scenario.run
     short = {
@@ -192,7 +192,7 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
         "run.precision": max(PRECISION, run.precision or 0.0),
     }
     most = run.replications if run.precision is None else None
-    return simulation(scenario.changed(short), threads=threads, most=most)
+    return simulate(scenario.changed(short), threads=threads, most=most)
 
 
 def evaluate_point(

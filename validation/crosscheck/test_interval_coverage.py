@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from thesis import thesis_of
 
-from btqueue.simulator import simulate, simulation
+from btqueue.simulator import simulate
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.doubts import NEGLIGIBLE
 
@@ -135,6 +135,6 @@ def test_runs_until_a_precision_hold_the_mean_as_often_as_they_say(name, tmp_pat
         truth = float((values[:, 0] if quantity.endswith("[1]") else values).mean())
         run = {"run__duration_s": 20.0, "run__replications": 4, "run__precision": precision}
         asked = scenario.with_(**run, run__precision_of=quantity)
-        known = [simulation(asked.with_(run__seed=seed), threads=2).attrs for seed in range(1, SEEDS + 1)]
+        known = [simulate(asked.with_(run__seed=seed), threads=2).attrs for seed in range(1, SEEDS + 1)]
         held = [abs(one["estimate"] - truth) <= max(one["half_width"], NEGLIGIBLE * truth) for one in known]
         assert sum(held) >= least, quantity

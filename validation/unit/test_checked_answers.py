@@ -81,7 +81,7 @@ class Simulator:
 def simulator(monkeypatch):
     """Put the stand-in in the simulator's place."""
     stand_in = Simulator()
-    monkeypatch.setattr("btqueue.simulator.simulation", stand_in, raising=False)
+    monkeypatch.setattr("btqueue.simulator.simulate", stand_in, raising=False)
     return stand_in
 
 
@@ -134,6 +134,6 @@ def test_a_flow_that_gets_nothing_backs_off_for_too_long_to_count_its_timeouts(s
         found.metrics[GOODPUT].values[:, 1] = 0.0
         return found
 
-    monkeypatch.setattr("btqueue.simulator.simulation", silent)
+    monkeypatch.setattr("btqueue.simulator.simulate", silent)
     found = check_answer(thesis(), asked(50.0, timeouts=9.0), events=2_000_000)
     assert [one.metric for one in found.differences] == [GOODPUT]

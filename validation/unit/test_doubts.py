@@ -12,7 +12,7 @@ from btqueue.cli.engines import Answer
 from btqueue.cli.tables import simulated_table
 from btqueue.scenario import load
 from btqueue.scenario.metrics import Results, Variable
-from btqueue.simulator import simulate, simulation
+from btqueue.simulator import simulate
 from btqueue.simulator.statistics.doubts import doubts
 
 REPLICATIONS = 10
@@ -188,7 +188,7 @@ def test_throughput_is_the_goodput_and_what_is_sent_again():
 
 def test_without_randomness_the_answer_says_so_in_words(capsys):
     scenario = GREEDY.with_(run__replications=3)
-    answer = Answer(simulation(scenario), 1.0)
+    answer = Answer(simulate(scenario), 1.0)
     words = "all 3 replications are identical: nothing random happened in them"
     warning, *_ = document(scenario, simulated=answer)["simulate"]["warnings"]
     assert warning.startswith(words)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from btqueue.cli import app
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_expression, precision_keys
-from btqueue.simulator import simulate, simulation
+from btqueue.simulator import simulate
 from btqueue.simulator.replications import BATCHES
 from btqueue.simulator.statistics import precision
 from btqueue.simulator.statistics.batch_means import student_half_width
@@ -25,7 +25,7 @@ GREEDY = LIGHT.with_(traffic__source="greedy")
 
 
 def until_known(draw, first, precision):
-    """Return mean and half-width of what `simulation` stops with, if the observations are drawn so."""
+    """Return mean and half-width of what `simulate` stops with, if the observations are drawn so."""
     values, wanted = np.array([]), first
     while True:
         values = np.append(values, draw(wanted - len(values)))
@@ -66,16 +66,16 @@ def test_any_quantity_can_be_asked_for():
 
 
 def test_the_interval_of_a_table_is_not_narrower_than_what_was_asked_for():
-    narrow = simulation(LIGHT.with_(run__precision=0.5, run__precision_of="rtt_s"))
+    narrow = simulate(LIGHT.with_(run__precision=0.5, run__precision_of="rtt_s"))
     found = summarise(narrow)
     assert found["rtt_s"].ci95 == pytest.approx(0.5 * found["rtt_s"].mean)
     assert found["goodput_kbps"].ci95 < 0.5 * found["goodput_kbps"].mean
-    plain = simulation(LIGHT)
+    plain = simulate(LIGHT)
     assert plain.attrs["half_width"] == pytest.approx(summarise(plain)["goodput_kbps"].ci95)
 
 
 def test_what_was_not_reached_is_named_with_what_was_asked_and_reached():
-    result = simulation(LIGHT.with_(run__precision=1e-4, run__precision_of="rtt_s"), most=6)
+    result = simulate(LIGHT.with_(run__precision=1e-4, run__precision_of="rtt_s"), most=6)
     reached = 100 * result.attrs["relative_half_width"]
     (warning,) = (one for one in result.attrs["warnings"] if "precision" in one)
     assert warning == (
@@ -87,7 +87,7 @@ def test_what_was_not_reached_is_named_with_what_was_asked_and_reached():
 
 
 def test_what_never_happened_is_not_known():
-    result = simulation(LIGHT.with_(run__precision=0.1, run__precision_of="timeouts_per_s"), most=6)
+    result = simulate(LIGHT.with_(run__precision=0.1, run__precision_of="timeouts_per_s"), most=6)
     assert result.attrs["estimate"] == 0
     assert math.isinf(result.attrs["relative_half_width"])
     assert any("timeouts_per_s is 0 everywhere after 6" in one for one in result.attrs["warnings"])
@@ -95,21 +95,21 @@ def test_what_never_happened_is_not_known():
 
 def test_what_has_no_value_ends_the_simulation():
     overloaded = LIGHT.with_(traffic__load_kbps=900, run__precision=0.1, run__precision_of="delay_s")
-    result = simulation(overloaded)
+    result = simulate(overloaded)
     assert result.sizes["replication"] == FEWEST_OBSERVATIONS
     assert any("delay_s has no value after 4 replications" in one for one in result.attrs["warnings"])
 
 
 @pytest.mark.parametrize("quantity", ["goodput_kbps", "loss_radio"])
 def test_where_nothing_is_random_it_stops_at_once(quantity):
-    result = simulation(GREEDY.with_(run__precision=1e-6, run__precision_of=quantity))
+    result = simulate(GREEDY.with_(run__precision=1e-6, run__precision_of=quantity))
     assert result.sizes["replication"] == 2
     assert result.attrs["half_width"] == result.attrs["relative_half_width"] == 0
     assert not any("precision was not" in one for one in result.attrs["warnings"])
 
 
 def test_batches_of_a_run_without_randomness_are_not_added_to():
-    result = simulation(GREEDY.with_(run__precision=1e-6, run__replications=1))
+    result = simulate(GREEDY.with_(run__precision=1e-6, run__replications=1))
     assert result.sizes["replication"] == BATCHES
 
 
@@ -121,7 +121,7 @@ def count_seconds(monkeypatch, step=1.0):
 
 def test_the_cpu_time_ends_a_simulation_which_keeps_what_it_has(monkeypatch):
     count_seconds(monkeypatch)
-    result = simulation(LIGHT.with_(run__replications=1000, run__limit_cpu_s=50), threads=1)
+    result = simulate(LIGHT.with_(run__replications=1000, run__limit_cpu_s=50), threads=1)
     attrs = result.attrs
     assert 2 <= attrs["finished"] == result.sizes["replication"] < 50
     assert attrs["complete"] == 0
@@ -130,7 +130,7 @@ def test_the_cpu_time_ends_a_simulation_which_keeps_what_it_has(monkeypatch):
         f"run.limit_cpu_s = 50 ended the simulation after {attrs['finished']} of 1000 replications"
         in attrs["warnings"]
     )
-    same = simulation(LIGHT.with_(run__replications=attrs["finished"]))
+    same = simulate(LIGHT.with_(run__replications=attrs["finished"]))
     np.testing.assert_array_equal(result.metrics["rtt_s"].values, same.metrics["rtt_s"].values)
 
 
@@ -138,7 +138,7 @@ def test_the_cpu_time_ends_a_simulation_which_keeps_what_it_has(monkeypatch):
 def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
     count_seconds(monkeypatch)
     asked = LIGHT.with_(run__precision=1e-5, run__replications=replications, run__limit_cpu_s=60)
-    result = simulation(asked, threads=1)
+    result = simulate(asked, threads=1)
     assert result.attrs["finished"] >= 4
     warning = next(one for one in result.attrs["warnings"] if "precision" in one)
     assert "goodput_kbps is known to" in warning
@@ -149,10 +149,10 @@ def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
 def test_a_cpu_time_that_ends_before_anything_is_measured_is_refused(monkeypatch):
     count_seconds(monkeypatch)
     with pytest.raises(ScenarioError, match="a part of the warm-up") as error:
-        simulation(LIGHT.with_(run__warmup_s=1e5, run__limit_cpu_s=2))
+        simulate(LIGHT.with_(run__warmup_s=1e5, run__limit_cpu_s=2))
     assert error.value.key == "run.limit_cpu_s"
     with pytest.raises(ScenarioError, match="a GPU plays") as error:
-        simulation(LIGHT.with_(run__limit_cpu_s=2), device="gpu")
+        simulate(LIGHT.with_(run__limit_cpu_s=2), device="gpu")
     assert error.value.key == "run.limit_cpu_s"
 
 
@@ -184,7 +184,7 @@ def test_a_quantity_that_cannot_be_read_is_refused_by_its_key(text, words):
 )
 def test_a_quantity_that_the_network_does_not_have_is_refused_before_anything_runs(text, words):
     with pytest.raises(ScenarioError) as error:
-        simulation(LIGHT.with_(run__precision_of=text, run__duration_s=1e6))
+        simulate(LIGHT.with_(run__precision_of=text, run__duration_s=1e6))
     assert error.value.key == "run.precision_of" and words in str(error.value)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.simulator import simulation
+from btqueue.simulator import simulate
 from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.local import local_sensitivity
@@ -84,7 +84,7 @@ def simulated_slopes(
         warnings += [f"{factor.key}: {words}" for words in dict.fromkeys(every)]
         samples = []
         for count, end in enumerate(ends):
-            samples.append(summarise(simulation(end, threads=threads)))
+            samples.append(summarise(simulate(end, threads=threads)))
             if progress is not None:
                 progress(2 * place + count + 1, 2 * len(varied))
         for row, name in enumerate(names):
