@@ -81,6 +81,7 @@ class LinkEnd(Table):
 if TYPE_CHECKING:
 
     class _WithErrors(LinkEnd):
+        model: ErrorModel | None = None
         trace_file: str | None = None
 
 else:

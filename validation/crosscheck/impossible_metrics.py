@@ -12,6 +12,7 @@ from scipy import stats
 
 from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import FlowPlan, topology
 
 ALWAYS = (
@@ -36,7 +37,7 @@ FALSE_ALARMS = 1e-12
 """Probability that a test of a random count fails by chance, for each flow of each scenario."""
 
 
-def impossible(scenario: Scenario, dataset: xr.Dataset) -> list[str]:
+def impossible(scenario: Scenario, dataset: Results | xr.Dataset) -> list[str]:
     """Return what is impossible in an answer, in words; an empty list where nothing is."""
     answer = Answer(scenario, dataset)
     rules = (numbers, shares, order, windows, rates, air, load)
@@ -46,7 +47,7 @@ def impossible(scenario: Scenario, dataset: xr.Dataset) -> list[str]:
 class Answer:
     """An answer of one engine with the scenario that it is for."""
 
-    def __init__(self, scenario: Scenario, dataset: xr.Dataset) -> None:
+    def __init__(self, scenario: Scenario, dataset: Results | xr.Dataset) -> None:
         """Take the metrics apart."""
         self.scenario = scenario
         self.dataset = dataset

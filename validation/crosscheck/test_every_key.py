@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 from any_scenario import scenarios
 from every_key import (
     BASES,
@@ -33,6 +32,7 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError, list_models
 from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import in_tables, traits
 
@@ -99,7 +99,7 @@ def test_a_key_that_theory_does_not_notice_makes_no_difference(name: str):
 
 
 @cache
-def quick_simulation(scenario_toml: str) -> xr.Dataset:
+def quick_simulation(scenario_toml: str) -> Results:
     """Return the simulator's answer; equal scenarios are simulated once."""
     scenario = Scenario.from_dict(tomllib.loads(scenario_toml))
     return bt.simulate(scenario.with_(run__duration_s=200, run__replications=4), threads=1)
@@ -130,12 +130,12 @@ def test_a_changed_key_is_answered_right_or_with_a_warning(name: str):
     assert not wrong, "\n".join(wrong)
 
 
-def errors(answer: xr.Dataset, scenario: Scenario) -> dict[str, str]:
+def errors(answer: Results, scenario: Scenario) -> dict[str, str]:
     """Return the metrics of which model and simulation differ by more than tolerance and interval."""
     return differences(answer, bt.simulate(scenario, threads=1))
 
 
-def differences(answer: xr.Dataset, simulated: xr.Dataset) -> dict[str, str]:
+def differences(answer: Results, simulated: Results) -> dict[str, str]:
     """Return the metrics of which an answer differs from a simulation by more than tolerance and interval."""
     found = {}
     for metric, tolerance in TOLERANCE.items():

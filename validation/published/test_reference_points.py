@@ -9,10 +9,10 @@ those with a range fewer. All metrics of a point come from the same runs. Seeds 
 import tomllib
 
 import pytest
-import xarray as xr
 
 import btqueue as bt
 from btqueue.scenario.library import models_folder
+from btqueue.scenario.metrics import Results
 from btqueue.simulator.statistics.batch_means import student_half_width
 
 METRICS = ("goodput_kbps", "rtt_s", "timeouts_per_s", "fast_retransmits_per_s", "window_segments")
@@ -36,7 +36,7 @@ def simulated(reference, replications):
     )
 
 
-def outside(reference, result: xr.Dataset):
+def outside(reference, result: Results):
     """Return a line for each metric that is outside what is accepted."""
     lines = []
     for metric in METRICS:

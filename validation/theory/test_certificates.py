@@ -99,7 +99,7 @@ def test_what_an_answer_says_of_its_own_error_is_allowed_for():
 
 def test_sessions_of_a_connection_do_not_overlap():
     scenario = bt.load("avancha-2002/bluetooth-tcp")
-    solved = bt.solve(scenario)
+    solved = bt.solve(scenario).to_dataset()
     busy = float(solved["sessions_per_s"][0] * (solved["session_time_s"][0] + scenario.traffic.pause_s))
     assert 0.5 < busy <= 1.0
     solved["sessions_per_s"] = solved["sessions_per_s"] * (1.01 / busy)

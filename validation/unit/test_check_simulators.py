@@ -31,7 +31,7 @@ LOSSY = BASE.with_(radio__model="constant", radio__ber=2e-5)
 def csv_of(scenario: Scenario, folder: Path) -> Path:
     """Write what `btqueue simulate --out` would."""
     path = folder / "theirs.csv"
-    Target.checked(path).write(bt.simulate(scenario), scenario)
+    Target.checked(path).write(bt.simulate(scenario).to_dataset(), scenario)
     return path
 
 

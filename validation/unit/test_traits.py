@@ -62,7 +62,9 @@ def test_conditions_name_keys_and_facts_that_there_are():
     assert {name for cases in every for case in cases for name in case} <= known
     values = {name: of for cases in every for case in cases for name, of in case.items() if "." in name}
     for name, of in values.items():
-        allowed = str(field_at(Scenario, name).annotation)
+        field = field_at(Scenario, name)
+        assert field is not None
+        allowed = str(field.annotation)
         assert all(isinstance(one, bool) or f"'{one}'" in allowed for one in of), name
 
 

@@ -26,13 +26,15 @@ from btqueue.study.value_ranges import label
 if TYPE_CHECKING:
     import xarray as xr
 
+    from btqueue.scenario.metrics import Results
+
 CONFIDENCE = 0.95
 """Of each interval, and of all comparisons together: one time in 20 at most any of them is a false alarm."""
 
 STEP_SHARE = 0.05
 """A step along a continuous key, as a share of its range."""
 
-Simulator = Callable[[Scenario], "xr.Dataset"]
+Simulator = Callable[[Scenario], "Results | xr.Dataset"]
 """Simulates a scenario; the result has a dimension `replication`."""
 
 Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", "no comparison"]
