@@ -110,6 +110,22 @@ def of_theory(dataset: xr.Dataset) -> Results:
     return as_results(dataset.assign_attrs(about | dataset.attrs))
 
 
+class StandIn(ModuleType):
+    """A module whose engine may be set to any function that returns a dataset; it returns results then."""
+
+    solve: Any
+    simulate: Any
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Turn the datasets of an engine into results."""
+        if name == "solve":
+            super().__setattr__(name, lambda scenario: of_theory(value(scenario)))
+        elif name == "simulate":
+            super().__setattr__(name, lambda *given, most=0, **named: as_results(value(*given, **named)))
+        else:
+            super().__setattr__(name, value)
+
+
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an empty folder in which answers and claims are kept; compiled code stays where it is."""
@@ -133,13 +149,10 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     """
     import btqueue.cli.engines
 
-    network, simulator = ModuleType("btqueue.network"), ModuleType("btqueue.simulator")
-    vars(network).update(solve=solve, NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
-    vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
-    vars(network).update(solution=lambda scenario: of_theory(vars(network)["solve"](scenario)))
-    vars(simulator).update(
-        simulation=lambda *given, most=0, **named: as_results(vars(simulator)["simulate"](*given, **named))
-    )
+    network, simulator = StandIn("btqueue.network"), StandIn("btqueue.simulator")
+    vars(network).update(NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
+    vars(simulator).update(InvariantViolated=InvariantViolated)
+    network.solve, simulator.simulate = solve, simulate
     for part in (network, simulator):  # what they cover is asked of the real ones
         part.__path__ = [str(Path(btqueue.__file__).parent / part.__name__.rpartition(".")[2])]
     monkeypatch.setitem(sys.modules, "btqueue.network", network)

@@ -169,7 +169,7 @@ def test_many_scenarios_have_the_results_that_each_has_alone():
     ]
     for threads in (1, 2):
         for alone, found in zip(scenarios, simulate_many(scenarios, threads=threads), strict=True):
-            xr.testing.assert_identical(found, simulate(alone))
+            assert found.identical(simulate(alone))
 
 
 def test_the_first_of_many_scenarios_that_cannot_be_simulated_is_refused():

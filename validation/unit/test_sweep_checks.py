@@ -36,7 +36,9 @@ def test_points_that_are_alike_are_chosen_once():
 def half_wrong(engines):
     """Theory is 1 % off, and half as much again at limits above 20; the simulator says 100 everywhere."""
     good = engines.network.solve
-    engines.network.solve = lambda scenario: good(scenario) * (1.5 if scenario.polling.limit > 20 else 1.0)
+    engines.network.solve = lambda scenario: (
+        good(scenario).to_dataset() * (1.5 if scenario.polling.limit > 20 else 1.0)
+    )
     return engines
 
 

@@ -76,15 +76,15 @@ class Watched:
             self._require(quantities)
 
     def _require(self, quantities: list[Quantity]) -> None:
-        there = measure(network_of(self.scenario), [take_counts(new_state(self.scenario, 0))])
+        with np.errstate(divide="ignore", invalid="ignore"):  # nothing has happened yet
+            there = measure(network_of(self.scenario), [take_counts(new_state(self.scenario, 0))])
+            shapes = {one.name: there[one.name].shape for one in quantities if one.name in there}
         for quantity in quantities:
             if quantity.name not in there:
                 names = ", ".join(name for name in METRICS if name in there)
                 why = f"this network has no {quantity.name}; it has {names}"
                 raise ScenarioError(conflict("run.precision_of", self.text, why))
-            with np.errstate(divide="ignore", invalid="ignore"):  # nothing has happened yet
-                values = there[quantity.name]
-            count = values.shape[1] if values.ndim > 1 else 0
+            count = shapes[quantity.name][1] if len(shapes[quantity.name]) > 1 else 0
             if quantity.place is not None and quantity.place > count:
                 why = f"{quantity.name} has {f'{count} values' if count else 'one value only'}"
                 raise ScenarioError(conflict("run.precision_of", self.text, why))
