@@ -188,7 +188,7 @@ def _simulated(
     return Simulated(role, changes, mean, known, bounds, model, unserved=unserved, samples=objective)
 
 
-def samples_of(linear: Linear, dataset: xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:
+def samples_of(linear: Linear, dataset: Results | xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:
     """Return the value of an expression in each replication, as `btqueue.simulator.statistics.precision`."""
     values = {
         name: dataset[name].transpose("replication", ...).values.astype(float)
