@@ -135,3 +135,18 @@ def test_against_short_simulations(keys, goodput, round_trip):
     seen, found = bt.simulate(one), model.answer(one)[0]
     for name, bound in (("goodput_kbps", goodput), ("rtt_s", round_trip)):
         assert float(found[name][0]) == pytest.approx(float(seen[name].mean()), rel=bound)
+
+
+@pytest.mark.parametrize(
+    ("changes", "doubted"),
+    [
+        ({}, True),
+        ({"link.arq_feedback": "reliable"}, False),  # nothing is lost with data packets
+        ({"radio.ber": 1e-6}, False),  # hardly anything is
+        ({"radio.per": 0.3, "radio.ber": 0.0}, False),  # POLL and NULL are lost as often as data packets
+    ],
+)
+def test_acknowledgement_bits_that_are_lost_with_data_packets_are_in_doubt(changes, doubted):
+    """Simulated with lossy feedback: 38 kbit/s; theory, as without: 103 (Chen 2004, figure 5, always DH5)."""
+    one = bt.load("chen-2004/regular-1").changed({"link.arq_feedback": "lossy"} | changes)
+    assert any("arq_feedback" in why for why in bt.solve(one).attrs["why"]) == doubted
