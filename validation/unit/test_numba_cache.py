@@ -1,6 +1,7 @@
 """The cache of compiled code: any change of any source has to start an empty one."""
 
 import shutil
+import sys
 
 import pytest
 
@@ -30,3 +31,10 @@ def test_changed_and_moved_sources_change_the_digest(sources):
     (sources / "tcp" / "vegas.py").rename(sources / "hosts" / "vegas.py")
     digests.append(code_cache.source_digest())
     assert len(set(digests)) == 4
+
+
+def test_another_python_has_another_folder(monkeypatch):
+    """Its machine code cannot be used here, so the simulator would be called compiled and is not."""
+    before = code_cache.source_digest()
+    monkeypatch.setattr(sys.implementation, "cache_tag", "cpython-399")
+    assert code_cache.source_digest() != before

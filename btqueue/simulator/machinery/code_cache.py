@@ -5,6 +5,7 @@ cache folder is therefore named after a digest of all the simulator's sources: a
 """
 
 import hashlib
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,8 +16,8 @@ SOURCES = Path(__file__).parents[1]
 
 
 def source_digest() -> str:
-    """Return a short digest of every source file of the simulator and of numba's version."""
-    digest = hashlib.sha256(version("numba").encode())
+    """Return a short digest of every source file of the simulator and of the versions of Python and numba."""
+    digest = hashlib.sha256(f"{sys.implementation.cache_tag} {version('numba')}".encode())
     for source in sorted(SOURCES.rglob("*.py")):
         digest.update(source.relative_to(SOURCES).as_posix().encode())
         digest.update(source.read_bytes())
