@@ -313,7 +313,7 @@ class CheckedMetric(Part):
 
 
 class Check(Part):
-    """What a short simulation says of the answer of theory."""
+    """The verdict of a short simulation on the answer of theory."""
 
     verdict: str = Field(description="confirmed, not confirmed, undecided or not checked")
     line: str = Field(description="the same in words, with the reason")

@@ -128,7 +128,7 @@ def _slice(axes: Axes, found: Dimensioning, place: int) -> None:
 
 
 def _others_equal(one: Candidate, other: Candidate, *places: int) -> bool:
-    """Whether two points have the same values of all keys but those at these places."""
+    """Whether two points have the same values of all keys except the keys at these places."""
     both = enumerate(zip(one.place, other.place, strict=True))
     return all(a == b for number, (a, b) in both if number not in places)
 

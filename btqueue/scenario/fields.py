@@ -15,7 +15,7 @@ Condition = Mapping[str, tuple[object, ...]]
 """Values of other keys, by dotted names, or facts (`btqueue.scenario.traits`); all of them hold."""
 
 ALWAYS: Condition = {}
-"""Of a key that has an effect whatever its table needs."""
+"""The condition of a key that has an effect everywhere, whatever the condition of its table."""
 
 
 class Table(BaseModel):
@@ -31,7 +31,7 @@ class Table(BaseModel):
     """Keys without an effect: they choose the values of other keys, or are only read in old files."""
 
     WHEN: ClassVar[Condition] = ALWAYS
-    """When the keys have an effect that do not say it themselves."""
+    """The condition of keys that declare none."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -82,7 +82,8 @@ def key(
         default: its value where nobody writes one, or a function of the values of the keys before it; `...`
             for a key that must be written.
         description: of its meaning.
-        when: it has an effect, or several cases of which one holds; each key named there has an effect, too.
+        when: the condition under which it has an effect, or several conditions: any of them is enough. Each
+            key named there must have an effect, too.
         neutral: values at which it changes nothing, if not the default alone.
         said: the default in words, where another key decides it.
         bounds: of numbers, as `pydantic.Field` takes them.
@@ -102,7 +103,7 @@ def key(
 
 
 def cases_of(table: type[Table], name: str) -> tuple[Condition, ...]:
-    """Return the cases of which one holds where a key of a table has an effect."""
+    """Return the conditions of a key of a table: it has an effect where any of them holds."""
     cases = declared(table.model_fields[name], "when")
     return (table.WHEN,) if cases is None else tuple({of: tuple(one[of]) for of in one} for one in cases)
 

@@ -13,6 +13,7 @@ from thesis import thesis, thesis_of
 from btqueue.scenario import ScenarioError
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import engine, replications
+from btqueue.simulator.construction import state
 from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.machinery.threads import Stopped
 from btqueue.simulator.replications import (
@@ -85,6 +86,20 @@ def test_correlated_batches_are_warned_of(values, warned):
     found = autocorrelations(results)
     assert list(found) == ["rtt_s"]
     assert any("rtt_s" in warning for warning in doubts_about_batches(found)) == warned
+
+
+def test_results_are_read_without_the_network_or_the_files_of_the_scenario(tmp_path, monkeypatch):
+    file = tmp_path / "arrivals.txt"
+    file.write_text("".join(f"{0.5 * number} 500\n" for number in range(1, 20)))
+    run = {"run__duration_s": 5, "run__warmup_s": 1, "run__replications": 2}
+    scenario = LIGHT.with_(traffic__source="file", traffic__arrival_file=str(file), **run)
+    expected = simulate(scenario)
+    expected.to_dataset()
+    later = simulate(scenario)
+    file.unlink()
+    state.keep.cache_clear()
+    monkeypatch.setattr(state, "build", None)  # a call would be a TypeError
+    assert later.identical(expected)
 
 
 def test_flows_and_links_have_the_names_of_their_nodes():

@@ -60,7 +60,7 @@ def to_the_end(job: Job) -> Any:
 def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
     """Run the jobs and return their results, in order.
 
-    The last jobs, too few to fill all threads alike, take turns, the one with fewest pieces done first, so
+    The last jobs, too few to fill all threads alike, take turns, the job with fewest pieces done first, so
     that all end at about the same time: ten jobs keep four threads busy for as long as 2.5 jobs take, not 3.
 
     A second Ctrl-C interrupts at once, as the first would have done without this function.

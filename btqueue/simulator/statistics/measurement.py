@@ -72,6 +72,7 @@ def take_counts(sim: State) -> Counts:
 def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarray]:
     """Return the metrics of replications of a network, since their statistics began; computed when read.
 
+    They keep the counts, and of the network only the arrays that they need: a study keeps many results.
     Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
     metrics in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the queues of
     each kind in `queue_kinds(network)`.
@@ -85,7 +86,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
         **transport_metrics(network, counts),
         **application_metrics(network, counts),
         **losses(network, counts),
-        "queue_packets": lambda: mean_queue_lengths(network, counts),
+        "queue_packets": partial(mean_queue_lengths, np.array(network.queues.kind), counts),
         **polling_metrics(network, counts),
         "fairness": lambda: jain_index(goodput()),
     }
@@ -316,11 +317,15 @@ def queue_kinds(network: State) -> list[int]:
     return sorted(set(network.queues.kind.tolist()))
 
 
-def mean_queue_lengths(network: State, counts: Counts) -> np.ndarray:
-    """Return the mean length of a queue of each kind in `queue_kinds`, shape (replications, kinds)."""
-    kinds = np.array(network.queues.kind)
-    found = [kinds == kind for kind in queue_kinds(network)]
-    return np.array([[own[those].mean() for those in found] for own in counts.lengths])
+def mean_queue_lengths(kinds: np.ndarray, counts: Counts) -> np.ndarray:
+    """Return the mean length of a queue of each kind, shape (replications, kinds), in the order of the kinds.
+
+    Args:
+        kinds: of each queue, shape (queues,).
+        counts: of the replications.
+    """
+    alike = [kinds == kind for kind in sorted(set(kinds.tolist()))]
+    return np.array([[lengths[chosen].mean() for chosen in alike] for lengths in counts.lengths])
 
 
 def jain_index(rates: np.ndarray) -> np.ndarray:

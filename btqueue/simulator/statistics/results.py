@@ -69,11 +69,13 @@ def finish(sim: State, complete: bool) -> Replication | None:
 def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> Results:
     """Put names on the measurements; replications cut short are left out if any is complete.
 
-    Metrics, labels and warnings are computed when they are read.
+    Metrics, labels and warnings are computed when they are read. Neither the network nor a file that the
+    scenario names is read again.
     """
     complete = [one for one in measured if one.complete]
     kept, batches = complete or measured, uses_batch_means(scenario)
     values, growth = values_of(kept, scenario)
+    sizes = message_bits(scenario)
 
     def variable(name: str) -> Variable:
         found = values[name]
@@ -82,7 +84,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
 
     results = Results(
         Computed(later={name: partial(variable, name) for name in values}),
-        Computed(later=coordinates(kept, scenario)),
+        Computed(later=coordinates(kept, scenario, queue_kinds(network_of(scenario)))),
         Computed(
             {
                 "answered_by": "simulation",
@@ -96,7 +98,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
             },
             {
                 **({"autocorrelation": lambda: autocorrelations(results)} if batches else {}),
-                "warnings": lambda: warnings_of(results, kept, bool(complete), scenario, growth),
+                "warnings": lambda: warnings_of(results, kept, bool(complete), scenario, growth, sizes),
             },
         ),
     )
@@ -108,25 +110,32 @@ Growth = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
 def values_of(kept: list[Replication], scenario: Scenario) -> tuple[Mapping[str, np.ndarray], Growth]:
-    """Return the metrics, NaN where they grow with the run, and what grows; both are computed when read."""
+    """Return the metrics, NaN where they grow with the run, and the growth; both are computed when read."""
     network = network_of(scenario)
-    values = measure(network, [one.counts for one in kept])
+    values, kinds = measure(network, [one.counts for one in kept]), queue_kinds(network)
     growth = cache(partial(growing, kept, scenario))
 
     def unless_growing(name: str) -> np.ndarray:
         if name == "queue_packets":
-            return np.where(growth()[1][queue_kinds(network)], np.nan, values[name])
+            return np.where(growth()[1][kinds], np.nan, values[name])
         return np.where(growth()[0], np.nan, values[name]) if grows_with_the_run(name) else values[name]
 
     return Computed(later={name: partial(unless_growing, name) for name in values}), growth
 
 
 def warnings_of(
-    results: Results, kept: list[Replication], complete: bool, scenario: Scenario, growth: Growth
+    results: Results,
+    kept: list[Replication],
+    complete: bool,
+    scenario: Scenario,
+    growth: Growth,
+    sizes: np.ndarray,
 ) -> list[str]:
-    """Return the warnings about growth, correlated batches and short runs; the last need complete runs."""
-    overloaded, endless = growth()
-    warnings = warnings_of_growth(kept, scenario, results, overloaded, endless)
+    """Return the warnings about growth, correlated batches and short runs; the last need complete runs.
+
+    `sizes` are the `message_bits`.
+    """
+    warnings = warnings_of_growth(kept, results, growth, sizes)
     if uses_batch_means(scenario):
         warnings += doubts_about_batches(results.attrs["autocorrelation"])
     if not complete:
@@ -135,9 +144,8 @@ def warnings_of(
     seconds = np.array([[one.counts.seconds] for one in kept])
     halfway = [one.halfway for one in kept if one.halfway is not None]  # none of batches
     both = halves(stacked(halfway), ends, seconds) if halfway else {}
-    seen = {
-        name: values for name, values in both.items() if not (overloaded.any() and grows_with_the_run(name))
-    }
+    grows = bool(growth()[0].any())
+    seen = {name: values for name, values in both.items() if not (grows and grows_with_the_run(name))}
     random = any(one.random for one in kept)
     return warnings + doubts(results, scenario, seen, drained_kbps(ends, seconds), random=random)
 
@@ -155,16 +163,13 @@ def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray
 
 
 def warnings_of_growth(
-    measured: list[Replication],
-    scenario: Scenario,
-    results: Results,
-    overloaded: np.ndarray,
-    endless: np.ndarray,
+    measured: list[Replication], results: Results, growth: Growth, sizes: np.ndarray
 ) -> list[str]:
     """Return the warnings about delays and queue lengths that are left out because they grow with the run."""
+    overloaded, endless = growth()
     carried = results.metrics["goodput_kbps"].values.mean(axis=0)
     messages = np.sum([one.counts.flows["messages"] for one in measured], axis=0)
-    offered = messages * message_bits(scenario) / 1000 / sum(one.counts.seconds for one in measured)
+    offered = messages * sizes / 1000 / sum(one.counts.seconds for one in measured)
     warning = overload_warning(results.coords["flow_name"].values.tolist(), overloaded, carried, offered)
     names = [name for name, grows in zip(QUEUE_KINDS, endless, strict=True) if grows]
     more = f"queues without a limit grow with the run and are left out: {', '.join(names)}" if names else ""
@@ -185,20 +190,18 @@ def message_bits(scenario: Scenario) -> np.ndarray:
     return 8.0 * np.array(sizes)
 
 
-def coordinates(measured: list[Replication], scenario: Scenario) -> dict[str, Callable[[], Variable]]:
+def coordinates(
+    measured: list[Replication], scenario: Scenario, kinds: list[int]
+) -> dict[str, Callable[[], Variable]]:
     """Return how to compute the names of flows, links and queues, and how long each run was measured."""
     plan = topology(scenario)
     nodes, pairs = plan.nodes, [(p.central, member) for p in plan.piconets for member in p.members]
-
-    def kinds() -> list[str]:
-        return [QUEUE_KINDS[kind] for kind in queue_kinds(network_of(scenario))]
-
     found = {
         "replication": lambda: Variable(("replication",), np.arange(len(measured))),
         "measured_s": lambda: Variable(
             ("replication",), np.array([one.counts.seconds for one in measured]), {"units": "s"}
         ),
-        "queue": lambda: Variable(("queue",), np.array(kinds())),
+        "queue": lambda: Variable(("queue",), np.array([QUEUE_KINDS[kind] for kind in kinds])),
         "flow": lambda: Variable(("flow",), np.arange(1, len(plan.flows) + 1)),
         "flow_name": lambda: Variable(
             ("flow",), np.array([f"{nodes[flow.source]}>{nodes[flow.target]}" for flow in plan.flows])
