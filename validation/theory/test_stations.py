@@ -310,6 +310,26 @@ def test_flows_that_overflow_a_buffer_together_are_in_doubt():
     assert any("may overflow a buffer" in doubt for doubt in notes["warnings"])
 
 
+def overflows(scenario) -> bool:
+    _, notes = answer(scenario)
+    return any("may overflow a buffer" in doubt for doubt in notes["warnings"])
+
+
+@pytest.mark.parametrize(("places", "lost", "doubted"), [(1, 0.01, True), (4, 0.01, True), (8, 0.01, False)])
+def test_a_window_in_slow_start_overflows_room_for_less_than_half_of_it(places, lost, doubted):
+    """Simulated goodput over this link: 33, 196 and 241 kbit/s with 1, 4 and 20 places; theory has 236."""
+    link = {"rate_kbps": 10_000, "half_duplex": False, "delay_s": 0.25, "loss": lost, "loss_back": 0}
+    link["buffer_packets"] = places
+    assert overflows(wire(link=link, transport__receive_window_segments=16)) == doubted
+
+
+@pytest.mark.parametrize(("places", "doubted"), [(8, True), (30, False)])
+def test_random_segments_overflow_a_queue_for_hardly_more_than_one(places, doubted):
+    """Segments of five packets to a member: with eight places one of two connections was hung up."""
+    changes = {"flow_control__enabled": False, "flow_control__central_buffer_packets": places}
+    assert overflows(bt.load("johansson-2000/smooth").with_(**changes)) == doubted
+
+
 @pytest.mark.parametrize(
     "changes",
     [
