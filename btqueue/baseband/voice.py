@@ -1,24 +1,97 @@
 """Synchronous voice links beside data: reserved slots, gaps, and the frames that fit into a gap.
 
-A voice link owns a pair of slots in every period: HV1 in every 2 slots, HV2 in every 4, HV3 in every 6, each
-for 64 kbit/s both ways; the shorter periods pay for error correction. The links of a piconet lie side by side
-at the start of the period, so data has one gap a period, and a frame (a packet and its answer) that does not
-fit into it can never be sent.
+A voice link owns a pair of packets, one each way, in every period, for 64 kbit/s both ways. Links of the
+first kind (SCO) own a pair of slots: HV1 in every 2 slots, HV2 in every 4, HV3 in every 6; the shorter
+periods pay for error correction. Packets of an extended link (eSCO) have a checksum, and damaged ones are
+repeated within a window after the reserved slots: the retransmission window. Their period is the time in
+which 64 kbit/s fill a packet.
 
-Times are in slots. Source: Bluetooth Core Specification, Baseband part (SCO links, HV packets).
+The links of a piconet lie side by side at the start of the period, and their repetitions follow, so data has
+one gap a period. A frame (a packet and its answer) that does not fit into it can never be sent.
+
+Times are in slots. Source: Bluetooth Core Specification, vol. 2, part B: synchronous logical transports
+(4.3 and 4.4, 8.6.2 and 8.6.3), HV and EV packets (6.5.2 and 6.5.3).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
+
 from btqueue.baseband.packets import SLOT_S, PacketType
 
-VOICE_PERIOD_SLOTS: Final = MappingProxyType({"HV1": 2, "HV2": 4, "HV3": 6})
-"""Slots from one reserved pair of a voice link to its next (read-only)."""
+VOICE_KBPS: Final = 64
+"""Rate of a voice link, each way."""
 
-RESERVED_SLOTS: Final = 2
-"""Slots that a voice link owns in each period: one each way."""
+
+def _ev(name: str, slots: int, payload_bytes: int, bits_per_symbol: int = 1) -> PacketType:
+    """EV packets have no payload header; the body of EV4 alone is coded."""
+    return PacketType(
+        name=name,
+        slots=slots,
+        payload_bytes=payload_bytes,
+        payload_header_bytes=0,
+        coded=name == "EV4",
+        bits_per_symbol=bits_per_symbol,
+    )
+
+
+ESCO_PACKETS: Final = MappingProxyType(
+    {
+        packet.name: packet
+        for packet in (
+            _ev("EV3", 1, 30),
+            _ev("EV4", 3, 120),
+            _ev("EV5", 3, 180),
+            _ev("2-EV3", 1, 60, 2),
+            _ev("3-EV3", 1, 90, 3),
+            _ev("2-EV5", 3, 360, 2),
+            _ev("3-EV5", 3, 540, 3),
+        )
+    }
+)
+"""Packet types of extended voice links by name, with their largest payload (read-only)."""
+
+VOICE_PERIOD_SLOTS: Final = MappingProxyType(
+    {"HV1": 2, "HV2": 4, "HV3": 6}
+    | {
+        name: round(packet.payload_bits / (VOICE_KBPS * 1e3 * SLOT_S))
+        for name, packet in ESCO_PACKETS.items()
+    }
+)
+"""Slots from one reservation of a voice link to its next (read-only)."""
+
+MOST_LINKS: Final = 3
+"""Voice links that a piconet may have, of any packet type."""
+
+
+def exchange_slots(packet: str) -> int:
+    """Slots of a packet of a voice link and its answer of the same type."""
+    return 2 * ESCO_PACKETS[packet].slots if packet in ESCO_PACKETS else 2
+
+
+def most_links(packet: str) -> int:
+    """Voice links of a packet type that a piconet has room for; 0 for an unknown packet."""
+    return min(VOICE_PERIOD_SLOTS.get(packet, 0) // exchange_slots(packet), MOST_LINKS)
+
+
+def most_window(packet: str, links: int) -> int:
+    """Return the longest retransmission window (slots) of each of these links of a piconet."""
+    if packet not in ESCO_PACKETS or not links:
+        return 0
+    return max((VOICE_PERIOD_SLOTS[packet] - exchange_slots(packet) * links) // links // 2 * 2, 0)
+
+
+def repeat_slots(packet: str, links: int = 1) -> int:
+    """Return the usual retransmission window (slots): room to repeat both packets once, if there is any.
+
+    The Hands-Free Profile (1.7, parameter sets S1 to S4, T1 and T2) asks for at least one retransmission, and
+    a latency of 7 to 13 ms: the 10 ms of set S3 are the period of a 2-EV3 packet, 12 slots, two reserved
+    slots and a window of two. Links with HV packets repeat nothing.
+    """
+    return min(exchange_slots(packet), most_window(packet, links))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,24 +99,30 @@ class VoiceLinks:
     """The voice links of a piconet, all of one packet type.
 
     Attributes:
-        packet: ``"HV1"``, ``"HV2"`` or ``"HV3"``.
+        packet: ``"HV1"``, ``"HV2"`` or ``"HV3"``, or one of `ESCO_PACKETS`.
         links: number of links, at least 1.
+        window: slots after the reserved ones in which a link may repeat its packets.
 
     Raises:
-        ValueError: an unknown packet, or more links than the period has room for.
+        ValueError: an unknown packet, more links than the period has room for, or a window that is odd, too
+            long, or beside HV packets.
     """
 
     packet: str
     links: int = 1
+    window: int = 0
 
     def __post_init__(self) -> None:
         if self.packet not in VOICE_PERIOD_SLOTS:
             raise ValueError(f"packet must be one of {', '.join(VOICE_PERIOD_SLOTS)}, not {self.packet!r}")
-        most = VOICE_PERIOD_SLOTS[self.packet] // RESERVED_SLOTS
+        most = most_links(self.packet)
         if int(self.links) != self.links or not 1 <= self.links <= most:
             raise ValueError(
                 f"links must be a whole number within 1..{most} of {self.packet}, not {self.links}"
             )
+        longest = most_window(self.packet, self.links)
+        if self.window not in range(0, longest + 1, 2):
+            raise ValueError(f"window must be even and within 0..{longest}, not {self.window}")
 
     @property
     def period(self) -> int:
@@ -52,17 +131,70 @@ class VoiceLinks:
 
     @property
     def reserved(self) -> int:
-        """Slots of the period that voice takes."""
-        return RESERVED_SLOTS * self.links
+        """Slots of the period that voice takes, without repetitions."""
+        return exchange_slots(self.packet) * self.links
 
     @property
     def gap(self) -> int:
-        """Slots of the period left in one piece."""
+        """Slots of the period left in one piece, if nothing is repeated."""
         return self.period - self.reserved
 
     def frames(self, slots: int) -> int:
         """Frames of `slots` slots, the answer included, that fit into one gap."""
         return self.gap // _frame(slots)
+
+    def repeats(self, down: float, up: float) -> dict[int, float]:
+        """Return the chances of the slots that one link takes in its window.
+
+        After each exchange the packets that were damaged are sent again, with POLL or NULL in the place of a
+        packet that arrived, while the window has room. Exchanges are independent.
+
+        Args:
+            down: chance that a packet of the central is damaged.
+            up: chance that a packet of the peripheral is damaged.
+        """
+        slots = exchange_slots(self.packet) // 2
+        found: dict[int, float] = {}
+        open_ = {(0, True, True): 1.0}  # slots taken, and which of the two packets are still to be sent
+        first = True
+        while open_:
+            after: dict[tuple[int, bool, bool], float] = {}
+            for (taken, send_down, send_up), chance in open_.items():
+                takes = (slots if send_down else 1) + (slots if send_up else 1)
+                done = not (send_down or send_up) or (not first and taken + takes > self.window)
+                if done or not chance:
+                    found[taken] = found.get(taken, 0.0) + chance
+                    continue
+                for lost_down, p in ((True, down), (False, 1.0 - down)) if send_down else ((False, 1.0),):
+                    for lost_up, q in ((True, up), (False, 1.0 - up)) if send_up else ((False, 1.0),):
+                        key = (taken + (0 if first else takes), lost_down, lost_up)
+                        after[key] = after.get(key, 0.0) + chance * p * q
+            open_, first = after, False
+        return found
+
+    def data_share(self, frames: Sequence[int], repeats: Mapping[int, float]) -> float:
+        """Return the share of the slots in which data frames are sent, if there is always one to be sent.
+
+        A frame that does not fit into the rest of the gap waits for the next one, and the frames behind
+        it wait, too.
+
+        Args:
+            frames: slots of successive frames, answers included, over and over; each fits into a gap.
+            repeats: chances of the slots that all links together take in their windows.
+        """
+        count, most = len(frames), self.gap
+        moves, sent = np.zeros((count, count)), np.zeros(count)
+        for start in range(count):
+            for taken, chance in repeats.items():
+                left, at = most - taken, start
+                while frames[at] <= left:
+                    left, at = left - frames[at], (at + 1) % count
+                moves[start, at] += chance
+                sent[start] += chance * (most - taken - left)
+        place = np.full(count, 1.0 / count)
+        for _ in range(64 * count):  # half of each step stays, so that places that take turns settle, too
+            place = (place + place @ moves) / 2.0
+        return float(place @ sent) / self.period
 
 
 def data_capacity_kbps(

@@ -15,7 +15,6 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S, packet_types, segment
 from btqueue.scenario.network import OutsideLink
-from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 from btqueue.scenario.traits import shares_segments
@@ -351,6 +350,6 @@ def packets_of(scenario: Scenario, flow: FlowPlan) -> float:
 
 
 def _share_beside_voice(scenario: Scenario) -> float:
-    """Return the share of the slots that voice leaves to data."""
-    voice = scenario.voice
-    return free_slots(voice) / (2 * VOICE_LINKS[voice.packet]) if voice.links else 1.0
+    """Return the share of the slots that voice leaves to data if it repeats nothing."""
+    voice = scenario.voice.reservation
+    return voice.gap / voice.period if voice else 1.0

@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
+from btqueue.baseband.voice import ESCO_PACKETS, most_links, most_window
 from btqueue.scenario import network_checks
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, conflict
-from btqueue.scenario.polling import VOICE_LINKS, fits_beside, free_slots
+from btqueue.scenario.polling import fits_beside, free_slots
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 
@@ -147,7 +148,8 @@ def _patience(s: Scenario) -> Iterator[Problem]:
 
 
 def _voice(s: Scenario) -> Iterator[Problem]:
-    most, v = VOICE_LINKS[s.voice.packet], s.voice
+    v = s.voice
+    most = most_links(v.packet)
     if v.packet == "none" and v.links > 0:
         yield conflict("voice.links", v.links, "choose the packet type of the voice links (voice.packet)")
     elif v.links > most:
@@ -157,7 +159,22 @@ def _voice(s: Scenario) -> Iterator[Problem]:
             "voice.links", v.links, f'{v.packet} needs at least one link; use packet = "none" for no voice'
         )
     elif v.packet != "none":
+        yield from _repeated_voice(s)
         yield from _room_beside_voice(s)
+
+
+def _repeated_voice(s: Scenario) -> Iterator[Problem]:
+    """Refuse retransmission windows that are odd, or too long, or of links that repeat nothing."""
+    v, key = s.voice, "voice.retransmission_slots"
+    most = most_window(v.packet, v.links)
+    if v.retransmission_slots > most:
+        why = f"{v.packet} packets are never repeated"
+        if v.packet in ESCO_PACKETS:
+            why = f"must not exceed {most}: windows end before the next reserved slots"
+        yield conflict(key, v.retransmission_slots, why, allowed=f"at most {most}" if most else "0")
+    elif v.retransmission_slots % 2:
+        why = "exchanges begin at even slots"
+        yield conflict(key, v.retransmission_slots, why, allowed="an even number")
 
 
 def _room_beside_voice(s: Scenario) -> Iterator[Problem]:

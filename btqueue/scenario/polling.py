@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from btqueue.baseband.packets import PACKET_TYPES
+from btqueue.baseband.voice import (
+    ESCO_PACKETS,
+    MOST_LINKS,
+    VOICE_PERIOD_SLOTS,
+    VoiceLinks,
+    exchange_slots,
+    repeat_slots,
+)
 from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table, key
 
 Discipline = Literal[
@@ -64,27 +72,45 @@ class Polling(Table):
     switch_delay: bool = key(False, "count clock and frame alignment when a bridge changes piconet", BRIDGES)
 
 
-VOICE_LINKS = {"none": 0, "HV1": 1, "HV2": 2, "HV3": 3}
-"""Most voice links of each kind: HVk reserves one slot pair out of every k."""
-
-
 class Voice(Table):
-    """Synchronous voice links, which take their slots before any data."""
+    """Synchronous voice links of 64 kbit/s both ways, which take their slots before any data.
 
-    packet: Literal["none", "HV1", "HV2", "HV3"] = key("none", "packet type of the voice links")
+    HV packets are those of SCO links. EV packets, of eSCO links, have a checksum and are repeated if they are
+    damaged: link 1 is the voice of the first peripheral of its piconet, link 2 of the second.
+    """
+
+    packet: Literal["none", "HV1", "HV2", "HV3", "EV3", "EV4", "EV5", "2-EV3", "3-EV3", "2-EV5", "3-EV5"] = (
+        key("none", "packet type of the voice links")
+    )
     links: int = key(
         lambda data: 0 if data.get("packet", "none") == "none" else 1,
         "voice links of each piconet",
-        {"voice.packet": ("HV1", "HV2", "HV3")},
+        {"voice.packet": ("HV1", "HV2", "HV3", *ESCO_PACKETS)},
         said="0; 1 with a voice packet",
         ge=0,
-        le=3,
+        le=MOST_LINKS,
     )
+    retransmission_slots: int = key(
+        lambda data: repeat_slots(data.get("packet", "none"), data.get("links", 0)),
+        "W_eSCO, slots after the reserved ones in which a link may repeat its damaged packets; data use the "
+        "slots that are not needed",
+        {"voice.packet": tuple(ESCO_PACKETS), "errors": (True,)},
+        said="room to repeat both packets once, if there is any: 2, or 6 with EV packets of three slots",
+        ge=0,
+        le=254,
+    )
+
+    @property
+    def reservation(self) -> VoiceLinks | None:
+        """The slots that the links reserve; None without voice."""
+        if not self.links:
+            return None
+        return VoiceLinks(packet=self.packet, links=self.links, window=self.retransmission_slots)
 
 
 def free_slots(voice: Voice) -> int:
-    """Return how many slots in a row the voice links leave for data: 2 k less 2 for each HVk link."""
-    return 2 * (VOICE_LINKS[voice.packet] - voice.links)
+    """Return how many slots in a row the voice links leave for data if they repeat nothing."""
+    return VOICE_PERIOD_SLOTS.get(voice.packet, 0) - exchange_slots(voice.packet) * voice.links
 
 
 def fits_beside(voice: Voice, packet: str) -> bool:

@@ -60,6 +60,7 @@ ALSO: dict[str, dict[str, Any]] = {
     "flow_control.drop": {"flow_control.enabled": True},
     "voice.packet": {"link.packets": ["DM3", "DM1"], "link.adaptation": "fixed"},
     "voice.links": {"link.packets": ["DH1"], "link.adaptation": "fixed", "voice.packet": "HV3"},
+    "voice.retransmission_slots": ERRORS | {"voice.packet": "2-EV3"},
     "traffic.load_kbps": {"traffic.source": "poisson"},
     "transport.handshake": SESSIONS,
     "transport.connection_per_session": {"transport.handshake": True},

@@ -73,8 +73,9 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "link.adaptation_thresholds": ((1e-5, 1e-4, 1e-3),),
     "link.node_buffer_bytes": (6000,),
     "polling.bridge_limit": (1, 20),
-    "voice.packet": ("HV3",),
+    "voice.packet": ("HV3", "2-EV3"),
     "voice.links": (2,),
+    "voice.retransmission_slots": (0, 4),
     "traffic.start_s": (1.0,),
     "traffic.load_schedule": ([{"at_s": 100.0, "load_kbps": 30.0}],),
     "traffic.arrival_file": (),  # its source needs one: refused together

@@ -88,6 +88,18 @@ BAD = [
     ({"transport.alpha": 4}, "transport.alpha", ["beta = 3"]),
     ({"voice.packet": "HV1", "voice.links": 2}, "voice.links", ["at most 1 HV1"]),
     ({"voice.links": 1}, "voice.links", ["voice.packet"]),
+    ({"voice.packet": "EV3", "voice.links": 3}, "voice.links", ["no slot for data"]),
+    (
+        {"voice.packet": "2-EV3", "voice.retransmission_slots": 12},
+        "voice.retransmission_slots",
+        ["exceed 10"],
+    ),
+    ({"voice.packet": "2-EV3", "voice.retransmission_slots": 3}, "voice.retransmission_slots", ["even"]),
+    (
+        {"voice.packet": "HV3", "link.packets": ["DH1"], "voice.retransmission_slots": 2},
+        "voice.retransmission_slots",
+        ["HV3 packets are never repeated"],
+    ),
     ({"traffic.source": "file"}, "traffic.source", ["needs arrival_file"]),
     ({"run.seed": -1}, "run.seed", ["at least 0"]),
     ({"run.duration_s": 0}, "run.duration_s", ["above 0"]),

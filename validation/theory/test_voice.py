@@ -3,7 +3,14 @@
 import pytest
 
 from btqueue.baseband import packet_type, segment
-from btqueue.baseband.voice import VOICE_PERIOD_SLOTS, VoiceLinks, data_capacity_kbps
+from btqueue.baseband.voice import (
+    ESCO_PACKETS,
+    VOICE_PERIOD_SLOTS,
+    VoiceLinks,
+    data_capacity_kbps,
+    repeat_slots,
+)
+from btqueue.channel import packet_error_rate
 
 ONE_HV3, TWO_HV3, THREE_HV3 = (VoiceLinks(packet="HV3", links=links) for links in (1, 2, 3))
 ONE_HV2, ONE_HV1 = VoiceLinks(packet="HV2"), VoiceLinks(packet="HV1")
@@ -44,8 +51,8 @@ def test_capacity(voice: VoiceLinks | None, forward: str, reverse: str, rates: t
 
 def test_five_slot_packets_never_fit_beside_voice():
     frame = packet_type("DH5").slots + 1
-    for name, period in VOICE_PERIOD_SLOTS.items():
-        for links in range(1, period // 2 + 1):
+    for name in ("HV1", "HV2", "HV3"):
+        for links in range(1, VOICE_PERIOD_SLOTS[name] // 2 + 1):
             assert VoiceLinks(packet=name, links=links).frames(frame) == 0
 
 
@@ -63,8 +70,70 @@ def test_a_full_segment_beside_voice_takes_nine_dh3():
         (lambda: VoiceLinks(packet="HV3", links=4), "links"),
         (lambda: VoiceLinks(packet="HV1", links=0), "links"),
         (lambda: ONE_HV3.frames(0), "slots"),
+        (lambda: VoiceLinks(packet="HV3", window=2), "window"),
+        (lambda: VoiceLinks(packet="EV3", window=3), "window"),
+        (lambda: VoiceLinks(packet="EV3", window=6), "window"),
     ],
 )
 def test_impossible_arguments_are_refused(call, name: str):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+@pytest.mark.parametrize(
+    ("packet", "period", "reserved", "window"),
+    [
+        ("EV3", 6, 2, 2),  # 30 bytes each way in 3.75 ms are 64 kbit/s
+        ("EV4", 24, 6, 6),
+        ("EV5", 36, 6, 6),
+        ("2-EV3", 12, 2, 2),
+        ("3-EV3", 18, 2, 2),
+        ("2-EV5", 72, 6, 6),
+        ("3-EV5", 108, 6, 6),
+    ],
+)
+def test_extended_links_carry_64_kbps_in_their_period(packet, period, reserved, window):
+    voice = VoiceLinks(packet=packet, window=repeat_slots(packet))
+    assert (voice.period, voice.reserved, voice.window) == (period, reserved, window)
+    assert voice.gap == period - reserved
+    assert ESCO_PACKETS[packet].payload_bits / (period * 625e-6) == pytest.approx(64_000)
+    assert ESCO_PACKETS[packet].air_time_us < ESCO_PACKETS[packet].slots * 625
+
+
+def test_only_ev4_is_coded():
+    ber = 1e-3
+    blocks = 96  # 960 information bits, ten a block
+    intact = (1 - ber) ** 15 + 15 * ber * (1 - ber) ** 14
+    assert packet_error_rate(ESCO_PACKETS["EV4"], ber) == pytest.approx(1 - intact**blocks, rel=1e-12)
+    assert packet_error_rate(ESCO_PACKETS["EV5"], ber) == pytest.approx(1 - (1 - ber) ** 1440, rel=1e-12)
+
+
+def test_repetitions_by_hand():
+    down, up = 0.1, 0.2
+    none = (1 - down) * (1 - up)
+    one_slot = VoiceLinks(packet="2-EV3", window=2)
+    assert one_slot.repeats(down, up) == pytest.approx({0: none, 2: 1 - none})
+    twice = VoiceLinks(packet="2-EV3", window=4).repeats(down, up)
+    again = down * (1 - up) * down + (1 - down) * up * up + down * up * (1 - none)
+    assert twice == pytest.approx({0: none, 2: 1 - none - again, 4: again})
+    # With packets of three slots, POLL or NULL in the place of the packet that arrived saves two.
+    three_slots = VoiceLinks(packet="EV5", window=6).repeats(down, up)
+    single = down * (1 - up) + (1 - down) * up
+    assert three_slots == pytest.approx({0: none, 4: single, 6: down * up})
+    assert VoiceLinks(packet="EV5", window=4).repeats(down, up) == pytest.approx({0: 1 - single, 4: single})
+
+
+@pytest.mark.parametrize("packet", ESCO_PACKETS)
+def test_a_window_that_is_not_needed_is_left_to_data(packet):
+    voice = VoiceLinks(packet=packet, window=repeat_slots(packet))
+    assert voice.repeats(0.0, 0.0) == {0: 1.0}
+    assert voice.data_share([2], {0: 1.0}) == voice.gap / voice.period
+
+
+def test_frames_wait_for_a_gap_that_holds_them():
+    voice = VoiceLinks(packet="2-EV3", window=2)  # ten slots of twelve are free
+    assert voice.data_share([6], {0: 1.0}) == pytest.approx(6 / 12)  # four slots are too short for another
+    assert voice.data_share([6, 4], {0: 1.0}) == pytest.approx(10 / 12)
+    assert voice.data_share([4], {0: 0.5, 2: 0.5}) == pytest.approx(8 / 12)
+    # gap by gap: 6 2 2, then 2 6 2, then 2 2 6, then 2 2 2 before a frame that does not fit any more
+    assert voice.data_share([6, 2, 2, 2], {0: 1.0}) == pytest.approx((10 + 10 + 10 + 6) / 4 / 12)

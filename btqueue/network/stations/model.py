@@ -198,7 +198,7 @@ def of_the_air(network: Network, point: Point) -> dict[str, float]:
     laws, links = point.links, point.links.links
     if not network.piconets or not network.ports:
         return {}
-    free = sum(piconet.data_share for piconet in network.piconets)
+    free = sum(piconet.free_share for piconet in network.piconets)
     found = {"slot_utilisation": min(float(links.slots_s.sum()) * SLOT_S / free, 1.0)}
     cycles = []
     for number, piconet in enumerate(network.piconets):

@@ -8,7 +8,7 @@ visit stations on the way forth, and their acknowledgements on the way back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, inf, prod
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S, PacketType
+from btqueue.baseband.voice import ESCO_PACKETS, VoiceLinks
 from btqueue.channel import ber_from_link_quality, link_quality, packet_error_rate
 from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.bounds import segments_of
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
 from btqueue.network.stations.nagle import Cut
-from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 from btqueue.scenario.scenario import Scenario
@@ -157,7 +157,8 @@ class Piconet:
         discipline: of the visits.
         limit: frames of a visit to an ordinary link.
         idle_polls: polls of an idle link in a cycle in which another one has data.
-        data_share: of the time that voice leaves to data.
+        free_share: of the time that voice leaves to data.
+        data_share: of the time in which frames of data are sent if there is always one to be sent.
         central_bridge: number of the bridge that is its central, or -1.
     """
 
@@ -165,6 +166,7 @@ class Piconet:
     discipline: str
     limit: int
     idle_polls: float
+    free_share: float
     data_share: float
     central_bridge: int
 
@@ -437,7 +439,10 @@ class _Builder:
                     self._port(Hop("bluetooth", index, central, bridge.node))
         return Network(
             tuple(self.port_list),
-            tuple(self._piconet(index) for index in range(len(self.plan.piconets))),
+            tuple(
+                replace(self._piconet(index), **self._beside_voice(index, flows))
+                for index in range(len(self.plan.piconets))
+            ),
             tuple(self._bridge(index) for index in range(len(self.plan.bridges))),
             tuple(self.wire_list),
             tuple(self.bucket_list),
@@ -454,8 +459,7 @@ class _Builder:
         return next((n for n, bridge in enumerate(self.plan.bridges) if bridge.node == node), -1)
 
     def _piconet(self, index: int) -> Piconet:
-        polling, voice = self.scenario.polling, self.scenario.voice
-        plan = self.plan.piconets[index]
+        polling, plan = self.scenario.polling, self.plan.piconets[index]
         name = polling.discipline
         limit = 1 if name in (*ONE_FRAME, "fep") else polling.limit
         if name in ("exhaustive", "gated"):
@@ -463,8 +467,63 @@ class _Builder:
         idle = {"fep": 0.0, "slq": 0.0}.get(name, 1.0)
         if name in ("lwrr", "prc-lwrr"):
             idle = 1.0 / polling.max_weight
-        share = free_slots(voice) / (2 * VOICE_LINKS[voice.packet]) if voice.links else 1.0
-        return Piconet(len(plan.members), name, limit, idle, share, self._bridge_of(plan.central))
+        return Piconet(len(plan.members), name, limit, idle, 1.0, 1.0, self._bridge_of(plan.central))
+
+    def _beside_voice(self, index: int, flows: tuple[Flow, ...]) -> dict[str, float]:
+        """Return the shares of the time that voice leaves to data in a piconet, and that its frames can use.
+
+        Gaps of extended links are long, and no multiple of a frame, so the share is of frames that are sent
+        in the order of the segments of all flows; a segment of several sizes counts by its mean.
+        """
+        voice = self.scenario.voice.reservation
+        if voice is None or voice.packet not in ESCO_PACKETS:
+            share = voice.gap / voice.period if voice else 1.0
+            return {"free_share": share, "data_share": share}
+        frames = []
+        for train in dict.fromkeys(
+            visit.train
+            for flow in flows
+            for visit in flow.forth
+            if visit.kind == "port" and self.port_list[visit.index].piconet == index
+        ):
+            more = max(round(train.packets) - 1, 0)
+            last = max(round(train.slots - more * train.first), 1.0)
+            frames += [train.first + 1.0] * more + [last + 1.0]
+        sent = [min(round(frame), voice.gap) for frame in frames or [EMPTY]]
+        repeats = self._voice_repeats(index, voice)
+        free = voice.gap - sum(slots * chance for slots, chance in repeats.items())
+        shares = {"free_share": free / voice.period, "data_share": voice.data_share(sent, repeats)}
+        return {name: max(share, 1.0 / voice.period**2) for name, share in shares.items()}
+
+    def _voice_repeats(self, index: int, voice: VoiceLinks) -> dict[int, float]:
+        """Return the chances of the slots that all voice links of a piconet take in their windows.
+
+        Both directions of a link are in the same state of the radio, unless their radios differ; links are
+        independent.
+        """
+        plan, together = self.plan.piconets[index], {0: 1.0}
+        for number in range(voice.links):
+            member = plan.members[number % len(plan.members)]
+            errors = []
+            for ends in ((plan.central, member), (member, plan.central)):
+                radio = self._radio(Hop("bluetooth", index, *ends))
+                kind = ESCO_PACKETS[voice.packet]
+                errors.append(
+                    [(one.share, 1.0 - _intact(radio, kind, one.ber, 1)[0]) for one in states_of(radio)]
+                )
+            down, up = errors
+            pairs = (
+                [(p, a, b) for (p, a), (_, b) in zip(down, up, strict=True)]
+                if down == up
+                else [(p * q, a, b) for p, a in down for q, b in up]
+            )
+            after: dict[int, float] = {}
+            for share, lost_down, lost_up in pairs:
+                for slots, chance in voice.repeats(lost_down, lost_up).items():
+                    for before, others in together.items():
+                        after[before + slots] = after.get(before + slots, 0.0) + share * chance * others
+            together = after
+        return together
 
     def _bridge(self, index: int) -> Bridge:
         plan, polling = self.plan.bridges[index], self.scenario.polling
@@ -949,6 +1008,14 @@ def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
 
 def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
     """Return the share of the transmissions of a packet that fail, or whose acknowledgement fails."""
+    through, answered = _intact(radio, kind, ber, piconets)
+    if s.link.arq != "none" and s.link.arq_feedback == "lossy":
+        through *= answered
+    return 1.0 - through
+
+
+def _intact(radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> tuple[float, float]:
+    """Return the chances that a packet arrives, and that POLL or NULL does."""
     neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
     through, answered = 1.0, 1.0
     if radio.model == "constant" and radio.per is not None:
@@ -959,6 +1026,4 @@ def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None,
     if neighbours:
         through *= float(spared_by_neighbour(kind.air_time_us)) ** neighbours
         answered *= float(spared_by_neighbour(REPLY_US)) ** neighbours
-    if s.link.arq != "none" and s.link.arq_feedback == "lossy":
-        through *= answered
-    return 1.0 - through
+    return through, answered

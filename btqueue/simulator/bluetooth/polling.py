@@ -191,7 +191,7 @@ def start_frame(sim, index, now):
     place = central.first_link + central.station
     start = now
     if central.voice_period > 0:
-        start = voice.next_start(central, now)
+        start = voice.next_free(sim, index, now)
     if start > now:
         central.phase = PAUSE
         schedule(sim, central.timer, start)

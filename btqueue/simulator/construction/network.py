@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.baseband.voice import exchange_slots
 from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
@@ -92,7 +93,7 @@ def build_network(
         piconets=Rows(piconets.piconet_dtype),
         links=Rows(piconets.link_dtype),
         bridges=Rows(piconets.bridge_dtype),
-        tables=radio_tables(radios, scenario.link),
+        tables=radio_tables(radios, scenario.link, scenario.voice.packet),
         port_of={},
     )
     for _ in plan.nodes:
@@ -165,7 +166,10 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
     ordinary = max(1, len(piconet.members) - len(bridges))
     bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
     bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
-    period, reserved = voice.reservation(scenario.voice.packet, scenario.voice.links)
+    links = scenario.voice.reservation
+    period, reserved = voice.reservation(links)
+    rates = parts.tables.error_rates[:, -2]  # of voice packets, where extended voice links have a column
+    repeated = links is not None and links.window > 0 and bool(np.any(rates))
     cyclic = DISCIPLINES[polling.discipline] <= piconets.GATED
     windows = polling.bridge_schedule != "walk-in"
     meets = polling.bridge_schedule == "lcs" and (len(bridges) > 0 or away != NOTHING)
@@ -185,9 +189,17 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         packet=NOTHING,
         on_air_type=NOTHING,
         bridge=away,
-        can_sleep=cyclic and not bridges and away == NOTHING and not scenario.radio.colocated,
+        can_sleep=cyclic
+        and not bridges
+        and away == NOTHING
+        and not scenario.radio.colocated
+        and not repeated,
         voice_period=period,
         voice_reserved=reserved,
+        voice_links=links.links if links and repeated else 0,
+        voice_type=parts.tables.error_rates.shape[1] - 2,
+        voice_slots=exchange_slots(scenario.voice.packet) // 2,
+        voice_window=links.window if links else 0,
     )
     for member in piconet.members:
         bridge = parts.nodes[member]["bridge"]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.baseband import PacketType, packet_types
+from btqueue.baseband.voice import ESCO_PACKETS
 from btqueue.channel import (
     ber_from_link_quality,
     link_quality,
@@ -48,7 +49,8 @@ class RadioTables:
     """The tables of packets and of the radio.
 
     Attributes:
-        packet_types: records of the packet types, shape (types,); types of `link.packets` come first.
+        packet_types: records of the packet types, shape (types,); types of `link.packets` come first, those
+            of voice links last.
         bers: bit error rate of each level, shape (levels,).
         error_rates: packet error rate of each type, and of POLL and NULL, shape (levels, types + 1).
         level_quality: link quality of each level, shape (levels,).
@@ -77,21 +79,25 @@ class Levels:
     trace: np.ndarray
 
 
-def radio_tables(radios: Sequence[Radio], link: Link) -> RadioTables:
+def radio_tables(radios: Sequence[Radio], link: Link, voice: str = "none") -> RadioTables:
     """Return the tables for the distinct settings of the radio; the first is for the network as a whole.
+
+    Packets of extended voice links (`voice`) are the last type, which no data use.
 
     Tables without traces, whose files may change, are kept: the points of a study have them in common.
 
     Raises:
         ScenarioError: a trace file cannot be read or holds other text than values.
     """
-    frozen: Any = tuple(radios), link  # and so hashable
+    frozen: Any = tuple(radios), link, voice  # and so hashable
     traces = any(radio.model == "trace" for radio in radios)
     return _tables(*frozen) if traces else _kept_tables(*frozen)
 
 
-def _tables(radios: Sequence[Radio], link: Link) -> RadioTables:
+def _tables(radios: Sequence[Radio], link: Link, voice: str) -> RadioTables:
     types = types_of(link)
+    if voice in ESCO_PACKETS:
+        types = *types, ESCO_PACKETS[voice]
     levels = [levels_of(radio) for radio in radios]
     rates = [error_rates(types, block.bers, radio) for block, radio in zip(levels, radios, strict=True)]
     bers = np.concatenate([block.bers for block in levels])
@@ -107,7 +113,7 @@ def _tables(radios: Sequence[Radio], link: Link) -> RadioTables:
         channel.trace_length = len(levels[index].trace)
     qualities = ber_from_link_quality(np.arange(256))
     return RadioTables(
-        packet_types=packet_type_records(types),
+        packet_types=packet_type_records(types_of(link)),
         bers=bers,
         error_rates=np.concatenate(rates),
         level_quality=np.concatenate([block.qualities for block in levels]),

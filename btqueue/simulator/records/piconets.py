@@ -37,6 +37,9 @@ piconet_dtype = record_type(
     reals("rest"),
     # voice: slots reserved at the start of every period
     integers("voice_period voice_reserved"),
+    # links whose damaged packets are repeated: their number (0 if none is ever damaged), the packet type, its
+    # slots, the window of a link (slots), and when the repetitions of the period are over
+    integers("voice_links voice_type voice_slots voice_window voice_over"),
     # a central that is a bridge itself
     integers("bridge"),
     flags("away"),
@@ -46,9 +49,10 @@ piconet_dtype = record_type(
     integers("air_next"),
     integers("air_start air_end", AIR_HISTORY),
     # statistics
-    integers("visits"),
+    integers("visits voice_repeated"),
 )
-"""`plain`: none of the rarer options is in use, so half-frames use the faster code: no ARQ, adaptation,
+"""`voice_repeated`: slots of repetitions of voice packets.
+`plain`: none of the rarer options is in use, so half-frames use the faster code: no ARQ, adaptation,
 voice, windows, gated service, baseband delay, limited node buffers, collisions or log."""
 
 link_dtype = record_type(

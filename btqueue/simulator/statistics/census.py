@@ -95,6 +95,7 @@ def forget_statistics(sim):
             packet = sim.packets[packet].next
     for index in range(len(sim.piconets)):
         sim.piconets[index].visits = 0
+        sim.piconets[index].voice_repeated = 0
     for index in range(len(sim.links)):
         sim.links[index].visits = 0
         sim.links[index].data_slots = 0

@@ -31,8 +31,8 @@ class Counts(NamedTuple):
 
     `seconds`: measured time, no dimensions; `flows`: statistics of the flows, records; `rtt`, `delay`:
     percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the mean
-    length of each queue, and the packets that it `served`; `visits` in each piconet; `link_visits` and
-    `data_slots` of each link.
+    length of each queue, and the packets that it `served`; `visits` in each piconet, and slots in which its
+    `voice` was repeated; `link_visits` and `data_slots` of each link.
     """
 
     seconds: Any
@@ -42,6 +42,7 @@ class Counts(NamedTuple):
     lengths: np.ndarray
     served: np.ndarray
     visits: np.ndarray
+    voice: np.ndarray
     link_visits: np.ndarray
     data_slots: np.ndarray
 
@@ -64,6 +65,7 @@ def take_counts(sim: State) -> Counts:
         lengths=area / measured,
         served=queues.served.copy(),
         visits=columns(sim.piconets).visits.copy(),
+        voice=columns(sim.piconets).voice_repeated.copy(),
         link_visits=links.visits.copy(),
         data_slots=links.data_slots.copy(),
     )
@@ -301,8 +303,10 @@ def polling_metrics(network: State, counts: Counts) -> Formulas:
             return np.where(visits > 0, seconds * piconets.links / visits, np.nan).mean(axis=1)
 
     def utilisation() -> np.ndarray:
-        free = 1.0 - piconets.voice_reserved / np.maximum(piconets.voice_period, 1)
-        return counts.data_slots.sum(axis=1) * SLOT / SECOND / seconds[:, 0] / free.sum()
+        reserved = piconets.voice_reserved / np.maximum(piconets.voice_period, 1)
+        repeated = counts.voice.sum(axis=1) * SLOT / SECOND / seconds[:, 0]
+        free = (1.0 - reserved).sum() - repeated
+        return counts.data_slots.sum(axis=1) * SLOT / SECOND / seconds[:, 0] / free
 
     return {
         "polls_per_s": lambda: counts.link_visits / seconds,

@@ -13,7 +13,6 @@ from functools import cached_property
 from types import MappingProxyType
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
-from btqueue.baseband.voice import VoiceLinks
 from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
@@ -166,19 +165,19 @@ def _rates(setting: Setting) -> dict[str, Numbers]:
     """User rates of the longest packet type."""
     if not setting.packets:
         return {}
-    packet, voice = max(setting.packets, key=lambda p: p.payload_bytes), setting.scenario.voice
+    packet = max(setting.packets, key=lambda p: p.payload_bytes)
+    voice = setting.scenario.voice.reservation
     numbers = {
         "u": Number(packet.payload_bytes, f"payload of {packet.name}"),
         "n": Number(packet.slots, f"slots of {packet.name}"),
         "T_s": Number(SLOT_S, "slot"),
     }
-    if voice.packet == "none" or voice.links == 0:
+    if voice is None:
         return {"rate, one-slot answers": numbers, "rate, both ways": numbers}
-    links = VoiceLinks(packet=voice.packet, links=voice.links)
     beside = {
         "m": Number(1, "an answer of one slot"),
-        "g": Number(links.gap, "voice.links"),
-        "P": Number(links.period, "voice.packet"),
+        "g": Number(voice.gap, "voice.links"),
+        "P": Number(voice.period, "voice.packet"),
     }
     return {"rate beside voice": {**numbers, **beside}}
 
