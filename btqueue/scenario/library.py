@@ -1,4 +1,4 @@
-"""The systems of the literature that come with the package."""
+"""The scenarios that come with the package: systems of the literature, and networks to start from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOT_SCENARIOS = frozenset({"published.toml"})
 
 
 def models_folder() -> Path:
-    """Return the folder with one subfolder for each system of the literature.
+    """Return the folder with one subfolder for each system of the literature, and `practice`.
 
     Raises:
         FileNotFoundError: if the package was installed without its models.

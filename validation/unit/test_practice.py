@@ -1,0 +1,54 @@
+"""Scenarios of practice: the answers in their comments are the answers of their commands."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from btqueue.cli import app
+from btqueue.scenario import list_models, load
+from btqueue.scenario.library import models_folder
+
+NAMES = [name for name in list_models() if name.startswith("practice/")]
+
+
+def stated(name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield command, metric and number of each answer in the comment of a scenario."""
+    comment = (models_folder() / f"{name}.toml").read_text("utf-8").partition("\n\n")[0]
+    answers = r"^# \$ btqueue (.+)\n# Answer: (\w+) = (\d+\.\d+)"
+    yield from re.findall(answers, comment, re.MULTILINE)
+
+
+ANSWERS = [answer for name in NAMES for answer in stated(name)]
+
+
+def test_each_scenario_of_practice_asks_and_answers():
+    assert len(NAMES) == 6
+    for name in NAMES:
+        text = (models_folder() / f"{name}.toml").read_text("utf-8")
+        assert text.startswith("# Question: "), name
+        assert text.count("\n# Answer: ") == text.count("\n# $ btqueue ") == len(list(stated(name))) == 2
+        assert "\n# By hand: " in text
+        assert f"`{name.partition('/')[2]}`" in (models_folder() / "practice" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("line", "metric", "number"), ANSWERS, ids=[line for line, _, _ in ANSWERS])
+def test_the_answer_of_a_scenario_of_practice_is_the_answer_of_its_command(line, metric, number):
+    """To the last digit that the comment gives."""
+    result = CliRunner().invoke(app, [*shlex.split(line), "--quiet", "--json"], catch_exceptions=False)
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    found = document[line.split()[0]]["metrics"][metric]
+    mean = found["mean"] if isinstance(found, dict) else found
+    assert mean == pytest.approx(float(number), abs=10.0 ** -len(number.partition(".")[2]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_of_practice_is_a_file_to_start_from(name, tmp_path):
+    printed = CliRunner().invoke(app, ["models", name]).stdout
+    mine = tmp_path / "mine.toml"
+    mine.write_text(printed, "utf-8")
+    assert load(str(mine)) == load(name)
