@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from btqueue.network import solve
+    from btqueue.network.hints import hints
     from btqueue.progress_bars import progress
     from btqueue.scenario import Scenario, ScenarioError, load
     from btqueue.simulator import simulate, simulate_many
@@ -24,6 +25,7 @@ __all__ = [
     "ScenarioError",
     "__version__",
     "compare",
+    "hints",
     "load",
     "progress",
     "simulate",
@@ -36,6 +38,7 @@ _HOME = {
     "Scenario": "btqueue.scenario",
     "ScenarioError": "btqueue.scenario",
     "compare": "btqueue.study",
+    "hints": "btqueue.network.hints",
     "load": "btqueue.scenario",
     "progress": "btqueue.progress_bars",
     "simulate": "btqueue.simulator",

@@ -355,11 +355,19 @@ class Simulation(Part):
     metrics: dict[str, ResultMetric]
 
 
+class Hint(Part):
+    """A key that is likely to give an answer that nobody wants."""
+
+    key: str
+    message: str = Field(description="a sentence with the key, its value and the reason")
+
+
 class Results(Part):
     """The JSON object of solve, simulate and compare."""
 
     form: int = Field(alias="schema", description="grows when a key changes its meaning or goes")
     scenario: dict[str, Any] = Field(description="every key, defaults filled in")
+    hints: list[Hint] = Field(description="at keys of the scenario, found before anything was run")
     solve: Solution | None = None
     simulate: Simulation | None = None
     files: dict[str, Any] | None = Field(None, description="recordings that were written, by kind")

@@ -83,17 +83,18 @@ def solve(
 
     The last line says whether a simulation of 0.2 s, which begins when the answer is printed, confirms it.
     """
-    from btqueue.cli.engines import run_check, run_solver
+    from btqueue.cli.engines import run_check, run_hints, run_solver
     from btqueue.cli.files import AnswerFirst
 
     wanted, target = _wanted(scenario, set_), _target(out, force)
+    hinted = run_hints(wanted, simulated=False, quiet=quiet)
     solved = run_solver(wanted)
     with AnswerFirst() as files:
         if target:
             files.write(target.write, solved.marked(), wanted)
         if as_json:
             checked = run_check(wanted, solved, check, quiet=quiet)
-            _print_json(wanted, solved=solved, checked=checked, quiet=quiet)
+            _print_json(wanted, hints=hinted, solved=solved, checked=checked, quiet=quiet)
         else:
             from btqueue.cli.tables import check_lines, heading, solved_table
 
@@ -150,7 +151,7 @@ def simulate(
 
     Ctrl-C ends it with the measurements so far, marked as interrupted; a second Ctrl-C stops at once.
     """
-    from btqueue.cli.engines import run_simulator
+    from btqueue.cli.engines import run_hints, run_simulator
     from btqueue.cli.files import AnswerFirst
     from btqueue.cli.recordings import Recordings
     from btqueue.scenario.expressions import precision_keys
@@ -166,22 +167,24 @@ def simulate(
             raise BadInput("--out: goes with replications; --trace, --pcap and --series play a single one")
         if device == "gpu":
             raise BadInput("--device gpu: --trace, --pcap and --series are written on the CPU")
+        hinted = run_hints(wanted, quiet=quiet)
         with AnswerFirst() as files:
             recordings.make(files, quiet=quiet)
             if as_json:
-                _print_json(wanted, files=recordings.written, quiet=quiet)
+                _print_json(wanted, hints=hinted, files=recordings.written, quiet=quiet)
             elif recordings.written:
                 from btqueue.cli.tables import heading, recordings_table
 
                 recordings_table(heading(scenario, wanted), recordings.written)
         return
     target = _target(out, force)
+    hinted = run_hints(wanted, quiet=quiet)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet, device=device)
     with AnswerFirst() as files:
         if target:
             files.write(target.write, simulated.marked(), wanted)
         if as_json:
-            _print_json(wanted, simulated=simulated, quiet=quiet)
+            _print_json(wanted, hints=hinted, simulated=simulated, quiet=quiet)
         else:
             from btqueue.cli.tables import heading, simulated_table
 
@@ -205,11 +208,12 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Solve and simulate a scenario and lay the two answers side by side."""
-    from btqueue.cli.engines import run_simulator, run_solver
+    from btqueue.cli.engines import run_hints, run_simulator, run_solver
     from btqueue.cli.files import AnswerFirst
     from btqueue.study import side_by_side
 
     wanted, target = _wanted(scenario, set_), _target(out, force)
+    hinted = run_hints(wanted, quiet=quiet)
     solved = run_solver(wanted)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
     with AnswerFirst() as files:
@@ -217,7 +221,7 @@ def compare(
             comparison = side_by_side(wanted, solved.results, simulated.results)
             files.write(target.write, simulated.marked(comparison), wanted)
         if as_json:
-            _print_json(wanted, solved=solved, simulated=simulated, quiet=quiet)
+            _print_json(wanted, hints=hinted, solved=solved, simulated=simulated, quiet=quiet)
         else:
             from btqueue.cli.tables import comparison_table, heading
 

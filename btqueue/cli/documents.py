@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from btqueue.cli.engines import Answer
 from btqueue.scenario import Scenario
+from btqueue.scenario.errors import Problem
 from btqueue.scenario.metrics import Results
 from btqueue.study.provenance import as_document
 from btqueue.study.summary import Estimate, by_queue, labels_of, summarise
@@ -20,13 +21,14 @@ ABOUT_THE_MODEL = ("answered_by", "model", "system", "regime", "measured_errors"
 def document(
     scenario: Scenario,
     *,
+    hints: Iterable[Problem] = (),
     solved: Answer | None = None,
     checked: Check | str | None = None,
     simulated: Answer | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return scenario, results and provenance as plain values; only the parts that were run, NaN as None."""
-    parts: dict[str, Any] = {}
+    parts: dict[str, Any] = {"hints": [{"key": hint.key, "message": hint.message} for hint in hints]}
     if solved is not None:
         parts["solve"] = _solution(solved.results)
     if checked is not None:

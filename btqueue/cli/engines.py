@@ -19,6 +19,7 @@ from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.interrupts import interrupt_held
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
+from btqueue.scenario.errors import Problem
 from btqueue.scenario.metrics import Results
 
 if TYPE_CHECKING:
@@ -46,6 +47,17 @@ class Answer:
         """Return the results (or a dataset made from them) to be written, marked if it was interrupted."""
         written = self.results.to_dataset() if dataset is None else dataset
         return written.assign_attrs({INTERRUPTED_MARK: self.interrupted}) if self.interrupted else written
+
+
+def run_hints(scenario: Scenario, *, simulated: bool = True, quiet: bool) -> tuple[Problem, ...]:
+    """Say hints at keys before a run, and return them; only the simulator reads keys of ``[run]``."""
+    keep_compiled_models()
+    from btqueue.network.hints import hints
+
+    found = tuple(hint for hint in hints(scenario) if simulated or not hint.key.startswith("run."))
+    for hint in () if quiet else found:
+        say(f"hint: {hint.message}")
+    return found
 
 
 def run_solver(scenario: Scenario) -> Answer:

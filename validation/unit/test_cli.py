@@ -195,7 +195,7 @@ def test_version_and_the_module_as_a_command():
 
 def test_compare_as_json_has_every_part(engines):
     result = json_of("compare", NAME, "--set", "run.replications=3", "--set", "run.seed=5")
-    assert list(result) == ["schema", "scenario", "solve", "simulate", "provenance"]
+    assert list(result) == ["schema", "scenario", "hints", "solve", "simulate", "provenance"]
     assert thesis_of(result["scenario"]).run.replications == 3
     assert result["solve"]["converged"] is True
     assert result["solve"]["residual"] == 1e-10
@@ -215,9 +215,9 @@ def test_compare_as_json_has_every_part(engines):
 
 
 def test_json_holds_only_what_was_run_and_null_where_there_is_no_interval(engines):
-    assert list(json_of("solve", NAME)) == ["schema", "scenario", "solve", "provenance"]
+    assert list(json_of("solve", NAME)) == ["schema", "scenario", "hints", "solve", "provenance"]
     result = json_of("simulate", NAME, "--set", "run.replications=1")
-    assert list(result) == ["schema", "scenario", "simulate", "provenance"]
+    assert list(result) == ["schema", "scenario", "hints", "simulate", "provenance"]
     assert result["simulate"]["metrics"]["goodput_kbps"]["ci95"] is None
 
 

@@ -1,0 +1,162 @@
+"""Hints before a run: at which scenarios they come, and that the key named does decide the answer."""
+
+import json
+
+import pytest
+from any_scenario import scenarios
+from hypothesis import given, settings
+from typer.testing import CliRunner
+
+import btqueue as bt
+from btqueue.cli import app
+from btqueue.scenario import list_models
+
+ARQ, WINDOW, WARM_UP = "link.arq", "transport.receive_window_segments", "run.warmup_s"
+OF_MODELS = {
+    **{name: {ARQ} for name in list_models() if "errors" in name},
+    "venugopal-2006/piconet-load-steps": {ARQ, WARM_UP},
+    **{
+        name: {WARM_UP}
+        for name in (
+            "avancha-2002/bluetooth-tcp",
+            "avancha-2002/cdpd-tcp",
+            "avancha-2002/ethernet",
+            "avancha-2002/wlan-chargen",
+            "avancha-2002/wlan-tcp",
+            "chen-2004/alternating-adaptive",
+            "chen-2004/alternating-regular",
+            "chen-2004/trace-adaptive",
+            "chen-2004/trace-regular",
+            "suliman-2005/connections",
+            "suliman-2005/one-of-seven",
+            "suliman-2005/one-of-seven-adaptive",
+            "suliman-2005/round-trips",
+        )
+    },
+}
+"""Hints of shipped scenarios; others have none: one thesis repeats nothing, and papers measure the start."""
+
+
+def keys(scenario):
+    return {hint.key for hint in bt.hints(scenario)}
+
+
+@pytest.mark.parametrize("name", list_models())
+def test_shipped_scenarios_have_the_hints_that_are_true_of_them(name):
+    assert keys(bt.load(name)) == OF_MODELS.get(name, set())
+
+
+DOWNLOAD = {"network": {"peripherals": 1, "flows": "downlink"}, "traffic": {"source": "greedy"}}
+NOISY = DOWNLOAD | {"radio": {"model": "constant", "ber": 1e-4}}
+DOCUMENT = {
+    "network": {"peripherals": 1, "flows": "uplink"},
+    "traffic": {"load_kbps": 50, "message_bytes": 20_000},
+    "transport": {"protocol": "none"},
+}
+MIXED = {
+    "network": {
+        "peripherals": 2,
+        "flows": [
+            {"from": "c1", "to": "p1.1", "law": "greedy"},
+            {"from": "p1.2", "to": "c1", "load_kbps": 10, "message_bytes": 200, "nagle": False},
+        ],
+    },
+    "run": {"duration_s": 60, "warmup_s": 10, "replications": 2},
+}
+TABLE = [
+    ("repetition", NOISY, {"link__arq": "none"}, {ARQ}),
+    ("few errors", NOISY, {"link__arq": "none", "radio__ber": 1e-8}, set()),
+    ("no errors", DOWNLOAD, {"link__arq": "none"}, set()),
+    ("queue", DOCUMENT, {"flow_control__baseband_packets": 20}, {"flow_control.baseband_packets"}),
+    ("long queue", DOCUMENT, {"flow_control__baseband_packets": 80}, set()),
+    ("queue of the central", DOCUMENT,
+     {"network__flows": "downlink", "flow_control__central_buffer_packets": 20},
+     {"flow_control.central_buffer_packets"}),
+    ("node", DOCUMENT, {"link__node_buffer_bytes": 15_000}, {"link.node_buffer_bytes"}),
+    ("initial window", DOCUMENT, {"transport__protocol": "tcp", "flow_control__baseband_packets": 40},
+     {"flow_control.baseband_packets"}),
+    ("small initial window", DOCUMENT, {"transport__protocol": "tcp", "flow_control__baseband_packets": 40,
+     "transport__initial_window_segments": 4}, set()),
+    ("tokens", DOCUMENT, {"flow_control__enabled": True, "flow_control__buffer_packets": 40},
+     {"flow_control.buffer_packets"}),
+    ("tokens saved", DOCUMENT, {"flow_control__enabled": True, "flow_control__buffer_packets": 40,
+     "flow_control__bucket_bytes": 20_000}, set()),
+    ("limit", MIXED, {"polling__limit": 1000}, {"polling.limit"}),
+    ("usual limit", MIXED, {}, set()),
+    ("exhaustive", MIXED, {"polling__discipline": "exhaustive"}, {"polling.discipline"}),
+    ("gated", MIXED, {"polling__discipline": "gated"}, set()),
+    ("short warm-up", DOWNLOAD, {"run__warmup_s": 2.0}, {WARM_UP}),
+    ("timer", DOWNLOAD, {"link__rate": "edr3", "run__warmup_s": 2.9, "transport__initial_rto_s": 3.0,
+     "transport__receive_window_segments": 8}, {WARM_UP}),
+    ("warm-up found", DOWNLOAD, {"run__warmup_s": "auto"}, set()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tables", "changes", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_a_hint_comes_beyond_its_threshold_only(tables, changes, expected):
+    assert keys(bt.Scenario(**tables).with_(**changes)) == expected
+
+
+def test_the_hint_at_a_window_names_the_flow_that_has_it():
+    flows = [{"from": "server", "to": "laptop", "law": "greedy", "receive_window_segments": 4}]
+    (hint,) = bt.hints(bt.load("practice/gateway").with_(network__flows=flows))
+    assert hint.key == "network.flows[1].receive_window_segments"
+    assert hint.message.startswith(
+        "[network] flows[1].receive_window_segments = 4: a window in each round trip"
+    )
+
+
+def goodput(scenario):
+    short = scenario.with_(run__duration_s=60, run__warmup_s=10, run__replications=2)
+    return bt.simulate(short)["goodput_kbps"].mean("replication").to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "better"),
+    [
+        (bt.Scenario(**NOISY).with_(link__arq="none"), {"link__arq": "unlimited"}),
+        (bt.load("practice/gateway").with_(transport__receive_window_segments=8),
+         {"transport__receive_window_segments": 16}),
+        (bt.Scenario(**DOCUMENT).with_(flow_control__baseband_packets=20),
+         {"flow_control__baseband_packets": 200}),
+    ],
+)  # fmt: skip
+def test_the_key_of_a_hint_decides_the_answer(scenario, better):
+    assert keys(scenario)
+    after = scenario.with_(**better)
+    assert not keys(after)
+    assert goodput(after)[0] > 1.3 * goodput(scenario)[0]
+
+
+def test_others_starve_beside_a_link_that_is_never_left():
+    scenario = bt.Scenario(**MIXED)
+    assert goodput(scenario)[1] > 9
+    assert goodput(scenario.with_(polling__discipline="exhaustive"))[1] < 0.5
+
+
+def test_commands_say_hints_before_they_run():
+    typed = ["practice/gateway", "--set", "transport.receive_window_segments=4", "--set", "run.warmup_s=0"]
+    typed += ["--set", "run.duration_s=1", "--set", "run.replications=1", "--json"]
+    for command, expected in (
+        ("solve", [WINDOW]),
+        ("simulate", [WINDOW, WARM_UP]),
+        ("compare", [WINDOW, WARM_UP]),
+    ):
+        loud = CliRunner().invoke(app, [command, *typed])
+        hints = json.loads(loud.stdout)["hints"]
+        assert [hint["key"] for hint in hints] == expected
+        said = [line for line in loud.stderr.splitlines() if "hint" in line]
+        assert said == [f"btqueue: hint: {hint['message']}" for hint in hints]
+        quiet = CliRunner().invoke(app, [command, *typed, "--quiet"])
+        assert "hint" not in quiet.stderr
+        assert json.loads(quiet.stdout)["hints"] == hints
+
+
+@settings(max_examples=60, deadline=None)
+@given(scenarios())
+def test_every_scenario_can_be_asked_for_hints(scenario):
+    found = bt.hints(scenario)
+    assert len({hint.key for hint in found}) == len(found)
+    assert all(" = " in hint.message and "nan" not in hint.message for hint in found)
