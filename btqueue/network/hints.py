@@ -64,14 +64,14 @@ class _Seen:
     Attributes:
         named: for each flow, from a key of the tables to the key that gives its value.
         shares: kilobits a second that each flow asks for, if none may have more than a common limit.
-        least_s: the least round trip of each flow.
+        alone_s: the round trip of each flow if nothing waits.
     """
 
     scenario: Scenario
     network: Network
     named: tuple[Callable[[str], str], ...]
     shares: np.ndarray
-    least_s: np.ndarray
+    alone_s: np.ndarray
 
     @classmethod
     def of(cls, scenario: Scenario) -> _Seen:
@@ -81,19 +81,19 @@ class _Seen:
             entry = number if flow.reverse is None else min(number, flow.reverse)
             names = flow.spec.names(entry + 1) if flow.spec is not None else {}
             named.append(lambda key, names=names: names.get(key, key))
-        least = [_alone_s(flow.forth) + _alone_s(flow.back) + 2.0 * flow.host_s for flow in network.flows]
-        return cls(scenario, network, tuple(named), _fair_shares(scenario, network), np.array(least))
+        alone = [_alone_s(flow.forth) + _alone_s(flow.back) + 2.0 * flow.host_s for flow in network.flows]
+        return cls(scenario, network, tuple(named), _fair_shares(scenario, network), np.array(alone))
 
     def flows(self) -> Iterator[tuple[int, Flow]]:
         return iter(enumerate(self.network.flows))
 
 
 def _alone_s(visits: tuple[Visit, ...]) -> float:
-    """Return the time of a segment on its way if nothing waits and nothing is repeated."""
+    """Return the mean time of a segment on its way if nothing waits, repetitions included."""
     return sum(
         visit.service_s * (visit.kind == "wire")
         + visit.delay_s
-        + max(visit.train.slots + visit.train.packets - 1.0, 0.0) * SLOT_S
+        + max(visit.train.air + visit.train.frames - 1.0, 0.0) * SLOT_S
         for visit in visits
     )
 
@@ -162,7 +162,8 @@ def _short_queues(seen: _Seen) -> Iterator[Problem]:
             key = "polling.bridge_buffer_packets" if port.up and port.bridge >= 0 else key
         if packets > places:
             why = f"{_message(flow)} sends {packets} packets at once, and packets beyond the queue are lost"
-            yield conflict(key, seen.scenario.value_of(key), why)
+            given = seen.scenario.value_of(key)
+            yield conflict(key, int(places) if given is None else given, why)
         held = segments * flow.kilobits * 125.0
         if link.node_buffer_bytes is not None and held > link.node_buffer_bytes and first.kind != "wire":
             why = f"{_message(flow)} sends {held:.0f} bytes at once, and segments beyond the buffer are lost"
@@ -174,11 +175,11 @@ def _message(flow: Flow) -> str:
 
 
 def _small_windows(seen: _Seen) -> Iterator[Problem]:
-    """Compare a full window in each least round trip with the demand."""
+    """Compare a full window in each round trip in which nothing waits with the demand."""
     for number, flow in seen.flows():
         if flow.protocol != "tcp" or flow.messages or not isfinite(flow.window):
             continue
-        most = flow.window * flow.kilobits / seen.least_s[number]
+        most = flow.window * flow.kilobits / seen.alone_s[number]
         if most < SHORT * seen.shares[number]:
             transport = flow.transport
             of_sender = transport.send_buffer_segments is not None and (
@@ -186,8 +187,8 @@ def _small_windows(seen: _Seen) -> Iterator[Problem]:
             )
             key = "transport.send_buffer_segments" if of_sender else "transport.receive_window_segments"
             why = (
-                f"a window in each round trip of at least {seen.least_s[number]:.3g} s is at most {most:.4g} "
-                f"kbit/s, and the path would carry {seen.shares[number]:.4g}"
+                f"a window in each round trip of {seen.alone_s[number]:.3g} s, in which nothing waits, is "
+                f"{most:.4g} kbit/s, and the path would carry {seen.shares[number]:.4g}"
             )
             yield conflict(seen.named[number](key), int(flow.window), why)
 
@@ -246,12 +247,12 @@ def _short_warm_up(seen: _Seen) -> Iterator[Problem]:
             continue
         timers["transport.min_rto_s"] = (transport.min_rto_s, name("transport.min_rto_s"))
         timers["transport.initial_rto_s"] = (transport.initial_rto_s, name("transport.initial_rto_s"))
-        least, share = seen.least_s[number], seen.shares[number]
-        window = least
+        alone, share = seen.alone_s[number], seen.shares[number]
+        window = alone
         if flow.load == inf and share > 0.0:
             places = min((visit.places for visit in flow.forth), default=inf)
-            held = min(flow.window, places + share * least / flow.kilobits + 1.0)
-            window = max(least, held * flow.kilobits / share if isfinite(held) else 0.0)
+            held = min(flow.window, places + share * alone / flow.kilobits + 1.0)
+            window = max(alone, held * flow.kilobits / share if isfinite(held) else 0.0)
         longest = max(longest, window)
     if any(bridge.schedule != "walk-in" for bridge in seen.network.bridges):
         timers["polling.rendezvous_s"] = (seen.scenario.polling.rendezvous_s, "polling.rendezvous_s")
