@@ -335,6 +335,8 @@ class Solution(Part):
     regime: str = Field(description="kind of radio and load for which errors were measured")
     measured_errors: str = Field(description="measured errors of answers to similar scenarios, in words")
     check: Check | None = Field(None, description="of solve")
+    flows: list[str] | None = Field(None, description="names of the flows, in the order of per_flow")
+    groups: list[str] | None = Field(None, description="group of each flow, empty if it is in none")
     metrics: dict[str, ResultMetric]
 
 
@@ -351,6 +353,7 @@ class Simulation(Part):
     precision: ReachedPrecision | None = Field(None, description="how well run.precision_of is known")
     warnings: list[str]
     flows: list[str] | None = Field(None, description="names of the flows, in the order of per_flow")
+    groups: list[str] | None = Field(None, description="group of each flow, empty if it is in none")
     links: list[str] | None = Field(None, description="names of the links, in the order of per_link")
     metrics: dict[str, ResultMetric]
 

@@ -49,6 +49,7 @@ def _solution(results: Results) -> dict[str, Any]:
         "stands": bool(attrs["stands"]),
         "why": list(attrs["why"]),
         **{key: str(attrs[key]) for key in ABOUT_THE_MODEL if key in attrs},
+        **_names(results),
         "metrics": _metrics(results, interval=False),
     }
 
@@ -84,10 +85,13 @@ def _simulation(simulated: Answer) -> dict[str, Any]:
             "relative": float(attrs["relative_half_width"]),
         }
     content["warnings"] = list(attrs.get("warnings", ()))
-    for kind in ("flow", "link"):
-        if f"{kind}_name" in results.variables:
-            content[f"{kind}s"] = list(labels_of(results, kind))
-    return {**content, "metrics": _metrics(results, interval=True)}
+    return {**content, **_names(results), "metrics": _metrics(results, interval=True)}
+
+
+def _names(results: Results) -> dict[str, list[str]]:
+    """Return the names of flows and links, and the group of each flow where there are groups."""
+    kinds = {"flows": "flow_name", "groups": "group", "links": "link_name"}
+    return {kind: list(labels_of(results, name)) for kind, name in kinds.items() if name in results.variables}
 
 
 def _metrics(results: Results, *, interval: bool) -> dict[str, Any]:

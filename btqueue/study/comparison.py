@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -99,9 +100,27 @@ def side_by_side(
     )
 
 
+ROW = re.compile(r"(?:(\w+)\()?(\w+)(?:\[(.*)\]|, (.*))?\)?")
+"""A row of a table: function, metric, and the queue, flow or group that is meant."""
+FUNCTIONS = {"min": "least ", "max": "greatest ", "sum": "total "}
+"""In words."""
+
+
 def metric_of(row: str) -> Metric:
-    """Return the metric of a row of a table: a name, or one queue as `queue_packets[queue]`."""
-    return METRICS[row.partition("[")[0]]
+    """Return the metric of a row: a name, one queue as `queue_packets[uplink]`, or a quantity of a metric."""
+    return METRICS[metric_name(row)]
+
+
+def metric_name(row: str) -> str:
+    """Return the name of the metric of a row."""
+    return _parts(row)[1]
+
+
+def _parts(row: str) -> tuple[str, str, str]:
+    """Return the function in words, the metric, and the queue, flow or group that is meant."""
+    found = ROW.fullmatch(row)
+    function, metric, who, among = found.groups("") if found else ("", row, "", "")
+    return FUNCTIONS.get(function, ""), metric, who or among
 
 
 def require_metrics(names: Sequence[str]) -> tuple[str, ...]:
@@ -120,8 +139,9 @@ def require_metrics(names: Sequence[str]) -> tuple[str, ...]:
 
 def long_name(row: str) -> str:
     """Return the heading of a row, such as "queue length, uplink"."""
-    heading, queue = metric_of(row).long_name, row.partition("[")[2].removesuffix("]")
-    return f"{heading}, {queue.replace('_', ' ')}" if queue else heading
+    function, metric, who = _parts(row)
+    who = who.replace("_", " ") if metric == "queue_packets" else who
+    return f"{function}{METRICS[metric].long_name}{who and f', {who}'}"
 
 
 def axis_label(row: str) -> str:

@@ -101,7 +101,7 @@ def _messages(traffic: Traffic, duration_s: float) -> float:
 
 
 def labels_of(results: Results | xr.Dataset, part: str) -> tuple[str, ...]:
-    """Return the names of the flows, links or queues; empty if the results have none."""
+    """Return the names of the flows, links or queues, or other labels; empty if the results have none."""
     found = results.variables.get(f"{part}_name", results.variables.get(part))
     return () if found is None else tuple(str(label) for label in found.values)
 

@@ -74,8 +74,8 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
 
     They keep the counts, and of the network only the arrays that they need: a study keeps many results.
     Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
-    metrics in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the queues of
-    each kind in `queue_kinds(network)`.
+    metrics in `btqueue.scenario.metrics.LINK_METRICS`, and (replications, kinds) for `queue_packets`: the
+    mean length of the queues of each kind in `queue_kinds(network)`.
     """
     counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
     counts = counts._replace(flows=columns(counts.flows), seconds=counts.seconds[:, None])
@@ -136,10 +136,6 @@ def drained_kbps(flow: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """
     bytes_less = flow["bytes_delivered"] + flow["bytes_wasted"] - flow["bytes_sent"]
     return kilobits_per_second(bytes_less, seconds)
-
-
-LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
-"""Metrics with one value for each link between a central and a peripheral."""
 
 
 def kilobits_per_second(count: np.ndarray, seconds: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import Computed, Results, Variable
+from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
@@ -18,7 +18,6 @@ from btqueue.simulator.statistics.backlog import LOOKS, is_growing
 from btqueue.simulator.statistics.doubts import autocorrelations, doubts, doubts_about_batches
 from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import (
-    LINK_METRICS,
     Counts,
     drained_kbps,
     halves,
@@ -202,10 +201,10 @@ def coordinates(
             ("replication",), np.array([one.counts.seconds for one in measured]), {"units": "s"}
         ),
         "queue": lambda: Variable(("queue",), np.array([QUEUE_KINDS[kind] for kind in kinds])),
-        "flow": lambda: Variable(("flow",), np.arange(1, len(plan.flows) + 1)),
-        "flow_name": lambda: Variable(
-            ("flow",), np.array([f"{nodes[flow.source]}>{nodes[flow.target]}" for flow in plan.flows])
-        ),
+        **{
+            name: partial(lambda values: Variable(("flow",), np.array(values)), values)
+            for name, values in plan.flow_labels().items()
+        },
     }
     if pairs:
         found["link"] = lambda: Variable(("link",), np.arange(1, len(pairs) + 1))

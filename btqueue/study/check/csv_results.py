@@ -27,7 +27,7 @@ from btqueue.text_files import BadText, decoded, read_table
 
 COLUMNS = ("metric", "value", "ci95", "low", "high", "replications", "replication", "flow", "link", "queue")
 TIMES = ("t", "time", "time_s", "t_s")
-IGNORED = ("unit", "interrupted")
+IGNORED = ("unit", "interrupted", "flow_name", "group")
 
 Row = dict[str, str]
 
