@@ -9,7 +9,7 @@ from btqueue.cli.engines import Answer
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results
 from btqueue.study.provenance import as_document
-from btqueue.study.summary import Estimate, by_queue, labels_of, summarise
+from btqueue.study.summary import Estimate, by_group, by_queue, labels_of, summarise
 
 if TYPE_CHECKING:
     from btqueue.study.checked_answers import Check
@@ -88,22 +88,26 @@ def _simulation(simulated: Answer) -> dict[str, Any]:
     return {**content, **_names(results), "metrics": _metrics(results, interval=True)}
 
 
-def _names(results: Results) -> dict[str, list[str]]:
-    """Return the names of flows and links, and the group of each flow where there are groups."""
+def _names(results: Results) -> dict[str, list[Any]]:
+    """Return the names of flows and links, the group of each flow where flows differ, and their limits."""
     kinds = {"flows": "flow_name", "groups": "group", "links": "link_name"}
-    return {kind: list(labels_of(results, name)) for kind, name in kinds.items() if name in results.variables}
+    there = {kind: name for kind, name in kinds.items() if name in results.variables}
+    limits = {key: results.attrs[key] for key in ("limited_by",) if key in results.attrs}
+    return {kind: list(labels_of(results, name)) for kind, name in there.items()} | limits
 
 
 def _metrics(results: Results, *, interval: bool) -> dict[str, Any]:
-    return {name: _metric(results, found, interval) for name, found in summarise(results).items()}
+    return {name: _metric(results, name, found, interval) for name, found in summarise(results).items()}
 
 
-def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]:
+def _metric(results: Results, name: str, found: Estimate, interval: bool) -> dict[str, Any]:
     values: dict[str, Any] = _estimate(found, interval)
     if queues := by_queue(results, found):
         values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
     elif found.part:
         values[f"per_{found.part}"] = list(found.means)
+    if groups := by_group(results, name, found):
+        values["per_group"] = {group: _estimate(one, interval) for group, one in groups.items()}
     return values
 
 

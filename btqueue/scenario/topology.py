@@ -128,10 +128,9 @@ class Topology:
         return self._routes[source, target]
 
     def members(self, name: str) -> tuple[int, ...]:
-        """Return the flows of a group, or of this name, counted from 1; none if there is neither."""
-        every = list(enumerate(self.flows, start=1))
-        own = tuple(number for number, flow in every if flow.name == name)
-        return own or tuple(number for number, flow in every if name and flow.group == name)
+        """Return the flows of this name, or of a group, counted from 1; none if there is neither."""
+        own = tuple(number for number, flow in enumerate(self.flows, start=1) if flow.name == name)
+        return own or tuple(number for number, kind in enumerate(self.kinds, start=1) if kind == name)
 
     @property
     def flow_names(self) -> list[str]:
@@ -139,11 +138,43 @@ class Topology:
         return [flow.name for flow in self.flows]
 
     def flow_labels(self) -> dict[str, list[Any]]:
-        """Return the labels of the flows in results: number, name, and group where any flow has one."""
+        """Return the labels of the flows in results: number, name, and group where flows differ."""
         labels: dict[str, list[Any]] = {
             "flow": list(range(1, len(self.flows) + 1)), "flow_name": self.flow_names
         }  # fmt: skip
-        return labels | ({"group": [flow.group for flow in self.flows]} if self.groups else {})
+        return labels | ({"group": list(self.kinds)} if len(set(self.kinds)) > 1 else {})
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The group of each flow; flows without a group are together if they are alike.
+
+        Alike are flows with the same keys, on ways over as many hops of the same kinds. A reverse flow is
+        with the flow whose answers it carries. The group is called after its first flow.
+        """
+        found: dict[Any, list[int]] = {}
+        for number, flow in enumerate(self.flows):
+            forth = flow
+            if flow.reverse is not None and flow.reverse < number:
+                forth = self.flows[flow.reverse]
+            found.setdefault(flow.group or self._kind(forth), []).append(number)
+        kinds = [""] * len(self.flows)
+        for key, numbers in found.items():
+            more = f" and {len(numbers) - 1} alike" if len(numbers) > 1 else ""
+            for number in numbers:
+                kinds[number] = key if isinstance(key, str) else self.flows[numbers[0]].name + more
+        return tuple(kinds)
+
+    def _kind(self, flow: FlowPlan) -> tuple[Any, ...]:
+        """Return keys and way of a flow; flows of a pattern are all alike."""
+        if flow.spec is None:
+            return ()
+        hops = (
+            (hop.index,)
+            if hop.kind == "outside"
+            else (len(self.piconets[hop.index].members), hop.source == self.piconets[hop.index].central)
+            for hop in self.route(flow.source, flow.target)
+        )
+        return repr(sorted(flow.spec.own.items())), *hops
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.metrics import Metric, Results
 from btqueue.scenario.problems import closest
 from btqueue.study.provenance import attributes
-from btqueue.study.summary import Estimate, by_queue, summarise
+from btqueue.study.summary import Estimate, by_group, by_queue, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,7 +52,8 @@ def side_by_side(
 ) -> xr.Dataset:
     """Return the comparison of a solution with a simulation of the same scenario.
 
-    Values are means over flows. The queues appear one by one, as `queue_packets[uplink]`.
+    Values are means over flows. The queues appear one by one, as `queue_packets[uplink]`, and so do groups of
+    flows where flows differ, as `goodput_kbps[sensors]`, with their least and greatest flow.
 
     Returns:
         Dataset over `metric` (coordinates `units` and `long_name`) with
@@ -81,6 +82,14 @@ def side_by_side(
         "relative_difference": (difference, "(model - simulation) / simulation"),
         "inside": (np.abs(answer - mean) <= ci95, "the model lies in the simulation's interval"),
     }
+    if "group" in simulated.variables:
+        ends = [
+            least_and_greatest(simulation.get(name, NOTHING) if "[" in name else NOTHING) for name in names
+        ]
+        columns |= {
+            "least": (np.array(ends)[:, 0], "simulation of the least flow of a group"),
+            "greatest": (np.array(ends)[:, 1], "simulation of the greatest flow of a group"),
+        }
     return xr.Dataset(
         {name: ("metric", values, {"description": text}) for name, (values, text) in columns.items()},
         coords={
@@ -156,12 +165,29 @@ def _place(row: str, rows: list[str]) -> tuple[int, int]:
 
 
 def rows_of(results: Results | xr.Dataset) -> dict[str, Estimate]:
-    """Return one estimate a row of a table, the queues of a metric one by one."""
+    """Return one estimate a row of a table: the queues of a metric, or the groups of flows, one by one.
+
+    Before groups stands the mean over all flows, which `shown_rows` leaves out.
+    """
     rows: dict[str, Estimate] = {}
     for name, found in summarise(results).items():
-        queues = by_queue(results, found)
-        rows |= {f"{name}[{queue}]": one for queue, one in queues.items()} if queues else {name: found}
+        queues, groups = by_queue(results, found), by_group(results, name, found)
+        rows |= {} if queues else {name: found}
+        rows |= {f"{name}[{part}]": one for part, one in (queues | groups).items()}
     return rows
+
+
+def shown_rows(rows: Iterable[str]) -> list[str]:
+    """Return the rows that tables show: no mean over all flows where there are groups."""
+    every = list(rows)
+    grouped = {metric_name(row) for row in every if "[" in row}
+    return [row for row in every if row not in grouped]
+
+
+def least_and_greatest(estimate: Estimate) -> tuple[float, float]:
+    """Return the values of the least and the greatest flow of a group, NaN where it has one flow only."""
+    known = [mean for mean in estimate.means if not math.isnan(mean)]
+    return (min(known), max(known)) if len(known) > 1 else (math.nan, math.nan)
 
 
 def _labelled(side: str, results: Results | xr.Dataset) -> dict[str, object]:

@@ -115,6 +115,23 @@ def by_queue(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Est
     return {queue: Estimate(mean, ci95) for queue, mean, ci95 in every}
 
 
+def by_group(results: Results | xr.Dataset, name: str, estimate: Estimate) -> dict[str, Estimate]:
+    """Return the estimate of each group of flows; empty if flows are alike, or for a metric of none.
+
+    A group without a value is left out.
+    """
+    groups = labels_of(results, "group")
+    if estimate.part != "flow" or not groups:
+        return {}
+    variable = results.variables[name]
+    values, dims = np.asarray(variable.values, float), tuple(map(str, variable.dims))
+    found = {
+        group: _estimate(values[..., [one == group for one in groups]], dims)
+        for group in dict.fromkeys(groups)
+    }
+    return {group: one for group, one in found.items() if not math.isnan(one.mean)}
+
+
 def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:
     """Return mean, interval and parts of a metric with dimensions (replication?, part?)."""
     part = dims[-1] if dims and dims[-1] in PARTS else ""

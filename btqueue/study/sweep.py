@@ -266,9 +266,9 @@ def _finished(
         dataset = assemble(
             points, engines, lambda: (checked.results.get(one.number, one) for one in results())
         ).assign_attrs(checks=json.dumps(checked.summary(points)))
-    plan = topology(scenario)
-    if plan.groups and dataset.sizes.get("flow") == len(plan.flows):
-        dataset = dataset.assign_coords(group=("flow", plan.flow_labels()["group"]))
+    labels = topology(scenario).flow_labels()
+    if "group" in labels and dataset.sizes.get("flow") == len(labels["group"]):
+        dataset = dataset.assign_coords(group=("flow", labels["group"]))
     failed = dataset["failure"].values != ""
     if len(engines) > 1:
         failed = failed.all(axis=0)

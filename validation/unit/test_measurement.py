@@ -222,8 +222,10 @@ def test_queue_lengths_are_means_over_the_queues_of_a_kind():
     sim = network(queues=(UPLINK, TOKEN_BUFFER, UPLINK, OUTSIDE))
     sim.queue_statistics.area = np.array([1, 8, 2, 0]) * TEN_SECONDS
     sim.queues.length[0], sim.queue_statistics.changed_at[0] = 4, 10 * SECOND  # 4 packets for 5 s more
+    sim.queue_statistics.busy = 2 * SECOND
     assert measurement.queue_kinds(sim) == [TOKEN_BUFFER, UPLINK, OUTSIDE]
     assert measured(sim)["queue_packets"].tolist() == [8.0, 2.5, 0.0]
+    assert take_counts(sim).busy.tolist() == [0.7, 0.2, 0.2, 0.2], "of 10 s"
 
 
 def test_polling_of_several_piconets():

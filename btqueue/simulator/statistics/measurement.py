@@ -31,7 +31,8 @@ class Counts(NamedTuple):
 
     `seconds`: measured time, no dimensions; `flows`: statistics of the flows, records; `rtt`, `delay`:
     percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the mean
-    length of each queue, and the packets that it `served`; `visits` in each piconet; `link_visits` and
+    length of each queue, the share of the time that it is `busy`: not empty, and the packets that it
+    `served`; `visits` in each piconet; `link_visits` and
     `data_slots` of each link.
     """
 
@@ -40,6 +41,7 @@ class Counts(NamedTuple):
     rtt: np.ndarray
     delay: np.ndarray
     lengths: np.ndarray
+    busy: np.ndarray
     served: np.ndarray
     visits: np.ndarray
     link_visits: np.ndarray
@@ -55,13 +57,15 @@ def take_counts(sim: State) -> Counts:
     visits_until_now(sim)
     clock, queues, links = sim.clock[0], columns(sim.queue_statistics), columns(sim.links)
     now, measured = int(clock.now), int(clock.now) - int(clock.statistics_since)
-    area = queues.area + columns(sim.queues).length * (now - queues.changed_at)
+    length, since = columns(sim.queues).length, now - queues.changed_at
+    area, busy = queues.area + length * since, queues.busy + (length > 0) * since
     return Counts(
         seconds=measured / SECOND,
         flows=sim.flow_statistics.view(np.ndarray).copy(),
         rtt=quantiles(sim.rtt_histogram, SHARES),
         delay=quantiles(sim.delay_histogram, SHARES),
         lengths=area / measured,
+        busy=busy / measured,
         served=queues.served.copy(),
         visits=columns(sim.piconets).visits.copy(),
         link_visits=links.visits.copy(),
@@ -101,6 +105,19 @@ def stacked(arrays: Sequence[Any]) -> np.ndarray:
     first = np.asarray(arrays[0])
     block = b"".join(np.asarray(array).tobytes() for array in arrays)
     return np.frombuffer(block, first.dtype).reshape(len(arrays), *first.shape)
+
+
+def total(counted: Sequence[Counts]) -> Counts:
+    """Return the counts of replications together, as of one; lengths, shares and percentiles are left out.
+
+    `busy` is the mean, weighted by the time of each replication.
+    """
+    first, seconds = counted[0], np.array([float(one.seconds) for one in counted])
+    flows = first.flows.copy()
+    for name in flows.dtype.names:
+        flows[name] = sum(one.flows[name] for one in counted)
+    busy = np.average([one.busy for one in counted], axis=0, weights=seconds)
+    return first._replace(seconds=seconds.sum(), flows=flows, busy=busy)
 
 
 def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.limits import limits
 from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
@@ -14,6 +15,7 @@ from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.nodes import QUEUE_KINDS
+from btqueue.simulator.statistics import limits as limiting
 from btqueue.simulator.statistics.backlog import LOOKS, is_growing
 from btqueue.simulator.statistics.doubts import autocorrelations, doubts, doubts_about_batches
 from btqueue.simulator.statistics.invariants import check_invariants
@@ -25,6 +27,7 @@ from btqueue.simulator.statistics.measurement import (
     queue_kinds,
     stacked,
     take_counts,
+    total,
 )
 
 
@@ -74,7 +77,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     complete = [one for one in measured if one.complete]
     kept, batches = complete or measured, uses_batch_means(scenario)
     values, growth = values_of(kept, scenario)
-    sizes = message_bits(scenario)
+    sizes, network = message_bits(scenario), network_of(scenario)
 
     def variable(name: str) -> Variable:
         found = values[name]
@@ -83,7 +86,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
 
     results = Results(
         Computed(later={name: partial(variable, name) for name in values}),
-        Computed(later=coordinates(kept, scenario, queue_kinds(network_of(scenario)))),
+        Computed(later=coordinates(kept, scenario, queue_kinds(network))),
         Computed(
             {
                 "answered_by": "simulation",
@@ -96,6 +99,9 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
                 "finished": len(complete),
             },
             {
+                "limited_by": lambda: limits(
+                    scenario, limiting.bounds(scenario, network, total([one.counts for one in kept]), sizes)
+                ),
                 **({"autocorrelation": lambda: autocorrelations(results)} if batches else {}),
                 "warnings": lambda: warnings_of(results, kept, bool(complete), scenario, growth, sizes),
             },
