@@ -32,7 +32,11 @@ LONG = {**RUN, "duration_s": 600.0}
 FASTER = {"DH": "2-DH", "2-DH": "3-DH"}
 """Packet types that carry twice, and one and a half times as much in a slot."""
 LEVEL, LEAST, OTHERS = 0.001, 0.02, 0.5
-LOSSY = {"link": {"arq": "none"}, "radio": {"model": "constant"}}
+
+
+def lossy(ber: float) -> dict[str, Any]:
+    """Return tables of a radio whose losses are not repeated."""
+    return {"link": {"arq": "none"}, "radio": {"model": "constant", "ber": ber}}
 
 
 def up(count: int, first: int = 1, **keys: Any) -> list[dict]:
@@ -75,8 +79,8 @@ SCENARIOS = {
     "a far host, one segment": gateway(
         [{"from": "host", "to": name, **GREEDY, "receive_window_segments": 2} for name in "ab"], 10_000.0, 0.2
     ),
-    "losses": piconet(up(1, **GREEDY), **LOSSY | {"radio": {"model": "constant", "ber": 4e-6}}),
-    "a bad radio": piconet(up(1, **GREEDY), run=LONG, **LOSSY | {"radio": {"model": "constant", "ber": 2e-5}}),
+    "losses": piconet(up(1, **GREEDY), **lossy(4e-6)),
+    "a bad radio": piconet(up(1, **GREEDY), run=LONG, **lossy(2e-5)),
     "four downloads": piconet([{"from": "c1", "to": f"p1.{n}", **GREEDY} for n in (1, 2, 3, 4)]),
     "a far host and sensors": gateway(
         [
