@@ -94,6 +94,9 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
             end = "rate_kbps" if bound.kind == "outside" else "loss"
             return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
+    t = scenario.of_flow(flow.spec).transport
+    if bound.kind == "window" and (t.send_buffer_segments or math.inf) < t.receive_window_segments:
+        key = "transport.send_buffer_segments"
     if flow.spec is None or not key:
         return key
     entry = min(number, number if flow.reverse is None else flow.reverse) + 1
@@ -101,7 +104,7 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
 
 
 def _words(bound: Bound, value: Any, *, behind: bool = False) -> str:
-    if bound.kind == "window":
+    if bound.kind == "window":  # a send buffer that is smaller acts like a receive window
         return f"{'the ' if behind else ''}window of {value} segment{'' if value == 1 else 's'}"
     if bound.kind == "slots":
         return "the radio" if behind else f"slots of piconet {bound.name}"

@@ -95,6 +95,12 @@ def test_a_key_of_a_flow_is_named_in_its_entry():
     assert keys == ["network.flows[1].load_kbps", "traffic.load_kbps"] * 2
 
 
+def test_a_send_buffer_below_the_receive_window_is_the_window():
+    (found,) = limits(ALONE.with_(transport__send_buffer_segments=3), [[Bound("window", 600.0)]])
+    assert (found["key"], found["value"]) == ("transport.send_buffer_segments", 3)
+    assert found["line"] == "window of 3 segments: 600 kbit/s"
+
+
 def test_tables_and_documents_show_the_limits_of_flows_and_groups(tmp_path):
     flows = [
         {"from": "c1", "to": "p1.1", "name": "download", "law": "greedy"},

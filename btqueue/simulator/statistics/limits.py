@@ -123,6 +123,7 @@ def _of_transport(own: Scenario, counts: Counts, number: int, plan: Topology) ->
     kilobits = 8 * flow["bytes_sent"] / max(flow["segments_sent"], 1) / 1000.0
     most_kbps = kilobits * SECOND / flow["rtt_least"]  # of a window of one segment
     used, most = flow["window_sum"] / flow["window_samples"], t.receive_window_segments
+    most = min(most, t.send_buffer_segments or most)
     place = place_of_losses(flow, plan, number)
     if used >= FULL * most or not (place or flow["fast_retransmits"] or flow["timeouts"]):
         return [timer, (used / most, Bound("window", most * most_kbps))]
