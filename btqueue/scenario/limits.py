@@ -69,16 +69,11 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
     first, further = found[0], found[1] if len(found) > 1 else None
     key = _key(scenario, flow, number, first)
     value = scenario.value_of(key) if key else None
-    line = (
-        f"{_words(first, value)}: {first.kbps:,.3g} kbit/s"
-        if first.kbps < 1000
-        else (f"{_words(first, value)}: {first.kbps:,.0f} kbit/s")
-    )
+    line = f"{_words(first, value)}: {_amount(first.kbps)} kbit/s"
     if further is not None and math.isfinite(further.kbps):
-        amount = f"{further.kbps:,.3g}" if further.kbps < 1000 else f"{further.kbps:,.0f}"
         other = scenario.value_of(_key(scenario, flow, number, further)) if further.kind == "window" else None
         verb = "is" if further.kind == "load" else "would carry"
-        line += f"; {_words(further, other, behind=True)} {verb} {amount}"
+        line += f"; {_words(further, other, behind=True)} {verb} {_amount(further.kbps)}"
     if key and (origin := scenario.origin(key)):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
         line += f" ({key} = {shown}, {origin})"
@@ -94,13 +89,20 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
             end = "rate_kbps" if bound.kind == "outside" else "loss"
             return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
-    t = scenario.of_flow(flow.spec).transport
+    own = scenario.of_flow(flow.spec)
+    t = own.transport
+    if bound.kind == "load" and own.traffic.source == "file":
+        key = "traffic.arrival_file"
     if bound.kind == "window" and (t.send_buffer_segments or math.inf) < t.receive_window_segments:
         key = "transport.send_buffer_segments"
     if flow.spec is None or not key:
         return key
     entry = min(number, number if flow.reverse is None else flow.reverse) + 1
     return flow.spec.names(entry).get(key, key)
+
+
+def _amount(kbps: float) -> str:
+    return f"{kbps:,.3g}" if kbps < 1000 else f"{kbps:,.0f}"
 
 
 def _words(bound: Bound, value: Any, *, behind: bool = False) -> str:

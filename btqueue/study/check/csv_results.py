@@ -2,7 +2,7 @@
 
 | column | meaning |
 |---|---|
-| `metric`, `value` | name in our vocabulary, and its value |
+| `metric`, `value` | name in our vocabulary, of a flow as `goodput_kbps[download]`; and its value |
 | `ci95` | half-width of the 95 % interval; or `low` and `high`, its ends |
 | `replications` | how many runs are behind the interval |
 | `replication` | number of the run: one row a run, from which intervals are computed here |
