@@ -279,7 +279,7 @@ class Part(BaseModel):
 
 
 class QueueMetric(Part):
-    """A metric at one queue."""
+    """A metric at one queue, or of one group of flows."""
 
     mean: float | None
     ci95: float | None = Field(None, description="half-width of the 95 % interval; from the simulation only")
@@ -293,6 +293,30 @@ class ResultMetric(Part):
     per_flow: list[float | None] | None = Field(None, description="one value for each flow")
     per_link: list[float | None] | None = Field(None, description="one value for each link")
     per_queue: dict[str, QueueMetric] | None = Field(None, description="one entry for each queue")
+    per_group: dict[str, QueueMetric] | None = Field(
+        None, description="one entry for each group of flows, where flows differ"
+    )
+
+
+class NextLimit(Part):
+    """A limit behind the limit of a flow."""
+
+    kind: str
+    kbps: float | None = Field(description="goodput that it allows beside the other flows as they are")
+    name: str = Field(description="of the piconet or outside link, or the place of losses")
+
+
+class Limit(NextLimit):
+    """The limit of a flow."""
+
+    key: str = Field(description="that sets the limit; empty if none does")
+    value: Any = Field(description="of the key")
+    next: NextLimit | None = Field(description="the next limit behind it, where it is known")
+    line: str = Field(description="all of it in words")
+
+
+class NoLimit(Part):
+    """Nothing, where the limit of a flow is not known."""
 
 
 class ReachedPrecision(Part):
@@ -335,6 +359,9 @@ class Solution(Part):
     regime: str = Field(description="kind of radio and load for which errors were measured")
     measured_errors: str = Field(description="measured errors of answers to similar scenarios, in words")
     check: Check | None = Field(None, description="of solve")
+    flows: list[str] | None = Field(None, description="names of the flows, in the order of per_flow")
+    limited_by: list[Limit | NoLimit] | None = Field(None, description="the limit of each flow")
+    groups: list[str] | None = Field(None, description="group of each flow, where flows differ")
     metrics: dict[str, ResultMetric]
 
 
@@ -351,6 +378,8 @@ class Simulation(Part):
     precision: ReachedPrecision | None = Field(None, description="how well run.precision_of is known")
     warnings: list[str]
     flows: list[str] | None = Field(None, description="names of the flows, in the order of per_flow")
+    limited_by: list[Limit | NoLimit] | None = Field(None, description="the limit of each flow")
+    groups: list[str] | None = Field(None, description="group of each flow, where flows differ")
     links: list[str] | None = Field(None, description="names of the links, in the order of per_link")
     metrics: dict[str, ResultMetric]
 

@@ -10,7 +10,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.errors import Problem
 from btqueue.scenario.metrics import Results
 from btqueue.study.provenance import as_document
-from btqueue.study.summary import Estimate, by_queue, labels_of, summarise
+from btqueue.study.summary import Estimate, by_group, by_queue, labels_of, summarise
 
 if TYPE_CHECKING:
     from btqueue.study.checked_answers import Check
@@ -51,6 +51,7 @@ def _solution(results: Results) -> dict[str, Any]:
         "stands": bool(attrs["stands"]),
         "why": list(attrs["why"]),
         **{key: str(attrs[key]) for key in ABOUT_THE_MODEL if key in attrs},
+        **_names(results),
         "metrics": _metrics(results, interval=False),
     }
 
@@ -86,22 +87,29 @@ def _simulation(simulated: Answer) -> dict[str, Any]:
             "relative": float(attrs["relative_half_width"]),
         }
     content["warnings"] = list(attrs.get("warnings", ()))
-    for kind in ("flow", "link"):
-        if f"{kind}_name" in results.variables:
-            content[f"{kind}s"] = list(labels_of(results, kind))
-    return {**content, "metrics": _metrics(results, interval=True)}
+    return {**content, **_names(results), "metrics": _metrics(results, interval=True)}
+
+
+def _names(results: Results) -> dict[str, list[Any]]:
+    """Return the names of flows and links, the group of each flow where flows differ, and their limits."""
+    kinds = {"flows": "flow_name", "groups": "group", "links": "link_name"}
+    there = {kind: name for kind, name in kinds.items() if name in results.variables}
+    limits = {key: results.attrs[key] for key in ("limited_by",) if key in results.attrs}
+    return {kind: list(labels_of(results, name)) for kind, name in there.items()} | limits
 
 
 def _metrics(results: Results, *, interval: bool) -> dict[str, Any]:
-    return {name: _metric(results, found, interval) for name, found in summarise(results).items()}
+    return {name: _metric(results, name, found, interval) for name, found in summarise(results).items()}
 
 
-def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]:
+def _metric(results: Results, name: str, found: Estimate, interval: bool) -> dict[str, Any]:
     values: dict[str, Any] = _estimate(found, interval)
     if queues := by_queue(results, found):
         values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
     elif found.part:
         values[f"per_{found.part}"] = list(found.means)
+    if groups := by_group(results, name, found):
+        values["per_group"] = {group: _estimate(one, interval) for group, one in groups.items()}
     return values
 
 

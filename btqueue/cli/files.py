@@ -189,7 +189,8 @@ def _value_rows(dataset: xr.Dataset) -> Iterator[list[Any]]:
     """Yield one row a value; metrics in the order of the vocabulary, other variables after them."""
     order = ("replication", "time", "flow", "link", "queue")
     dims = [*(d for d in order if d in dataset.dims), *(str(d) for d in dataset.dims if d not in order)]
-    yield ["metric", "unit", *dims, "value"]
+    names = [name for name in ("flow_name", "group") if name in dataset.coords]
+    yield ["metric", "unit", *dims, "value", *names]
     others = [name for name in dataset.data_vars if name not in METRICS]
     for name in [*(name for name in METRICS if name in dataset), *others]:
         values = dataset[name]
@@ -198,7 +199,9 @@ def _value_rows(dataset: xr.Dataset) -> Iterator[list[Any]]:
                 dim: values[dim].values[index].item() for dim, index in zip(values.dims, place, strict=True)
             }
             labelled = [labels.get(dim, "") for dim in dims]
-            yield [name, values.attrs.get("units", ""), *labelled, values.values[place].item()]
+            flow = dict(zip(values.dims, place, strict=True)).get("flow")
+            called = ["" if flow is None else dataset[label].values[flow].item() for label in names]
+            yield [name, values.attrs.get("units", ""), *labelled, values.values[place].item(), *called]
 
 
 def _write_figure(path: Path, dataset: xr.Dataset, scenario: Scenario, format: str) -> None:

@@ -98,10 +98,12 @@ def sweep(
     from btqueue.network.numba_cache import interpreted
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
-    from btqueue.study.comparison import require_metrics
+    from btqueue.scenario.expressions import parse_metric
+    from btqueue.study.sweep_dataset import with_quantities
 
     base = load(scenario, set_ or ())
-    metrics = require_metrics(metric) if metric else DEFAULT_METRICS
+    quantities = [parse_metric(text, "--metric", base) for text in metric or DEFAULT_METRICS]
+    metrics = tuple(dict.fromkeys(map(str, quantities)))
     picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     if not over and points is None:
         raise BadInput(
@@ -123,8 +125,8 @@ def sweep(
         "check": check and not interpreted(),
     }  # fmt: skip
     with AnswerFirst() as files:
-        found = _run(base, wanted, files, quiet=quiet)
-        _require(metric or (), found)
+        found = with_quantities(_run(base, wanted, files, quiet=quiet), quantities)
+        _require(metrics if metric else (), found)
         written = {"out": None if files.failures else out, "plot": None}
         wall_s = time.perf_counter() - began
         if picture is not None and found.attrs["answered"]:
@@ -132,7 +134,7 @@ def sweep(
 
             there = [name for name in metrics if name in found and found[name].notnull().any()]
             draw = partial(sweep_figure, surface=surface)
-            if files.write(picture.draw, draw, found, metric or there or metrics, base.title):
+            if files.write(picture.draw, draw, found, metrics if metric else there or metrics, base.title):
                 written["plot"] = plot
         if as_json:
             print_json(base, found, metrics, written)
@@ -174,7 +176,7 @@ def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
     """Refuse a metric that was asked for and that no answered point has."""
     from btqueue.scenario import METRICS
 
-    given = [name for name in METRICS if name in found and found[name].notnull().any()]
+    given = [name for name in (*METRICS, *metrics) if name in found and found[name].notnull().any()]
     missing = [name for name in metrics if name not in given]
     if missing and found.attrs["answered"]:
         raise BadInput(f"--metric {missing[0]}: no point has this metric; there are {', '.join(given)}")

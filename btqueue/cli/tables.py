@@ -20,7 +20,9 @@ from btqueue.study.tables import (
     COMPARED,
     INSIDE,
     OUTSIDE,
+    SPREAD,
     comparison_rows,
+    limit_lines,
     metric_rows,
     with_interval,
 )
@@ -76,7 +78,7 @@ def new_table(*columns: str, left: int = 1) -> Table:
 
 def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
     """Print the metrics of a solution; `check_lines` come after it."""
-    footer = [_model_line(solved), *_warnings("model", solved)]
+    footer = [*limit_lines(solved.results), _model_line(solved), *_warnings("model", solved)]
     _print(heading, _metric_table(solved.results, "value", every), footer)
     sys.stdout.flush()
 
@@ -91,7 +93,15 @@ def check_lines(solved: Answer, checked: Check | str | None) -> None:
 def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:
     """Print the metrics of a simulation with their intervals."""
     table = _metric_table(simulated.results, "mean ± 95 % interval", every)
-    _print(heading, table, [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)])
+    _print(
+        heading,
+        table,
+        [
+            *limit_lines(simulated.results),
+            *_simulation_lines(scenario, simulated),
+            *_warnings("simulation", simulated),
+        ],
+    )
 
 
 def comparison_table(
@@ -101,10 +111,13 @@ def comparison_table(
     from btqueue.study import side_by_side
 
     comparison = side_by_side(scenario, solved.results, simulated.results)
-    table = new_table(*COMPARED, left=2)
-    for *cells, verdict in (row or ("",) for row in comparison_rows(comparison, every=every)):
-        table.add_row(*cells, Text(verdict, STYLES.get(verdict, "dim")))
-    lines = [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
+    table = new_table(*COMPARED, *([SPREAD] if "least" in comparison else []), left=2)
+    place = COMPARED.index("interval")
+    for row in comparison_rows(comparison, every=every):
+        verdict = [Text(one, STYLES.get(one, "dim")) for one in row[place : place + 1]]
+        table.add_row(*row[:place], *verdict, *row[place + 1 :])
+    lines = limit_lines(simulated.results)
+    lines += [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
     lines += [_model_line(solved), *_usual_error(solved), *_warnings("model", solved)]
     _print(heading, table, lines)
 
@@ -119,7 +132,8 @@ def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) 
 
 
 def _metric_table(results: Results, column: str, every: bool) -> Table:
-    table = new_table("metric", "unit", column, left=2)
+    spread = [SPREAD] if "group" in results.variables else []
+    table = new_table("metric", "unit", column, *spread, left=2)
     for row in metric_rows(results, every=every):
         table.add_row(*row)
     return table

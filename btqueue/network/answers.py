@@ -15,25 +15,18 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import Results, Variable
-from btqueue.scenario.topology import Topology, topology
-
-OF_THE_NETWORK = ("cycle_s", "slot_utilisation", "fairness")
+from btqueue.scenario.metrics import OF_THE_NETWORK, Results, Variable
+from btqueue.scenario.topology import topology
 
 
 class NoConvergence(RuntimeError):
     """The model found no consistent operating point; the message gives the reason."""
 
 
-def flow_names(plan: Topology) -> list[str]:
-    """Return the ends of each flow as its label."""
-    return [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
-
-
 def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> Results:
     """Put names on a model's metrics."""
     plan = topology(scenario)
-    names = flow_names(plan)
+    names = plan.flow_names
     queues = metrics.get("queue_packets", {})
     variables: dict[str, Variable] = {}
     for name, value in metrics.items():
@@ -48,8 +41,7 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
     if "goodput_kbps" in variables and "fairness" not in variables:
         variables["fairness"] = Variable((), np.asarray(jain_index(variables["goodput_kbps"].values)))
     coordinates = {
-        "flow": Variable(("flow",), np.arange(1, len(names) + 1)),
-        "flow_name": Variable(("flow",), np.array(names)),
+        **{name: Variable(("flow",), np.array(values)) for name, values in plan.flow_labels().items()},
         **({"queue": Variable(("queue",), np.array(list(queues)))} if queues else {}),
     }
     return Results(variables, coordinates, {"answered_by": "theory", **notes})

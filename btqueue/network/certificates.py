@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from btqueue.network.answers import flow_names
 from btqueue.network.bounds import capacity, packets_of, segments_of, window_kbps, window_of
 from btqueue.network.load_steps import offered_kbps, steps_of
 from btqueue.scenario import METRICS, Scenario
@@ -83,7 +82,7 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
     """
     metrics = answer.variables
     plan = topology(scenario)
-    names = flow_names(plan)
+    names = plan.flow_names
     yield from _ranges(metrics)
     if "goodput_kbps" not in metrics:
         return

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from btqueue.network.answers import flow_names
 from btqueue.scenario import Scenario
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.topology import topology
@@ -43,7 +42,7 @@ def mark_overload(
     overloaded = carried < least * offered * (1.0 - np.asarray(lost))
     if not overloaded.any():
         return metrics, notes
-    warning = overload_warning(flow_names(topology(scenario)), overloaded, carried, offered)
+    warning = overload_warning(topology(scenario).flow_names, overloaded, carried, offered)
     marked = {
         name: np.where(overloaded, np.nan, value) if grows_with_the_run(name) else value
         for name, value in metrics.items()

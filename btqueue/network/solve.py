@@ -14,6 +14,7 @@ from btqueue.network.overload import mark_overload
 from btqueue.network.stations import model
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import shown
+from btqueue.scenario.limits import limits
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.traits import in_tables
 
@@ -48,6 +49,8 @@ def solve(scenario: Scenario) -> Results:
     except (NoConvergence, ImpossibleAnswer) as refusal:
         refusal.add_note(ELSEWHERE)
         raise
+    if (bounds := found.attrs.pop("limits", None)) is not None:
+        found.attrs["limited_by"] = limits(scenario, bounds)
     if "solver" in scenario.run.model_fields_set:
         warning = NO_CHOICE.format(shown(scenario.run.solver))
         found.attrs["warnings"] = [*found.attrs["warnings"], warning]

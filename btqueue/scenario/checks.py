@@ -324,7 +324,7 @@ def _precision(s: Scenario) -> Iterator[Problem]:
 
     key, text = "run.precision_of", s.run.precision_of
     try:
-        linear = parse_quantity(text, key)
+        linear = parse_quantity(text, key, s)
         for name in linear.keys:
             number_of_key(s, name, key)
     except ScenarioError as error:

@@ -2,10 +2,14 @@
 
     expression := ["-"] term (("+" | "-") term)*
     term       := number [unit] | number "*" quantity | quantity ["*" number | "/" number]
-    quantity   := metric | metric "[" place "]" | key | ("mean" | "min" | "max") "(" metric ")"
+    quantity   := metric | metric "[" who "]" | key | function "(" metric ["," who] ")"
+    function   := "mean" | "min" | "max" | "sum" | "p50" | "p90" | "p95" | "p99"
+    who        := name of a flow or a group | place
 
-A metric stands for its mean over flows (or links, or queues), with a place for the value of one of them: the
-first is `goodput_kbps[1]`.
+A metric stands for its mean over flows (or links, or queues), `goodput_kbps[download]` for the value of the
+flow of this name, or for the mean of a group. A place is the number of a flow, link or queue: the first is
+`goodput_kbps[1]`. A percentile is that of the worst flow: `p95(delay_s, sensors)` is
+`max(delay_p95_s, sensors)`.
 """
 
 from __future__ import annotations
@@ -16,13 +20,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
 
+import numpy as np
+
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
-from btqueue.scenario.problems import ENTRY, NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at, unit_of
+from btqueue.scenario.metrics import NOT_OF_FLOWS, PERCENTILE_OF, PERCENTILES
+from btqueue.scenario.problems import NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at, unit_of
 
-Aggregate = Literal["mean", "min", "max"]
-AGGREGATES: Mapping[str, Aggregate] = {"mean": "mean", "min": "min", "max": "max"}
-"""By the name that an expression calls them."""
+Aggregate = Literal["mean", "min", "max", "sum"]
+AGGREGATES: Mapping[str, Aggregate] = {
+    **{"mean": "mean", "min": "min", "max": "max", "sum": "sum"},
+    **{f"p{percent}": "max" for percent in PERCENTILES},
+}
+"""By the name that an expression calls them; a percentile is that of the flow where it is greatest."""
+MOST_NAMES = 12
+"""Names of flows that a message lists."""
 
 NAME = re.compile(r"[A-Za-z_](?:[\w.]|\[\d+\])*")
 UNIT = re.compile(
@@ -54,12 +66,14 @@ class Quantity:
     Attributes:
         name: of the metric, or the dotted key.
         aggregate: over flows (links, queues); means nothing for a key.
-        place: of the flow (link, queue) whose value is meant, from 1; None for all of them.
+        places: of the flows (links, queues) whose values are meant, from 1; empty for all of them.
+        who: how the expression calls them, "" for all of them.
     """
 
     name: str
     aggregate: Aggregate = "mean"
-    place: int | None = None
+    places: tuple[int, ...] = ()
+    who: str = ""
 
     @property
     def is_key(self) -> bool:
@@ -72,18 +86,38 @@ class Quantity:
         return unit_of(self.name) if self.is_key else METRICS[self.name].unit
 
     def of(self, value: Estimated) -> float:
-        """Return the aggregate of a metric's value, or the value in its place; NaN if there is none."""
-        if self.place is not None:
-            return value.means[self.place - 1] if self.place <= len(value.means) else math.nan
-        parts = [mean for mean in value.means if not math.isnan(mean)]
-        if self.aggregate == "mean" or not parts:
+        """Return the aggregate of a metric's value over the parts that are meant; NaN if there is none."""
+        if not self.places and (self.aggregate == "mean" or not value.means):
             return value.mean
-        return min(parts) if self.aggregate == "min" else max(parts)
+        return float(self.over(np.array([value.means]))[0])
+
+    def over(self, values: np.ndarray) -> np.ndarray:
+        """Return the aggregate in each replication, shape (replications,), NaN where there is no value.
+
+        `min` and `max` take the part that is least or greatest in the mean over the replications: the least
+        of each replication would be smaller by chance alone.
+
+        Args:
+            values: of each part, shape (replications, parts).
+        """
+        if self.places:
+            values = values[:, [place - 1 for place in self.places if place <= values.shape[1]]]
+        there = ~np.isnan(values)
+        found = np.full(len(values), np.nan)
+        if self.aggregate in ("mean", "sum"):
+            counts = there.sum(axis=1)
+            shares = counts if self.aggregate == "mean" else np.minimum(counts, 1)
+            return np.divide(np.nansum(values, axis=1), shares, out=found, where=counts > 0)
+        values = values[:, there.any(axis=0)]
+        if not values.shape[1]:
+            return found
+        means = np.nanmean(values, axis=0)
+        return values[:, int(means.argmin() if self.aggregate == "min" else means.argmax())]
 
     def __str__(self) -> str:
-        if self.place is not None:
-            return f"{self.name}[{self.place}]"
-        return self.name if self.aggregate == "mean" else f"{self.aggregate}({self.name})"
+        if self.aggregate == "mean":
+            return f"{self.name}[{self.who}]" if self.who else self.name
+        return f"{self.aggregate}({self.name}{self.who and f', {self.who}'})"
 
 
 @dataclass(frozen=True)
@@ -148,31 +182,46 @@ class Parsed:
     """Each as written, and the unit of the vocabulary that it belongs to."""
 
 
-def parse_expression(text: str, what: str) -> Parsed:
+def parse_expression(text: str, what: str, scenario: Scenario | None = None) -> Parsed:
     """Return a linear expression.
 
     Args:
         text: the expression.
         what: its option, with which messages begin ("--maximize").
+        scenario: whose flows and groups it may name.
 
     Raises:
         ScenarioError: it cannot be read, or a name is no metric and no key; the message suggests the
             nearest.
     """
-    return _Reader(text, what).read()
+    return _Reader(text, what, scenario).read()
 
 
-def parse_quantity(text: str, what: str) -> Linear:
+def parse_metric(text: str, what: str, scenario: Scenario) -> Quantity:
+    """Return a metric, or a quantity made of one: `goodput_kbps[download]`, `min(goodput_kbps, sensors)`.
+
+    Raises:
+        ScenarioError: as `parse_expression`; or it is anything else.
+    """
+    reader = _Reader(text, what, scenario)
+    quantity = reader.quantity()
+    if quantity.is_key or reader.rest():
+        reader.fail("must be a metric, as in goodput_kbps or min(goodput_kbps)")
+    return quantity
+
+
+def parse_quantity(text: str, what: str, scenario: Scenario | None = None) -> Linear:
     """Return a linear expression that stands alone.
 
     Args:
         text: the expression.
         what: its option, with which messages begin ("--maximize").
+        scenario: whose flows and groups it may name.
 
     Raises:
         ScenarioError: as `parse_expression`; or it names no metric and no key, or a unit does not go with it.
     """
-    parsed = parse_expression(text, what)
+    parsed = parse_expression(text, what, scenario)
     if not parsed.linear.terms:
         raise ScenarioError(Problem(f"{what} {shown(text.strip())}: names no metric and no key", value=text))
     check_units(parsed.linear, parsed.units, f"{what} {shown(text.strip())}")
@@ -220,8 +269,8 @@ def number_of_key(scenario: Scenario, key: str, what: str) -> float:
 class _Reader:
     """Reads one expression from left to right."""
 
-    def __init__(self, text: str, what: str) -> None:
-        self.text, self.what, self.place = text, what, 0
+    def __init__(self, text: str, what: str, scenario: Scenario | None) -> None:
+        self.text, self.what, self.scenario, self.place = text, what, scenario, 0
         self.units: list[tuple[str, str]] = []
 
     def read(self) -> Parsed:
@@ -294,24 +343,65 @@ class _Reader:
         if name is None:
             rest = self.rest()
             self.fail(f"a metric or key is missing {f'before {shown(rest)}' if rest else 'at the end'}")
+        metric = name.partition("[")[0]
+        if metric in METRICS:
+            self.place -= len(name) - len(metric)
+            return self.of_some(metric, "mean", "]") if self.accept("[") else Quantity(metric)
         if not self.accept("("):
-            entry = ENTRY.fullmatch(name)
-            if entry is None or entry[1] not in METRICS:
-                return Quantity(_known(name, self.what))
-            if (place := int(entry[2])) == 0:
-                self.fail(f"flows, links and queues are numbered from 1: {entry[1]}[1] is the first one's")
-            return Quantity(entry[1], place=place)
+            return Quantity(_known(name, self.what))
         if name not in AGGREGATES:
             guess = closest(name, AGGREGATES)
             hint = f"did you mean {guess}?" if guess else "write mean(...), min(...) or max(...) over flows"
             self.fail(f"there is no function {shown(name)}; {hint}")
         inner = self.match(NAME)
-        if inner is None or not self.accept(")"):
-            self.fail(f"{name}(...) takes the name of one metric, as in {name}(goodput_kbps)")
-        quantity = Quantity(_known(inner, self.what), AGGREGATES[name])
-        if quantity.is_key:
+        if inner is None:
+            self.takes(name)
+        metric = _known(inner, self.what)
+        if metric not in METRICS:
             self.fail(f"{inner} is a key of the scenario: it has one value, not one for each flow")
-        return quantity
+        if name.startswith("p"):
+            if (name, metric) not in PERCENTILE_OF:
+                there = ", ".join(dict.fromkeys(of for _, of in PERCENTILE_OF))
+                self.fail(f"{metric} has no percentiles; there are those of {there}")
+            metric = PERCENTILE_OF[name, metric]
+        if self.accept(","):
+            return self.of_some(metric, AGGREGATES[name], ")")
+        if not self.accept(")"):
+            self.takes(name)
+        return Quantity(metric, AGGREGATES[name])
+
+    def takes(self, function: str) -> NoReturn:
+        self.fail(f"{function}(...) takes the name of one metric, as in {function}(goodput_kbps)")
+
+    def of_some(self, metric: str, aggregate: Aggregate, end: str) -> Quantity:
+        """Return the quantity over the flow, group or place that is named up to a closing bracket."""
+        who = (self.match(re.compile(rf"[^{re.escape('[]()')}]+")) or "").strip()
+        if not self.accept(end):
+            self.fail(f"the bracket after {metric} is not closed")
+        if who.isascii() and who.isdigit() and len(who) < 10:
+            if (place := int(who)) == 0:
+                self.fail(f"flows, links and queues are numbered from 1: {metric}[1] is the first one's")
+            return Quantity(metric, aggregate, (place,), str(place))
+        return Quantity(metric, aggregate, self.members(metric, who), who)
+
+    def members(self, metric: str, who: str) -> tuple[int, ...]:
+        """Return the places of the flows of this name or group."""
+        from btqueue.scenario.topology import topology
+
+        if metric in NOT_OF_FLOWS:
+            self.fail(f"{metric} has no value for each flow, so that {shown(who)} cannot choose one")
+        if self.scenario is None:
+            self.fail(f"{shown(who)} names a flow, and no scenario is known")
+        plan = topology(self.scenario)
+        if found := plan.members(who):
+            return found
+        names, groups = list(dict.fromkeys(plan.flow_names)), plan.groups
+        guess = closest(who, [*groups, *names])
+        meant = f"; did you mean {shown(guess)}? " if guess else "; "
+        more = ", ..." if len(names) > MOST_NAMES else ""
+        there = [f"the flows are {', '.join(names[:MOST_NAMES])}{more}"]
+        there[:0] = [f"the groups are {', '.join(groups)}"] if groups else []
+        self.fail(f"there is no flow and no group {shown(who)}{meant}{'; '.join(there)}")
 
     def rest(self) -> str:
         return self.text[self.place :].strip()

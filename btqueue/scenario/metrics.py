@@ -170,6 +170,22 @@ METRICS: Final = MappingProxyType(
 """Every metric by name, in the order in which reports show them."""
 
 
+PERCENTILE_OF: Final = MappingProxyType(
+    {
+        (f"p{percent}", metric): f"{metric.removesuffix('_s')}_p{percent}_s"
+        for percent in PERCENTILES
+        for metric in ("rtt_s", "delay_s", "session_time_s")
+    }
+)
+"""The metric that is a percentile of another one, by the name of the percentile and of the other one."""
+
+LINK_METRICS: Final = frozenset({"polls_per_s", "slot_share"})
+"""Metrics with one value for each link between a central and a peripheral."""
+OF_THE_NETWORK: Final = ("cycle_s", "slot_utilisation", "fairness")
+NOT_OF_FLOWS: Final = frozenset({*LINK_METRICS, *OF_THE_NETWORK, "queue_packets"})
+"""Metrics without a value for each flow."""
+
+
 class Variable(NamedTuple):
     """An array with the names of its dimensions, and its attributes."""
 

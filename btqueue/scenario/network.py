@@ -32,17 +32,21 @@ FlowPattern = Literal["ring", "pairs", "downlink", "uplink", "end-to-end"]
 
 RENAMED: Mapping[str, str] = MappingProxyType({"source": "law"})
 """Keys of ``[traffic]`` that have another name in a flow."""
-ENDS = ("source", "target")
+ENDS = ("source", "target", "name", "group")
 """The keys of a flow that are not keys of ``[traffic]`` or ``[transport]``."""
 
 TableKind = TypeVar("TableKind", bound=Table)
 
 
 class FlowEnds(Table):
-    """Who sends to whom."""
+    """Who sends to whom, and how the flow is called."""
 
     source: Name = key(..., "name of the sending node", validation_alias="from", serialization_alias="from")
     target: Name = key(..., "name of the receiving node", validation_alias="to", serialization_alias="to")
+    name: Name | None = key(
+        None, "name of this flow in results and expressions", said="its ends, as in `p1.1>c1`"
+    )
+    group: Name | None = key(None, "name of a group of flows, which results and expressions take together")
 
 
 if TYPE_CHECKING:
@@ -80,6 +84,11 @@ class Flow(_WithOwnKeys):
     _differs: dict[str, Any] | None = PrivateAttr(default=None)
 
     @property
+    def label(self) -> str:
+        """Its name, by default its ends."""
+        return self.name or f"{self.source}>{self.target}"
+
+    @property
     def written(self) -> dict[str, Any]:
         """The keys that this entry sets, by their names in ``[traffic]`` and ``[transport]``."""
         values = {name: value for name, value in self if value is not None and name not in ENDS}
@@ -112,12 +121,13 @@ class Flow(_WithOwnKeys):
         return flow
 
     def _values(self) -> tuple[Any, ...]:
-        return self.source, self.target, frozenset(self.own.items())
+        return *(getattr(self, name) for name in ENDS), frozenset(self.own.items())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ends and the values in which this flow differs from the tables, as plain values."""
+        """Return ends, names and the values in which this flow differs from the tables, as plain values."""
         own = {self.RENAMED.get(name, name): value for name, value in self.own.items()}
-        return self.model_copy(update=own).model_dump(mode="json", by_alias=True, include={*ENDS, *own})
+        kept = {*own, *(name for name in ENDS if getattr(self, name) is not None)}
+        return self.model_copy(update=own).model_dump(mode="json", by_alias=True, include=kept)
 
     def names(self, number: int) -> dict[str, str]:
         """Return where a message finds the keys of the tables in which this flow, of this number, differs.

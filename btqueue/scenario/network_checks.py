@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from btqueue.scenario.errors import Problem, bad_value, conflict
-from btqueue.scenario.network import MOST_PERIPHERALS, Network, OutsideLink
+from btqueue.scenario.network import MOST_PERIPHERALS, Flow, Network, OutsideLink
 from btqueue.scenario.problems import closest
 
 if TYPE_CHECKING:
@@ -140,5 +141,21 @@ def flows(s: Scenario) -> Iterator[Problem]:
                 yield bad_value(key, name, f"a node of the network ({some})", guess=closest(name, names))
         if flow.source == flow.target:
             yield conflict(f"network.flows[{i}].to", flow.target, "a flow cannot end where it starts")
+    yield from _names(n.flows)
     if isinstance(n.active_flows, int) and n.active_flows > len(n.flows):
         yield conflict("network.active_flows", n.active_flows, f"there are only {len(n.flows)} flows")
+
+
+def _names(flows: Iterable[Flow]) -> Iterator[Problem]:
+    """Check that expressions can tell the names of flows and groups apart."""
+    flows = tuple(flows)
+    called = Counter(flow.label for flow in flows)
+    for i, flow in enumerate(flows, start=1):
+        for side in ("name", "group"):
+            if (name := getattr(flow, side)) and (name.isdigit() or re.search(r"[\[\](),\"']|^\s|\s$", name)):
+                allowed = "a text without brackets, commas and quotes that is no whole number"
+                yield bad_value(f"network.flows[{i}].{side}", name, allowed)
+        if flow.name and called[flow.name] > 1:
+            yield conflict(f"network.flows[{i}].name", flow.name, "another flow has this name")
+        if flow.group and flow.group in called:
+            yield conflict(f"network.flows[{i}].group", flow.group, "a flow has this name")

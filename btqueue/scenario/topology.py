@@ -59,12 +59,17 @@ class FlowPlan:
         reverse: the flow in the opposite direction of the same connection; reverse flows stand after all
             others, so that the smaller of the two numbers is the flow that the scenario names.
         spec: the entry of `network.flows` with its overrides; None for a flow of a pattern.
+        name: its name, by default its ends, as in "p1.1>c1"; a reverse flow is called after the flow whose
+            answers it carries, as in "download back".
+        group: name of its group, "" if it has none; reverse flows are another group, "sensors back".
     """
 
     source: int
     target: int
     reverse: int | None
     spec: Flow | None
+    name: str
+    group: str
 
 
 class Hop(NamedTuple):
@@ -121,6 +126,60 @@ class Topology:
             self._routes[min(source, target), max(source, target)] = forth
             self._routes[max(source, target), min(source, target)] = back
         return self._routes[source, target]
+
+    def members(self, name: str) -> tuple[int, ...]:
+        """Return the flows of this name, or of a group, counted from 1; none if there is neither."""
+        own = tuple(number for number, flow in enumerate(self.flows, start=1) if flow.name == name)
+        return own or tuple(number for number, kind in enumerate(self.kinds, start=1) if kind == name)
+
+    @property
+    def flow_names(self) -> list[str]:
+        """The names of all flows."""
+        return [flow.name for flow in self.flows]
+
+    def flow_labels(self) -> dict[str, list[Any]]:
+        """Return the labels of the flows in results: number, name, and group where flows differ."""
+        labels: dict[str, list[Any]] = {
+            "flow": list(range(1, len(self.flows) + 1)), "flow_name": self.flow_names
+        }  # fmt: skip
+        return labels | ({"group": list(self.kinds)} if len(set(self.kinds)) > 1 else {})
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The group of each flow; flows without a group are together if they are alike.
+
+        Alike are flows with the same keys, on ways over as many hops of the same kinds. A reverse flow is
+        with the flow whose answers it carries. The group is called after its first flow.
+        """
+        found: dict[Any, list[int]] = {}
+        for number, flow in enumerate(self.flows):
+            forth = flow
+            if flow.reverse is not None and flow.reverse < number:
+                forth = self.flows[flow.reverse]
+            found.setdefault(flow.group or self._kind(forth), []).append(number)
+        kinds = [""] * len(self.flows)
+        for key, numbers in found.items():
+            more = f" and {len(numbers) - 1} alike" if len(numbers) > 1 else ""
+            for number in numbers:
+                kinds[number] = key if isinstance(key, str) else self.flows[numbers[0]].name + more
+        return tuple(kinds)
+
+    def _kind(self, flow: FlowPlan) -> tuple[Any, ...]:
+        """Return keys and way of a flow; flows of a pattern are all alike."""
+        if flow.spec is None:
+            return ()
+        hops = (
+            (hop.index,)
+            if hop.kind == "outside"
+            else (len(self.piconets[hop.index].members), hop.source == self.piconets[hop.index].central)
+            for hop in self.route(flow.source, flow.target)
+        )
+        return repr(sorted(flow.spec.own.items())), *hops
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """The names of all groups, as first written."""
+        return tuple(dict.fromkeys(flow.group for flow in self.flows if flow.group))
 
     def connected(self, source: int, target: int) -> bool:
         """Return whether there is any way from one node to another."""
@@ -265,8 +324,18 @@ def _flows(network: Network, source: str, two_way: bool, number: Mapping[str, in
         if own.get("two_way", two_way) or own.get("source", source) == "request-reply"
     ]
     reverse_of = {i: len(ends) + place for place, i in enumerate(answered)}
-    forth = [FlowPlan(*pair, reverse_of.get(i), specs[i]) for i, pair in enumerate(ends)]
-    back = [FlowPlan(ends[i][1], ends[i][0], i, specs[i]) for i in answered]
+    forth = [
+        FlowPlan(*pair, reverse_of.get(i), specs[i], flow.label, flow.group or "")
+        for i, (pair, flow) in enumerate(zip(ends, flows, strict=True))
+    ]
+    back = [
+        FlowPlan(
+            ends[i][1], ends[i][0], i, specs[i],
+            f"{flows[i].name} back" if flows[i].name else f"{flows[i].target}>{flows[i].source}",
+            f"{flows[i].group} back" if flows[i].group else "",
+        )
+        for i in answered
+    ]  # fmt: skip
     return (*forth, *back)
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from btqueue.scenario.fields import Condition, cases_of, neutral
 from btqueue.scenario.flow_patterns import active_flows
-from btqueue.scenario.network import Flow
+from btqueue.scenario.network import ENDS, Flow
 from btqueue.scenario.problems import field_at
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 from btqueue.scenario.scenario import Scenario
@@ -245,9 +245,7 @@ def _in_tables(scenario: Scenario) -> Scenario:
             for flow, one in zip(own, values, strict=True):
                 flow |= {} if one == most else {Flow.RENAMED.get(key, key): one}
         tables[name] = common.model_copy(update=common_values)
-    ends = ((flow.source, flow.target) for flow in flows)
-    listed = tuple(
-        Flow(source=source, target=target, **kept) for (source, target), kept in zip(ends, own, strict=True)
-    )
+    ends = ({name: getattr(flow, name) for name in ENDS} for flow in flows)
+    listed = tuple(Flow(**names, **kept) for names, kept in zip(ends, own, strict=True))
     network = scenario.network.model_copy(update={"flows": listed, "active_flows": "all"})
     return scenario.model_copy(update={**tables, "network": network})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.metrics import Metric, Results
 from btqueue.scenario.problems import closest
 from btqueue.study.provenance import attributes
-from btqueue.study.summary import Estimate, by_queue, summarise
+from btqueue.study.summary import Estimate, by_group, by_queue, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +52,8 @@ def side_by_side(
 ) -> xr.Dataset:
     """Return the comparison of a solution with a simulation of the same scenario.
 
-    Values are means over flows. The queues appear one by one, as `queue_packets[uplink]`.
+    Values are means over flows. The queues appear one by one, as `queue_packets[uplink]`, and so do groups of
+    flows where flows differ, as `goodput_kbps[sensors]`, with their least and greatest flow.
 
     Returns:
         Dataset over `metric` (coordinates `units` and `long_name`) with
@@ -80,6 +82,14 @@ def side_by_side(
         "relative_difference": (difference, "(model - simulation) / simulation"),
         "inside": (np.abs(answer - mean) <= ci95, "the model lies in the simulation's interval"),
     }
+    if "group" in simulated.variables:
+        ends = [
+            least_and_greatest(simulation.get(name, NOTHING) if "[" in name else NOTHING) for name in names
+        ]
+        columns |= {
+            "least": (np.array(ends)[:, 0], "simulation of the least flow of a group"),
+            "greatest": (np.array(ends)[:, 1], "simulation of the greatest flow of a group"),
+        }
     return xr.Dataset(
         {name: ("metric", values, {"description": text}) for name, (values, text) in columns.items()},
         coords={
@@ -99,9 +109,27 @@ def side_by_side(
     )
 
 
+ROW = re.compile(r"(?:(\w+)\()?(\w+)(?:\[(.*)\]|, (.*))?\)?")
+"""A row of a table: function, metric, and the queue, flow or group that is meant."""
+FUNCTIONS = {"min": "least ", "max": "greatest ", "sum": "total "}
+"""In words."""
+
+
 def metric_of(row: str) -> Metric:
-    """Return the metric of a row of a table: a name, or one queue as `queue_packets[queue]`."""
-    return METRICS[row.partition("[")[0]]
+    """Return the metric of a row: a name, one queue as `queue_packets[uplink]`, or a quantity of a metric."""
+    return METRICS[metric_name(row)]
+
+
+def metric_name(row: str) -> str:
+    """Return the name of the metric of a row."""
+    return _parts(row)[1]
+
+
+def _parts(row: str) -> tuple[str, str, str]:
+    """Return the function in words, the metric, and the queue, flow or group that is meant."""
+    found = ROW.fullmatch(row)
+    function, metric, who, among = found.groups("") if found else ("", row, "", "")
+    return FUNCTIONS.get(function, ""), metric, who or among
 
 
 def require_metrics(names: Sequence[str]) -> tuple[str, ...]:
@@ -120,8 +148,9 @@ def require_metrics(names: Sequence[str]) -> tuple[str, ...]:
 
 def long_name(row: str) -> str:
     """Return the heading of a row, such as "queue length, uplink"."""
-    heading, queue = metric_of(row).long_name, row.partition("[")[2].removesuffix("]")
-    return f"{heading}, {queue.replace('_', ' ')}" if queue else heading
+    function, metric, who = _parts(row)
+    who = who.replace("_", " ") if metric == "queue_packets" else who
+    return f"{function}{METRICS[metric].long_name}{who and f', {who}'}"
 
 
 def axis_label(row: str) -> str:
@@ -136,12 +165,29 @@ def _place(row: str, rows: list[str]) -> tuple[int, int]:
 
 
 def rows_of(results: Results | xr.Dataset) -> dict[str, Estimate]:
-    """Return one estimate a row of a table, the queues of a metric one by one."""
+    """Return one estimate a row of a table: the queues of a metric, or the groups of flows, one by one.
+
+    Before groups stands the mean over all flows, which `shown_rows` leaves out.
+    """
     rows: dict[str, Estimate] = {}
     for name, found in summarise(results).items():
-        queues = by_queue(results, found)
-        rows |= {f"{name}[{queue}]": one for queue, one in queues.items()} if queues else {name: found}
+        queues, groups = by_queue(results, found), by_group(results, name, found)
+        rows |= {} if queues else {name: found}
+        rows |= {f"{name}[{part}]": one for part, one in (queues | groups).items()}
     return rows
+
+
+def shown_rows(rows: Iterable[str]) -> list[str]:
+    """Return the rows that tables show: no mean over all flows where there are groups."""
+    every = list(rows)
+    grouped = {metric_name(row) for row in every if "[" in row}
+    return [row for row in every if row not in grouped]
+
+
+def least_and_greatest(estimate: Estimate) -> tuple[float, float]:
+    """Return the values of the least and the greatest flow of a group, NaN where it has one flow only."""
+    known = [mean for mean in estimate.means if not math.isnan(mean)]
+    return (min(known), max(known)) if len(known) > 1 else (math.nan, math.nan)
 
 
 def _labelled(side: str, results: Results | xr.Dataset) -> dict[str, object]:

@@ -101,7 +101,7 @@ def _messages(traffic: Traffic, duration_s: float) -> float:
 
 
 def labels_of(results: Results | xr.Dataset, part: str) -> tuple[str, ...]:
-    """Return the names of the flows, links or queues; empty if the results have none."""
+    """Return the names of the flows, links or queues, or other labels; empty if the results have none."""
     found = results.variables.get(f"{part}_name", results.variables.get(part))
     return () if found is None else tuple(str(label) for label in found.values)
 
@@ -113,6 +113,23 @@ def by_queue(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Est
     widths = estimate.ci95s or [math.nan] * len(estimate.means)
     every = zip(labels_of(results, "queue"), estimate.means, widths, strict=True)
     return {queue: Estimate(mean, ci95) for queue, mean, ci95 in every}
+
+
+def by_group(results: Results | xr.Dataset, name: str, estimate: Estimate) -> dict[str, Estimate]:
+    """Return the estimate of each group of flows; empty if flows are alike, or for a metric of none.
+
+    A group without a value is left out.
+    """
+    groups = labels_of(results, "group")
+    if estimate.part != "flow" or not groups:
+        return {}
+    variable = results.variables[name]
+    values, dims = np.asarray(variable.values, float), tuple(map(str, variable.dims))
+    found = {
+        group: _estimate(values[..., [one == group for one in groups]], dims)
+        for group in dict.fromkeys(groups)
+    }
+    return {group: one for group, one in found.items() if not math.isnan(one.mean)}
 
 
 def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:

@@ -26,6 +26,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario.topology import topology
 from btqueue.simulator.scope import require_simulated
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
@@ -265,6 +266,9 @@ def _finished(
         dataset = assemble(
             points, engines, lambda: (checked.results.get(one.number, one) for one in results())
         ).assign_attrs(checks=json.dumps(checked.summary(points)))
+    labels = topology(scenario).flow_labels()
+    if "group" in labels and dataset.sizes.get("flow") == len(labels["group"]):
+        dataset = dataset.assign_coords(group=("flow", labels["group"]))
     failed = dataset["failure"].values != ""
     if len(engines) > 1:
         failed = failed.all(axis=0)

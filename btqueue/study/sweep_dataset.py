@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import METRICS, describe
+from btqueue.scenario.expressions import Quantity
 from btqueue.study.evaluate import PARTS, Answer, Engine, PointResult
 from btqueue.study.points import Points
 
@@ -113,6 +114,41 @@ def assemble(
         if not any(text for text in texts[name].flat):
             del texts[name]
     return _labelled(points, engines, labels, parts, numbers | {k: v.astype(str) for k, v in texts.items()})
+
+
+def with_quantities(dataset: xr.Dataset, quantities: Iterable[Quantity]) -> xr.Dataset:
+    """Return a sweep's dataset with a variable for each quantity, named as an expression writes it.
+
+    The half-width of a mean or a sum is the mean or the sum of the half-widths of the flows. It is right
+    where all flows rise and fall together, and too wide otherwise.
+    """
+    added = {}
+    for quantity in quantities:
+        name, each = str(quantity), ""
+        for part in PARTS:
+            each = f"_per_{part}" if f"{quantity.name}_per_{part}" in dataset else each
+        if name in dataset or quantity.name not in dataset:
+            continue
+        means = dataset[quantity.name + each]
+        widths = dataset.get(f"{quantity.name}{each}_ci95", means * np.nan)
+        if not each:  # one flow in all, or points with different numbers of flows
+            means, widths = means.expand_dims(flow=1, axis=-1), widths.expand_dims(flow=1, axis=-1)
+        dims, shape = means.dims[:-1], means.shape[:-1]
+        rows = zip(*(one.values.reshape(-1, means.shape[-1]) for one in (means, widths)), strict=True)
+        found = np.array([_with_width(quantity, *row) for row in rows]).reshape(*shape, 2)
+        attrs = {"units": quantity.unit, "long_name": name}
+        added[name] = (dims, found[..., 0], attrs)
+        if np.isfinite(found[..., 1]).any():
+            added[f"{name}_ci95"] = (dims, found[..., 1], attrs)
+    return dataset.assign(added)
+
+
+def _with_width(quantity: Quantity, means: np.ndarray, widths: np.ndarray) -> tuple[float, float]:
+    value = float(quantity.over(means[None])[0])
+    if quantity.aggregate in ("min", "max"):
+        of_it = widths[means == value]
+        return value, float(of_it[0]) if of_it.size else math.nan
+    return value, float(quantity.over(widths[None])[0])
 
 
 def _empty_numbers(

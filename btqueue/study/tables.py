@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from btqueue.scenario.metrics import METRICS, Results
-from btqueue.study.comparison import long_name, metric_of, rows_of
-from btqueue.study.summary import Estimate
+from btqueue.study.comparison import least_and_greatest, long_name, metric_of, rows_of, shown_rows
+from btqueue.study.summary import Estimate, labels_of
 from btqueue.text_table import Row, TextTable
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ INSIDE, CLOSE_BY, OUTSIDE = "✓ inside", f"within {CLOSE:.0%}", "outside"
 COMPARED = ("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
 """Columns of a comparison."""
 
+SPREAD = "least to greatest flow"
+"""One more column where flows differ."""
+
 
 @runtime_checkable
 class Tabular(Protocol):
@@ -80,26 +83,31 @@ def table(thing: Tabular | Results | xr.Dataset, *, every: bool = False) -> Text
             for side in ("simulation", "model")
             for text in attrs.get(f"{side}_warnings", ())
         ]
-        return TextTable(
-            title or "Comparison", COMPARED, tuple(comparison_rows(thing, every=every)), tuple(notes)
-        )
+        columns = (*COMPARED, SPREAD) if "least" in thing else COMPARED
+        rows = tuple(comparison_rows(thing, every=every))
+        return TextTable(title or "Comparison", columns, rows, tuple(notes))
     by = "simulation" if attrs.get("answered_by") == "simulation" else "model"
-    notes = [f"{by} warns: {text}" for text in attrs.get("warnings", ())]
+    notes = [*limit_lines(thing), *(f"{by} warns: {text}" for text in attrs.get("warnings", ()))]
     heading = "value" if by == "model" else "mean ± 95 % interval"
     rows = tuple(metric_rows(thing, every=every))
-    return TextTable(title or f"Answer of the {by}", ("metric", "unit", heading), rows, tuple(notes))
+    columns = ("metric", "unit", heading, *([SPREAD] if "group" in thing.variables else []))
+    return TextTable(title or f"Answer of the {by}", columns, rows, tuple(notes))
 
 
 def metric_rows(results: Results | xr.Dataset, *, every: bool = False) -> Iterator[Row]:
-    """Yield name, unit and value of each metric."""
+    """Yield name, unit and value of each metric, and the least and greatest flow where flows differ."""
     estimates = rows_of(results)
     for name in _with_gaps(estimates, every):
-        unit = metric_of(name).unit if name else ""
-        yield (long_name(name), unit, with_interval(estimates[name])) if name else ()
+        if not name:
+            yield ()
+            continue
+        cells = (long_name(name), metric_of(name).unit, with_interval(estimates[name]))
+        ends = spread(*least_and_greatest(estimates[name])) if "[" in name else ""
+        yield (*cells, ends) if "group" in results.variables else cells
 
 
 def comparison_rows(comparison: xr.Dataset, *, every: bool = False) -> Iterator[Row]:
-    """Yield the `COMPARED` columns of each metric."""
+    """Yield the `COMPARED` columns of each metric, and the `SPREAD` where flows differ."""
     for name in _with_gaps(map(str, comparison["metric"].values), every):
         if not name:
             yield ()
@@ -108,7 +116,7 @@ def comparison_rows(comparison: xr.Dataset, *, every: bool = False) -> Iterator[
         model, mean, ci95, difference = (
             float(row[key]) for key in ("model", "simulation", "ci95", "relative_difference")
         )
-        yield (
+        cells = (
             str(row["long_name"].item()),
             str(row["units"].item()),
             number(model),
@@ -116,6 +124,27 @@ def comparison_rows(comparison: xr.Dataset, *, every: bool = False) -> Iterator[
             "–" if math.isnan(difference) else f"{difference:+.1%}",
             verdict(model, mean, ci95, inside=bool(row["inside"])),
         )
+        yield (*cells, spread(float(row["least"]), float(row["greatest"]))) if "least" in row else cells
+
+
+def spread(least: float, greatest: float) -> str:
+    """Return the values of the least and the greatest flow; nothing where they are unknown or equal."""
+    return f"{number(least)} to {number(greatest)}" if least < greatest else ""
+
+
+def limit_lines(results: Results | xr.Dataset) -> list[str]:
+    """Return the limits of the flows: a line for a group with the same limit, else one for each flow."""
+    found = results.attrs.get("limited_by", ())
+    names = labels_of(results, "flow_name")
+    groups = labels_of(results, "group") or ("",) * len(names)
+    lines: dict[str, str] = {}
+    for group in dict.fromkeys(groups):
+        every = zip(names, groups, found, strict=False)
+        known = {name: one for name, of, one in every if of == group and one}
+        if len({(one["kind"], one["name"]) for one in known.values()}) == 1:
+            known = {group: next(iter(known.values()))}
+        lines |= {name: one["line"] for name, one in known.items()}
+    return [f"limited by{name and f', {name}'}: {line}" for name, line in lines.items()]
 
 
 def number(value: float) -> str:
@@ -157,7 +186,7 @@ def verdict(model: float, mean: float, ci95: float, *, inside: bool) -> str:
 def _with_gaps(rows: Iterable[str], every: bool) -> Iterator[str]:
     """Yield the rows to be shown, and an empty name before each group but the first."""
     group = ""
-    for row in rows:
+    for row in shown_rows(rows):
         metric = row.partition("[")[0]
         if not every and metric in DETAILS:
             continue

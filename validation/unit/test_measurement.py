@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from btqueue.scenario.metrics import METRICS
+from btqueue.scenario.metrics import LINK_METRICS, METRICS
 from btqueue.simulator.records import connections, nodes, piconets, run
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT, POISSON, TCP, session_dtype
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
@@ -222,8 +222,10 @@ def test_queue_lengths_are_means_over_the_queues_of_a_kind():
     sim = network(queues=(UPLINK, TOKEN_BUFFER, UPLINK, OUTSIDE))
     sim.queue_statistics.area = np.array([1, 8, 2, 0]) * TEN_SECONDS
     sim.queues.length[0], sim.queue_statistics.changed_at[0] = 4, 10 * SECOND  # 4 packets for 5 s more
+    sim.queue_statistics.busy = 2 * SECOND
     assert measurement.queue_kinds(sim) == [TOKEN_BUFFER, UPLINK, OUTSIDE]
     assert measured(sim)["queue_packets"].tolist() == [8.0, 2.5, 0.0]
+    assert take_counts(sim).busy.tolist() == [0.7, 0.2, 0.2, 0.2], "of 10 s"
 
 
 def test_polling_of_several_piconets():
@@ -266,4 +268,4 @@ def test_every_metric_is_in_the_vocabulary():
     sim.connections.session, sim.connections.send_buffer = 0, 8
     metrics = measured(sim)
     assert set(metrics) == set(METRICS)
-    assert set(metrics) >= measurement.LINK_METRICS
+    assert set(metrics) >= LINK_METRICS

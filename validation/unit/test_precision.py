@@ -193,7 +193,7 @@ def test_a_place_stands_for_one_flow_in_every_expression():
     assert str(linear.terms[0][1]) == "rtt_s[2]"
     value = Estimate(20.0, part="flow", means=(10.0, 30.0))
     assert linear.value({"rtt_s": value}, {}) == 30 - 40
-    assert math.isnan(Quantity("rtt_s", place=3).of(value))
+    assert math.isnan(Quantity("rtt_s", places=(3,)).of(value))
 
 
 def test_the_command_says_how_well_the_quantity_is_known():

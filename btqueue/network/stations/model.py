@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import buffers, nagle, quantiles, sessions, tagged, transport
+from btqueue.network.stations import buffers, limits, nagle, quantiles, sessions, tagged, transport
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
@@ -58,7 +58,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
     if tagged.is_asked(network):
-        return tagged.tagged(scenario, network)
+        return _sampled(scenario, network)
     point = operating_point(network)
     kept_out = captured(network)
     if kept_out:
@@ -68,7 +68,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
-        return tagged.tagged(scenario, network)
+        return _sampled(scenario, network)
     laws = point.links
     if (laws.brings.refused(laws.links, point.rate, point.sent) >= LEAST_LOSS).any():
         point = operating_point(network, point, refuses=True)
@@ -181,12 +181,19 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "method": "fixed point of the rates at all stations",
         "converged": point.converged,
         "residual": point.residual,
+        "limits": limits.bounds(scenario, network, point, metrics["goodput_kbps"], timeouts, overflow),
         "warnings": [
             *([KEPT_OUT] if kept_out else []),
             *([JUST_CARRIED] if tight else []),
             *doubts(network, point, rtt),
         ],
     }
+
+
+def _sampled(scenario: Scenario, network: Network) -> tuple[dict, dict]:
+    """Return the answer of a sampled connection."""
+    metrics, notes = tagged.tagged(scenario, network)
+    return metrics, {**notes, "limits": limits.of_a_ring(network, metrics)}
 
 
 def of_the_air(network: Network, point: Point) -> dict[str, float]:

@@ -10,9 +10,11 @@ from btqueue.simulator.records.conventions import NOTHING
 
 @compiled
 def count_area(sim, queue, now):
-    """Bring the integral of the queue length up to now."""
-    statistics = sim.queue_statistics[queue]
-    statistics.area += sim.queues[queue].length * (now - statistics.changed_at)
+    """Bring the integral of the queue length, and the time that it is not empty, up to now."""
+    statistics, length = sim.queue_statistics[queue], sim.queues[queue].length
+    statistics.area += length * (now - statistics.changed_at)
+    if length > 0:
+        statistics.busy += now - statistics.changed_at
     statistics.changed_at = now
 
 

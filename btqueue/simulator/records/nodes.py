@@ -8,9 +8,10 @@ TOKEN_BUFFER, UPLINK, DOWNLINK, OUTSIDE = 0, 1, 2, 3
 QUEUE_KINDS = ("token_buffer", "uplink", "downlink", "outside")
 
 queue_statistics_dtype = record_type(
-    integers("offered refused served inside_at_start changed_at area sojourn")
+    integers("offered refused served inside_at_start changed_at area sojourn busy")
 )
-"""`area`: integral of the length (packet ns) up to `changed_at`; `sojourn`: time inside of served packets."""
+"""`area`: integral of the length (packet ns) up to `changed_at`; `sojourn`: time inside of served packets;
+`busy`: time up to `changed_at` in which it was not empty (ns)."""
 
 bucket_dtype = record_type(
     flags("enabled"),

@@ -31,8 +31,14 @@ class Counts(NamedTuple):
 
     `seconds`: measured time, no dimensions; `flows`: statistics of the flows, records; `rtt`, `delay`:
     percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the mean
+<<<<<<< HEAD
     length of each queue, and the packets that it `served`; `visits` in each piconet, and slots in which its
     `voice` was repeated; `link_visits` and `data_slots` of each link.
+=======
+    length of each queue, the share of the time that it is `busy`: not empty, and the packets that it
+    `served`; `visits` in each piconet; `link_visits` and
+    `data_slots` of each link.
+>>>>>>> groups
     """
 
     seconds: Any
@@ -40,6 +46,7 @@ class Counts(NamedTuple):
     rtt: np.ndarray
     delay: np.ndarray
     lengths: np.ndarray
+    busy: np.ndarray
     served: np.ndarray
     visits: np.ndarray
     voice: np.ndarray
@@ -56,13 +63,15 @@ def take_counts(sim: State) -> Counts:
     visits_until_now(sim)
     clock, queues, links = sim.clock[0], columns(sim.queue_statistics), columns(sim.links)
     now, measured = int(clock.now), int(clock.now) - int(clock.statistics_since)
-    area = queues.area + columns(sim.queues).length * (now - queues.changed_at)
+    length, since = columns(sim.queues).length, now - queues.changed_at
+    area, busy = queues.area + length * since, queues.busy + (length > 0) * since
     return Counts(
         seconds=measured / SECOND,
         flows=sim.flow_statistics.view(np.ndarray).copy(),
         rtt=quantiles(sim.rtt_histogram, SHARES),
         delay=quantiles(sim.delay_histogram, SHARES),
         lengths=area / measured,
+        busy=busy / measured,
         served=queues.served.copy(),
         visits=columns(sim.piconets).visits.copy(),
         voice=columns(sim.piconets).voice_repeated.copy(),
@@ -76,8 +85,8 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
 
     They keep the counts, and of the network only the arrays that they need: a study keeps many results.
     Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
-    metrics in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the queues of
-    each kind in `queue_kinds(network)`.
+    metrics in `btqueue.scenario.metrics.LINK_METRICS`, and (replications, kinds) for `queue_packets`: the
+    mean length of the queues of each kind in `queue_kinds(network)`.
     """
     counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
     counts = counts._replace(flows=columns(counts.flows), seconds=counts.seconds[:, None])
@@ -103,6 +112,19 @@ def stacked(arrays: Sequence[Any]) -> np.ndarray:
     first = np.asarray(arrays[0])
     block = b"".join(np.asarray(array).tobytes() for array in arrays)
     return np.frombuffer(block, first.dtype).reshape(len(arrays), *first.shape)
+
+
+def total(counted: Sequence[Counts]) -> Counts:
+    """Return the counts of replications together, as of one; lengths, shares and percentiles are left out.
+
+    `busy` is the mean, weighted by the time of each replication.
+    """
+    first, seconds = counted[0], np.array([float(one.seconds) for one in counted])
+    flows = first.flows.copy()
+    for name in flows.dtype.names:
+        flows[name] = sum(one.flows[name] for one in counted)
+    busy = np.average([one.busy for one in counted], axis=0, weights=seconds)
+    return first._replace(seconds=seconds.sum(), flows=flows, busy=busy)
 
 
 def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:
@@ -138,10 +160,6 @@ def drained_kbps(flow: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """
     bytes_less = flow["bytes_delivered"] + flow["bytes_wasted"] - flow["bytes_sent"]
     return kilobits_per_second(bytes_less, seconds)
-
-
-LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
-"""Metrics with one value for each link between a central and a peripheral."""
 
 
 def kilobits_per_second(count: np.ndarray, seconds: Any) -> np.ndarray:

@@ -68,11 +68,11 @@ class Watched:
         self.scenario = scenario
         self.text = scenario.run.precision_of
         self.precision = scenario.run.precision or math.inf
-        self.linear = parse_quantity(self.text, "run.precision_of")
+        self.linear = parse_quantity(self.text, "run.precision_of", scenario)
         self.keys = {key: number_of_key(scenario, key, "run.precision_of") for key in self.linear.keys}
         self.fast = set(self.linear.metrics) == {"goodput_kbps"}
         quantities = [quantity for _, quantity in self.linear.terms if not quantity.is_key]
-        if any(quantity.name != "goodput_kbps" or quantity.place for quantity in quantities):
+        if any(quantity.name != "goodput_kbps" or quantity.places for quantity in quantities):
             self._require(quantities)
 
     def _require(self, quantities: list[Quantity]) -> None:
@@ -85,7 +85,7 @@ class Watched:
                 why = f"this network has no {quantity.name}; it has {names}"
                 raise ScenarioError(conflict("run.precision_of", self.text, why))
             count = shapes[quantity.name][1] if len(shapes[quantity.name]) > 1 else 0
-            if quantity.place is not None and quantity.place > count:
+            if quantity.places and max(quantity.places) > count:
                 why = f"{quantity.name} has {f'{count} values' if count else 'one value only'}"
                 raise ScenarioError(conflict("run.precision_of", self.text, why))
 
@@ -164,9 +164,6 @@ def samples_of(
 ) -> np.ndarray:
     """Return the value of an expression in each of `count` replications; NaN where there is none.
 
-    `min` and `max` take the flow that is least or greatest in the mean over the replications: the least of
-    each replication would be smaller by chance alone.
-
     Args:
         linear: the expression.
         values: of the metrics, shape (count, ...).
@@ -178,26 +175,10 @@ def samples_of(
         if quantity.is_key:
             total = total + factor * keys[quantity.name]
         elif quantity.name in values:
-            total = total + factor * _of_parts(np.reshape(values[quantity.name], (count, -1)), quantity)
+            total = total + factor * quantity.over(np.reshape(values[quantity.name], (count, -1)))
         else:
             return np.full(count, np.nan)
     return total
-
-
-def _of_parts(values: np.ndarray, quantity: Quantity) -> np.ndarray:
-    count = len(values)
-    if quantity.place is not None:
-        found = quantity.place <= values.shape[1]
-        return values[:, quantity.place - 1] if found else np.full(count, np.nan)
-    there = ~np.isnan(values)
-    if quantity.aggregate == "mean":
-        counts = there.sum(axis=1)
-        return np.divide(np.nansum(values, axis=1), counts, out=np.full(count, np.nan), where=counts > 0)
-    values = values[:, there.any(axis=0)]
-    if not values.shape[1]:
-        return np.full(count, np.nan)
-    means = np.nanmean(values, axis=0)
-    return values[:, int(means.argmin() if quantity.aggregate == "min" else means.argmax())]
 
 
 def next_target(done: int, width: float, precision: float) -> int:

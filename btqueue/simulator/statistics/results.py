@@ -7,18 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import Computed, Results, Variable
+from btqueue.scenario.limits import limits
+from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.nodes import QUEUE_KINDS
+from btqueue.simulator.statistics import limits as limiting
 from btqueue.simulator.statistics.backlog import LOOKS, is_growing
 from btqueue.simulator.statistics.doubts import autocorrelations, doubts, doubts_about_batches
 from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import (
-    LINK_METRICS,
     Counts,
     drained_kbps,
     halves,
@@ -26,6 +27,7 @@ from btqueue.simulator.statistics.measurement import (
     queue_kinds,
     stacked,
     take_counts,
+    total,
 )
 
 
@@ -75,7 +77,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     complete = [one for one in measured if one.complete]
     kept, batches = complete or measured, uses_batch_means(scenario)
     values, growth = values_of(kept, scenario)
-    sizes = message_bits(scenario)
+    sizes, network = message_bits(scenario), network_of(scenario)
 
     def variable(name: str) -> Variable:
         found = values[name]
@@ -84,7 +86,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
 
     results = Results(
         Computed(later={name: partial(variable, name) for name in values}),
-        Computed(later=coordinates(kept, scenario, queue_kinds(network_of(scenario)))),
+        Computed(later=coordinates(kept, scenario, queue_kinds(network))),
         Computed(
             {
                 "answered_by": "simulation",
@@ -97,6 +99,9 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
                 "finished": len(complete),
             },
             {
+                "limited_by": lambda: limits(
+                    scenario, limiting.bounds(scenario, network, total([one.counts for one in kept]), sizes)
+                ),
                 **({"autocorrelation": lambda: autocorrelations(results)} if batches else {}),
                 "warnings": lambda: warnings_of(results, kept, bool(complete), scenario, growth, sizes),
             },
@@ -202,10 +207,10 @@ def coordinates(
             ("replication",), np.array([one.counts.seconds for one in measured]), {"units": "s"}
         ),
         "queue": lambda: Variable(("queue",), np.array([QUEUE_KINDS[kind] for kind in kinds])),
-        "flow": lambda: Variable(("flow",), np.arange(1, len(plan.flows) + 1)),
-        "flow_name": lambda: Variable(
-            ("flow",), np.array([f"{nodes[flow.source]}>{nodes[flow.target]}" for flow in plan.flows])
-        ),
+        **{
+            name: partial(lambda values: Variable(("flow",), np.array(values)), values)
+            for name, values in plan.flow_labels().items()
+        },
     }
     if pairs:
         found["link"] = lambda: Variable(("link",), np.arange(1, len(pairs) + 1))

@@ -20,10 +20,10 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from btqueue.scenario import METRICS
+from btqueue.scenario import METRICS, Scenario, expressions
 from btqueue.scenario.metrics import Results
 from btqueue.study.check.results import HELPERS, ForeignResults, Quantity
-from btqueue.study.comparison import long_name
+from btqueue.study.comparison import long_name, metric_name, metric_of
 from btqueue.study.summary import holm, student_half_width
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ NEGLIGIBLE_RATE = 0.01
 UNMEASURED = 0.5
 """Relative error of the model taken for a metric that was never measured against simulation, or for a model
 that was not: no model of ours should be a factor of two off."""
+
+Asked = Mapping[str, expressions.Quantity]
+"""Quantities of single flows and groups in a file, by name."""
+
+NONE_ASKED: Final[Asked] = MappingProxyType({})
 
 NONE_MEASURED: Final[Mapping[str, MeasuredError]] = MappingProxyType({})
 
@@ -74,10 +79,28 @@ class Agreement:
     sentence: str
 
 
-def reference_samples(simulated: Results | xr.Dataset, flow: int | None) -> dict[str, np.ndarray]:
+def asked_quantities(results: ForeignResults, scenario: Scenario) -> Asked:
+    """Return the quantities of single flows and groups in a file, as `goodput_kbps[download]`, by name.
+
+    Raises:
+        ScenarioError: the scenario has no flow and no group of a name.
+    """
+    return {
+        name: expressions.parse_metric(name, results.source, scenario)
+        for name in results.quantities
+        if name != metric_name(name) and metric_name(name) in METRICS and "queue_packets" not in name
+    }
+
+
+def reference_samples(
+    simulated: Results | xr.Dataset,
+    flow: int | None,
+    asked: Asked = NONE_ASKED,
+) -> dict[str, np.ndarray]:
     """Return one value a replication of each metric: of one flow (from 1), or the mean over flows.
 
-    Queues stand apart, as `queue_packets[uplink]`; replications without an observation are left out.
+    Queues stand apart, as `queue_packets[uplink]`, and so do the quantities that are `asked` for;
+    replications without an observation are left out.
     """
     found: dict[str, np.ndarray] = {}
     for name in METRICS:
@@ -91,13 +114,20 @@ def reference_samples(simulated: Results | xr.Dataset, flow: int | None) -> dict
         if "flow" in values.dims and flow is not None:
             values = values.isel(flow=flow - 1)
         found[name] = values.mean([dim for dim in values.dims if dim != "replication"]).values
+    for name, quantity in asked.items():
+        if quantity.name in simulated:
+            found[name] = quantity.over(simulated[quantity.name].transpose("replication", ...).values)
     kept = {name: values[np.isfinite(values)] for name, values in found.items()}
     return {name: values for name, values in kept.items() if len(values)}
 
 
-def model_values(solved: Results | xr.Dataset, flow: int | None) -> dict[str, float]:
+def model_values(
+    solved: Results | xr.Dataset,
+    flow: int | None,
+    asked: Asked = NONE_ASKED,
+) -> dict[str, float]:
     """Return the model's answers in the same way."""
-    samples = reference_samples(solved.expand_dims("replication"), flow)
+    samples = reference_samples(solved.expand_dims("replication"), flow, asked)
     return {name: float(values[0]) for name, values in samples.items()}
 
 
@@ -122,9 +152,9 @@ def compare_all(
         seconds: simulated time of one run.
         errors: measured errors of the model, by metric.
     """
-    metrics = {name: q for name, q in results.quantities.items() if name.partition("[")[0] not in HELPERS}
+    metrics = {name: q for name, q in results.quantities.items() if metric_name(name) not in HELPERS}
     order = list(METRICS)
-    names = sorted(metrics, key=lambda name: (order.index(name.partition("[")[0]), name))
+    names = sorted(metrics, key=lambda name: (order.index(metric_name(name)), name))
     p_values = {name: p_value(metrics[name], simulated[name], runs) for name in names if name in simulated}
     different = holm(p_values, 1 - confidence)
     return tuple(
@@ -188,7 +218,7 @@ def _tail(difference: float, variance: float, freedom: float) -> float:
 def negligible(name: str, reference: float, seconds: float) -> float:
     """Return the absolute difference of a metric that does not matter."""
     least = 0.0
-    metric = METRICS[name.partition("[")[0]]
+    metric = metric_of(name)
     if metric.unit == "1" and ("loss" in name or name in ("messages_refused", "sessions_lost")):
         least = NEGLIGIBLE_SHARE
     elif metric.unit == "1/s" and name not in ("polls_per_s", "sessions_per_s"):

@@ -23,7 +23,7 @@ from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.scenario.transport import PRESETS
-from btqueue.study.check.agreement import Agreement, compare_all, reference_samples
+from btqueue.study.check.agreement import Agreement, asked_quantities, compare_all, reference_samples
 from btqueue.study.check.results import ForeignResults
 
 SEARCHED = 3
@@ -200,7 +200,7 @@ def likely_causes(
             changed = scenario.changed(neighbour.changes)
         except ScenarioError:  # a limit of 0, for instance
             return None
-        samples = reference_samples(simulate(changed), results.flow)
+        samples = reference_samples(simulate(changed), results.flow, asked_quantities(results, scenario))
         judged = compare_all(
             results, samples, {}, confidence=confidence, runs=scenario.run.replications, seconds=seconds
         )

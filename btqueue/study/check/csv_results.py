@@ -2,7 +2,7 @@
 
 | column | meaning |
 |---|---|
-| `metric`, `value` | name in our vocabulary, and its value |
+| `metric`, `value` | name in our vocabulary, of a flow as `goodput_kbps[download]`; and its value |
 | `ci95` | half-width of the 95 % interval; or `low` and `high`, its ends |
 | `replications` | how many runs are behind the interval |
 | `replication` | number of the run: one row a run, from which intervals are computed here |
@@ -27,7 +27,7 @@ from btqueue.text_files import BadText, decoded, read_table
 
 COLUMNS = ("metric", "value", "ci95", "low", "high", "replications", "replication", "flow", "link", "queue")
 TIMES = ("t", "time", "time_s", "t_s")
-IGNORED = ("unit", "interrupted")
+IGNORED = ("unit", "interrupted", "flow_name", "group")
 
 Row = dict[str, str]
 

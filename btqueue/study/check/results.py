@@ -17,6 +17,7 @@ from scipy import stats
 
 from btqueue.scenario import METRICS
 from btqueue.scenario.problems import closest
+from btqueue.study.comparison import metric_name
 from btqueue.study.summary import student_half_width
 
 
@@ -146,10 +147,10 @@ def known_name(name: str, source: str, renamed: Mapping[str, str] | None = None)
     """
     name = (renamed or {}).get(name, name).strip()
     base, bracket, _ = name.partition("[")
-    if base in METRICS or base in HELPERS:
-        if bracket and not name.endswith("]"):
-            raise BadResults(f'{source}: "{name}": the bracket of a queue is not closed')
+    if metric_name(name) in METRICS or base in HELPERS:
         return name
+    if bracket and base in METRICS:
+        raise BadResults(f'{source}: "{name}": the bracket of a queue or flow is not closed')
     guess = closest(base, [*METRICS, *HELPERS])
     hint = f'; did you mean "{guess}"?' if guess else f"; known are {', '.join(list(METRICS)[:8])}, ..."
     name = name if len(name) <= 80 else f"{name[:77]}..."

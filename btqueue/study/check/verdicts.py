@@ -16,6 +16,7 @@ from btqueue.scenario.metrics import Results
 from btqueue.study.check.agreement import (
     NONE_MEASURED,
     Agreement,
+    asked_quantities,
     compare_all,
     model_values,
     reference_samples,
@@ -145,11 +146,12 @@ def check(
     reference = reference_scenario(found, scenario)
     seconds = reference.run.duration_s
     findings = [*check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
+    asked = asked_quantities(found, scenario)
     model, errors, notes = _modelled(scenario, found, solve)
     simulator = _simulator() if simulate is True else simulate
     samples: dict[str, np.ndarray] = {}
     if simulator:
-        samples = reference_samples(simulator(reference), found.flow)
+        samples = reference_samples(simulator(reference), found.flow, asked)
         findings += check_spread(found, samples, alpha, runs=scenario.run.replications, seconds=seconds)
     elif not model:
         raise NotBuiltYet(
@@ -259,7 +261,7 @@ def _modelled(
         errors = measured_errors(answers, Kind(solved.attrs["system"], solved.attrs["regime"]))
     text = "the model is approximate: a difference within its usual error is no fault of theirs"
     doubts = [f"the model doubts its answer: {doubt}" for doubt in solved.attrs.get("why", ())]
-    return model_values(solved, results.flow), errors, [text, *doubts]
+    return model_values(solved, results.flow, asked_quantities(results, scenario)), errors, [text, *doubts]
 
 
 def _simulator() -> Engine:

@@ -22,7 +22,8 @@ from btqueue.study.dimensioning.choices import Choice, Choices, Place, parse_cho
 ROUNDING = 1e-9
 """Relative violation of a bound that is nothing but rounding, and difference of objectives that is none."""
 
-COMPARISON = re.compile(r"<=|>=|≤|≥|==|!=|<|>|=")
+COMPARISON = re.compile(r"(?:<=|>=|≤|≥|==|!=|<|>|=)(?![^\[(]*[\])])")
+"""A sign, but not inside the name of a flow in brackets, as in rtt_s[p1.1>c1]."""
 HOW = "write METRIC <= NUMBER or METRIC >= NUMBER, as in rtt_s <= 0.4"
 
 
@@ -171,10 +172,12 @@ def task_of(
             Problem("name one objective: maximize or minimize, as in --maximize goodput_kbps")
         )
     objective = (
-        _objective("maximize", maximize) if maximize is not None else _objective("minimize", minimize or "")
+        _objective("maximize", maximize, base)
+        if maximize is not None
+        else _objective("minimize", minimize or "", base)
     )
     texts = [subject_to] if isinstance(subject_to, str) else list(subject_to)
-    constraints = tuple(parse_constraint(text) for text in texts)
+    constraints = tuple(parse_constraint(text, base) for text in texts)
     choices = parse_choices(choose)
     numbers = {choice.key for choice in choices if choice.ordered}
     named = [
@@ -189,12 +192,12 @@ def task_of(
     return Task(base, objective, constraints, choices, fixed)
 
 
-def _objective(sense: Literal["maximize", "minimize"], text: str) -> Objective:
-    return Objective(sense, parse_quantity(text, f"--{sense}"), text.strip())
+def _objective(sense: Literal["maximize", "minimize"], text: str, base: Scenario) -> Objective:
+    return Objective(sense, parse_quantity(text, f"--{sense}", base), text.strip())
 
 
-def parse_constraint(text: str) -> Constraint:
-    """Return a bound as it is written on the command line.
+def parse_constraint(text: str, base: Scenario | None = None) -> Constraint:
+    """Return a bound as it is written on the command line; it may name flows and groups of a scenario.
 
     Raises:
         ScenarioError: it cannot be read.
@@ -207,7 +210,7 @@ def parse_constraint(text: str) -> Constraint:
     if (sign := signs[0]) in ("=", "==", "!="):
         why = f"an equality is hardly ever met to the last digit: {HOW}"
         raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
-    left, right = (parse_expression(side, what) for side in COMPARISON.split(text))
+    left, right = (parse_expression(side, what, base) for side in COMPARISON.split(text))
     linear = left.linear.minus(right.linear)
     if not linear.terms or not linear.is_finite:
         why = "its numbers are too large together" if linear.terms else "names no metric and no key"

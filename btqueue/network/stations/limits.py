@@ -1,0 +1,143 @@
+"""Limits of flows at the operating point: the constraint that binds, and the next one behind it."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from btqueue.network.stations.network import Flow, Network
+from btqueue.network.stations.point import CARRIED, Point
+from btqueue.scenario import Scenario
+from btqueue.scenario.limits import Bound, Kind
+from btqueue.scenario.topology import Topology, topology
+
+BUSY = 0.97
+"""Share of the goodput of a full station from which on the station is the limit, not the losses."""
+WAITING = 0.5
+"""Share of the time in which a sender waits for its timer, from which on the timer limits it."""
+
+
+def bounds(
+    scenario: Scenario, network: Network, point: Point, goodput: Any, timeouts: Any, overflow: Any
+) -> list[list[Bound]]:
+    """Return the limit of each flow and the next one behind it; empty for sessions and CentaurusComm.
+
+    Args:
+        scenario: in tables.
+        network: of the scenario.
+        point: its operating point.
+        goodput: of each flow (kbit/s).
+        timeouts: of each flow, a second.
+        overflow: laws of flows whose windows overflow a full buffer, by number.
+    """
+    plan = topology(scenario)
+    used = point.rate @ point.service
+    found: list[list[Bound]] = []
+    for f, flow in enumerate(network.flows):
+        if flow.messages or f in point.sessions or flow.protocol == "centaurus":
+            found.append([])
+            continue
+        every = _every(plan, network, point, f, used, float(goodput[f]))
+        first = _binding(flow, point, f, every, float(goodput[f]), float(timeouts[f]), overflow)
+        others = [
+            one
+            for one in every
+            if (one.kind, one.name) != (first.kind, first.name)
+            and not (first.kind == "timer" and one.kind == "cwnd")
+        ]
+        further = min(others, key=lambda one: one.kbps, default=None)
+        behind = [] if further is None else [further._replace(kbps=max(further.kbps, float(goodput[f])))]
+        found.append([first, *behind])
+    return found
+
+
+def _every(plan: Topology, network: Network, point: Point, f: int, used: Any, goodput: float) -> list[Bound]:
+    """Return the stations on the way, the window and the load of a flow, with the goodputs they allow."""
+    flow = network.flows[f]
+    rooms: dict[tuple[Kind, str], float] = {}
+    for number, place in _stations(plan, point, flow, f):
+        service = float(point.service[f, number])
+        if service > 0.0:
+            free = max(1.0 - float(used[number]), 0.0) + float(point.rate[f]) * service
+            rooms[place] = min(rooms.get(place, inf), free / service * flow.kilobits)
+    every = [Bound(kind, kbps, name) for (kind, name), kbps in rooms.items()]
+    lone = float(point.base[f] + point.stray[f])
+    if flow.protocol == "tcp" and flow.window < inf and lone > 0.0:
+        law = point.found.get(f)
+        held = Bound("window", flow.window / lone * flow.kilobits)
+        every.append(
+            held if law is None else Bound("cwnd", law.goodput * flow.kilobits, _lossy(plan, flow, f))
+        )
+    if flow.load < inf:
+        every.append(Bound("load", flow.load * flow.kilobits))
+    return every
+
+
+def _binding(
+    flow: Flow, point: Point, f: int, every: list[Bound], goodput: float, timeouts: float, overflow: Any
+) -> Bound:
+    stations = [one for one in every if one.kind in ("slots", "tokens", "outside")]
+    full = min(stations, key=lambda one: one.kbps, default=None)
+    if flow.load < inf and point.rate[f] >= CARRIED * flow.load:
+        return Bound("load", goodput)
+    if timeouts * max(flow.transport.min_rto_s, 0.0) >= WAITING and flow.protocol == "tcp":
+        return Bound("timer", goodput)
+    filled = full is not None and f in point.found and goodput >= BUSY * full.kbps
+    if full is not None and (filled or point.waits[f] > 0.0 or flow.protocol != "tcp"):
+        if f not in overflow or goodput >= BUSY * full.kbps:
+            return full._replace(kbps=goodput)
+        return Bound("cwnd", goodput, BUFFERS.get(full.kind, ""))
+    other = next((one for one in every if one.kind in ("cwnd", "window")), None)
+    return Bound(other.kind, goodput, other.name) if other else Bound("load", goodput)
+
+
+BUFFERS = {"tokens": "the token buffer", "slots": "the baseband queue", "outside": "a queue on the way"}
+"""The place of losses before a full station."""
+
+
+def _stations(plan: Topology, point: Point, flow: Flow, f: int) -> list[tuple[int, tuple[Kind, str]]]:
+    """Return numbers and names of the stations that a flow visits, there and back."""
+    ends, found = plan.flows[f], []
+    ways = ((flow.forth, ends.source, ends.target), (flow.back, ends.target, ends.source))
+    for visits, source, target in ways:
+        hops = iter(plan.route(source, target))
+        for visit in visits:
+            place: tuple[Kind, str] = ("tokens", "")
+            if visit.kind != "bucket":
+                hop = next(hops)
+                place = (
+                    ("slots", plan.piconets[hop.index].name)
+                    if hop.kind == "bluetooth"
+                    else ("outside", plan.outside[hop.index].link.name)
+                )
+            found.append((point.links.number[visit.kind, visit.index], place))
+    return found
+
+
+def _lossy(plan: Topology, flow: Flow, f: int) -> str:
+    """Return the place where most segments of a flow are lost at random."""
+    worst = max(range(len(flow.forth)), key=lambda at: flow.forth[at].loss)
+    if flow.forth[worst].kind != "wire":
+        return "the radio"
+    hops = plan.route(plan.flows[f].source, plan.flows[f].target)
+    before = sum(visit.kind != "bucket" for visit in flow.forth[:worst])
+    return plan.outside[hops[before].index].link.name
+
+
+def of_a_ring(network: Network, metrics: Any) -> list[list[Bound]]:
+    """Return the limit of each connection of a ring that is sampled (`tagged`)."""
+    goodput = metrics["goodput_kbps"].tolist()
+    timed = metrics["timeouts_per_s"] * network.flows[0].transport.min_rto_s >= WAITING
+    flow, lost = network.flows[0], float(metrics["segment_loss"][0])
+    place = "the token buffer" if network.buckets else "the baseband queue"
+    place = "the radio" if flow.loss > lost / 2.0 else place
+    return [
+        [
+            Bound("load", rate)
+            if rate >= CARRIED * flow.load * flow.kilobits
+            else Bound("timer", rate)
+            if waits
+            else Bound("cwnd", rate, place)
+        ]
+        for flow, rate, waits in zip(network.flows, goodput, timed, strict=True)
+    ]

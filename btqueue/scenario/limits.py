@@ -1,0 +1,116 @@
+"""The limit of a flow in one line: words and keys for the limits that either engine finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from btqueue.scenario.topology import FlowPlan, topology
+
+if TYPE_CHECKING:
+    from btqueue.scenario.scenario import Scenario
+
+Kind = Literal["load", "window", "cwnd", "slots", "tokens", "outside", "timer"]
+
+
+class Bound(NamedTuple):
+    """Something that can limit a flow.
+
+    Attributes:
+        kind: its load, the receive window, the congestion window, slots of a piconet, tokens, an outside
+            link, or the retransmission timer.
+        kbps: the goodput that it allows if nothing else limits the flow (kbit/s); NaN if that is not known.
+        name: of the piconet or the outside link; of the congestion window, the place of its losses.
+    """
+
+    kind: Kind
+    kbps: float
+    name: str = ""
+
+
+PLACES = {
+    "the token buffer": "flow_control.buffer_packets",
+    "the baseband queue": "flow_control.baseband_packets",
+    "a queue on the way": "flow_control.central_buffer_packets",
+    "a node's buffer": "link.node_buffer_bytes",
+    "the radio": "link.arq",
+}
+"""The key behind losses at a place; an outside link has its own."""
+KEYS: dict[Kind, str] = {
+    "load": "traffic.load_kbps",
+    "window": "transport.receive_window_segments",
+    "slots": "link.packets",
+    "tokens": "flow_control.token_rate_kbps",
+    "timer": "transport.min_rto_s",
+}
+
+
+def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[str, Any]]:
+    """Return the limit of each flow, as plain values.
+
+    Args:
+        scenario: as the user wrote it.
+        bounds: of each flow, the limit first and the next one behind it; empty where neither is known.
+
+    Returns:
+        For each flow the `kind` and `name` of the limit, the `key` that sets it, its `value`, `kbps` that it
+        allows, `next` (kind, name, kbps; None if it is not known), and the `line` that says all of it; an
+        empty dict where the limit is not known.
+    """
+    flows = topology(scenario).flows
+    return [
+        _limit(scenario, flow, number, found) if found else {}
+        for number, (flow, found) in enumerate(zip(flows, bounds, strict=True))
+    ]
+
+
+def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Bound]) -> dict[str, Any]:
+    first, further = found[0], found[1] if len(found) > 1 else None
+    key = _key(scenario, flow, number, first)
+    value = scenario.value_of(key) if key else None
+    line = f"{_words(first, value)}: {_amount(first.kbps)} kbit/s"
+    if further is not None and math.isfinite(further.kbps):
+        other = scenario.value_of(_key(scenario, flow, number, further)) if further.kind == "window" else None
+        verb = "is" if further.kind == "load" else "would carry"
+        line += f"; {_words(further, other, behind=True)} {verb} {_amount(further.kbps)}"
+    if key and (origin := scenario.origin(key)):
+        shown = ", ".join(value) if isinstance(value, list | tuple) else value
+        line += f" ({key} = {shown}, {origin})"
+    behind = None if further is None else further._asdict()
+    return {**first._asdict(), "key": key, "value": value, "next": behind, "line": line}
+
+
+def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
+    """Return the key that sets a limit of a flow, in the flow's entry if it is there; "" if none does."""
+    if bound.name and bound.kind in ("outside", "cwnd"):
+        links = [link.name for link in scenario.network.outside_links]
+        if bound.name in links:
+            end = "rate_kbps" if bound.kind == "outside" else "loss"
+            return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
+    key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
+    own = scenario.of_flow(flow.spec)
+    t = own.transport
+    if bound.kind == "load" and own.traffic.source == "file":
+        key = "traffic.arrival_file"
+    if bound.kind == "window" and (t.send_buffer_segments or math.inf) < t.receive_window_segments:
+        key = "transport.send_buffer_segments"
+    if flow.spec is None or not key:
+        return key
+    entry = min(number, number if flow.reverse is None else flow.reverse) + 1
+    return flow.spec.names(entry).get(key, key)
+
+
+def _amount(kbps: float) -> str:
+    return f"{kbps:,.3g}" if kbps < 1000 else f"{kbps:,.0f}"
+
+
+def _words(bound: Bound, value: Any, *, behind: bool = False) -> str:
+    if bound.kind == "window":  # a send buffer that is smaller acts like a receive window
+        return f"{'the ' if behind else ''}window of {value} segment{'' if value == 1 else 's'}"
+    if bound.kind == "slots":
+        return "the radio" if behind else f"slots of piconet {bound.name}"
+    if bound.kind == "cwnd":
+        return f"the congestion window{bound.name and f' after losses at {bound.name}'}"
+    words = {"load": "its load", "tokens": "the tokens", "timer": "the retransmission timer"}
+    return words.get(bound.kind, f"link {bound.name}")

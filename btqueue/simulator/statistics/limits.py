@@ -1,0 +1,159 @@
+"""Limits of flows, from measured shares of time: how long queues hold packets, how full windows are.
+
+A queue that holds packets nearly all the time has a station behind it that is the limit: with more packets it
+would not carry more. If it is empty for part of the time, the station would carry more, by as much. Then the
+window is the limit if it is as large as it may be, else the congestion window or the timer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.limits import Bound, Kind
+from btqueue.scenario.topology import Topology, topology
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.statistics.measurement import Counts
+
+CARRIED = 0.98
+"""Share of the load that is carried where the load is the limit."""
+FULL = 0.95
+"""Share of the time that the queue of a full station holds packets; of the receive window that is used."""
+OFTEN_FULL = 0.75
+"""The same of a station whose buffer overflows at times: a window that halves at each overflow uses three
+quarters of the path in the mean, or more."""
+UNKNOWN = 1.05
+"""Ratio to the goodput up to which a window seems to allow no more: behind a full station all round trips are
+long, and the round trip without waits is not known."""
+WAITING = 0.5
+"""Share of the time in which a sender waits for its timer, from which on the timer is the limit."""
+STATIONS = ("slots", "tokens", "outside")
+LOSSES = {
+    "refused_at_token_buffer": "the token buffer",
+    "refused_at_baseband": "the baseband queue",
+    "refused_at_node": "a node's buffer",
+    "refused_on_the_way": "a queue on the way",
+    "packets_corrupted": "the radio",
+    "given_up": "the radio",
+    "lost_outside": "",
+}
+"""The place of each count of lost packets; an outside link has a name."""
+BUFFERS = [place for count, place in LOSSES.items() if count.startswith("refused")]
+
+
+def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray) -> list[list[Bound]]:
+    """Return the limit of each flow and the next one behind it; empty for sessions and CentaurusComm.
+
+    Args:
+        scenario: that was simulated.
+        network: its state, of which the ports, buckets and windows are read.
+        counts: of one replication, or their sums over all of them; `busy` are means.
+        bits: mean size of a message of each flow, shape (flows,).
+    """
+    plan, ports = topology(scenario), network.ports
+    port_of = {(int(port.node), int(port.peer)): number for number, port in enumerate(ports)}
+    goodput = counts.goodput_kbps()
+    stations = [_stations(plan, number, port_of, network) for number in range(len(plan.flows))]
+    through = np.zeros(len(counts.busy))
+    for rate, visited in zip(goodput, stations, strict=True):
+        for queue in visited:
+            through[queue] += rate
+    found: list[list[Bound]] = []
+    for number, flow in enumerate(plan.flows):
+        own = scenario.of_flow(flow.spec)
+        if own.traffic.source == "request-reply" or own.transport.protocol == "centaurus":
+            found.append([])
+            continue
+        rate = float(goodput[number])
+        every: list[tuple[float, Bound]] = []  # with the share of the time that it is the limit
+        for queue, (kind, name) in stations[number].items():
+            busy = float(counts.busy[queue])
+            mine = busy * rate / through[queue] if through[queue] > 0.0 else 0.0
+            room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
+            every.append((busy, Bound(kind, room, name)))
+        every += _of_transport(own, counts, number, plan)
+        if own.traffic.source != "greedy":
+            offered = counts.flows["messages"][number] * bits[number] / 1000.0 / float(counts.seconds)
+            every.append((float(rate >= CARRIED * offered), Bound("load", float(offered))))
+        found.append(_ordered(every, rate))
+    return found
+
+
+def _ordered(every: list[tuple[float, Bound]], rate: float) -> list[Bound]:
+    """Return the bound that limits a flow of this goodput, then the next one behind it."""
+    order: dict[Kind, int] = {"load": 0, "timer": 1, "slots": 2, "tokens": 2, "outside": 2, "window": 3}
+    overflows = any(one.kind == "cwnd" and one.name in BUFFERS for _, one in every)
+    enough = OFTEN_FULL if overflows else FULL
+    full = [
+        (order.get(one.kind, 4), -share, one)
+        for share, one in every
+        if share >= (enough if one.kind in STATIONS else FULL)
+    ]
+    rest = [(order.get(one.kind, 4), -share, one) for share, one in every if one.kind in ("cwnd", "window")]
+    if not full and not rest:
+        return []
+    first = min(full or rest, key=lambda one: one[:2])[2]
+    later = [
+        one
+        for _, one in every
+        if (one.kind, one.name) != (first.kind, first.name) and math.isfinite(one.kbps)
+        and not (first.kind == "timer" and one.kind == "cwnd")
+    ]  # fmt: skip
+    if first.kind in STATIONS:
+        later = [one for one in later if one.kind not in ("window", "cwnd") or one.kbps > UNKNOWN * rate]
+    further = min(later, key=lambda one: one.kbps, default=None)
+    behind = [] if further is None else [further._replace(kbps=max(further.kbps, rate))]
+    return [first._replace(kbps=rate), *behind]
+
+
+def _of_transport(own: Scenario, counts: Counts, number: int, plan: Topology) -> list[tuple[float, Bound]]:
+    """Return the window of a TCP flow and its timer, with the shares of the time that they are the limit."""
+    flow, t = {name: counts.flows[name][number] for name in counts.flows.dtype.names}, own.transport
+    if t.protocol != "tcp":
+        return []
+    trip_s = flow["rtt_sum"] / max(flow["rtt_samples"], 1) / SECOND
+    waiting = flow["timeouts"] / float(counts.seconds) * max(t.min_rto_s, 2.0 * trip_s)
+    timer = (float(waiting >= WAITING), Bound("timer", math.inf))
+    if not flow["window_samples"] or not flow["rtt_samples"]:
+        return [timer]
+    kilobits = 8 * flow["bytes_sent"] / max(flow["segments_sent"], 1) / 1000.0
+    most_kbps = kilobits * SECOND / flow["rtt_least"]  # of a window of one segment
+    used, most = flow["window_sum"] / flow["window_samples"], t.receive_window_segments
+    most = min(most, t.send_buffer_segments or most)
+    place = place_of_losses(flow, plan, number)
+    if used >= FULL * most or not (place or flow["fast_retransmits"] or flow["timeouts"]):
+        return [timer, (used / most, Bound("window", most * most_kbps))]
+    return [timer, (used / most, Bound("cwnd", used * most_kbps, place))]
+
+
+def place_of_losses(flow: Mapping[str, float], plan: Topology, number: int) -> str:
+    """Return the place where a flow loses most packets, "" if it loses none."""
+    worst = max(LOSSES, key=lambda name: flow[name])
+    if not flow[worst]:
+        return ""
+    ends = plan.flows[number]
+    links = [
+        plan.outside[hop.index].link
+        for hop in plan.route(ends.source, ends.target)
+        if hop.kind == "outside"
+    ]  # fmt: skip
+    return LOSSES[worst] or max(links, key=lambda link: link.loss).name
+
+
+def _stations(
+    plan: Topology, number: int, port_of: dict[tuple[int, int], int], network: State
+) -> dict[int, tuple[Kind, str]]:
+    """Return the queues before the stations that a flow visits, with the names of the stations."""
+    ends, found = plan.flows[number], {}
+    for hop in plan.route(ends.source, ends.target):
+        port = port_of[hop.source, hop.target]
+        inside = hop.kind == "bluetooth"
+        name = plan.piconets[hop.index].name if inside else plan.outside[hop.index].link.name
+        found[port] = ("slots" if inside else "outside", name)
+        if network.buckets[port].enabled:
+            found[int(network.buckets[port].queue)] = ("tokens", "")
+    return found

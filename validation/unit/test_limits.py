@@ -1,0 +1,160 @@
+"""The limit of a flow: the same cause from both engines, its key, and the next limit behind it."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from btqueue import compare, simulate, solve, table
+from btqueue.cli import app
+from btqueue.scenario import Scenario
+from btqueue.scenario.limits import Bound, limits
+from btqueue.study.tables import limit_lines
+
+ALONE = Scenario().with_(
+    network__peripherals=1,
+    network__flows="uplink",
+    traffic__source="greedy",
+    run__duration_s=20,
+    run__warmup_s=5,
+    run__replications=2,
+)
+TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 100.0}
+LOSSY = {"link.arq": "none", "radio.model": "constant", "radio.ber": 3e-6}
+WLAN = {
+    "network": {
+        "topology": "custom",
+        "piconet_list": [{"name": "ward", "central": "ap", "peripherals": ["a"]}],
+        "outside_links": [{"name": "lan", "from": "host", "to": "ap", "rate_kbps": 200.0}],
+        "flows": [{"from": "host", "to": "a"}],
+    }
+}
+CASES = {
+    "load": (ALONE.with_(traffic__source="poisson", traffic__load_kbps=100.0), "traffic.load_kbps", ""),
+    "window": (
+        ALONE.with_(transport__receive_window_segments=2),
+        "transport.receive_window_segments",
+        "",
+    ),
+    "slots": (ALONE, "link.packets", "1"),
+    "tokens": (ALONE.changed(TOKENS), "flow_control.token_rate_kbps", ""),
+    "outside": (
+        Scenario.from_dict(WLAN | {"traffic": {"source": "greedy"}, "run": ALONE.to_dict()["run"]}),
+        "network.outside_links[1].rate_kbps",
+        "lan",
+    ),
+    "cwnd": (ALONE.changed(LOSSY), "link.arq", "the radio"),
+    "timer": (ALONE.changed(LOSSY | {"radio.ber": 2e-5}), "transport.min_rto_s", ""),
+}
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+@pytest.mark.parametrize("kind", CASES)
+def test_both_engines_find_the_limit_and_its_key(kind, engine):
+    scenario, key, name = CASES[kind]
+    results = engine(scenario)
+    (found,) = results.attrs["limited_by"]
+    assert (found["kind"], found["key"], found["name"]) == (kind, key, name)
+    assert found["value"] == scenario.value_of(key)
+    assert found["kbps"] == pytest.approx(float(results.goodput_kbps.mean()), rel=1e-9)
+    behind = found["next"]
+    if kind in ("load", "window", "tokens", "outside"):
+        assert behind["kind"] == "slots" and behind["kbps"] > found["kbps"]
+        assert f"; the radio would carry {behind['kbps']:,.3g}" in found["line"]
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_the_next_limit_is_the_goodput_without_the_limit(engine):
+    """The slots beside a window of two segments, and beside a load, carry as much as a large window gets."""
+    most = float(simulate(ALONE).goodput_kbps.mean())
+    for kind, tolerance in (("window", 0.06), ("load", 0.2)):
+        (found,) = engine(CASES[kind][0]).attrs["limited_by"]
+        assert found["next"]["kbps"] == pytest.approx(most, rel=tolerance)
+
+
+def test_a_line_names_the_key_where_it_stands_at_its_default_only():
+    bounds = [[Bound("window", 802.3), Bound("slots", 1870.4, "1")]]
+    written = ALONE.with_(transport__receive_window_segments=8)
+    (found,) = limits(written, bounds)
+    assert found["line"] == "window of 8 segments: 802 kbit/s; the radio would carry 1,870"
+    (found,) = limits(ALONE, bounds)
+    assert found["line"].endswith("(transport.receive_window_segments = 44, the default)")
+    (found,) = limits(ALONE, [[Bound("slots", 1200.0, "1"), Bound("load", 9000.0)]])
+    assert found["line"].startswith(
+        "slots of piconet 1: 1,200 kbit/s; its load is 9,000 (link.packets = DH5,"
+    )
+    assert limits(ALONE, [[]]) == [{}]
+
+
+def test_a_key_of_a_flow_is_named_in_its_entry():
+    flows = [{"from": "p1.1", "to": "c1", "load_kbps": 5.0}, {"from": "p1.2", "to": "c1"}]
+    scenario = Scenario.from_dict({"network": {"flows": flows}, "traffic": {"two_way": True}})
+    bounds = [[Bound("load", 5.0)]] * 4
+    keys = [found["key"] for found in limits(scenario, bounds)]
+    assert keys == ["network.flows[1].load_kbps", "traffic.load_kbps"] * 2
+
+
+def test_a_send_buffer_below_the_receive_window_is_the_window():
+    (found,) = limits(ALONE.with_(transport__send_buffer_segments=3), [[Bound("window", 600.0)]])
+    assert (found["key"], found["value"]) == ("transport.send_buffer_segments", 3)
+    assert found["line"] == "window of 3 segments: 600 kbit/s"
+
+
+def test_tables_and_documents_show_the_limits_of_flows_and_groups(tmp_path):
+    flows = [
+        {"from": "c1", "to": "p1.1", "name": "download", "law": "greedy"},
+        {"from": "p1.2", "to": "c1", "group": "sensors"},
+        {"from": "p1.3", "to": "c1", "group": "sensors"},
+    ]
+    ward = ALONE.changed(
+        {
+            "network.peripherals": 3,
+            "network.flows": flows,
+            "traffic.source": "poisson",
+            "traffic.load_kbps": 10.0,
+        }
+    )
+    for results in (solve(ward), simulate(ward)):
+        first, second = limit_lines(results)
+        assert first.startswith("limited by, download: slots of piconet 1: ")
+        assert second.startswith("limited by, sensors: its load: ")
+        assert table(results).notes[:2] == (first, second)
+    (tmp_path / "ward.toml").write_text(ward.to_toml(resolved=False))
+    for engine in ("solve", "simulate"):
+        words = [engine, str(tmp_path / "ward.toml"), "--quiet"]
+        assert "limited by, sensors: its load" in CliRunner().invoke(app, words).stdout
+        found = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)[engine]["limited_by"]
+        assert [one["kind"] for one in found] == ["slots", "load", "load"]
+    assert compare(ward).attrs["model_limited_by"][0]["kind"] == "slots"
+
+
+def test_flows_of_a_group_with_different_limits_have_a_line_each():
+    results = solve(ALONE.with_(network__peripherals=2))
+    first, second = results.attrs["limited_by"]
+    assert limit_lines(results) == [f"limited by: {first['line']}"]
+    results.attrs["limited_by"] = [first, second | {"kind": "load", "line": "its load"}]
+    assert [line.partition(": ")[0] for line in limit_lines(results)] == [
+        "limited by, p1.1>c1", "limited by, p1.2>c1"
+    ]  # fmt: skip
+
+
+def test_slots_that_data_could_use_are_those_beside_voice():
+    """Between voice packets a full link of one-slot packets uses all that is left: no more, and no less."""
+    quiet = ALONE.with_(link__packets=("DH1",), traffic__message_bytes=1460)
+    for engine in (solve, simulate):
+        free, beside = (
+            engine(one) for one in (quiet, quiet.with_(voice__packet="HV3", voice__links=1))
+        )  # fmt: skip
+        assert [results.attrs["limited_by"][0]["kind"] for results in (free, beside)] == ["slots", "slots"]
+        shares = [float(results.slot_utilisation.mean()) for results in (free, beside)]
+        np.testing.assert_allclose(shares[1], shares[0], rtol=0.03)
+        ratio = float(beside.goodput_kbps.mean()) / float(free.goodput_kbps.mean())
+        assert ratio == pytest.approx(2 / 3, rel=0.05)
+
+
+def test_sessions_have_no_limit():
+    sessions = ALONE.with_(traffic__source="request-reply", run__duration_s=2)
+    for engine in (solve, simulate):
+        assert engine(sessions).attrs["limited_by"] == [{}, {}]
+        assert limit_lines(engine(sessions)) == []
