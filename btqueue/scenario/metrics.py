@@ -164,6 +164,27 @@ METRICS: Final = MappingProxyType(
             "slot utilisation",
             "share of the slots left by voice links that carry data packets",
         ),
+        "exchanges_per_event": Metric(
+            "1", "exchanges per event", "mean exchanges of a connection event that is not missed, per link"
+        ),
+        "air_share": Metric(
+            "1", "air used", "share of the time in which PDUs of this link are on the air, either way"
+        ),
+        "events_missed": Metric(
+            "1",
+            "events missed",
+            "share of connection events that did not take place because one of the nodes was at another "
+            "event, of the events that were to take place, per link",
+        ),
+        "disconnections_per_h": Metric(
+            "1/h", "disconnections", "connections lost for the supervision time, per hour and link"
+        ),
+        "current_ma": Metric("mA", "current", "mean current of the peripheral for this link, sleep included"),
+        "energy_uj_per_bit": Metric(
+            "uJ/bit",
+            "energy per bit",
+            "energy of all peripherals over the application bits that all flows deliver",
+        ),
         "fairness": Metric("1", "fairness", "Jain's index of the goodputs of all flows"),
     }
 )

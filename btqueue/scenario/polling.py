@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from btqueue.baseband.packets import PACKET_TYPES
-from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table, key
+from btqueue.scenario.fields import Condition, Count, PositiveSeconds, Seconds, Table, key
+from btqueue.scenario.link import CLASSIC
 
 Discipline = Literal[
     "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
@@ -16,6 +17,8 @@ BRIDGES = {"bridges": (True,)}
 
 class Polling(Table):
     """The polling discipline of the centrals and the stay of the bridges."""
+
+    WHEN: ClassVar[Condition] = CLASSIC
 
     discipline: Discipline = key("e-limited", "rule that ends a visit and chooses the next peripheral")
     limit: int = key(5, "M, frames of one visit under e-limited polling", ge=1, le=100_000)
@@ -70,6 +73,8 @@ VOICE_LINKS = {"none": 0, "HV1": 1, "HV2": 2, "HV3": 3}
 
 class Voice(Table):
     """Synchronous voice links, which take their slots before any data."""
+
+    WHEN: ClassVar[Condition] = CLASSIC
 
     packet: Literal["none", "HV1", "HV2", "HV3"] = key("none", "packet type of the voice links")
     links: int = key(
