@@ -18,7 +18,8 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.scenario.topology import Topology, topology
 
-OF_THE_NETWORK = ("cycle_s", "slot_utilisation", "fairness")
+OF_THE_NETWORK = ("cycle_s", "slot_utilisation", "fairness", "energy_uj_per_bit")
+OF_LINKS = ("exchanges_per_event", "air_share", "events_missed", "disconnections_per_h", "current_ma")
 
 
 class NoConvergence(RuntimeError):
@@ -41,6 +42,8 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
             variables[name] = Variable(("queue",), np.array(list(queues.values()), float))
         elif name in OF_THE_NETWORK:
             variables[name] = Variable((), np.asarray(value))
+        elif name in OF_LINKS:
+            variables[name] = Variable(("link",), np.asarray(value, float))
         else:
             values = np.broadcast_to(value, len(names)).astype(float)
             # a mean over no arrivals is no number
@@ -52,6 +55,11 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
         "flow_name": Variable(("flow",), np.array(names)),
         **({"queue": Variable(("queue",), np.array(list(queues)))} if queues else {}),
     }
+    if any(name in OF_LINKS for name in metrics):
+        pairs = [(one.central, member) for one in plan.piconets for member in one.members]
+        coordinates["link"] = Variable(("link",), np.arange(1, len(pairs) + 1))
+        ends = [f"{plan.nodes[central]}-{plan.nodes[member]}" for central, member in pairs]
+        coordinates["link_name"] = Variable(("link",), np.array(ends))
     return Results(variables, coordinates, {"answered_by": "theory", **notes})
 
 

@@ -13,7 +13,7 @@ from btqueue.network.measured_errors import IN_DOUBT, THEORY, in_words, kind_of
 from btqueue.network.overload import mark_overload
 from btqueue.network.stations import model
 from btqueue.scenario import Scenario
-from btqueue.scenario.errors import NotBuiltYet, conflict, shown
+from btqueue.scenario.errors import shown
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.traits import in_tables
 
@@ -61,12 +61,9 @@ def gate(scenario: Scenario) -> Results:
         scenario: to be answered, `in_tables`.
 
     Raises:
-        NotBuiltYet: there are no laws of Bluetooth Low Energy yet.
         NoConvergence: there is no consistent operating point.
         ImpossibleAnswer: the answer breaks a law that every network keeps (`certificates`).
     """
-    if scenario.link.bearer == "le":
-        raise NotBuiltYet(conflict("link.bearer", "le", "not built yet", allowed='"br-edr"'))
     found: list[str] = []
 
     def answer(of: Scenario) -> Answer:

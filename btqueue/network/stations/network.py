@@ -23,6 +23,7 @@ from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.bounds import segments_of
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
+from btqueue.network.stations import anchors
 from btqueue.network.stations.nagle import Cut
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.radio import Radio
@@ -107,6 +108,8 @@ class Visit(NamedTuple):
         node: number of the node whose buffer has these places, for all its ports together; -1 if only this
             station uses them.
         turn: number of the queue before a wire that is served in turn with others; -1 elsewhere.
+        pdus: packets of a segment on a link of Bluetooth Low Energy; none elsewhere.
+        cycle_s: longest wait for the next anchor point there, uniform; 0 if it is constant.
     """
 
     kind: str
@@ -120,6 +123,8 @@ class Visit(NamedTuple):
     flush_s: float = inf
     node: int = -1
     turn: int = -1
+    pdus: anchors.Pdus | None = None
+    cycle_s: float = 0.0
 
     def shares_places(self, other: Visit) -> bool:
         """Whether segments wait in the same places before both stops."""
@@ -324,6 +329,7 @@ class Network:
         turns: number of the wire of each queue: the ends of the links of a medium take turns.
         traits: the keys that make a difference, for doubts about unread keys.
         run_s: time that a run lasts (s); the answer is for an endless run.
+        anchored: links of Bluetooth Low Energy, each with the numbers of its wires down and up.
     """
 
     ports: tuple[Port, ...]
@@ -336,6 +342,7 @@ class Network:
     turns: tuple[int, ...] = ()
     traits: tuple[Trait, ...] = ()
     run_s: float = inf
+    anchored: tuple[tuple[anchors.Station, int, int], ...] = ()
 
 
 def alike(network: Network) -> list[int]:
@@ -427,9 +434,20 @@ class _Builder:
         self.bucket_list: list[Bucket] = []
         self.radios: dict[tuple[int, int], Radio] = {}
         self.trains: dict[tuple, Train] = {}
+        self.low_energy = scenario.link.bearer == "le"
+        self.anchored: dict[tuple[int, int], tuple[anchors.Station, int, int]] = {}
 
     def network(self) -> Network:
         flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
+        if self.low_energy:
+            for index, piconet in enumerate(self.plan.piconets):
+                for member in range(len(piconet.members)):  # idle links have events, too
+                    self._anchored(index, member)
+            return Network(
+                (), (), (), tuple(self.wire_list), (), flows, self.scenario.network.relay,
+                tuple(wire for _, wire in self.turns.values()), traits(self.scenario),
+                self.scenario.run.duration_s, tuple(self.anchored.values()),
+            )  # fmt: skip
         for bridge in self.plan.bridges:  # centrals poll bridges even if they carry no flow
             for index in bridge.piconets:
                 central = self.plan.piconets[index].central
@@ -513,6 +531,21 @@ class _Builder:
             self.wire_list.append(Wire(name, up, link.down_s, float(link.buffer_packets)))
         return self.wires[name]
 
+    def _anchored(self, piconet: int, member: int) -> tuple[anchors.Station, int, int]:
+        """Return a link of Bluetooth Low Energy with its wires down and up."""
+        if (piconet, member) not in self.anchored:
+            here = self.plan.piconets[piconet]
+            ends = here.central, here.members[member]
+            ways = (ends, ends[::-1])
+            first = len(self.wire_list)
+            for source, target in ways:
+                name = f"link {self.plan.nodes[source]} to {self.plan.nodes[target]}"
+                self.wire_list.append(Wire(name, 1.0, 0.0, inf))
+            down, up = (self._radio(Hop("bluetooth", piconet, *way)) for way in ways)
+            station = anchors.station(self.scenario, self.plan, piconet, member, (down, up))
+            self.anchored[piconet, member] = station, first, first + 1
+        return self.anchored[piconet, member]
+
     def _bucket(self, port: int) -> int:
         if port not in self.buckets:
             control = self.scenario.flow_control
@@ -569,7 +602,8 @@ class _Builder:
         queued = answered and transport.ack_path == "queued"
         parts = [(ceil(size) + headers, share / number) for size, share in sizes]
         mean = sum(size * share for size, share in parts)
-        forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
+        both = self.low_energy and plan.reverse is not None and traffic.source != "request-reply"
+        forth = [self._visits(route, parts, mean if both else float(ack) if queued else 0.0)]
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
         every: float = (
             transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
@@ -605,6 +639,12 @@ class _Builder:
         whole = [(max(size for size, _ in parts), 1.0)]
         one_size = cut or messages or len(parts) == 1
         uneven = 1.0 if one_size else _least_s(self._visits(route, whole)) / _least_s(forth[0])
+        if self.low_energy:
+            greedy = traffic.source == "greedy"
+            only = all(hop.kind == "bluetooth" for hop in route)
+            in_event = greedy and only and transport.receive_window_segments > every
+            forth[0] = self._until_anchors(forth[0], 0.0 if greedy and only else 0.5, load if load < inf else 0.0)
+            behind = self._until_anchors(behind, 0.0 if in_event else 1.0 if only else 0.5, 0.0)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
@@ -668,6 +708,10 @@ class _Builder:
                 )
                 before = hop.kind
                 continue
+            if self.low_energy:
+                found.append(self._served_in_events(hop, sizes, beside))
+                before = hop.kind
+                continue
             port, train = self._port(hop), NO_TRAIN
             for size, share in sizes:
                 train = train.plus(self._train(hop, size, beside), share)
@@ -706,6 +750,41 @@ class _Builder:
             lost = 1.0 if blocked else train.loss
             found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf, node))
             before = hop.kind
+        return tuple(found)
+
+    def _served_in_events(self, hop: Hop, sizes: Sequence[tuple[float, float]], beside: float) -> Visit:
+        """Return the stop of segments at a link of Bluetooth Low Energy; `beside` bytes go the other way."""
+        up = hop.target == self.plan.piconets[hop.index].central
+        member = self.plan.piconets[hop.index].members.index(hop.source if up else hop.target)
+        station, *wires = self._anchored(hop.index, member)
+        pdus = anchors.pdus_of(self.scenario, sizes)
+        facing = min(beside / pdus.each, float(self.scenario.le.payload_bytes))
+        events = station.events(pdus, facing, up=up)
+        served = max(station.taken * events.pdus, 1e-9)  # PDUs an interval
+        service_s = station.interval_s * pdus.each / served
+        return Visit(
+            "wire", wires[up], NO_TRAIN, service_s, station.lone_s(pdus, events, up=up) - service_s, 0.0, pdus=pdus
+        )
+
+    def _until_anchors(self, visits: tuple[Visit, ...], first: float, load: float) -> tuple[Visit, ...]:
+        """Return visits with the waits for the next anchor points of their links.
+
+        Args:
+            visits: of a way.
+            first: mean wait at the first link, in intervals.
+            load: segments a second that come by chance.
+        """
+        found, share = [], first
+        links = {wire: (station, up) for station, *wires in self.anchored.values() for up, wire in enumerate(wires)}
+        for visit in visits:
+            if visit.pdus is None:
+                found.append(visit)
+                continue
+            station, up = links[visit.index]
+            wait_s = share * station.waits_s(visit.pdus, load, up=bool(up))
+            by_chance = 2.0 * wait_s if share == 0.5 else 0.0
+            found.append(visit._replace(delay_s=visit.delay_s + wait_s, cycle_s=by_chance))
+            share = 0.5
         return tuple(found)
 
 

@@ -1,0 +1,406 @@
+r"""The station of Bluetooth Low Energy: a link that serves PDUs in bulk, at the anchor points of its events.
+
+In a connection event PDUs go to and fro while there is data and time (Core Specification, 6, B, 4.5.1 and
+4.5.6). One direction of a link with data at every anchor point is a chain embedded there: its state is the
+next PDU of a segment. Without errors the chain is a cycle, and its mean number of PDUs an event is exact; so
+is the mean with errors of PDUs of equal length.
+
+One direction is a wire (`network.Wire`) whose service of a PDU is the interval over the PDUs of an event. A
+PDU that comes while no event is open waits for the next anchor point. With events that may last until the
+next one, and a use :math:`\rho` of the time by PDUs, this takes :math:`(1 - \rho) T / 2` on average, as if
+data were a fluid; the queue behind it is the queue of the wire. For one PDU an event, both together are
+exactly the slotted M/D/1 queue.
+
+A node that has several links reserves time for the events of each. The reservations of one central are a
+schedule in time, played for some intervals. Clocks of two centrals drift: reservations of :math:`L` and
+:math:`L'` overlap for the share :math:`(L + L') / T` of the time, and each link loses half of these events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import ceil, exp, gcd, inf, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.baseband import low_energy as air
+from btqueue.network.answers import OF_LINKS
+from btqueue.network.bounds import frames_of
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.topology import Topology
+
+Vector = NDArray[np.float64]
+
+FULL = 0.97
+"""Use of a direction above which it always has data."""
+PLAYED = 64
+"""Intervals for which the schedule of a central is played."""
+LONGEST = 100_000
+"""PDUs after which segments and credits are taken as a cycle, even if they are not yet."""
+TOUCHING_S = 1e-6
+"""Reservations that overlap by less are next to each other."""
+
+
+class Pdus(NamedTuple):
+    """The PDUs of segments: their payloads (bytes), whether a frame of L2CAP ends with each, and the segments."""
+
+    payloads: tuple[int, ...]
+    ends: tuple[bool, ...]
+    segments: int = 1
+
+    @property
+    def each(self) -> float:
+        """Mean PDUs of a segment."""
+        return len(self.payloads) / self.segments
+
+
+class Events(NamedTuple):
+    """Means of an event that takes place while there is always data in one direction.
+
+    Attributes:
+        pdus: data PDUs that come across.
+        exchanges: exchanges.
+        tries: transmissions of data PDUs.
+    """
+
+    pdus: float
+    exchanges: float
+    tries: float
+
+
+@dataclass(frozen=True)
+class Station:
+    """A link between a central and a peripheral.
+
+    Attributes:
+        interval_s: between events that are to take place.
+        listens_s: between events in which an idle peripheral listens.
+        window_s: of an event, for exchanges.
+        taken: share of the events that take place: one of the nodes may be at another event.
+        le: the table of keys.
+        radio: its bit errors, down and up.
+        energy: the table of currents.
+    """
+
+    interval_s: float
+    listens_s: float
+    window_s: float
+    taken: float
+    le: Any
+    radio: tuple[Radio, Radio]
+    energy: Any
+
+    @property
+    def space_us(self) -> float:
+        """The frame space (us)."""
+        return 1e6 * self.le.frame_space_s
+
+    def air_us(self, payload: float) -> float:
+        """Return the air time of a PDU (us)."""
+        return air.air_time_us(self.le.phy, payload, encrypted=self.le.encrypted)
+
+    def error(self, payload: float, *, up: bool, channel: float, ber: float) -> float:
+        """Return the chance that a PDU is damaged, with the bit error rates of a channel and of the radio."""
+        radio = self.radio[up]
+        if radio.model == "constant" and radio.per is not None:
+            return radio.per
+        bits = 8.0 * payload if radio.bits == "payload" else self.air_us(payload) / self._bit_us
+        return 1.0 - (1.0 - channel) ** bits * (1.0 - ber) ** bits
+
+    @cached_property
+    def _bit_us(self) -> float:
+        return air.PHYS[self.le.phy].byte_us / 8.0
+
+    def states(self, *, up: bool) -> list[tuple[float, float, float]]:
+        """Return the states of an event: share, and bit error rates of its channel and of the radio."""
+        from btqueue.network.stations.network import states_of
+
+        classes = [(one.channels / air.CHANNELS, one.ber) for one in self.le.channel_classes] or [(1.0, 0.0)]
+        return [
+            (part * state.share, channel, state.ber or 0.0)
+            for part, channel in classes
+            for state in states_of(self.radio[up])
+        ]
+
+    def events(self, pdus: Pdus, beside: float, *, up: bool) -> Events:
+        """Return the means of an event with data in one direction.
+
+        Args:
+            pdus: of a segment.
+            beside: payload bytes that go the other way for each PDU.
+            up: whether the peripheral sends.
+        """
+        found = np.zeros(3)
+        for share, channel, ber in self.states(up=up):
+            errors = tuple(self.error(one, up=up, channel=channel, ber=ber) for one in pdus.payloads)
+            other = (beside > 0.0) * self.error(beside, up=not up, channel=channel, ber=ber)
+            found += share * np.array(_events(self, pdus, errors, beside, other, up))
+        return Events(*found.tolist())
+
+    def charge_uc(self, events: float, exchanges: float, sent: float, heard: float) -> float:
+        """Return the charge (uC) of the peripheral a second.
+
+        Args:
+            events: a second in which it wakes up.
+            exchanges: a second.
+            sent: air time of its PDUs, a second (us).
+            heard: air time of the central's PDUs, a second (us).
+        """
+        energy = self.energy
+        widening_us = 2.0 * self.le.clock_ppm * self.listens_s * events
+        spaces = (2.0 * exchanges - events) * self.space_us
+        return energy.event_uc * events + 1e-3 * (
+            energy.tx_ma * sent + energy.rx_ma * (heard + widening_us) + energy.idle_ma * spaces
+        )
+
+    def lone_s(self, pdus: Pdus, events: Events, *, up: bool) -> float:
+        """Return the time from an anchor point until a lone segment is across (s).
+
+        Each PDU is an exchange with an empty one, and further events are needed for more than fit.
+        """
+        empty_us = self.air_us(0)
+        own = sum(map(self.air_us, pdus.payloads)) / pdus.segments
+        between = empty_us + 2.0 * self.space_us
+        fit = max(events.pdus, 1e-9)
+        more = ceil(pdus.each / fit - 1e-9) - 1
+        last = max(pdus.each - more * fit, 0.0) / pdus.each
+        again = (events.tries / max(events.pdus, 1e-9) - 1.0) * (own + pdus.each * between)
+        within = last * (own + pdus.each * between) - between + (empty_us + self.space_us) * up + again
+        return more * self.interval_s / max(self.taken, 1e-9) + 1e-6 * within
+
+    def waits_s(self, pdus: Pdus, load: float, *, up: bool) -> float:
+        """Return the mean time (s) between anchor points, without the share in which an event is open."""
+        exchanges_us = sum(self.air_us(one) + self.air_us(0) + 2.0 * self.space_us for one in pdus.payloads)
+        open_ = min(1e-6 * load * exchanges_us / pdus.segments, 1.0)
+        # an idle peripheral sleeps; it wakes up for its own data
+        return (1.0 - open_) * (self.interval_s if up else self.listens_s) / max(self.taken, 1e-9)
+
+
+def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
+    """Return the PDUs of segments of these sizes (bytes, share), one of each size, the rarest once."""
+    least = min(share for _, share in sizes)
+    payloads: list[int] = []
+    ends: list[bool] = []
+    segments = 0
+    for size, share in sizes:
+        for _ in range(min(round(share / least), LONGEST)):
+            segments += 1
+            for frame in frames_of(scenario.le, int(size)):
+                cut = air.pdus(frame, scenario.le.payload_bytes)
+                payloads += cut
+                ends += [False] * (len(cut) - 1) + [True]
+    return Pdus(tuple(payloads), tuple(ends), segments)
+
+
+def station(scenario: Scenario, plan: Topology, piconet: int, member: int, radio: tuple[Radio, Radio]) -> Station:
+    """Return the link of a piconet to its member of this number, with its radio down and up."""
+    le = scenario.le
+    here = plan.piconets[piconet]
+    taken, window_s = schedule(
+        len(here.members), le.reserved_s, le.interval_s * le.subrate, le.interval_s, le.event_extension,
+        le.anchors == "random",
+    )[member]  # fmt: skip
+    others = len(_beside(plan, piconet, here.central)) + len(_beside(plan, piconet, here.members[member]))
+    taken *= max(1.0 - le.reserved_s / (le.interval_s * le.subrate), 0.0) ** others
+    if le.iso_interval_s > 0.0:
+        window_s = min(window_s, (le.iso_interval_s - le.iso_length_s) / 2.0)
+    interval_s = le.interval_s * le.subrate
+    return Station(
+        interval_s, interval_s * (1 + le.latency), window_s - le.event_overhead_s, taken, le, radio,
+        scenario.energy,
+    )  # fmt: skip
+
+
+def _beside(plan: Topology, piconet: int, node: int) -> list[tuple[int, int]]:
+    """Return the links of a node in other piconets, whose clocks are other ones."""
+    return [
+        (index, member)
+        for index, one in enumerate(plan.piconets)
+        if index != piconet
+        for member in one.members
+        if node in (one.central, member)
+    ]
+
+
+@lru_cache(maxsize=256)
+def schedule(
+    links: int, length_s: float, period_s: float, interval_s: float, extends: bool, anywhere: bool
+) -> tuple[tuple[float, float], ...]:
+    """Return for each link of a central the share of its events that take place, and their window (s).
+
+    The first anchors follow each other by one reservation. Of two events whose reservations overlap, the link
+    that has waited longer goes.
+
+    Args:
+        links: number of them.
+        length_s: of a reservation.
+        period_s: between two events of a link that are to take place.
+        interval_s: the connection interval.
+        extends: whether an event may go on until the next reservation.
+        anywhere: whether first anchors are at random instead; then overlaps are those of drifting clocks.
+    """
+    most = interval_s if extends else length_s
+    if links == 1:
+        return ((1.0, most),)
+    if anywhere:
+        taken = max(1.0 - length_s / period_s, 0.0) ** (links - 1)
+        gap = period_s / links if extends else length_s
+        return ((taken, max(min(gap, most), length_s)),) * links
+    first = [(n * length_s) % interval_s for n in range(links)]
+    last, taken, window = [-1.0] * links, [0] * links, [0.0] * links
+    until = -1.0
+    anchors = sorted((k * period_s + at, n) for n, at in enumerate(first) for k in range(PLAYED))
+    for place, (now, n) in enumerate(anchors):
+        near = [m for at, m in anchors[place + 1 : place + links] if at < now + length_s - TOUCHING_S]
+        if until > now + TOUCHING_S or any(last[m] < last[n] for m in near):
+            continue
+        end = now + length_s
+        if extends:
+            free = next((at for at, m in anchors[place + 1 :] if at >= end - TOUCHING_S and m != n), inf)
+            end = max(end, min(free, now + interval_s))
+        last[n], until, taken[n], window[n] = now, now + length_s, taken[n] + 1, window[n] + end - now
+    return tuple((count / PLAYED, each / max(count, 1)) for count, each in zip(taken, window, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def _events(
+    link: Station, pdus: Pdus, errors: tuple[float, ...], beside: float, other: float, up: bool
+) -> tuple[float, float, float]:
+    """Return PDUs that come across, exchanges and transmissions of an event (`Station.events`)."""
+    le, space = link.le, link.space_us
+    every = le.credits_returned_every if le.transfer == "coc" else 0
+    count, frames = len(pdus.payloads), sum(pdus.ends)
+    turns = every // gcd(every, frames) if every and frames else 1
+    turns = max(min(turns, LONGEST // count), 1)
+    payload = np.tile(np.array(pdus.payloads, float), turns)
+    whole = np.cumsum(np.tile(np.array(pdus.ends), turns))
+    facing = np.full(len(payload), beside)
+    if every:  # credits go in the exchange after the frame
+        returned = np.roll((whole % every == 0) & np.tile(np.array(pdus.ends), turns), 1)
+        facing = np.maximum(facing, returned * float(air.CREDITS_BYTES))
+    on_air = np.array([link.air_us(one) for one in payload])
+    against = np.array([link.air_us(one) for one in facing])
+    each = on_air + space + against
+    needed = each
+    if le.event_admission == "largest":
+        needed = np.full(len(each), 2.0 * link.air_us(le.payload_bytes) + space)
+    begins = np.concatenate([[0.0], np.cumsum(each + space)])
+    cycle, window = begins[-1], 1e6 * link.window_s
+    most = min(le.event_packets or LONGEST, le.acl_buffers or LONGEST)
+    repeated = ceil(window / cycle) + 2
+    starts = (begins[:-1][None, :] + cycle * np.arange(repeated)[:, None]).ravel()
+    ends = starts + np.tile(needed, repeated)
+    fits: dict[int, int] = {}
+    place, order = 0, []
+    while place not in fits and len(order) < LONGEST:
+        number = int(np.searchsorted(ends, starts[place] + window + 1e-6, side="right")) - place
+        fits[place] = min(max(number, 1), most)
+        order.append(place)
+        place = (place + fits[place]) % len(each)
+    numbers = np.array([fits[one] for one in order[order.index(place) if place in fits else 0 :]])
+    error = float(np.mean(errors))
+    if error == 0.0 and other == 0.0:
+        mean = float(numbers.mean())
+        return mean, mean, mean
+    found = np.array([_through(int(one), error, other) for one in numbers])
+    return tuple(found.mean(axis=0).tolist())
+
+
+@lru_cache(maxsize=4096)
+def _through(exchanges: int, error: float, other: float) -> tuple[float, float, float]:
+    """Return data PDUs that come across, exchanges and transmissions in an event with room for `exchanges`.
+
+    Two damaged PDUs in a row at one side close the event (6, B, 4.5.6). A damaged PDU of the other side
+    (chance `other`) leaves the data unacknowledged: it is sent again although it came across.
+    """
+    chances = np.array([1.0, 0.0, 0.0, 0.0])  # by damaged last: none, data, the other side's, both
+    lost = np.array([(1 - error) * (1 - other), error * (1 - other), (1 - error) * other, error * other])
+    through = made = 0.0
+    for _ in range(exchanges):
+        made += float(chances.sum())
+        through += float(chances.sum()) * (1.0 - error) * (1.0 - other)
+        after = float(chances.sum()) * lost
+        after[1] -= (chances[1] + chances[3]) * lost[1]  # a second one in a row at one side
+        after[2] -= (chances[2] + chances[3]) * lost[2]
+        after[3] -= (chances[1] + chances[2] + chances[3]) * lost[3]
+        chances = np.maximum(after, 0.0)
+    return through, made, made
+
+
+def disconnections_s(link: Station, failing: float) -> float:
+    """Return the disconnections a second, with this chance of an event without an intact PDU.
+
+    A connection is lost after a run of such events as long as the supervision time; a run of k begins after
+    an intact event, so the mean time between losses is that of a run of failures
+    (W. Feller, An Introduction to Probability Theory, vol. 1, XIII.7).
+    """
+    events = ceil(link.le.supervision_timeout_s / link.interval_s - 1e-9)
+    if failing <= 0.0 or failing >= 1.0:
+        return 0.0 if failing <= 0.0 else 1.0 / link.le.supervision_timeout_s
+    if events * log(failing) < -600.0:
+        return 0.0
+    run = exp(events * log(failing))
+    return (1.0 - failing) * run / (1.0 - run) / link.interval_s
+
+
+def metrics(network: Any, rate: Vector, sources: Sequence[str]) -> dict[str, Vector]:
+    """Return means of the links, shape (links,): exchanges of an event, use of the air, charge.
+
+    Args:
+        network: the stations and flows, a `Network`.
+        rate: segments of each flow that come across (1/s), (flows,).
+        sources: laws of the flows' sources.
+    """
+    found = {name: np.zeros(len(network.anchored)) for name in OF_LINKS}
+    for n, (link, *wires) in enumerate(network.anchored):
+        pdus, us, messages, chance, used = np.zeros(2), np.zeros(2), 0.0, True, 0.0
+        exchanges_full = 0.0
+        for f, flow in enumerate(network.flows):
+            for back, way in enumerate((flow.forth, flow.back)):
+                for visit in way:
+                    if visit.kind != "wire" or visit.index not in wires or visit.pdus is None:
+                        continue
+                    side = wires.index(visit.index)
+                    segments = float(rate[f]) * (flow.acks if back else 1.0)
+                    events = link.events(visit.pdus, 0.0, up=bool(side))
+                    tries = events.tries / max(events.pdus, 1e-9)
+                    made = segments * visit.pdus.each * tries
+                    pdus[side] += made
+                    byte_us = sum(map(link.air_us, visit.pdus.payloads)) / len(visit.pdus.payloads)
+                    us[side] += made * (byte_us - link.air_us(0))
+                    if not back:
+                        messages += segments / max(flow.batch, 1.0)
+                        chance &= sources[f] != "periodic"
+                        used = max(used, segments * visit.service_s)
+                        exchanges_full = max(exchanges_full, events.exchanges)
+                        if link.le.transfer == "coc":
+                            credits = segments * sum(visit.pdus.ends) / visit.pdus.segments
+                            credits /= link.le.credits_returned_every
+                            pdus[1 - side] += credits
+                            us[1 - side] += credits * (link.air_us(air.CREDITS_BYTES) - link.air_us(0))
+        every = 1.0 / link.interval_s
+        idle = 1.0 / link.listens_s
+        events_s = min(every, idle + (messages if link.le.latency else 0.0)) * link.taken
+        a_message = messages / max(events_s, 1e-12)
+        none = exp(-a_message) if chance else max(1.0 - a_message, 0.0)
+        exchanges = max(float(pdus.max()) / events_s, 0.0) + none
+        if used > FULL:
+            events_s, exchanges = every * link.taken, exchanges_full
+        empty = link.air_us(0) * exchanges * events_s
+        failing = np.prod([1.0 - link.taken]) if link.taken < 1.0 else 0.0
+        found["exchanges_per_event"][n] = exchanges
+        found["air_share"][n] = 1e-6 * (2.0 * empty + us.sum())
+        found["events_missed"][n] = 1.0 - link.taken
+        found["disconnections_per_h"][n] = 3600.0 * disconnections_s(link, float(failing))
+        charge = link.charge_uc(events_s, exchanges * events_s, empty + us[1], empty + us[0])
+        found["current_ma"][n] = 1e-3 * (charge + link.energy.sleep_ua)
+    bits = float(rate @ np.array([flow.kilobits for flow in network.flows])) * 1e3
+    energy_uw = 1e3 * sum(
+        link.energy.supply_v * one for (link, *_), one in zip(network.anchored, found["current_ma"], strict=True)
+    )
+    return found | ({"energy_uj_per_bit": energy_uw / bits} if bits > 0.0 else {})
