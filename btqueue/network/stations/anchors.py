@@ -47,7 +47,13 @@ TOUCHING_S = 1e-6
 
 
 class Pdus(NamedTuple):
-    """The PDUs of segments: their payloads (bytes), whether a frame of L2CAP ends with each, and the segments."""
+    """The PDUs of segments.
+
+    Attributes:
+        payloads: bytes of each.
+        ends: whether a frame of L2CAP ends with it.
+        segments: whose PDUs these are.
+    """
 
     payloads: tuple[int, ...]
     ends: tuple[bool, ...]
@@ -197,7 +203,9 @@ def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
     return Pdus(tuple(payloads), tuple(ends), segments)
 
 
-def station(scenario: Scenario, plan: Topology, piconet: int, member: int, radio: tuple[Radio, Radio]) -> Station:
+def station(
+    scenario: Scenario, plan: Topology, piconet: int, member: int, radio: tuple[Radio, Radio]
+) -> Station:
     """Return the link of a piconet to its member of this number, with its radio down and up."""
     le = scenario.le
     here = plan.piconets[piconet]
@@ -348,59 +356,93 @@ def disconnections_s(link: Station, failing: float) -> float:
     return (1.0 - failing) * run / (1.0 - run) / link.interval_s
 
 
-def metrics(network: Any, rate: Vector, sources: Sequence[str]) -> dict[str, Vector]:
-    """Return means of the links, shape (links,): exchanges of an event, use of the air, charge.
+class Carried:
+    """What a link carries, a second, down and up.
+
+    Attributes:
+        pdus: data PDUs, repetitions included, shape (2,).
+        us: their air time above the time of empty ones, shape (2,).
+        messages: that come by themselves.
+        by_chance: whether none of their sources is periodic.
+        used: largest use of a direction.
+        exchanges: of an event with data at every time.
+    """
+
+    def __init__(self, link: Station) -> None:
+        self.link = link
+        self.pdus, self.us = np.zeros((2, 2))
+        self.messages, self.used, self.exchanges = 0.0, 0.0, 0.0
+        self.by_chance = True
+
+    def add(self, pdus: Pdus, segments_s: float, side: int) -> Events:
+        """Add segments in a direction: 0 down, 1 up."""
+        link, le = self.link, self.link.le
+        events = link.events(pdus, 0.0, up=bool(side))
+        made = segments_s * pdus.each * events.tries / max(events.pdus, 1e-9)
+        self._add(made, sum(map(link.air_us, pdus.payloads)) / len(pdus.payloads), side)
+        if le.transfer == "coc":
+            frames = segments_s * sum(pdus.ends) / pdus.segments
+            self._add(frames / le.credits_returned_every, link.air_us(air.CREDITS_BYTES), 1 - side)
+        return events
+
+    def _add(self, count: float, each_us: float, side: int) -> None:
+        self.pdus[side] += count
+        self.us[side] += count * (each_us - self.link.air_us(0))
+
+    def of_events(self) -> tuple[float, float]:
+        """Return the events a second that take place, and the exchanges of each.
+
+        An event has an exchange at least. A peripheral that may skip events wakes up for data.
+        """
+        link = self.link
+        every = link.taken / link.interval_s
+        if self.used > FULL:
+            return every, self.exchanges
+        wakes = self.messages if link.le.latency else 0.0
+        events_s = max(min(every, link.taken * (1.0 / link.listens_s + wakes)), 1e-12)
+        each = self.messages / events_s
+        none = exp(-each) if self.by_chance else max(1.0 - each, 0.0)
+        return events_s, float(self.pdus.max()) / events_s + none
+
+
+def metrics(network: Any, rate: Vector) -> dict[str, Any]:
+    """Return means of the links, shape (links,), and the energy of a bit.
 
     Args:
         network: the stations and flows, a `Network`.
         rate: segments of each flow that come across (1/s), (flows,).
-        sources: laws of the flows' sources.
     """
-    found = {name: np.zeros(len(network.anchored)) for name in OF_LINKS}
-    for n, (link, *wires) in enumerate(network.anchored):
-        pdus, us, messages, chance, used = np.zeros(2), np.zeros(2), 0.0, True, 0.0
-        exchanges_full = 0.0
-        for f, flow in enumerate(network.flows):
-            for back, way in enumerate((flow.forth, flow.back)):
-                for visit in way:
-                    if visit.kind != "wire" or visit.index not in wires or visit.pdus is None:
-                        continue
-                    side = wires.index(visit.index)
-                    segments = float(rate[f]) * (flow.acks if back else 1.0)
-                    events = link.events(visit.pdus, 0.0, up=bool(side))
-                    tries = events.tries / max(events.pdus, 1e-9)
-                    made = segments * visit.pdus.each * tries
-                    pdus[side] += made
-                    byte_us = sum(map(link.air_us, visit.pdus.payloads)) / len(visit.pdus.payloads)
-                    us[side] += made * (byte_us - link.air_us(0))
-                    if not back:
-                        messages += segments / max(flow.batch, 1.0)
-                        chance &= sources[f] != "periodic"
-                        used = max(used, segments * visit.service_s)
-                        exchanges_full = max(exchanges_full, events.exchanges)
-                        if link.le.transfer == "coc":
-                            credits = segments * sum(visit.pdus.ends) / visit.pdus.segments
-                            credits /= link.le.credits_returned_every
-                            pdus[1 - side] += credits
-                            us[1 - side] += credits * (link.air_us(air.CREDITS_BYTES) - link.air_us(0))
-        every = 1.0 / link.interval_s
-        idle = 1.0 / link.listens_s
-        events_s = min(every, idle + (messages if link.le.latency else 0.0)) * link.taken
-        a_message = messages / max(events_s, 1e-12)
-        none = exp(-a_message) if chance else max(1.0 - a_message, 0.0)
-        exchanges = max(float(pdus.max()) / events_s, 0.0) + none
-        if used > FULL:
-            events_s, exchanges = every * link.taken, exchanges_full
-        empty = link.air_us(0) * exchanges * events_s
-        failing = np.prod([1.0 - link.taken]) if link.taken < 1.0 else 0.0
-        found["exchanges_per_event"][n] = exchanges
-        found["air_share"][n] = 1e-6 * (2.0 * empty + us.sum())
-        found["events_missed"][n] = 1.0 - link.taken
-        found["disconnections_per_h"][n] = 3600.0 * disconnections_s(link, float(failing))
-        charge = link.charge_uc(events_s, exchanges * events_s, empty + us[1], empty + us[0])
-        found["current_ma"][n] = 1e-3 * (charge + link.energy.sleep_ua)
-    bits = float(rate @ np.array([flow.kilobits for flow in network.flows])) * 1e3
-    energy_uw = 1e3 * sum(
-        link.energy.supply_v * one for (link, *_), one in zip(network.anchored, found["current_ma"], strict=True)
+    rows = [_of_link(network, rate, link, wires) for link, *wires in network.anchored]
+    found: dict[str, Any] = dict(zip(OF_LINKS, np.array(rows).T, strict=True))
+    bits = 1e3 * float(rate @ np.array([flow.kilobits for flow in network.flows]))
+    volts = np.array([link.energy.supply_v for link, *_ in network.anchored])
+    return found | ({"energy_uj_per_bit": 1e3 * float(volts @ found["current_ma"]) / bits} if bits else {})
+
+
+def _of_link(network: Any, rate: Vector, link: Station, wires: list[int]) -> tuple[float, ...]:
+    """Return the metrics of a link, in the order of `OF_LINKS`."""
+    carried = Carried(link)
+    for f, flow in enumerate(network.flows):
+        for back, way in enumerate((flow.forth, flow.back)):
+            for visit in way:
+                if visit.pdus is None or visit.index not in wires:
+                    continue
+                segments_s = float(rate[f]) * (flow.acks if back else 1.0)
+                events = carried.add(visit.pdus, segments_s, wires.index(visit.index))
+                if not back:
+                    carried.messages += segments_s / max(flow.batch, 1.0)
+                    carried.by_chance &= flow.source != "periodic"
+                    carried.used = max(carried.used, segments_s * visit.service_s)
+                    carried.exchanges = max(carried.exchanges, events.exchanges)
+    events_s, exchanges = carried.of_events()
+    empty_us = link.air_us(0) * exchanges * events_s
+    heard, sent = empty_us + carried.us
+    charge_uc = link.charge_uc(events_s, exchanges * events_s, sent, heard)
+    missed = 1.0 - link.taken
+    return (
+        exchanges,
+        1e-6 * (heard + sent),
+        missed,
+        3600.0 * disconnections_s(link, missed),
+        1e-3 * (charge_uc + link.energy.sleep_ua),
     )
-    return found | ({"energy_uj_per_bit": energy_uw / bits} if bits > 0.0 else {})

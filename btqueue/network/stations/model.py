@@ -155,7 +155,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         metrics["delay_s"] = delay
     metrics |= of_the_air(network, point)
     if network.anchored:
-        metrics |= anchors.metrics(network, rate, [flow.source for flow in flows])
+        metrics |= anchors.metrics(network, rate)
     full = buffers.refused(network, point)
     if np.isfinite(full).any():
         metrics["loss_baseband_buffer"] = full

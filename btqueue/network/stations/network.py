@@ -643,7 +643,9 @@ class _Builder:
             greedy = traffic.source == "greedy"
             only = all(hop.kind == "bluetooth" for hop in route)
             in_event = greedy and only and transport.receive_window_segments > every
-            forth[0] = self._until_anchors(forth[0], 0.0 if greedy and only else 0.5, load if load < inf else 0.0)
+            forth[0] = self._until_anchors(
+                forth[0], 0.0 if greedy and only else 0.5, load if load < inf else 0.0
+            )
             behind = self._until_anchors(behind, 0.0 if in_event else 1.0 if only else 0.5, 0.0)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
@@ -763,7 +765,13 @@ class _Builder:
         served = max(station.taken * events.pdus, 1e-9)  # PDUs an interval
         service_s = station.interval_s * pdus.each / served
         return Visit(
-            "wire", wires[up], NO_TRAIN, service_s, station.lone_s(pdus, events, up=up) - service_s, 0.0, pdus=pdus
+            "wire",
+            wires[up],
+            NO_TRAIN,
+            service_s,
+            station.lone_s(pdus, events, up=up) - service_s,
+            0.0,
+            pdus=pdus,
         )
 
     def _until_anchors(self, visits: tuple[Visit, ...], first: float, load: float) -> tuple[Visit, ...]:
@@ -775,7 +783,9 @@ class _Builder:
             load: segments a second that come by chance.
         """
         found, share = [], first
-        links = {wire: (station, up) for station, *wires in self.anchored.values() for up, wire in enumerate(wires)}
+        links = {
+            wire: (station, up) for station, *wires in self.anchored.values() for up, wire in enumerate(wires)
+        }
         for visit in visits:
             if visit.pdus is None:
                 found.append(visit)
