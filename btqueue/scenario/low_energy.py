@@ -215,6 +215,11 @@ def problems(s: Scenario) -> Iterator[Problem]:
     if le.interval_spread_s >= le.interval_s:
         why = f"no interval is left: it must be smaller than interval_s = {le.interval_s:g}"
         yield conflict("le.interval_spread_s", le.interval_spread_s, why)
+    if le.transfer == "coc" and le.credits_returned_every > le.credits:
+        why = f"the sender stops before credits return: it has {le.credits}"
+        yield conflict(
+            "le.credits_returned_every", le.credits_returned_every, why, allowed=f"at most {le.credits}"
+        )
     length = le.event_length_s
     if length is not None and length > le.interval_s:
         why = f"an event cannot be longer than the interval of {le.interval_s:g} s"

@@ -17,8 +17,6 @@ def require_simulated(scenario: Scenario) -> None:
     Raises:
         NotBuiltYet: a device is in too many piconets.
     """
-    if scenario.link.bearer == "le":
-        raise NotBuiltYet(conflict("link.bearer", "le", "not built yet", allowed='"br-edr"'))
     memberships = Counter(name for p in scenario.network.piconet_names for name in (p.central, *p.members))
     key, most = "network.piconet_list", f"a device in at most {MOST_PICONETS_OF_A_DEVICE} piconets"
     if problems := [
