@@ -88,6 +88,7 @@ class Station:
         listens_s: between events in which an idle peripheral listens.
         window_s: of an event, for exchanges.
         taken: share of the events that take place: one of the nodes may be at another event.
+        vain: share of the events in which the central is at another one, and the peripheral listens in vain.
         le: the table of keys.
         radio: its bit errors, down and up.
         energy: the table of currents.
@@ -97,6 +98,7 @@ class Station:
     listens_s: float
     window_s: float
     taken: float
+    vain: float
     le: Any
     radio: tuple[Radio, Radio]
     energy: Any
@@ -158,10 +160,12 @@ class Station:
             heard: air time of the central's PDUs, a second (us).
         """
         energy = self.energy
-        widening_us = 2.0 * self.le.clock_ppm * self.listens_s * events
+        widening_us = 2.0 * self.le.clock_ppm * self.listens_s
+        vain = self.vain / self.listens_s
+        heard = heard + widening_us * events + (2.0 * widening_us + self.air_us(0)) * vain
         spaces = (2.0 * exchanges - events) * self.space_us
-        return energy.event_uc * events + 1e-3 * (
-            energy.tx_ma * sent + energy.rx_ma * (heard + widening_us) + energy.idle_ma * spaces
+        return energy.event_uc * (events + vain) + 1e-3 * (
+            energy.tx_ma * sent + energy.rx_ma * heard + energy.idle_ma * spaces
         )
 
     def lone_s(self, pdus: Pdus, events: Events, *, up: bool) -> float:
@@ -213,14 +217,15 @@ def station(
         len(here.members), le.reserved_s, le.interval_s * le.subrate, le.interval_s, le.event_extension,
         le.anchors == "random",
     )[member]  # fmt: skip
-    others = len(_beside(plan, piconet, here.central)) + len(_beside(plan, piconet, here.members[member]))
-    taken *= max(1.0 - le.reserved_s / (le.interval_s * le.subrate), 0.0) ** others
+    spared = max(1.0 - le.reserved_s / (le.interval_s * le.subrate), 0.0)
+    comes = taken * spared ** len(_beside(plan, piconet, here.central))
+    taken = comes * spared ** len(_beside(plan, piconet, here.members[member]))
     if le.iso_interval_s > 0.0:
         window_s = min(window_s, (le.iso_interval_s - le.iso_length_s) / 2.0)
     interval_s = le.interval_s * le.subrate
     return Station(
-        interval_s, interval_s * (1 + le.latency), window_s - le.event_overhead_s, taken, le, radio,
-        scenario.energy,
+        interval_s, interval_s * (1 + le.latency), window_s - le.event_overhead_s, taken, 1.0 - comes, le,
+        radio, scenario.energy,
     )  # fmt: skip
 
 
@@ -299,7 +304,7 @@ def _events(
         needed = np.full(len(each), 2.0 * link.air_us(le.payload_bytes) + space)
     begins = np.concatenate([[0.0], np.cumsum(each + space)])
     cycle, window = begins[-1], 1e6 * link.window_s
-    most = min(le.event_packets or LONGEST, le.acl_buffers or LONGEST)
+    most, held = le.event_packets or LONGEST, le.acl_buffers or LONGEST
     repeated = ceil(window / cycle) + 2
     starts = (begins[:-1][None, :] + cycle * np.arange(repeated)[:, None]).ravel()
     ends = starts + np.tile(needed, repeated)
@@ -313,30 +318,45 @@ def _events(
     numbers = np.array([fits[one] for one in order[order.index(place) if place in fits else 0 :]])
     error = float(np.mean(errors))
     if error == 0.0 and other == 0.0:
-        mean = float(numbers.mean())
+        mean = float(np.minimum(numbers, held).mean())
         return mean, mean, mean
-    found = np.array([_through(int(one), error, other) for one in numbers])
+    found = np.array([_through(int(one), error, other, min(int(one), held)) for one in numbers])
     return tuple(found.mean(axis=0).tolist())
 
 
 @lru_cache(maxsize=4096)
-def _through(exchanges: int, error: float, other: float) -> tuple[float, float, float]:
+def _through(exchanges: int, error: float, other: float, held: int) -> tuple[float, float, float]:
     """Return data PDUs that come across, exchanges and transmissions in an event with room for `exchanges`.
 
     Two damaged PDUs in a row at one side close the event (6, B, 4.5.6). A damaged PDU of the other side
     (chance `other`) leaves the data unacknowledged: it is sent again although it came across.
+
+    Args:
+        exchanges: that have time.
+        error: chance that a data PDU is damaged.
+        other: the same of the other side's PDUs.
+        held: data PDUs that the controller holds; it has no more in this event.
     """
-    chances = np.array([1.0, 0.0, 0.0, 0.0])  # by damaged last: none, data, the other side's, both
-    lost = np.array([(1 - error) * (1 - other), error * (1 - other), (1 - error) * other, error * other])
+    # chances by PDUs across so far, and by damage last: none, data, the other side's, both
+    counts = held < exchanges
+    chances = np.zeros((held + 1 if counts else 1, 4))
+    chances[0, 0] = 1.0
+    good = (1.0 - error) * (1.0 - other)
+    lost = np.array([error * (1.0 - other), (1.0 - error) * other, error * other])
     through = made = 0.0
     for _ in range(exchanges):
-        made += float(chances.sum())
-        through += float(chances.sum()) * (1.0 - error) * (1.0 - other)
-        after = float(chances.sum()) * lost
-        after[1] -= (chances[1] + chances[3]) * lost[1]  # a second one in a row at one side
-        after[2] -= (chances[2] + chances[3]) * lost[2]
-        after[3] -= (chances[1] + chances[2] + chances[3]) * lost[3]
-        chances = np.maximum(after, 0.0)
+        open_ = chances[:held] if counts else chances
+        total = open_.sum(axis=1)
+        made += float(total.sum())
+        through += good * float(total.sum())
+        after = np.zeros_like(chances)
+        after[1 if counts else 0 :, 0] += good * total if not counts else good * total[: len(chances) - 1]
+        bad = after[:held] if counts else after
+        # a second one in a row at one side closes the event
+        bad[:, 1] += lost[0] * (open_[:, 0] + open_[:, 2])
+        bad[:, 2] += lost[1] * (open_[:, 0] + open_[:, 1])
+        bad[:, 3] += lost[2] * open_[:, 0]
+        chances = after
     return through, made, made
 
 

@@ -774,6 +774,17 @@ class _Builder:
             pdus=pdus,
         )
 
+    def _of_a_window(self, visit: Visit, window: float) -> float:
+        """Return the service of a segment (s) where an event may have time for more than a window.
+
+        The acknowledgement of its last segments comes with the next event, whose first exchange is empty.
+        """
+        assert visit.pdus is not None
+        station = next(one for one, *wires in self.anchored.values() if visit.index in wires)
+        fit = station.interval_s * visit.pdus.each / visit.service_s
+        whole = 1.0 < fit and window * visit.pdus.each < fit + 1.0
+        return visit.service_s * (fit / (fit - 1.0) if whole else 1.0)
+
     def _until_anchors(self, visits: tuple[Visit, ...], first: float, load: float) -> tuple[Visit, ...]:
         """Return visits with the waits for the next anchor points of their links.
 
