@@ -2,8 +2,8 @@
 
 In an exchange the central sends a PDU, and after a frame space the peripheral answers; the next exchange
 follows a frame space later. The first exchange of an event always takes place. The event goes on while one
-side has said that it has more data, or a PDU was damaged, and the next exchange has room in its window; two
-damaged PDUs in a row at one side close it. A PDU is repeated until the other side's PDU acknowledges it
+side has more to send, or a PDU was damaged, and the next exchange has room in its window; two damaged PDUs in
+a row at one side close it. A PDU is repeated until the other side's PDU acknowledges it
 (sequence number and next expected one); its packet leaves the queue when it comes across.
 
 A node reserves time for each event. Of two events of one node whose reservations overlap, the link that has
@@ -216,7 +216,8 @@ def on_peripheral_sent(sim, index, now):
     link.exchanged += 1
     if not failed:
         take(sim, link, UP, now)
-    goes_on = failed or link.failed or link.more[DOWN] + link.more[UP] > 0
+    more = next_type(sim, link, DOWN) != NOTHING or next_type(sim, link, UP) != NOTHING
+    goes_on = failed or link.failed or more
     if goes_on and link.errors[UP] < 2 and link.exchanges < link.most_exchanges:
         needed = link.largest if link.largest > 0 else time_of_exchange(sim, link)
         if now + link.space + needed <= link.window_end:
@@ -292,20 +293,11 @@ def put_on_air(sim, link, side, now):
         elif kind != NOTHING and takes_credit(sim, link, side):
             link.credits[side] -= 1
             link.charged[side] = 1
-    waiting = sim.queues[port_index].length
-    following = sim.queues[port_index].head
     if link.type[side] != NOTHING and link.carried[side] == 0 and not link.got[side]:
-        head = sim.packets[following]
-        head.transmissions += 1
-        sim.flow_statistics[sim.segments[head.segment].flow].transmissions += 1
-        packet_event(sim, PACKET_TRANSMITTED, port_index, following, now)
-        following = head.next
-        waiting -= 1
-    more = link.owed[side] > 0
-    ready = waiting > 0 and sim.packets[following].ready_at <= now
-    if ready and link.done[side] + 1 < link.buffers:
-        more = more or not begins_frame(sim, link, following) or link.credits[side] > 0
-    link.more[side] = more
+        packet = sim.queues[port_index].head
+        sim.packets[packet].transmissions += 1
+        sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow].transmissions += 1
+        packet_event(sim, PACKET_TRANSMITTED, port_index, packet, now)
 
 
 @compiled

@@ -26,7 +26,7 @@ le_link_dtype = record_type(
     integers("skipped"),
     flags("failed"),
     # both directions: the PDU on the air or not yet acknowledged, and the K-frames
-    integers("type pending got more errors done", 2),
+    integers("type pending got errors done", 2),
     integers("credits charged unreturned owed carried", 2),
     # statistics
     integers("events missed taken exchanged disconnections on_air wakes sent heard spaces"),
@@ -40,7 +40,7 @@ of a PDU that returns credits. `offset`: share of the interval, or of lengths, a
 `anchor`: of the next event. `first_class`: row of `error_rates` of the first of its `classes` of channels.
 
 `type`: packet type, NOTHING for an empty PDU; `pending`: the PDU is not acknowledged as far as its sender
-knows; `got`: the far side has it; `more`: its bit for more data; `errors`: in a row; `done`: PDUs that came
+knows; `got`: the far side has it; `errors`: in a row; `done`: PDUs that came
 across in the event. `charged`: the K-frame at the head has its credit; `unreturned`: K-frames since credits
 were returned last; `owed`: credits to be returned, `carried`: those in the PDU. `events` that were to take
 place, `missed` and `taken` ones. `wake`: charge of an event (uC); currents are in mA, `sleep` in uA."""
