@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import ceil, exp, gcd, inf, log
+from math import ceil, exp, expm1, gcd, inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,10 @@ Vector = NDArray[np.float64]
 
 FULL = 0.97
 """Use of a direction above which it always has data."""
+ERRORS = 0.05
+"""Share of damaged PDUs, and part of a round trip, from which on rough laws of them make a difference."""
+SEVERAL = 6.0
+"""Events that a window has to fill, so that the end of an event makes little difference."""
 PLAYED = 64
 """Intervals for which the schedule of a central is played."""
 LONGEST = 100_000
@@ -53,16 +57,21 @@ class Pdus(NamedTuple):
         payloads: bytes of each.
         ends: whether a frame of L2CAP ends with it.
         segments: whose PDUs these are.
+        beside: payload bytes that go the other way for each PDU.
     """
 
     payloads: tuple[int, ...]
     ends: tuple[bool, ...]
     segments: int = 1
+    beside: float = 0.0
 
     @property
     def each(self) -> float:
         """Mean PDUs of a segment."""
         return len(self.payloads) / self.segments
+
+
+NO_PDUS = Pdus((), ())
 
 
 class Events(NamedTuple):
@@ -135,19 +144,18 @@ class Station:
             for state in states_of(self.radio[up])
         ]
 
-    def events(self, pdus: Pdus, beside: float, *, up: bool) -> Events:
+    def events(self, pdus: Pdus, *, up: bool) -> Events:
         """Return the means of an event with data in one direction.
 
         Args:
-            pdus: of a segment.
-            beside: payload bytes that go the other way for each PDU.
+            pdus: of segments.
             up: whether the peripheral sends.
         """
-        found = np.zeros(3)
+        found, beside = np.zeros(3), pdus.beside
         for share, channel, ber in self.states(up=up):
             errors = tuple(self.error(one, up=up, channel=channel, ber=ber) for one in pdus.payloads)
             other = (beside > 0.0) * self.error(beside, up=not up, channel=channel, ber=ber)
-            found += share * np.array(_events(self, pdus, errors, beside, other, up))
+            found += share * np.array(_events(self, pdus, errors, other))
         return Events(*found.tolist())
 
     def charge_uc(self, events: float, exchanges: float, sent: float, heard: float) -> float:
@@ -183,12 +191,44 @@ class Station:
         within = last * (own + pdus.each * between) - between + (empty_us + self.space_us) * up + again
         return more * self.interval_s / max(self.taken, 1e-9) + 1e-6 * within
 
+    def served_s(self, *, up: bool, silent: bool) -> float:
+        """Return the time between two events of a direction that always has data (s).
+
+        A peripheral may skip events though the central has data, unless it has a PDU to send.
+
+        Args:
+            up: whether the peripheral sends.
+            silent: whether nothing but credits goes the other way.
+        """
+        skips = 0.0 if up or not silent else float(self.le.latency)
+        if self.le.transfer == "coc":  # credits of the last frame wait for the next event
+            skips *= 1.0 - 1.0 / self.le.credits_returned_every
+        return self.interval_s * (1.0 + skips) / max(self.taken, 1e-9)
+
     def waits_s(self, pdus: Pdus, load: float, *, up: bool) -> float:
         """Return the mean time (s) between anchor points, without the share in which an event is open."""
-        exchanges_us = sum(self.air_us(one) + self.air_us(0) + 2.0 * self.space_us for one in pdus.payloads)
-        open_ = min(1e-6 * load * exchanges_us / pdus.segments, 1.0)
+        open_ = min(load * self.exchanges_s(pdus), 1.0)
         # an idle peripheral sleeps; it wakes up for its own data
         return (1.0 - open_) * (self.interval_s if up else self.listens_s) / max(self.taken, 1e-9)
+
+    def beyond_wire_s(self, load: float, service_s: float, *, up: bool) -> float:
+        """Return how much longer segments wait for earlier ones than in the queue of a wire (s).
+
+        An event of n segments leaves some behind only if more than n have come: the wait of the queue of a
+        wire with use rho, `rho T / (2 n (1 - rho))`, counts with `rho^(n - 1)`. It is exact for one segment
+        an event, and for many as the use comes to 1.
+        """
+        used = load * service_s
+        if used >= FULL:
+            return 0.0
+        every_s = (self.interval_s if up else self.listens_s) / max(self.taken, 1e-9)
+        number = max(every_s / service_s, 1.0)
+        return -used * (1.0 - used ** (number - 1.0)) * service_s / (2.0 * (1.0 - used))
+
+    def exchanges_s(self, pdus: Pdus) -> float:
+        """Return the time of the exchanges of a segment (s)."""
+        each_us = self.air_us(0) + 2.0 * self.space_us
+        return 1e-6 * (sum(map(self.air_us, pdus.payloads)) / pdus.segments + pdus.each * each_us)
 
 
 def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
@@ -281,9 +321,7 @@ def schedule(
 
 
 @lru_cache(maxsize=1024)
-def _events(
-    link: Station, pdus: Pdus, errors: tuple[float, ...], beside: float, other: float, up: bool
-) -> tuple[float, float, float]:
+def _events(link: Station, pdus: Pdus, errors: tuple[float, ...], other: float) -> tuple[float, float, float]:
     """Return PDUs that come across, exchanges and transmissions of an event (`Station.events`)."""
     le, space = link.le, link.space_us
     every = le.credits_returned_every if le.transfer == "coc" else 0
@@ -292,7 +330,7 @@ def _events(
     turns = max(min(turns, LONGEST // count), 1)
     payload = np.tile(np.array(pdus.payloads, float), turns)
     whole = np.cumsum(np.tile(np.array(pdus.ends), turns))
-    facing = np.full(len(payload), beside)
+    facing = np.full(len(payload), pdus.beside)
     if every:  # credits go in the exchange after the frame
         returned = np.roll((whole % every == 0) & np.tile(np.array(pdus.ends), turns), 1)
         facing = np.maximum(facing, returned * float(air.CREDITS_BYTES))
@@ -317,11 +355,14 @@ def _events(
         place = (place + fits[place]) % len(each)
     numbers = np.array([fits[one] for one in order[order.index(place) if place in fits else 0 :]])
     error = float(np.mean(errors))
+    # where the controller has no more data, the event goes on for the credits of its last frame
+    credits = float((numbers > held).mean()) / every if every else 0.0
     if error == 0.0 and other == 0.0:
         mean = float(np.minimum(numbers, held).mean())
-        return mean, mean, mean
+        return mean, mean + credits, mean
     found = np.array([_through(int(one), error, other, min(int(one), held)) for one in numbers])
-    return tuple(found.mean(axis=0).tolist())
+    through, made, tries = found.mean(axis=0).tolist()
+    return through, made + credits, tries
 
 
 @lru_cache(maxsize=4096)
@@ -383,7 +424,9 @@ class Carried:
         pdus: data PDUs, repetitions included, shape (2,).
         us: their air time above the time of empty ones, shape (2,).
         messages: that come by themselves.
+        answers: messages of the peripheral, credits and acknowledgements among them.
         by_chance: whether none of their sources is periodic.
+        up: use of the direction up.
         used: largest use of a direction.
         exchanges: of an event with data at every time.
     """
@@ -391,18 +434,20 @@ class Carried:
     def __init__(self, link: Station) -> None:
         self.link = link
         self.pdus, self.us = np.zeros((2, 2))
-        self.messages, self.used, self.exchanges = 0.0, 0.0, 0.0
+        self.messages, self.answers, self.up = 0.0, 0.0, 0.0
+        self.used, self.exchanges = 0.0, 0.0
         self.by_chance = True
 
     def add(self, pdus: Pdus, segments_s: float, side: int) -> Events:
         """Add segments in a direction: 0 down, 1 up."""
         link, le = self.link, self.link.le
-        events = link.events(pdus, 0.0, up=bool(side))
+        events = link.events(pdus, up=bool(side))
         made = segments_s * pdus.each * events.tries / max(events.pdus, 1e-9)
         self._add(made, sum(map(link.air_us, pdus.payloads)) / len(pdus.payloads), side)
         if le.transfer == "coc":
             frames = segments_s * sum(pdus.ends) / pdus.segments
             self._add(frames / le.credits_returned_every, link.air_us(air.CREDITS_BYTES), 1 - side)
+            self.answers += segments_s / le.credits_returned_every * (side == 0)
         return events
 
     def _add(self, count: float, each_us: float, side: int) -> None:
@@ -418,11 +463,16 @@ class Carried:
         every = link.taken / link.interval_s
         if self.used > FULL:
             return every, self.exchanges
-        wakes = self.messages if link.le.latency else 0.0
-        events_s = max(min(every, link.taken * (1.0 / link.listens_s + wakes)), 1e-12)
+        # idle, it listens after `latency` events without data of its own
+        data = max(-expm1(-self.answers * link.interval_s), self.up)
+        skips = 1.0 + link.le.latency
+        between = (1.0 - (1.0 - data) ** skips) / data if data > 0.0 else skips
+        events_s = every / between
         each = self.messages / events_s
         none = exp(-each) if self.by_chance else max(1.0 - each, 0.0)
-        return events_s, float(self.pdus.max()) / events_s + none
+        # an event goes on for the credits of its last frame
+        credits = (1.0 - none) / link.le.credits_returned_every if link.le.transfer == "coc" else 0.0
+        return events_s, float(self.pdus.max()) / events_s + none + credits
 
 
 def metrics(network: Any, rate: Vector) -> dict[str, Any]:
@@ -449,6 +499,8 @@ def _of_link(network: Any, rate: Vector, link: Station, wires: list[int]) -> tup
                     continue
                 segments_s = float(rate[f]) * (flow.acks if back else 1.0)
                 events = carried.add(visit.pdus, segments_s, wires.index(visit.index))
+                carried.answers += segments_s * (visit.index == wires[1])
+                carried.up += segments_s * visit.service_s * (visit.index == wires[1])
                 if not back:
                     carried.messages += segments_s / max(flow.batch, 1.0)
                     carried.by_chance &= flow.source != "periodic"
@@ -466,3 +518,61 @@ def _of_link(network: Any, rate: Vector, link: Station, wires: list[int]) -> tup
         3600.0 * disconnections_s(link, missed),
         1e-3 * (charge_uc + link.energy.sleep_ua),
     )
+
+
+def doubts(network: Any, point: Any, rtt: Vector) -> list[str]:
+    """Return the doubts about links of Bluetooth Low Energy, with errors against the simulator.
+
+    Args:
+        network: the stations and flows, a `Network`.
+        point: the operating point, a `Point`.
+        rtt: round trips (s), (flows,).
+    """
+    links = {wire: (link, up) for link, *wires in network.anchored for up, wire in enumerate(wires)}
+    found = []
+    for f, flow in enumerate(network.flows):
+        endless = bool(point.links.links.endless[f])
+        for back, visit in [(0, one) for one in flow.forth] + [(1, one) for one in flow.back]:
+            if visit.pdus is None:
+                continue
+            link, up = links[visit.index]
+            events = link.events(visit.pdus, up=bool(up))
+            own_s = 1e-6 * (link.air_us(max(visit.pdus.payloads)) + link.air_us(0) + link.space_us)
+            if len(network.anchored) > 1 and own_s > link.le.reserved_s:
+                found.append(
+                    "[le] event_length_s: an exchange lasts longer than the time that a node reserves for "
+                    "it, and other links miss their events: goodput was up to 60 % too high"
+                )
+            if (
+                not back
+                and not up
+                and link.le.latency
+                and (flow.protocol == "tcp" or link.radio[0].model != "perfect")
+            ):
+                found.append(
+                    "[le] latency: a peripheral skips events although the central has data, unless it has to "
+                    "answer: goodput was up to three times too high"
+                )
+            often = float(point.rate[f]) * link.interval_s > ERRORS
+            if not back and link.le.latency and often:
+                found.append(
+                    "[le] latency: how often data wake a peripheral is known on average only: exchanges of an "
+                    "event and currents were up to 40 % off"
+                )
+            if not back and not endless and events.tries > (1.0 + ERRORS) * events.pdus:
+                found.append(
+                    f"{1.0 - events.pdus / events.tries:.0%} of the PDUs are damaged, and a repetition may "
+                    "wait for the next event: delays were up to 40 % off"
+                )
+            small = flow.window * visit.pdus.each < SEVERAL * events.pdus + 1.0
+            if not back and endless and flow.protocol == "tcp" and small:
+                found.append(
+                    "[transport] receive_window_segments: an event has time for a whole window, and its end "
+                    "decides how much waits for the next one: goodput was up to 10 % off"
+                )
+            if back and not endless and visit.cycle_s / 2.0 > ERRORS * float(rtt[f]):
+                found.append(
+                    "[le] interval_s: acknowledgements by a timer meet anchor points after a constant time: "
+                    "round trips were up to 15 % off"
+                )
+    return list(dict.fromkeys(found))

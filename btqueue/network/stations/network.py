@@ -133,6 +133,9 @@ class Visit(NamedTuple):
         return (self.kind, self.index) == (other.kind, other.index)
 
 
+Visits = tuple[Visit, ...]
+
+
 @dataclass(frozen=True)
 class Port:
     """One direction of a radio link.
@@ -640,13 +643,7 @@ class _Builder:
         one_size = cut or messages or len(parts) == 1
         uneven = 1.0 if one_size else _least_s(self._visits(route, whole)) / _least_s(forth[0])
         if self.low_energy:
-            greedy = traffic.source == "greedy"
-            only = all(hop.kind == "bluetooth" for hop in route)
-            in_event = greedy and only and transport.receive_window_segments > every
-            forth[0] = self._until_anchors(
-                forth[0], 0.0 if greedy and only else 0.5, load if load < inf else 0.0
-            )
-            behind = self._until_anchors(behind, 0.0 if in_event else 1.0 if only else 0.5, 0.0)
+            forth[0], behind = self._in_events(own, route, forth[0], behind, load, every)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
@@ -761,31 +758,57 @@ class _Builder:
         station, *wires = self._anchored(hop.index, member)
         pdus = anchors.pdus_of(self.scenario, sizes)
         facing = min(beside / pdus.each, float(self.scenario.le.payload_bytes))
-        events = station.events(pdus, facing, up=up)
-        served = max(station.taken * events.pdus, 1e-9)  # PDUs an interval
-        service_s = station.interval_s * pdus.each / served
-        return Visit(
-            "wire",
-            wires[up],
-            NO_TRAIN,
-            service_s,
-            station.lone_s(pdus, events, up=up) - service_s,
-            0.0,
-            pdus=pdus,
-        )
+        pdus = pdus._replace(beside=facing)
+        events = station.events(pdus, up=up)
+        every_s = station.served_s(up=up, silent=beside == 0.0)
+        service_s = every_s * pdus.each / max(events.pdus, 1e-9)
+        beyond_s = station.lone_s(pdus, events, up=up) - service_s
+        return Visit("wire", wires[up], NO_TRAIN, service_s, beyond_s, 0.0, pdus=pdus)
+
+    def _in_events(
+        self, own: Scenario, route: tuple[Hop, ...], forth: Visits, back: Visits, load: float, every: float
+    ) -> tuple[Visits, Visits]:
+        """Return the visits of a flow and of its acknowledgements with the waits for anchor points.
+
+        A source that always has data does not wait for them. The acknowledgements of a large window come in
+        the same event and let its source go on. If an event has time for a whole window, they come with the
+        first exchange of the next one, which carries no data. Acknowledgements by a timer come at random.
+        """
+        greedy, tcp = own.traffic.source == "greedy", own.transport.protocol == "tcp"
+        only = all(hop.kind == "bluetooth" for hop in route)
+        forth = self._until_anchors(forth, 0.0 if greedy and only else 0.5, load if load < inf else 0.0)
+        if not (tcp and only and back) or (not greedy and own.transport.delayed_ack):
+            return forth, self._until_anchors(back, 0.5, 0.0)
+        window = float(own.transport.receive_window_segments)
+        if greedy and window > every:
+            forth = tuple(visit._replace(service_s=self._of_a_window(visit, window)) for visit in forth)
+            return forth, self._until_anchors(back, 0.0, 0.0)
+        sent_s = sum(visit.delay_s + visit.service_s for visit in (forth[-1], back[0]))
+        late = self._until_anchors(back, 1.0, 0.0)
+        wait_s = late[0].delay_s - back[0].delay_s
+        if greedy and len(forth) == 1:  # a window in as many events as it needs
+            station, _ = self._stations()[forth[0].index]
+            events = ceil(window * forth[0].service_s / station.interval_s - 1e-9)
+            wait_s += station.interval_s * (events - 1)
+        left_s = max(wait_s - sent_s, 0.0)
+        return forth, (back[0]._replace(delay_s=back[0].delay_s + left_s), *late[1:])
 
     def _of_a_window(self, visit: Visit, window: float) -> float:
-        """Return the service of a segment (s) where an event may have time for more than a window.
-
-        The acknowledgement of its last segments comes with the next event, whose first exchange is empty.
-        """
-        assert visit.pdus is not None
-        station = next(one for one, *wires in self.anchored.values() if visit.index in wires)
-        fit = station.interval_s * visit.pdus.each / visit.service_s
-        whole = 1.0 < fit and window * visit.pdus.each < fit + 1.0
+        """Return the service of a segment (s) where an event may have time for a whole window."""
+        pdus, (station, _) = visit.pdus or anchors.NO_PDUS, self._stations()[visit.index]
+        fit = station.interval_s * pdus.each / visit.service_s
+        whole = fit > 1.0 and window * pdus.each < fit + 1.0
         return visit.service_s * (fit / (fit - 1.0) if whole else 1.0)
 
-    def _until_anchors(self, visits: tuple[Visit, ...], first: float, load: float) -> tuple[Visit, ...]:
+    def _stations(self) -> dict[int, tuple[anchors.Station, bool]]:
+        """Return the link of each wire, and whether the wire is its direction up."""
+        return {
+            wire: (station, bool(up))
+            for station, *wires in self.anchored.values()
+            for up, wire in enumerate(wires)
+        }
+
+    def _until_anchors(self, visits: Visits, first: float, load: float) -> Visits:
         """Return visits with the waits for the next anchor points of their links.
 
         Args:
@@ -793,17 +816,16 @@ class _Builder:
             first: mean wait at the first link, in intervals.
             load: segments a second that come by chance.
         """
-        found, share = [], first
-        links = {
-            wire: (station, up) for station, *wires in self.anchored.values() for up, wire in enumerate(wires)
-        }
+        found, share, links = [], first, self._stations()
         for visit in visits:
             if visit.pdus is None:
                 found.append(visit)
                 continue
             station, up = links[visit.index]
-            wait_s = share * station.waits_s(visit.pdus, load, up=bool(up))
+            wait_s = share * station.waits_s(visit.pdus, load, up=up)
             by_chance = 2.0 * wait_s if share == 0.5 else 0.0
+            if load > 0.0:
+                wait_s += station.beyond_wire_s(load, visit.service_s, up=up)
             found.append(visit._replace(delay_s=visit.delay_s + wait_s, cycle_s=by_chance))
             share = 0.5
         return tuple(found)

@@ -127,6 +127,8 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     losing = flow.protocol == "tcp" and (f in point.found or (point.held is not None and f in point.held))
     if losing or flow.messages or flow.short or any(visit.train.worse > 0.0 for visit in way):
         return None
+    if flow.source == "periodic" and any(visit.cycle_s for visit in way):
+        return None  # its phase between anchor points is constant in a run
     if flow.more > 0.0 and any((f, 0, stop) in laws.polled.number for stop in range(len(flow.forth))):
         return None  # the queue with vacations is one of messages at random
     if laws.links.endless[f]:
