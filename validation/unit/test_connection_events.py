@@ -34,9 +34,8 @@ FULL = 244 * 8 / 10
 
 
 def simulated(**changes: Any) -> Results:
-    return bt.simulate(
-        Scenario().changed(BASE | {key.replace("__", "."): one for key, one in changes.items()})
-    )
+    dotted = {key.replace("__", "."): value for key, value in changes.items()}
+    return bt.simulate(Scenario().changed(BASE | dotted))
 
 
 def test_the_window_ends_with_the_reservation_or_the_next_one():
@@ -127,4 +126,10 @@ def test_subrated_events_and_skipped_ones_are_not_missed():
     idle = {"traffic__source": "poisson", "traffic__load_kbps": 1e-4, "energy__event_uc": 600.0}
     found = simulated(**idle, le__subrate=3, le__latency=1)
     assert found.current_ma.values == pytest.approx(10.0, rel=0.01)
+    assert not found.events_missed.values.any()
+
+
+def test_reservations_that_fill_the_interval_do_not_overlap_by_a_wrong_clock():
+    """The clock of the central is wrong for all of its links, and for the length of their events."""
+    found = simulated(network__peripherals=4, le__event_length_s=0.0025, le__clock_ppm=500.0)
     assert not found.events_missed.values.any()

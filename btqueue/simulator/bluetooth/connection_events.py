@@ -60,12 +60,12 @@ def start(sim, index):
     if link.spread > 0:
         steps = min(link.spread, link.interval - link.step) // link.step
         link.interval += (int(uniform(stream) * (2 * steps + 1)) - steps) * link.step
-        link.length = min(link.length, link.interval)
+    link.length = int(min(link.length, link.interval) * link.pace)
     link.period = link.interval * link.subrate * link.pace
     if link.anywhere:
-        link.anchor = uniform(stream) * link.interval
+        link.anchor = uniform(stream) * link.interval * link.pace
     else:
-        link.anchor = link.offset * link.length % link.interval
+        link.anchor = link.offset * link.length % (link.interval * link.pace)
     link.last_served = NOTHING
     link.type[DOWN] = link.type[UP] = NOTHING
     schedule(sim, link.timer, int(link.anchor))
