@@ -187,7 +187,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             *([KEPT_OUT] if kept_out else []),
             *([JUST_CARRIED] if tight else []),
             *doubts(network, point, rtt),
-            *anchors.doubts(network, point, rtt),
+            *anchors.doubts(network, point),
         ],
     }
 
