@@ -69,7 +69,9 @@ class Link(Table):
         "the acknowledgement bit always arrives, or is lost with the packet that carries it",
         {"packets are repeated": (True,), "repetition": (True,)},
     )
-    flush_timeout_s: PositiveSeconds | None = key(None, "a packet older than this is given up", ERRORS)
+    flush_timeout_s: PositiveSeconds | None = key(
+        None, "a packet older than this is given up", (ERRORS, {"link.bearer": ("le",)})
+    )
     adaptation: Literal["fixed", "best", "thresholds"] = key(
         "fixed",
         "packet type by segmentation alone, the best one for the error rate, or by thresholds",

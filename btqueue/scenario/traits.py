@@ -135,11 +135,14 @@ def _of_links(s: Scenario, plan: Topology, hops: list[Hop]) -> Iterator[Trait]:
     piconets = {hop.index for hop in hops}
     members = {node for one in piconets for node in (plan.piconets[one].central, *plan.piconets[one].members)}
     several = len(plan.piconets) > 1
+    bad_channels = any(one.ber > 0 for one in s.le.channel_classes)
     classic = s.link.bearer == "br-edr"  # the other repeats packets always, and has links, not bridges
     facts = {"several piconets": several, "bridges": classic and bool(members & plan.bridge_nodes)}
     facts["repetition"] = classic and s.link.arq != "none"
     for radio in dict.fromkeys(_radio(s, plan, hop) for hop in hops):
-        errors = has_errors(radio) or s.radio.interferers > 0 or (s.radio.colocated and several)
+        errors = (
+            has_errors(radio) or bad_channels or s.radio.interferers > 0 or (s.radio.colocated and several)
+        )
         facts["errors"] = errors
         # a packet whose acknowledgement waits for a packet to carry it keeps its place, on any radio
         waits = facts["repetition"] and s.link.arq_feedback == "lossy"

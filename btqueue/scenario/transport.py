@@ -276,7 +276,9 @@ class Transport(Table):
     centaurus_worker_s: Seconds = key(
         0.0, "CentaurusComm: period at which the worker is called; 0: at once", CENTAURUS
     )
-    send_buffer_segments: Count | None = key(None, "segments the sender may hold; unset: no limit")
+    send_buffer_segments: Count | None = key(
+        None, "segments the sender may hold, those under way included; unset: no limit"
+    )
 
     @model_validator(mode="after")
     def _take_preset(self) -> Self:

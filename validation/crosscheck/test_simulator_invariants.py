@@ -440,3 +440,14 @@ def test_any_number_of_peripherals(peripherals):
     assert result.sizes["flow"] == peripherals
     # 20 kbit/s pass everywhere: 1.5 % is 4 deviations of 3 x 2 x 43 messages or more.
     assert float(result.goodput_kbps.mean()) == pytest.approx(20, rel=4 / np.sqrt(6 * 20 * 20 / 11.68))
+
+
+def test_the_send_buffer_of_a_greedy_source_is_a_window():
+    """A program that always has data refills the buffer at once: no more than it holds is under way."""
+    scenario = thesis().with_(traffic__source="greedy")
+    buffer, window = (
+        play(scenario.with_(**{f"transport__{key}": 3}), 60)
+        for key in ("send_buffer_segments", "receive_window_segments")
+    )
+    assert (buffer.flow_statistics == window.flow_statistics).all()
+    assert not (buffer.flow_statistics == play(scenario, 60).flow_statistics).all()

@@ -165,7 +165,8 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
         full, sent = bool(used[r] > CROWDED and queue[r] > 0.0), segment[r] / 2.0 if kind == "port" else 0.0
         refused = 0.0
         if not full and most[r] > places[r] + sent and not _brings(network, r):
-            one = _queue(network, point, r, users[r]) if r in users and not tcp[r] else None
+            small = not tcp[r] or (kind == "port" and places[r] < LEAST_ROOM * segment[r])
+            one = _queue(network, point, r, users[r]) if r in users and small else None
             refused = 1.0 - filled(one)[0] if one else float(r not in users and used[r] > NEARLY_FULL)
         found[r] = Buffer(
             kind, float(places[r]), float(sent), float(most[r]), float(queue[r]) if full else 0.0, refused,
@@ -645,6 +646,7 @@ def doubts(network: Network, point: Point) -> list[str]:
         # messages that meet before a bucket with room for hardly more than a message
         small = one.kind == "bucket" and LEAST_ROOM * one.segment > one.places < one.most
         nearly |= small and float(point.rate @ point.service[:, r]) > SELDOM
+        nearly |= _in_bursts(network, point, r, one)
         if (one.overflows or nearly) and one.tcp:
             places = one.places + one.sent
             few = places < LEAST_ROOM * one.segment
@@ -660,6 +662,25 @@ def doubts(network: Network, point: Point) -> list[str]:
                 "goodput was up to 10 % off, and up to 50 % behind a bucket or on a radio with errors"
             )
     return found[:1]
+
+
+def _in_bursts(network: Network, point: Point, r: int, buffer: Buffer) -> bool:
+    """Return whether a window that is always open sends more segments at once than a buffer has room for.
+
+    An acknowledgement of several segments lets as many leave, and one more while the window grows. In slow
+    start, which follows timeouts, the window doubles while the station serves half of it (M. Allman et al.,
+    RFC 5681, section 3.1), so that the other half waits.
+    """
+    for f in map(int, np.flatnonzero(point.service[:, r] > 0.0)):
+        flow = network.flows[f]
+        if flow.protocol != "tcp" or flow.messages or not point.links.links.endless[f]:
+            continue
+        together = 1.0 / max(flow.acks, 0.1) + 1.0
+        if flow.loss > 0.0 or flow.ack_loss > 0.0:
+            together = max(together, flow.window / 2.0)
+        if flow.window > together > (buffer.places + 2.0 * buffer.sent) / max(buffer.segment, 1.0) + 1.0:
+            return True
+    return False
 
 
 def _is_a_saw(network: Network, point: Point, r: int) -> bool:

@@ -645,6 +645,50 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
             return
 
 
+def of_hosts(asked: Asked) -> Iterator[str]:
+    """Yield acknowledgements, tokens and random times at hosts in networks for which their laws are rough."""
+    count = len(asked.network.ports) + len(asked.network.wires)
+    for f, flow in enumerate(asked.network.flows):
+        relayed, tcp = asked.relayed(f), flow.protocol == "tcp"
+        if tcp and flow.transport.ack_path == "direct" and (relayed or flow.messages):
+            yield (
+                "[transport] ack_path = direct: over relays and in sessions round trips were 20 to 60 % too "
+                "long"
+            )
+            return
+        endless = bool(asked.point.links.links.endless[f])
+        if relayed and endless and flow.jitter_s > SMALL * asked.rtt[f] > 0.0:
+            yield (
+                "[run] jitter_s: segments of full windows over a relay bunch together behind random times: "
+                "goodput was 13 % too high"
+            )
+            return
+        tokens = asked.used[count:][asked.point.service[f, count:] > 0.0]
+        if flow.messages and tokens.max(initial=0.0) > SMALL_OPEN:
+            yield "segments of sessions wait for tokens one by one: round trips were up to 65 % too long"
+            return
+        if relayed and endless and tokens.max(initial=0.0) > CARRIED:
+            yield (
+                "full windows wait for tokens, and a relay gives them in another order than their senders: "
+                "goodput was up to 25 % too high, round trips half as long"
+            )
+            return
+        several = flow.batch > 1.0 and tokens.max(initial=0.0) > 0.0
+        if several and tcp and not endless and asked.point.token_s[f] > SMALL * asked.rtt[f]:
+            yield (
+                "messages of several segments wait for tokens, and their acknowledgements do behind them: "
+                "round trips were up to 55 % too long"
+            )
+            return
+        late = flow.acks * flow.window <= 1.0 < 1.0 / max(flow.acks, SMALL)
+        if tcp and not endless and not flow.messages and late and flow.window > PAIR:
+            yield (
+                "a window has room for the segments of one acknowledgement only, which the timer sends: "
+                "round trips were up to 25 % too short"
+            )
+            return
+
+
 def _repaired_unseen(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bool:
     """Return whether losses of a connection limited by its source cause hardly any waits and timeouts."""
     point = asked.point
@@ -988,5 +1032,5 @@ RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
     of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
-    of_lost_feedback, of_unread_keys,
+    of_hosts, of_lost_feedback, of_unread_keys,
 )  # fmt: skip

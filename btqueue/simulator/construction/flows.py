@@ -251,6 +251,19 @@ def unit_of(scenario: Scenario) -> int:
     return transport.mss_bytes if short else 1
 
 
+def most_under_way(scenario: Scenario) -> int:
+    """Return the segments that a sender may have under way, whatever its congestion window.
+
+    A greedy source refills the send buffer at every acknowledgement: its buffer limits it as a receive window
+    of the same size does. Another source writes messages to its buffer, which refuses them when it is full.
+    """
+    transport = scenario.transport
+    room = transport.receive_window_segments
+    if scenario.traffic.source == "greedy" and transport.send_buffer_segments is not None:
+        room = min(room, transport.send_buffer_segments)
+    return room
+
+
 def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
     """Return the fields of a connection that stay as they are; `set_initial_values` sets the others."""
     transport, unit = scenario.transport, unit_of(scenario)
@@ -263,7 +276,7 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
         "handshake": transport.handshake and transport.protocol == "tcp",
         "initial_window": transport.initial_window_segments,
         "initial_ssthresh": transport.initial_ssthresh_segments,
-        "rwnd": transport.receive_window_segments,
+        "rwnd": most_under_way(scenario),
         "send_buffer": (transport.send_buffer_segments or 0) * unit,
         "sack": transport.sack or transport.variant == "sack",
         "only_lost": transport.retransmit_only_lost,
