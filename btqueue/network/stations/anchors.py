@@ -18,7 +18,7 @@ schedule in time, played for some intervals. Clocks of two centrals drift: reser
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, exp, expm1, gcd, inf, log
@@ -327,11 +327,17 @@ def _events(link: Station, pdus: Pdus, errors: tuple[float, ...], other: float) 
     turns = every // gcd(every, frames) if every and frames else 1
     turns = max(min(turns, LONGEST // count), 1)
     payload = np.tile(np.array(pdus.payloads, float), turns)
-    whole = np.cumsum(np.tile(np.array(pdus.ends), turns))
-    facing = np.full(len(payload), pdus.beside)
+    facing, data = np.full(len(payload), pdus.beside), np.ones(len(payload))
     if every:  # credits go in the exchange after the frame
-        returned = np.roll((whole % every == 0) & np.tile(np.array(pdus.ends), turns), 1)
-        facing = np.maximum(facing, returned * float(air.CREDITS_BYTES))
+        ends = np.tile(np.array(pdus.ends), turns)
+        last = np.flatnonzero(ends & (np.cumsum(ends) % every == 0)) + 1
+        if le.credits == every:  # the sender has no credit left, and its PDU in this exchange is empty
+            payload, facing, data = (
+                np.insert(one, last, at) for one, at in ((payload, 0), (facing, 0), (data, 0))
+            )
+            last += np.arange(len(last))
+        last %= len(payload)
+        facing[last] = np.maximum(facing[last], air.CREDITS_BYTES)
     on_air = np.array([link.air_us(one) for one in payload])
     against = np.array([link.air_us(one) for one in facing])
     each = on_air + space + against
@@ -343,24 +349,28 @@ def _events(link: Station, pdus: Pdus, errors: tuple[float, ...], other: float) 
     most, held = le.event_packets or LONGEST, le.acl_buffers or LONGEST
     repeated = ceil(window / cycle) + 2
     starts = (begins[:-1][None, :] + cycle * np.arange(repeated)[:, None]).ravel()
-    ends = starts + np.tile(needed, repeated)
+    over = starts + np.tile(needed, repeated)
+    sent = np.concatenate([[0.0], np.cumsum(np.tile(data, repeated))])
     fits: dict[int, int] = {}
     place, order = 0, []
     while place not in fits and len(order) < LONGEST:
-        number = int(np.searchsorted(ends, starts[place] + window + 1e-6, side="right")) - place
+        number = int(np.searchsorted(over, starts[place] + window + 1e-6, side="right")) - place
         fits[place] = min(max(number, 1), most)
         order.append(place)
         place = (place + fits[place]) % len(each)
-    numbers = np.array([fits[one] for one in order[order.index(place) if place in fits else 0 :]])
+    begun = np.array(order[order.index(place) if place in fits else 0 :])
+    numbers = np.array([fits[one] for one in begun])
+    real = np.minimum(sent[begun + numbers] - sent[begun], held)
     error = float(np.mean(errors))
     # where the controller has no more data, the event goes on for the credits of its last frame
     credits = float((numbers > held).mean()) / every if every else 0.0
     if error == 0.0 and other == 0.0:
-        mean = float(np.minimum(numbers, held).mean())
-        return mean, mean + credits, mean
+        mean = float(real.mean())
+        return mean, float(np.minimum(numbers, held).mean()) + credits, mean
     found = np.array([_through(int(one), error, other, min(int(one), held)) for one in numbers])
     through, made, tries = found.mean(axis=0).tolist()
-    return through, made + credits, tries
+    share = float(data.mean())
+    return through * share, made + credits, tries * share
 
 
 @lru_cache(maxsize=4096)
@@ -525,46 +535,45 @@ def doubts(network: Any, point: Any) -> list[str]:
         network: the stations and flows, a `Network`.
         point: the operating point, a `Point`.
     """
-    links = {wire: (link, up) for link, *wires in network.anchored for up, wire in enumerate(wires)}
     found = []
     for f, flow in enumerate(network.flows):
         endless = bool(point.links.links.endless[f])
-        for back, visit in [(0, one) for one in flow.forth] + [(1, one) for one in flow.back]:
-            if visit.pdus is None:
-                continue
-            link, up = links[visit.index]
-            events = link.events(visit.pdus, up=bool(up))
-            own_s = 1e-6 * (link.air_us(max(visit.pdus.payloads)) + link.air_us(0) + link.space_us)
-            if len(network.anchored) > 1 and own_s > link.le.reserved_s:
-                found.append(
-                    "[le] event_length_s: an exchange lasts longer than the time that a node reserves for "
-                    "it, and other links miss their events: goodput was up to 60 % too high"
-                )
-            if (
-                not back
-                and not up
-                and link.le.latency
-                and (flow.protocol == "tcp" or link.radio[0].model != "perfect")
-            ):
-                found.append(
-                    "[le] latency: a peripheral skips events although the central has data, unless it has to "
-                    "answer: goodput was up to three times too high"
-                )
-            often = float(point.rate[f]) * link.interval_s > ERRORS
-            if not back and link.le.latency and often:
-                found.append(
-                    "[le] latency: how often data wake a peripheral is known on average only: exchanges of an "
-                    "event and currents were up to 40 % off"
-                )
-            if not back and not endless and events.tries > (1.0 + ERRORS) * events.pdus:
-                found.append(
-                    f"{1.0 - events.pdus / events.tries:.0%} of the PDUs are damaged, and a repetition may "
-                    "wait for the next event: delays were up to 40 % off"
-                )
-            if flow.protocol == "tcp":
-                found.append(
-                    "TCP over connection events: which acknowledgements come in the same event, and how timers "
-                    "meet anchor points, is known on average only: goodput of full windows was up to 40 % off, "
-                    "round trips 15 % in the median"
-                )
+        if network.anchored and flow.protocol == "tcp":
+            found.append(
+                "TCP over connection events: which acknowledgements come in the same event, and how timers "
+                "meet anchor points, is known on average only: goodput of full windows was up to 40 % off, "
+                "round trips 15 % in the median"
+            )
+        for visit in flow.forth:
+            if visit.pdus is not None:
+                often = float(point.rate[f])
+                found += _of_visit(network, visit, often, endless=endless, tcp=flow.protocol == "tcp")
     return list(dict.fromkeys(found))
+
+
+def _of_visit(network: Any, visit: Any, rate: float, *, endless: bool, tcp: bool) -> Iterator[str]:
+    """Yield the doubts about the stop of a flow, with this rate (segments a second), at a link."""
+    links = {wire: (link, bool(up)) for link, *wires in network.anchored for up, wire in enumerate(wires)}
+    link, up = links[visit.index]
+    events = link.events(visit.pdus, up=up)
+    longest_us = link.air_us(max(visit.pdus.payloads)) + link.air_us(0) + link.space_us
+    if len(network.anchored) > 1 and 1e-6 * longest_us > link.le.reserved_s:
+        yield (
+            "[le] event_length_s: an exchange lasts longer than the time that a node reserves for it, and "
+            "other links miss their events: goodput was up to 60 % too high"
+        )
+    if not up and link.le.latency and (tcp or link.radio[0].model != "perfect"):
+        yield (
+            "[le] latency: a peripheral skips events although the central has data, unless it has to answer: "
+            "goodput was up to three times too high"
+        )
+    if link.le.latency and rate * link.interval_s > ERRORS:
+        yield (
+            "[le] latency: how often data wake a peripheral is known on average only: exchanges of an event "
+            "and currents were up to 40 % off"
+        )
+    if not endless and events.tries > (1.0 + ERRORS) * events.pdus:
+        yield (
+            f"{1.0 - events.pdus / events.tries:.0%} of the PDUs are damaged, and a repetition may wait for "
+            "the next event: delays were up to 40 % off"
+        )
