@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import OF_THE_NETWORK, Results, Variable
+from btqueue.scenario.metrics import LINK_METRICS, OF_THE_NETWORK, Results, Variable
 from btqueue.scenario.topology import topology
 
 
@@ -34,6 +34,8 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
             variables[name] = Variable(("queue",), np.array(list(queues.values()), float))
         elif name in OF_THE_NETWORK:
             variables[name] = Variable((), np.asarray(value))
+        elif name in LINK_METRICS:
+            variables[name] = Variable(("link",), np.asarray(value, float))
         else:
             values = np.broadcast_to(value, len(names)).astype(float)
             # a mean over no arrivals is no number
@@ -44,6 +46,11 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
         **{name: Variable(("flow",), np.array(values)) for name, values in plan.flow_labels().items()},
         **({"queue": Variable(("queue",), np.array(list(queues)))} if queues else {}),
     }
+    if any(name in LINK_METRICS for name in metrics):
+        pairs = [(one.central, member) for one in plan.piconets for member in one.members]
+        coordinates["link"] = Variable(("link",), np.arange(1, len(pairs) + 1))
+        ends = [f"{plan.nodes[central]}-{plan.nodes[member]}" for central, member in pairs]
+        coordinates["link_name"] = Variable(("link",), np.array(ends))
     return Results(variables, coordinates, {"answered_by": "theory", **notes})
 
 

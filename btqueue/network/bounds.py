@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.baseband import SLOT_S, packet_types, segment
+from btqueue.baseband import SLOT_S, low_energy, packet_types, segment
+from btqueue.scenario.low_energy import LowEnergy
 from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
@@ -291,6 +292,8 @@ def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
     every packet were full and of the best type.
     """
     link = scenario.link
+    if link.bearer == "le":
+        return _exchanged(scenario, size + scenario.transport.header_bytes)
     frame = size + scenario.transport.header_bytes + link.l2cap_header_bytes
     if frame == 0:
         return OnAir(0.0, 0.0)
@@ -300,6 +303,34 @@ def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
         return OnAir(slots + len(pieces), slots - len(pieces))
     types = packet_types(_names(scenario))
     return OnAir(*(frame * min((each.slots + k) / each.payload_bytes for each in types) for k in (1, -1)))
+
+
+def _exchanged(scenario: Scenario, size: int) -> OnAir:
+    """Return the same of a hop of Bluetooth Low Energy: PDUs with a frame space and an empty PDU each.
+
+    A frame is an exchange there, and the empty PDU that answers takes the place of POLL and NULL.
+    """
+    le = scenario.le
+    cut = [
+        low_energy.air_time_us(le.phy, payload, encrypted=le.encrypted)
+        for frame in frames_of(le, size)
+        for payload in low_energy.pdus(frame, le.payload_bytes)
+    ]
+    empty_us = low_energy.air_time_us(le.phy, 0)
+    plus_us = sum(cut) + len(cut) * (empty_us + 1e6 * le.frame_space_s)
+    return OnAir(plus_us * 1e-6 / SLOT_S, (sum(cut) - len(cut) * empty_us) * 1e-6 / SLOT_S)
+
+
+def frames_of(le: LowEnergy, size: int) -> tuple[int, ...]:
+    """Return the bytes of the frames of L2CAP that carry a segment of `size` bytes, headers included."""
+    if size == 0:
+        return ()
+    if le.transfer == "notifications":
+        return low_energy.notifications(size, le.att_mtu_bytes)
+    most = le.sdu_bytes or size
+    whole, rest = divmod(size, most)
+    parts = (most,) * whole + ((rest,) if rest else ())
+    return tuple(frame for part in parts for frame in low_energy.k_frames(part, le.frame_bytes))
 
 
 def _names(scenario: Scenario) -> tuple[str, ...]:
@@ -344,7 +375,7 @@ def _way_s(scenario: Scenario, plan: Topology, route: tuple[Hop, ...], size: int
 def packets_of(scenario: Scenario, flow: FlowPlan) -> float:
     """Return the most packets of a segment and its acknowledgement; infinite where they are not known."""
     sent = segments_of(scenario, flow)
-    if not sent.exact or scenario.link.adaptation != "fixed":
+    if not sent.exact or scenario.link.adaptation != "fixed" or scenario.link.bearer == "le":
         return np.inf
     return max(on_air(scenario, size).packets for size, _ in sent.sizes) + on_air(scenario, 0).packets
 

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-6
 """Relative error that an answer may have beyond the error that it states."""
-NO_SHARES = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
+NO_SHARES = frozenset(
+    {"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet", "exchanges_per_event"}
+)
 """Metrics without unit that may be above 1."""
 
 Metrics = Mapping[Any, Any]

@@ -65,7 +65,9 @@ def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
     network, there = scenario.network, traits(scenario)
     arq = {one.value for one in there if one.kind == "link.arq"}
     sessions = any(one.kind == "traffic.source" and one.value == "request-reply" for one in there)
-    if sessions:
+    if scenario.link.bearer == "le":
+        system = "Low Energy"
+    elif sessions:
         system = "sessions"
     elif network.outside_links:
         system = "outside links"

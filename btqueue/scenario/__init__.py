@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from btqueue.scenario.library import list_models, models_folder
     from btqueue.scenario.link import FlowControl, Link
     from btqueue.scenario.loading import load
+    from btqueue.scenario.low_energy import ChannelClass, Energy, LowEnergy
     from btqueue.scenario.metrics import METRICS, Metric, describe
     from btqueue.scenario.network import Flow, Network, OutsideLink, Piconet
     from btqueue.scenario.polling import Polling, Voice
@@ -32,6 +33,7 @@ _HOME = {
         "library": ("list_models", "models_folder"),
         "link": ("FlowControl", "Link"),
         "loading": ("load",),
+        "low_energy": ("ChannelClass", "Energy", "LowEnergy"),
         "metrics": ("METRICS", "Metric", "describe"),
         "network": ("Flow", "Network", "OutsideLink", "Piconet"),
         "polling": ("Polling", "Voice"),
@@ -46,10 +48,13 @@ _HOME = {
 }
 __all__ = [
     "METRICS",
+    "ChannelClass",
+    "Energy",
     "Flow",
     "FlowControl",
     "Link",
     "LoadStep",
+    "LowEnergy",
     "Metric",
     "Network",
     "NotBuiltYet",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
 from btqueue.baseband.voice import ESCO_PACKETS, most_links, most_window
-from btqueue.scenario import network_checks
+from btqueue.scenario import low_energy, network_checks
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, conflict
 from btqueue.scenario.polling import fits_beside, free_slots
 from btqueue.scenario.problems import closest
@@ -25,6 +25,7 @@ def problems_between_keys(scenario: Scenario) -> list[Problem]:
     rules = (
         network_checks.network,
         network_checks.flows,
+        low_energy.problems,
         _radio,
         _link,
         _flow_control,
@@ -114,7 +115,7 @@ def _link(s: Scenario) -> Iterator[Problem]:
         types = len(link.adaptation_packets)
         why = f"{types} adaptation_packets need {types - 1} thresholds"
         yield conflict("link.adaptation_thresholds", list(t), why)
-    if link.flush_timeout_s is not None and link.arq == "none":
+    if link.flush_timeout_s is not None and link.arq == "none" and link.bearer != "le":
         why = 'a flush timeout needs link-level repetition; set link.arq to "unlimited" or a number'
         yield conflict("link.flush_timeout_s", link.flush_timeout_s, why)
     if link.arq_feedback == "lossy" and link.arq == "none":
@@ -225,7 +226,8 @@ def _traffic(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> 
         key = named("traffic.source")
         why = "needs arrival_file" if key == "traffic.source" else "needs traffic.arrival_file"
         yield conflict(key, t.source, why)
-    if protocol == "none" and t.source in ("greedy", "request-reply"):
+    answers = ("request-reply",) if s.link.bearer == "le" else ("greedy", "request-reply")
+    if protocol == "none" and t.source in answers:
         why = f'"{t.source}" needs a transport protocol that answers; set transport.protocol = "tcp"'
         yield conflict(named("traffic.source"), t.source, why)
     if protocol == "centaurus" and t.source != "request-reply":

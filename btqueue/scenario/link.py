@@ -11,6 +11,7 @@ from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.scenario.fields import (
     BitErrorRate,
     Bytes,
+    Condition,
     Count,
     Name,
     PositiveRate,
@@ -29,6 +30,8 @@ PACKETS_OF_RATE = {
 """The packet types of a link at 1, 2 or 3 Mbit/s, of five, three and one slots."""
 
 
+CLASSIC = {"link.bearer": ("br-edr",)}
+"""Keys of Bluetooth Classic."""
 ERRORS = {"errors": (True,)}
 ADAPTED = {"link.adaptation": ("best", "thresholds")}
 TOKENS = {"flow_control.enabled": (True,)}
@@ -39,6 +42,7 @@ class Link(Table):
 
     CHOICES: ClassVar[tuple[str, ...]] = ("rate",)
 
+    bearer: Literal["br-edr", "le"] = key("br-edr", "Bluetooth Classic, or Bluetooth Low Energy: `[le]`")
     rate: Literal["basic", "edr2", "edr3"] = key(
         "basic", "basic rate of 1 Mbit/s, or enhanced of 2 or 3 Mbit/s: the packet types, unless given"
     )
@@ -47,12 +51,13 @@ class Link(Table):
         "packet types that segments may be cut into; unset: the DH packets of the rate that fit "
         f"beside voice links. They are {', '.join(PACKET_TYPES)}",
         said="the DH packets of five, three and one slots of `link.rate` that fit beside voice links",
+        when=CLASSIC,
         strict=False,
         min_length=1,
         max_length=32,
     )
     segmentation: Literal["osu", "best-fit"] = key(
-        "osu", "optimum slot utilisation (fewest packets), or best fit (least padding)"
+        "osu", "optimum slot utilisation (fewest packets), or best fit (least padding)", CLASSIC
     )
     arq: Literal["none", "unlimited"] | Annotated[int, Field(ge=1, le=10_000)] = key(
         "unlimited",
@@ -64,9 +69,13 @@ class Link(Table):
         "the acknowledgement bit always arrives, or is lost with the packet that carries it",
         {"packets are repeated": (True,), "repetition": (True,)},
     )
-    flush_timeout_s: PositiveSeconds | None = key(None, "a packet older than this is given up", ERRORS)
+    flush_timeout_s: PositiveSeconds | None = key(
+        None, "a packet older than this is given up", (ERRORS, {"link.bearer": ("le",)})
+    )
     adaptation: Literal["fixed", "best", "thresholds"] = key(
-        "fixed", "packet type by segmentation alone, the best one for the error rate, or by thresholds"
+        "fixed",
+        "packet type by segmentation alone, the best one for the error rate, or by thresholds",
+        CLASSIC,
     )
     adaptation_packets: tuple[Name, ...] = listed(
         ("DH5", "DM5", "DM3", "DM1"),
@@ -84,7 +93,7 @@ class Link(Table):
     adaptation_estimate: Literal["true-rate", "link-quality"] = key(
         "true-rate", "input of the adaptation: the true error rate, or the quantised link quality", ADAPTED
     )
-    l2cap_header_bytes: int = key(4, "L2CAP header of each segment", ge=0, le=100)
+    l2cap_header_bytes: int = key(4, "L2CAP header of each segment", CLASSIC, ge=0, le=100)
     l2cap_delay_s: Seconds = key(0.0, "processing time of a segment in L2CAP, at each end")
     baseband_delay_s: Seconds = key(0.0, "processing time of a packet in the baseband, at each end")
     node_buffer_bytes: Bytes | None = key(None, "bytes a node can hold below IP; unset: no limit")
@@ -92,6 +101,8 @@ class Link(Table):
 
 class FlowControl(Table):
     """The L2CAP token bucket and the queues around it."""
+
+    WHEN: ClassVar[Condition] = CLASSIC
 
     enabled: bool = key(False, "a token bucket; false: segments go to the baseband queue at once")
     token_rate_kbps: PositiveRate = key(250.0, "rate at which tokens arrive", TOKENS)

@@ -164,6 +164,27 @@ METRICS: Final = MappingProxyType(
             "slot utilisation",
             "share of the slots left by voice links that carry data packets",
         ),
+        "exchanges_per_event": Metric(
+            "1", "exchanges per event", "mean exchanges of a connection event that is not missed, per link"
+        ),
+        "air_share": Metric(
+            "1", "air used", "share of the time in which PDUs of this link are on the air, either way"
+        ),
+        "events_missed": Metric(
+            "1",
+            "events missed",
+            "share of connection events that did not take place because one of the nodes was at another "
+            "event, of the events that were to take place, per link",
+        ),
+        "disconnections_per_h": Metric(
+            "1/h", "disconnections", "connections lost for the supervision time, per hour and link"
+        ),
+        "current_ma": Metric("mA", "current", "mean current of the peripheral for this link, sleep included"),
+        "energy_uj_per_bit": Metric(
+            "uJ/bit",
+            "energy per bit",
+            "energy of all peripherals over the application bits that all flows deliver",
+        ),
         "fairness": Metric("1", "fairness", "Jain's index of the goodputs of all flows"),
     }
 )
@@ -179,9 +200,13 @@ PERCENTILE_OF: Final = MappingProxyType(
 )
 """The metric that is a percentile of another one, by the name of the percentile and of the other one."""
 
-LINK_METRICS: Final = frozenset({"polls_per_s", "slot_share"})
+EVENT_METRICS: Final = (
+    "exchanges_per_event", "air_share", "events_missed", "disconnections_per_h", "current_ma",
+)  # fmt: skip
+"""Metrics of links of Bluetooth Low Energy."""
+LINK_METRICS: Final = frozenset({"polls_per_s", "slot_share", *EVENT_METRICS})
 """Metrics with one value for each link between a central and a peripheral."""
-OF_THE_NETWORK: Final = ("cycle_s", "slot_utilisation", "fairness")
+OF_THE_NETWORK: Final = ("cycle_s", "slot_utilisation", "fairness", "energy_uj_per_bit")
 NOT_OF_FLOWS: Final = frozenset({*LINK_METRICS, *OF_THE_NETWORK, "queue_packets"})
 """Metrics without a value for each flow."""
 

@@ -25,6 +25,8 @@ from btqueue.scenario.transport import Transport, Variant
 
 MOST_PERIPHERALS = 7
 """Active peripherals of one piconet: the active member address has three bits, and 0 means broadcast."""
+MOST_OF_LE = 20
+"""Most peripherals of a central of Bluetooth Low Energy, as controllers have them."""
 
 Shape = Literal["piconet", "scatternet", "chain", "custom"]
 FlowPattern = Literal["ring", "pairs", "downlink", "uplink", "end-to-end"]
@@ -153,7 +155,7 @@ class Piconet(Table):
     name: Name = key(..., "name of the piconet")
     central: Name = key(..., "name of the central")
     peripherals: Annotated[
-        tuple[Name, ...], listed(..., "names of the peripherals", least=1, most=MOST_PERIPHERALS)
+        tuple[Name, ...], listed(..., "names of the peripherals", least=1, most=MOST_OF_LE)
     ]
 
 
@@ -218,7 +220,12 @@ class Network(Table):
     """
 
     topology: Shape = key("piconet", "shape of the network")
-    peripherals: int = key(2, "peripherals of each piconet, bridges not counted", ge=1, le=MOST_PERIPHERALS)
+    peripherals: int = key(
+        2,
+        f"peripherals of each piconet, bridges not counted; at most {MOST_PERIPHERALS} of Bluetooth Classic",
+        ge=1,
+        le=MOST_OF_LE,
+    )
     piconets: int = key(
         lambda data: 2 if data.get("topology") == "scatternet" else 1,
         "piconets of a scatternet",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from btqueue.scenario.errors import Problem, bad_value, conflict
-from btqueue.scenario.network import MOST_PERIPHERALS, Flow, Network, OutsideLink
+from btqueue.scenario.network import MOST_OF_LE, MOST_PERIPHERALS, Flow, Network, OutsideLink
 from btqueue.scenario.problems import closest
 
 if TYPE_CHECKING:
@@ -30,11 +30,18 @@ SAME_ON_A_MEDIUM = ("rate_kbps", "header_bytes", "up_s", "down_s")
 def network(s: Scenario) -> Iterator[Problem]:
     """Check the shape of the network."""
     n = s.network
+    most = MOST_OF_LE if s.link.bearer == "le" else MOST_PERIPHERALS
+    if n.topology in ("piconet", "scatternet") and n.peripherals > most:
+        why = f"a piconet of Bluetooth Classic has at most {most} active peripherals"
+        yield conflict("network.peripherals", n.peripherals, why, allowed=f"at most {most}")
+    for p in n.piconet_list:
+        if len(p.peripherals) > most:
+            yield conflict("network.piconet_list", p.name, f"a piconet has at most {most} active peripherals")
     if n.topology == "piconet" and n.piconets != 1:
         why = 'a piconet is one piconet; use topology = "scatternet" for several'
         yield conflict("network.piconets", n.piconets, why)
     if n.topology == "scatternet":
-        yield from _scatternet(n)
+        yield from _scatternet(n, most)
     if n.topology == "custom" and not n.piconet_list:
         yield conflict("network.topology", n.topology, "a custom network needs a piconet_list")
     if n.topology != "custom" and n.piconet_list:
@@ -51,13 +58,13 @@ def network(s: Scenario) -> Iterator[Problem]:
         yield conflict("network.relay", n.relay, why, allowed='"segment"')
 
 
-def _scatternet(n: Network) -> Iterator[Problem]:
+def _scatternet(n: Network, most: int) -> Iterator[Problem]:
     if n.piconets < 2:
         yield conflict("network.piconets", n.piconets, "a scatternet has at least 2 piconets")
     bridges = 1 if n.piconets == 2 or n.bridge == "MS" else 2
-    if n.peripherals + bridges > MOST_PERIPHERALS:
+    if n.peripherals <= most < n.peripherals + bridges:
         among = "1 of them is a bridge" if bridges == 1 else f"{bridges} of them are bridges"
-        why = f"a piconet has at most {MOST_PERIPHERALS} active peripherals, and {among} here"
+        why = f"a piconet has at most {most} active peripherals, and {among} here"
         yield conflict("network.peripherals", n.peripherals, why)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.baseband.voice import (
@@ -13,7 +13,8 @@ from btqueue.baseband.voice import (
     exchange_slots,
     repeat_slots,
 )
-from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table, key
+from btqueue.scenario.fields import Condition, Count, PositiveSeconds, Seconds, Table, key
+from btqueue.scenario.link import CLASSIC
 
 Discipline = Literal[
     "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
@@ -24,6 +25,8 @@ BRIDGES = {"bridges": (True,)}
 
 class Polling(Table):
     """The polling discipline of the centrals and the stay of the bridges."""
+
+    WHEN: ClassVar[Condition] = CLASSIC
 
     discipline: Discipline = key("e-limited", "rule that ends a visit and chooses the next peripheral")
     limit: int = key(5, "M, frames of one visit under e-limited polling", ge=1, le=100_000)
@@ -78,6 +81,8 @@ class Voice(Table):
     HV packets are those of SCO links. EV packets, of eSCO links, have a checksum and are repeated if they are
     damaged: link 1 is the voice of the first peripheral of its piconet, link 2 of the second.
     """
+
+    WHEN: ClassVar[Condition] = CLASSIC
 
     packet: Literal["none", "HV1", "HV2", "HV3", "EV3", "EV4", "EV5", "2-EV3", "3-EV3", "2-EV5", "3-EV5"] = (
         key("none", "packet type of the voice links")

@@ -16,6 +16,7 @@ from btqueue.scenario.fields import (
     listed,
     with_own_keys,
 )
+from btqueue.scenario.link import CLASSIC
 
 ErrorModel = Literal["perfect", "constant", "gilbert-elliott", "alternating", "trace"]
 
@@ -119,10 +120,14 @@ class Radio(ErrorProcess):
     )
     links: tuple[RadioLink, ...] = listed((), "links whose radio differs", most=100_000)
     interferers: int = key(
-        0, "fully loaded piconets near by, not simulated, that hit packets on the same channel", ge=0, le=1000
+        0,
+        "fully loaded piconets near by, not simulated, that hit packets on the same channel",
+        CLASSIC,
+        ge=0,
+        le=1000,
     )
     colocated: bool = key(
         False,
         "the simulated piconets disturb each other on the same channel, too; their slots begin together",
-        {"several piconets": (True,)},
+        {"several piconets": (True,), **CLASSIC},
     )

@@ -9,10 +9,12 @@ from typing import Any, Self
 import tomli_w
 from pydantic import Field, ValidationError, model_validator
 
+from btqueue.scenario import low_energy
 from btqueue.scenario.checks import problems_between_keys
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value
 from btqueue.scenario.fields import Table
 from btqueue.scenario.link import PACKETS_OF_RATE, FlowControl, Link
+from btqueue.scenario.low_energy import Energy, LowEnergy
 from btqueue.scenario.network import Flow, Network
 from btqueue.scenario.overrides import entry_of, merged, parse_sets, without_removed
 from btqueue.scenario.polling import Polling, Voice, fits_beside
@@ -41,6 +43,8 @@ class Scenario(Table):
     flow_control: FlowControl = FlowControl()
     polling: Polling = Polling()
     voice: Voice = Voice()
+    le: LowEnergy = LowEnergy()
+    energy: Energy = Energy()
     traffic: Traffic = Traffic()
     transport: Transport = Transport()
     run: Run = Run()
@@ -63,6 +67,9 @@ class Scenario(Table):
         if fitting := tuple(name for name in of_rate if fits_beside(self.voice, name)):
             values["link"] = self.link.default(packets=fitting)
         whole = network.topology == "chain" or network.outside_links or self.link.adaptation != "fixed"
+        if self.link.bearer == "le":
+            whole = True
+            values["transport"] = self.transport.default(header_bytes=low_energy.headers(self))
         network = network.default(relay="segment" if whole else "packet")
         if not isinstance(network.flows, str):
             flows = tuple(flow.resolved(self.traffic, self.transport) for flow in network.flows)
@@ -179,9 +186,12 @@ class Scenario(Table):
         if not resolved:
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
         data = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"network": {"flows"}})
+        for place in low_energy.without_effect(self):
+            table, _, key = place.partition(".")
+            (data[table] if key else data).pop(key or table, None)
         for name, table in self:
             for choice in table.CHOICES if isinstance(table, Table) else ():
-                del data[name][choice]
+                data.get(name, {}).pop(choice, None)
         flows = self.network.flows
         data["network"]["flows"] = flows if isinstance(flows, str) else [flow.to_dict() for flow in flows]
         return data

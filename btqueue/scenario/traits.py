@@ -24,7 +24,7 @@ from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import Hop, Topology, topology
 
-OF_LINKS = ("polling", "voice", "radio", "link", "flow_control")
+OF_LINKS = ("polling", "voice", "radio", "link", "flow_control", "le", "energy")
 OF_FLOWS = ("traffic", "transport")
 OF_HOSTS = ("link.l2cap_delay_s", "link.baseband_delay_s", "run.jitter_s")
 OTHERS = ("network.relay", "network.outside_links", "run.jitter_s")
@@ -135,13 +135,18 @@ def _of_links(s: Scenario, plan: Topology, hops: list[Hop]) -> Iterator[Trait]:
     piconets = {hop.index for hop in hops}
     members = {node for one in piconets for node in (plan.piconets[one].central, *plan.piconets[one].members)}
     several = len(plan.piconets) > 1
-    facts = {"several piconets": several, "bridges": bool(members & plan.bridge_nodes)}
-    facts["repetition"] = s.link.arq != "none"
+    bad_channels = any(one.ber > 0 for one in s.le.channel_classes)
+    classic = s.link.bearer == "br-edr"  # the other repeats packets always, and has links, not bridges
+    facts = {"several piconets": several, "bridges": classic and bool(members & plan.bridge_nodes)}
+    facts["repetition"] = classic and s.link.arq != "none"
     for radio in dict.fromkeys(_radio(s, plan, hop) for hop in hops):
-        errors = has_errors(radio) or s.radio.interferers > 0 or (s.radio.colocated and several)
+        errors = (
+            has_errors(radio) or bad_channels or s.radio.interferers > 0 or (s.radio.colocated and several)
+        )
         facts["errors"] = errors
         # a packet whose acknowledgement waits for a packet to carry it keeps its place, on any radio
-        facts["packets are repeated"] = errors or (facts["repetition"] and s.link.arq_feedback == "lossy")
+        waits = facts["repetition"] and s.link.arq_feedback == "lossy"
+        facts["packets are repeated"] = (classic and errors) or waits
         own = radio != s.radio.model_copy(update={"links": ()})
         if own:
             yield Trait("radio.links", s.radio.links, "radio.links")

@@ -2,7 +2,7 @@
 
 from btqueue.simulator.applications import sessions
 from btqueue.simulator.applications.application import on_arrival, start_application
-from btqueue.simulator.bluetooth import bridges, disciplines
+from btqueue.simulator.bluetooth import bridges, connection_events, disciplines
 from btqueue.simulator.bluetooth.polling import begin, on_turn
 from btqueue.simulator.bluetooth.token_bucket import on_tokens
 from btqueue.simulator.hosts import delay_line, medium
@@ -18,6 +18,7 @@ from btqueue.simulator.records.run import (
     ARRIVAL,
     BRIDGE,
     DELAYED_ACK,
+    EVENT,
     LINE,
     MEDIUM,
     RETRANSMISSION,
@@ -116,6 +117,8 @@ def start(sim):
     for piconet in range(len(sim.piconets)):
         disciplines.start(sim, piconet)
         begin(sim, piconet)
+    for link in range(len(sim.le_links)):
+        connection_events.start(sim, link)
     for session in range(len(sim.sessions)):
         sessions.start(sim, session)
     for flow in range(len(sim.connections)):
@@ -206,5 +209,7 @@ def play(sim, root, until):
             clock.acknowledging = owner
         elif kind == BRIDGE:
             bridges.on_timer(sim, owner, now)
+        elif kind == EVENT:
+            connection_events.on_timer(sim, owner, now)
         else:
             sessions.on_timer(sim, owner, now)

@@ -14,7 +14,7 @@ from any_scenario import OWN, needed, vocabulary
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import ChannelClass, Energy, LowEnergy, Scenario, ScenarioError
 from btqueue.scenario.radio import RadioLink
 from btqueue.scenario.traffic import LoadStep
 
@@ -98,6 +98,10 @@ CHANGES: dict[str, tuple[Any, ...]] = {
         ),
         (),  # the network itself
     ),
+    # asked about by rows of measured and calculated values
+    **{f"le.{key}": () for key in LowEnergy.model_fields},
+    **{f"le.channel_classes[].{key}": () for key in ChannelClass.model_fields},
+    **{f"energy.{key}": () for key in Energy.model_fields},
     "network.outside_links": (),  # asked about by the keys of an entry
     **{f"radio.links[].{key}": () for key in RadioLink.model_fields},  # asked about as a whole: `radio.links`
     **{f"traffic.load_schedule[].{key}": () for key in LoadStep.model_fields},

@@ -50,6 +50,31 @@ LINUX = {
     },
 }
 """Senders that `scenarios` does not draw."""
+LOSSY_LE = {
+    "link": {"bearer": "le", "flush_timeout_s": 0.5},
+    "radio": {"model": "gilbert-elliott", "ber_bad": 1e-3, "bits": "on-air"},
+}
+LOW_ENERGY = {
+    "star": LOSSY_LE
+    | {
+        "network": {"peripherals": 5},
+        "le": {
+            **{"interval_s": 0.015, "event_length_s": 0.004, "clock_ppm": 50, "anchors": "random"},
+            **{"mps_bytes": 600, "credits": 3, "channel_classes": [{"channels": 37, "ber": 1e-5}]},
+        },
+        "traffic": {"source": "greedy"},
+    },
+    "chain": LOSSY_LE
+    | {
+        "network": {"topology": "chain", "hops": 3},
+        "le": {
+            **{"interval_s": 0.0075, "interval_spread_s": 0.00125, "latency": 2, "acl_buffers": 4},
+            **{"transfer": "notifications", "iso_interval_s": 0.01, "iso_length_s": 0.001, "phy": "2M"},
+        },
+        "traffic": {"source": "poisson", "load_kbps": 50, "message_bytes": 300, "two_way": True},
+    },
+}
+"""Links of Bluetooth Low Energy with every mechanism."""
 
 
 def is_playable(scenario: Scenario) -> bool:
@@ -198,7 +223,7 @@ for tables in json.load(sys.stdin):
 @pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.long)])
 def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit(count):
     """The short suite keeps the first thirty scenarios: plain Python is a hundred times as slow."""
-    compared = [*some(count), *map(Scenario.from_dict, LINUX.values())]
+    compared = [*some(count), *map(Scenario.from_dict, [*LINUX.values(), *LOW_ENERGY.values()])]
     answer = subprocess.run(
         [sys.executable, "-c", UNCOMPILED, str(Path(__file__).parent)],
         input=json.dumps([scenario.to_dict(resolved=False) for scenario in compared]),
@@ -390,6 +415,11 @@ def test_no_device_has_two_meetings_at_once_and_none_is_missed(scenario, pieces)
     for until_s in np.linspace(0, 4, pieces + 1):
         sim = go_on(sim, round(until_s * SECOND))
         sane(sim)
+
+
+@pytest.mark.parametrize("name", LOW_ENERGY)
+def test_low_energy_keeps_its_counts(name):
+    keeps_its_counts(Scenario.from_dict(LOW_ENERGY[name]), 8)
 
 
 @pytest.mark.parametrize("name", LINUX)

@@ -65,6 +65,8 @@ def base_of(key: str) -> dict[str, Any]:
         return GATEWAY
     if key.startswith("traffic.load_schedule"):
         return GATEWAY
+    if key.startswith("le.channel_classes"):
+        return {"link": {"bearer": "le"}, "le": {"channel_classes": [{"channels": 37, "ber": 1e-4}]}}
     if key == "network.hops":
         return CHAIN
     if key == "network.piconets" or key.startswith(("polling.bridge", "polling.res", "polling.rendez")):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from btqueue.scenario.metrics import LINK_METRICS, METRICS
-from btqueue.simulator.records import connections, nodes, piconets, run
+from btqueue.simulator.records import connections, le_links, nodes, piconets, run
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT, POISSON, TCP, session_dtype
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, TOKEN_BUFFER, UPLINK
@@ -38,6 +38,7 @@ def network(flows=2, stars=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLIN
         rtt_histogram=np.zeros((flows, BINS), np.int64),
         delay_histogram=np.zeros((flows, BINS), np.int64),
         ports=zeros(nodes.port_dtype, len(ports)),
+        le_links=zeros(le_links.le_link_dtype, 0),
         queues=zeros(nodes.queue_dtype, len(queues)),
         queue_statistics=zeros(nodes.queue_statistics_dtype, len(queues)),
         piconets=zeros(piconets.piconet_dtype, stars),
@@ -266,6 +267,30 @@ def test_every_metric_is_in_the_vocabulary():
     sim.ports.most_transmissions = 2
     sim.sessions = zeros(session_dtype, 1)
     sim.connections.session, sim.connections.send_buffer = 0, 8
+    sim.le_links = zeros(le_links.le_link_dtype, 2)
     metrics = measured(sim)
     assert set(metrics) == set(METRICS)
     assert set(metrics) >= LINK_METRICS
+
+
+def test_connection_events_carry_and_cost():
+    """In 10 s: 40 events were to take place, 10 were missed; 3 exchanges in each; 50 wakes of 2 uC."""
+    sim = network()
+    sim.le_links = link = zeros(le_links.le_link_dtype, 1)
+    sim.flow_statistics.bytes_delivered = 1250  # 1 kbit/s each
+    link.events, link.missed, link.taken, link.exchanged, link.wakes = 40, 10, 30, 90, 50
+    link.on_air, link.disconnections, link.sent, link.heard, link.spaces = (
+        SECOND,
+        1,
+        SECOND,
+        2 * SECOND,
+        SECOND,
+    )
+    link.tx, link.rx, link.idle, link.wake, link.sleep, link.volts = 8.0, 6.0, 2.0, 2.0, 5.0, 3.0
+    metrics = measured(sim)
+    assert metrics["exchanges_per_event"] == 3.0
+    assert metrics["events_missed"] == 0.25
+    assert metrics["air_share"] == 0.1
+    assert metrics["disconnections_per_h"] == 360.0
+    assert metrics["current_ma"] == pytest.approx((8 + 12 + 2) / 10 + 0.01 + 0.005)
+    assert metrics["energy_uj_per_bit"] == pytest.approx(3.0 * 2.215 / 2.0)

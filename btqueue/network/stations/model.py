@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import buffers, limits, nagle, quantiles, sessions, tagged, transport
+from btqueue.network.stations import anchors, buffers, limits, nagle, quantiles, sessions, tagged, transport
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
@@ -154,6 +154,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if np.isfinite(delay).any():
         metrics["delay_s"] = delay
     metrics |= of_the_air(network, point)
+    if network.anchored:
+        metrics |= anchors.metrics(network, rate)
     full = buffers.refused(network, point)
     if np.isfinite(full).any():
         metrics["loss_baseband_buffer"] = full
@@ -186,6 +188,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             *([KEPT_OUT] if kept_out else []),
             *([JUST_CARRIED] if tight else []),
             *doubts(network, point, rtt),
+            *anchors.doubts(network, point),
         ],
     }
 

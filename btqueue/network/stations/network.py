@@ -24,6 +24,7 @@ from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.bounds import segments_of
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
+from btqueue.network.stations import anchors
 from btqueue.network.stations.nagle import Cut
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
@@ -107,6 +108,8 @@ class Visit(NamedTuple):
         node: number of the node whose buffer has these places, for all its ports together; -1 if only this
             station uses them.
         turn: number of the queue before a wire that is served in turn with others; -1 elsewhere.
+        pdus: packets of a segment on a link of Bluetooth Low Energy; none elsewhere.
+        cycle_s: longest wait for the next anchor point there, uniform; 0 if it is constant.
     """
 
     kind: str
@@ -120,12 +123,17 @@ class Visit(NamedTuple):
     flush_s: float = inf
     node: int = -1
     turn: int = -1
+    pdus: anchors.Pdus | None = None
+    cycle_s: float = 0.0
 
     def shares_places(self, other: Visit) -> bool:
         """Whether segments wait in the same places before both stops."""
         if self.node >= 0 or other.node >= 0:
             return self.node == other.node
         return (self.kind, self.index) == (other.kind, other.index)
+
+
+Visits = tuple[Visit, ...]
 
 
 @dataclass(frozen=True)
@@ -326,6 +334,7 @@ class Network:
         turns: number of the wire of each queue: the ends of the links of a medium take turns.
         traits: the keys that make a difference, for doubts about unread keys.
         run_s: time that a run lasts (s); the answer is for an endless run.
+        anchored: links of Bluetooth Low Energy, each with the numbers of its wires down and up.
     """
 
     ports: tuple[Port, ...]
@@ -338,6 +347,7 @@ class Network:
     turns: tuple[int, ...] = ()
     traits: tuple[Trait, ...] = ()
     run_s: float = inf
+    anchored: tuple[tuple[anchors.Station, int, int], ...] = ()
 
 
 def alike(network: Network) -> list[int]:
@@ -429,9 +439,20 @@ class _Builder:
         self.bucket_list: list[Bucket] = []
         self.radios: dict[tuple[int, int], Radio] = {}
         self.trains: dict[tuple, Train] = {}
+        self.low_energy = scenario.link.bearer == "le"
+        self.anchored: dict[tuple[int, int], tuple[anchors.Station, int, int]] = {}
 
     def network(self) -> Network:
         flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
+        if self.low_energy:
+            for index, piconet in enumerate(self.plan.piconets):
+                for member in range(len(piconet.members)):  # idle links have events, too
+                    self._anchored(index, member)
+            return Network(
+                (), (), (), tuple(self.wire_list), (), flows, self.scenario.network.relay,
+                tuple(wire for _, wire in self.turns.values()), traits(self.scenario),
+                self.scenario.run.duration_s, tuple(self.anchored.values()),
+            )  # fmt: skip
         for bridge in self.plan.bridges:  # centrals poll bridges even if they carry no flow
             for index in bridge.piconets:
                 central = self.plan.piconets[index].central
@@ -572,6 +593,21 @@ class _Builder:
             self.wire_list.append(Wire(name, up, link.down_s, float(link.buffer_packets)))
         return self.wires[name]
 
+    def _anchored(self, piconet: int, member: int) -> tuple[anchors.Station, int, int]:
+        """Return a link of Bluetooth Low Energy with its wires down and up."""
+        if (piconet, member) not in self.anchored:
+            here = self.plan.piconets[piconet]
+            ends = here.central, here.members[member]
+            ways = (ends, ends[::-1])
+            first = len(self.wire_list)
+            for source, target in ways:
+                name = f"link {self.plan.nodes[source]} to {self.plan.nodes[target]}"
+                self.wire_list.append(Wire(name, 1.0, 0.0, inf))
+            down, up = (self._radio(Hop("bluetooth", piconet, *way)) for way in ways)
+            station = anchors.station(self.scenario, self.plan, piconet, member, (down, up))
+            self.anchored[piconet, member] = station, first, first + 1
+        return self.anchored[piconet, member]
+
     def _bucket(self, port: int) -> int:
         if port not in self.buckets:
             control = self.scenario.flow_control
@@ -628,7 +664,8 @@ class _Builder:
         queued = answered and transport.ack_path == "queued"
         parts = [(ceil(size) + headers, share / number) for size, share in sizes]
         mean = sum(size * share for size, share in parts)
-        forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
+        both = self.low_energy and plan.reverse is not None and traffic.source != "request-reply"
+        forth = [self._visits(route, parts, mean if both else float(ack) if queued else 0.0)]
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
         every: float = (
             transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
@@ -664,6 +701,8 @@ class _Builder:
         whole = [(max(size for size, _ in parts), 1.0)]
         one_size = cut or messages or len(parts) == 1
         uneven = 1.0 if one_size else _least_s(self._visits(route, whole)) / _least_s(forth[0])
+        if self.low_energy:
+            forth[0], behind = self._in_events(own, route, forth[0], behind, load, every)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
@@ -727,6 +766,10 @@ class _Builder:
                 )
                 before = hop.kind
                 continue
+            if self.low_energy:
+                found.append(self._served_in_events(hop, sizes, beside))
+                before = hop.kind
+                continue
             port, train = self._port(hop), NO_TRAIN
             for size, share in sizes:
                 train = train.plus(self._train(hop, size, beside), share)
@@ -765,6 +808,85 @@ class _Builder:
             lost = 1.0 if blocked else train.loss
             found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf, node))
             before = hop.kind
+        return tuple(found)
+
+    def _served_in_events(self, hop: Hop, sizes: Sequence[tuple[float, float]], beside: float) -> Visit:
+        """Return the stop of segments at a link of Bluetooth Low Energy; `beside` bytes go the other way."""
+        up = hop.target == self.plan.piconets[hop.index].central
+        member = self.plan.piconets[hop.index].members.index(hop.source if up else hop.target)
+        station, *wires = self._anchored(hop.index, member)
+        pdus = anchors.pdus_of(self.scenario, sizes)
+        facing = min(beside / pdus.each, float(self.scenario.le.payload_bytes))
+        pdus = pdus._replace(beside=facing)
+        events = station.events(pdus, up=up)
+        every_s = station.served_s(up=up, silent=beside == 0.0)
+        service_s = every_s * pdus.each / max(events.pdus, 1e-9)
+        beyond_s = station.lone_s(pdus, events, up=up) - service_s
+        return Visit("wire", wires[up], NO_TRAIN, service_s, beyond_s, 0.0, pdus=pdus)
+
+    def _in_events(
+        self, own: Scenario, route: tuple[Hop, ...], forth: Visits, back: Visits, load: float, every: float
+    ) -> tuple[Visits, Visits]:
+        """Return the visits of a flow and of its acknowledgements with the waits for anchor points.
+
+        A source that always has data does not wait for them. The acknowledgements of a large window come in
+        the same event and let its source go on. If an event has time for a whole window, they come with the
+        first exchange of the next one, which carries no data. Acknowledgements by a timer come at random.
+        """
+        greedy, tcp = own.traffic.source == "greedy", own.transport.protocol == "tcp"
+        only = all(hop.kind == "bluetooth" for hop in route)
+        forth = self._until_anchors(forth, 0.0 if greedy and only else 0.5, load if load < inf else 0.0)
+        if not (tcp and only and back) or (not greedy and own.transport.delayed_ack):
+            return forth, self._until_anchors(back, 0.5, 0.0)
+        window = float(own.transport.receive_window_segments)
+        if greedy and window > every:
+            forth = tuple(visit._replace(service_s=self._of_a_window(visit, window)) for visit in forth)
+            return forth, self._until_anchors(back, 0.0, 0.0)
+        sent_s = sum(visit.delay_s + visit.service_s for visit in (forth[-1], back[0]))
+        late = self._until_anchors(back, 1.0, 0.0)
+        wait_s = late[0].delay_s - back[0].delay_s
+        if greedy and len(forth) == 1:  # a window in as many events as it needs
+            station, _ = self._stations()[forth[0].index]
+            events = ceil(window * forth[0].service_s / station.interval_s - 1e-9)
+            wait_s += station.interval_s * (events - 1)
+        left_s = max(wait_s - sent_s, 0.0)
+        return forth, (back[0]._replace(delay_s=back[0].delay_s + left_s), *late[1:])
+
+    def _of_a_window(self, visit: Visit, window: float) -> float:
+        """Return the service of a segment (s) where an event may have time for a whole window."""
+        pdus, (station, _) = visit.pdus or anchors.NO_PDUS, self._stations()[visit.index]
+        fit = station.interval_s * pdus.each / visit.service_s
+        whole = fit > 1.0 and window * pdus.each < fit + 1.0
+        return visit.service_s * (fit / (fit - 1.0) if whole else 1.0)
+
+    def _stations(self) -> dict[int, tuple[anchors.Station, bool]]:
+        """Return the link of each wire, and whether the wire is its direction up."""
+        return {
+            wire: (station, bool(up))
+            for station, *wires in self.anchored.values()
+            for up, wire in enumerate(wires)
+        }
+
+    def _until_anchors(self, visits: Visits, first: float, load: float) -> Visits:
+        """Return visits with the waits for the next anchor points of their links.
+
+        Args:
+            visits: of a way.
+            first: mean wait at the first link, in intervals.
+            load: segments a second that come by chance.
+        """
+        found, share, links = [], first, self._stations()
+        for visit in visits:
+            if visit.pdus is None:
+                found.append(visit)
+                continue
+            station, up = links[visit.index]
+            wait_s = share * station.waits_s(visit.pdus, load, up=up)
+            by_chance = 2.0 * wait_s if share == 0.5 else 0.0
+            if load > 0.0:
+                wait_s += station.beyond_wire_s(load, visit.service_s, up=up)
+            found.append(visit._replace(delay_s=visit.delay_s + wait_s, cycle_s=by_chance))
+            share = 0.5
         return tuple(found)
 
 

@@ -127,6 +127,8 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     losing = flow.protocol == "tcp" and (f in point.found or (point.held is not None and f in point.held))
     if losing or flow.messages or flow.short or any(visit.train.worse > 0.0 for visit in way):
         return None
+    if flow.source == "periodic" and any(visit.cycle_s for visit in way):
+        return None  # its phase between anchor points is constant in a run
     if flow.more > 0.0 and any((f, 0, stop) in laws.polled.number for stop in range(len(flow.forth))):
         return None  # the queue with vacations is one of messages at random
     if laws.links.endless[f]:
@@ -142,7 +144,12 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     wait_s = laws.answers[f].wait_s if back else 0.0
     rest = _behind_others(point, f, max(mean_s - gone - wait_s, 0.0), back=back)
     random, variance = random + rest[0], variance + rest[1]
-    for visit in way:
+    for visit in sorted(way, key=lambda visit: -visit.cycle_s):
+        if visit.cycle_s > 0.0:  # the longest wait for an anchor point is uniform, and so are the others
+            if width == 0.0:
+                width = visit.cycle_s
+            else:
+                random, variance = random + visit.cycle_s / 2.0, variance + visit.cycle_s**2 / 12.0
         random, variance = random + visit.jitter_s, variance + visit.jitter_s**2
         if visit.kind == "port" and visit.train.spread > 0.0 and port is None:
             each = float(laws.links.frame[visit.index]) * SLOT_S

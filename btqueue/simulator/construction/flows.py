@@ -91,20 +91,29 @@ class Layouts:
                 f"most {PACKETS_A_SEGMENT} are possible: choose a smaller mss_bytes or longer packets"
             )
         full = flow_control.charge == "payload"
-        prices = [
-            NANOBITS_A_BYTE * (piece.packet.payload_bytes if full else piece.carried_bytes)
+        cut = [
+            (
+                self.type_names.index(piece.packet.name),
+                piece.carried_bytes,
+                NANOBITS_A_BYTE * (piece.packet.payload_bytes if full else piece.carried_bytes),
+            )
             for piece in pieces
         ]
-        padding = [0] * (PACKETS_A_SEGMENT - len(pieces))
+        return self.lay_out(application_bytes, size, cut)
+
+    def lay_out(self, application_bytes: int, size: int, cut: list[tuple[int, int, int]]) -> int:
+        """Add the layout of a segment of `size` bytes: type, bytes and tokens of each of its packets."""
+        types, carried, tokens = (list(column) for column in zip(*cut, strict=True))
+        padding = [0] * (PACKETS_A_SEGMENT - len(cut))
         return self.rows.add(
             ip_bytes=size,
-            pdu=pdu,
+            pdu=sum(carried),
             application=application_bytes,
-            count=len(pieces),
-            types=[self.type_names.index(piece.packet.name) for piece in pieces] + padding,
-            bytes=[piece.carried_bytes for piece in pieces] + padding,
-            tokens=prices + padding,
-            all_tokens=sum(prices),
+            count=len(cut),
+            types=types + padding,
+            bytes=carried + padding,
+            tokens=tokens + padding,
+            all_tokens=sum(tokens),
         )
 
 
@@ -124,7 +133,7 @@ class Flows(NamedTuple):
         return any(self.connections[index]["unit"] > 1 for index in range(len(self.connections)))
 
 
-def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], streams: Streams) -> Flows:
+def build_flows(scenario: Scenario, plan: Topology, layouts: Layouts, streams: Streams) -> Flows:
     """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
 
     Streams 0, 1, ... belong to the flows' applications. The builder of the state fills in the routes.
@@ -135,7 +144,7 @@ def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], strea
     flows = Flows(
         Rows(connection_dtype),
         Rows(session_dtype),
-        Layouts(scenario, type_names),
+        layouts,
         [],
         [],
         ring_length(scenario, plan),

@@ -4,6 +4,7 @@ Ports are numbered: uplinks and downlinks of all memberships, then the two direc
 """
 
 import itertools
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,11 @@ from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
+from btqueue.simulator.construction import low_energy
+from btqueue.simulator.construction.flows import Layouts
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
 from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
-from btqueue.simulator.records import nodes, piconets
+from btqueue.simulator.records import le_links, nodes, piconets
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
     NEVER,
@@ -67,10 +70,17 @@ class Parts(NamedTuple):
     bridges: Rows
     tables: RadioTables
     port_of: dict[tuple[int, int], int]
+    le_links: Rows
+    le_neighbours: list[int]
 
 
 def build_network(
-    scenario: Scenario, plan: Topology, routes: list[list[int]], timers: Timers, streams: Streams
+    scenario: Scenario,
+    plan: Topology,
+    routes: list[list[int]],
+    timers: Timers,
+    streams: Streams,
+    layouts: Layouts,
 ) -> Parts:
     """Return the empty network.
 
@@ -80,7 +90,9 @@ def build_network(
         routes: the nodes of every path that a segment may take; hosts and token buckets are set up for them.
         timers: numbered in the order in which they fire at the same time: centrals, hosts, outside links.
         streams: random streams, channels first.
+        layouts: how the segments of all flows are cut.
     """
+    lengths = list(layouts.lengths) if isinstance(layouts, low_energy.Layouts) else None
     radios, radio_of = radios_of(scenario, plan)
     parts = Parts(
         nodes=Rows(nodes.node_dtype),
@@ -93,8 +105,12 @@ def build_network(
         piconets=Rows(piconets.piconet_dtype),
         links=Rows(piconets.link_dtype),
         bridges=Rows(piconets.bridge_dtype),
-        tables=radio_tables(radios, scenario.link, scenario.voice.packet),
+        tables=radio_tables(radios, scenario.link, scenario.voice.packet)
+        if lengths is None
+        else low_energy.tables(scenario, lengths, radios),
         port_of={},
+        le_links=Rows(le_links.le_link_dtype),
+        le_neighbours=[],
     )
     for _ in plan.nodes:
         limit = scenario.link.node_buffer_bytes
@@ -104,9 +120,12 @@ def build_network(
             bridge=NOTHING,
             buffer_limit=UNLIMITED if limit is None else limit,
         )
-    add_bridges(parts, scenario, plan)
-    for index in range(len(plan.piconets)):
-        add_piconet(parts, scenario, plan, index, timers)
+    if lengths is not None:
+        low_energy.add_links(parts, scenario, plan, timers, streams, partial(add_radio_port, parts, scenario))
+    else:
+        add_bridges(parts, scenario, plan)
+        for index in range(len(plan.piconets)):
+            add_piconet(parts, scenario, plan, index, timers)
     add_outside_ports(parts, plan)
     channels = add_channels(parts, scenario, radio_of, streams)
     add_hosts(parts, scenario, plan, routes, timers, streams)
@@ -116,7 +135,7 @@ def build_network(
         medium = parts.media[index]
         node = parts.ports[medium["first_port"]]["node"]
         medium |= {"timer": timers.add(MEDIUM, index, node), "stream": streams.add()}
-    for index, bridge in enumerate(plan.bridges):
+    for index, bridge in enumerate(plan.bridges if lengths is None else ()):
         timer = timers.add(BRIDGE, index, bridge.node)
         parts.bridges[index] |= {"timer": timer, "stream": streams.add()}
     for index in range(len(plan.piconets)):

@@ -9,7 +9,7 @@ Piconets nearby that are not simulated (`interferers`) raise all packet error ra
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -98,8 +98,27 @@ def _tables(radios: Sequence[Radio], link: Link, voice: str) -> RadioTables:
     types = types_of(link)
     if voice in ESCO_PACKETS:
         types = *types, ESCO_PACKETS[voice]
+    common = levels_and_channels(radios, lambda bers, radio: error_rates(types, bers, radio))
+    qualities = ber_from_link_quality(np.arange(256))
+    return RadioTables(
+        packet_types=packet_type_records(types_of(link)),
+        type_for_level=chosen_types(link, types, common["bers"], common["error_rates"]),
+        type_for_quality=chosen_types(link, types, qualities, error_rates(types, qualities, radios[0])),
+        **common,
+    )
+
+
+def levels_and_channels(
+    radios: Sequence[Radio], rates_at: Callable[[np.ndarray, Radio], np.ndarray]
+) -> dict[str, Any]:
+    """Return the fields of `RadioTables` that do not depend on the choice of packet types.
+
+    Args:
+        radios: the distinct settings of the radio.
+        rates_at: packet error rates at bit error rates, shape (levels, types + 1).
+    """
     levels = [levels_of(radio) for radio in radios]
-    rates = [error_rates(types, block.bers, radio) for block, radio in zip(levels, radios, strict=True)]
+    rates = [rates_at(block.bers, radio) for block, radio in zip(levels, radios, strict=True)]
     bers = np.concatenate([block.bers for block in levels])
     first_levels = np.cumsum([0, *(len(block.bers) for block in levels)])
     first_values = np.cumsum([0, *(len(block.trace) for block in levels)])
@@ -111,17 +130,13 @@ def _tables(radios: Sequence[Radio], link: Link, voice: str) -> RadioTables:
         channel.first_level = first_levels[index]
         channel.trace_first = first_values[index]
         channel.trace_length = len(levels[index].trace)
-    qualities = ber_from_link_quality(np.arange(256))
-    return RadioTables(
-        packet_types=packet_type_records(types_of(link)),
-        bers=bers,
-        error_rates=np.concatenate(rates),
-        level_quality=np.concatenate([block.qualities for block in levels]),
-        trace_levels=np.concatenate([block.trace for block in levels]),
-        type_for_level=chosen_types(link, types, bers, np.concatenate(rates)),
-        type_for_quality=chosen_types(link, types, qualities, error_rates(types, qualities, radios[0])),
-        channels=channels,
-    )
+    return {
+        "bers": bers,
+        "error_rates": np.concatenate(rates),
+        "level_quality": np.concatenate([block.qualities for block in levels]),
+        "trace_levels": np.concatenate([block.trace for block in levels]),
+        "channels": channels,
+    }
 
 
 _kept_tables = lru_cache(maxsize=64)(_tables)

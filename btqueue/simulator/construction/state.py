@@ -9,7 +9,8 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Topology, topology
-from btqueue.simulator.construction.flows import add_flow_timers, build_flows, tables
+from btqueue.simulator.construction import low_energy
+from btqueue.simulator.construction.flows import Layouts, add_flow_timers, build_flows, tables
 from btqueue.simulator.construction.network import build_network
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers, heaps
 from btqueue.simulator.construction.radio_tables import types_of
@@ -111,11 +112,11 @@ def keep(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> EmptyNetwork
 def build(scenario: Scenario) -> State:
     """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
     plan = topology(scenario)
-    type_names = [kind.name for kind in types_of(scenario.link)]
     timers, streams = Timers(), Streams()
-    flows = build_flows(scenario, plan, type_names, streams)
+    layouts = layouts_of(scenario)
+    flows = build_flows(scenario, plan, layouts, streams)
     routes = paths(plan)
-    parts = build_network(scenario, plan, routes, timers, streams)
+    parts = build_network(scenario, plan, routes, timers, streams, layouts)
     add_flow_timers(flows, timers)
     ports_of_routes: list[int] = []
     for index in range(len(plan.flows)):
@@ -128,8 +129,8 @@ def build(scenario: Scenario) -> State:
     patterns, schedules = tables(flows)
     count, ring = len(flows.connections), flows.ring
     tables_of_radio = parts.tables
-    layouts = flows.layouts.rows.array()
-    largest = int(layouts.count.max())
+    cut = layouts.rows.array()
+    largest = int(cut.count.max())
     clock, settings = Rows(clock_dtype), Rows(settings_dtype)
     clock.add(
         **dict.fromkeys(("free_packet", "free_segment", "free_message"), NOTHING),
@@ -154,7 +155,7 @@ def build(scenario: Scenario) -> State:
         islands=islands,
         streams=_array(stream_dtype, streams.count),
         packet_types=tables_of_radio.packet_types,
-        layouts=layouts,
+        layouts=cut,
         routes=np.array(ports_of_routes, np.int64),
         packets=_array(packet_dtype, 0),
         segments=_array(segment_dtype, 0),
@@ -175,6 +176,9 @@ def build(scenario: Scenario) -> State:
         piconets=parts.piconets.array(),
         links=parts.links.array(),
         bridges=parts.bridges.array(),
+        le_links=parts.le_links.array(),
+        le_neighbours=np.array(parts.le_neighbours, np.int64),
+        le_channels=np.array([one.channels for one in scenario.le.channel_classes], np.int64),
         connections=flows.connections.array(),
         backlogs=_array(backlog_dtype, count),
         patterns=patterns,
@@ -192,6 +196,13 @@ def build(scenario: Scenario) -> State:
         halfway=_array(flow_statistics_dtype, count),
         log=_array(log_dtype, 1),
     )
+
+
+def layouts_of(scenario: Scenario) -> Layouts:
+    """Return an empty table of segments, which cuts them as the bearer does."""
+    if scenario.link.bearer == "le":
+        return low_energy.Layouts(scenario)
+    return Layouts(scenario, [kind.name for kind in types_of(scenario.link)])
 
 
 def paths(plan: Topology) -> list[list[int]]:

@@ -7,8 +7,12 @@ A datagram carries when its message was written, and the message's range of segm
 from btqueue.simulator.applications.application import count_delivered, forget_oldest
 from btqueue.simulator.bluetooth.l2cap import new_segment
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
+from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATAGRAM
+
+HELD = 8
+"""Segments of a greedy source that wait for its first link at most."""
 
 
 @outlined
@@ -18,6 +22,8 @@ def next_output(sim, flow, now):
     number = conn.snd_nxt
     if number == conn.written:
         return NOTHING
+    if conn.application == GREEDY:
+        return next_of_endless(sim, flow, now)
     message = sim.messages[conn.message_head]
     layout = sim.patterns[conn.pattern + number % conn.pattern_length]
     index = new_segment(sim, flow, DATAGRAM, False, layout, number)
@@ -32,6 +38,31 @@ def next_output(sim, flow, now):
         forget_oldest(sim, conn)
         conn.message_undelivered = conn.message_head
     return index
+
+
+@compiled
+def next_of_endless(sim, flow, now):
+    """Make the next datagram of a source that its first link holds back; its delay is not counted."""
+    conn = sim.connections[flow]
+    number = conn.snd_nxt
+    if number - conn.snd_una >= HELD:
+        return NOTHING
+    layout = sim.patterns[conn.pattern + number % conn.pattern_length]
+    index = new_segment(sim, flow, DATAGRAM, False, layout, number)
+    sim.segments[index].block_end[0] = NOTHING
+    conn.snd_nxt = conn.snd_max = number + 1
+    return index
+
+
+@compiled
+def left_first_link(sim, segment):
+    """A segment has left the first link of its route, or was given up there: a source may be held back."""
+    flow = sim.segments[segment].flow
+    conn = sim.connections[flow]
+    held_back = conn.protocol == NO_TRANSPORT and conn.application == GREEDY
+    if held_back and sim.segments[segment].hop == conn.route:
+        conn.snd_una += 1
+        sim.clock[0].sending = flow
 
 
 @compiled

@@ -12,6 +12,7 @@ from btqueue.simulator.records.connections import (
     flow_statistics_dtype,
     session_dtype,
 )
+from btqueue.simulator.records.le_links import le_link_dtype
 from btqueue.simulator.records.nodes import (
     bucket_dtype,
     channel_dtype,
@@ -67,7 +68,9 @@ class Arrays(NamedTuple):
     `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
     repeated cyclically. `islands`: where in `heap` the timers of each island begin, a part of the network
     that no path connects to the rest. `error_rates` [level, type]: packet error rates, the last column for
-    POLL and NULL. `type_for_level`, `type_for_quality`: the packet type that adaptation chooses.
+    POLL and NULL, or for an empty PDU. `type_for_level`, `type_for_quality`: the packet type that adaptation
+    chooses. `le_neighbours`: of each link of Bluetooth Low Energy the links that share a node with it;
+    `le_channels`: how many channels each class has.
     `out_of_order`, `scoreboard`, `sent_at`, `starts` [flow, segment number modulo their length]: the memory
     of receiver and sender for segments. Histograms are [flow, bin]. `looks`: when a measurement begins and
     backlogs are counted (ns), NEVER behind the last; `seen` [look, flow or kind of queue]: the backlogs;
@@ -102,6 +105,9 @@ class Arrays(NamedTuple):
     piconets: Annotated[np.recarray, piconet_dtype, 1]
     links: Annotated[np.recarray, link_dtype, 1]
     bridges: Annotated[np.recarray, bridge_dtype, 1]
+    le_links: Annotated[np.recarray, le_link_dtype, 1]
+    le_neighbours: Integers
+    le_channels: Integers
     connections: Annotated[np.recarray, connection_dtype, 1]
     backlogs: Annotated[np.recarray, backlog_dtype, 1]
     patterns: Integers

@@ -5,7 +5,7 @@ from btqueue.simulator.records.packets import SACK_BLOCKS
 
 # Kinds of timers. Timers due at the same nanosecond fire in the order of their numbers: first timers of
 # centrals, then of hosts and links, then of flows.
-TURN, TOKENS, LINE, MEDIUM, BRIDGE, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION = range(9)
+TURN, TOKENS, LINE, MEDIUM, BRIDGE, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION, EVENT = range(10)
 
 timer_dtype = record_type(integers("due place root end kind owner"))
 """`place` in the heap of its island, whose `root` is the place of the earliest one and `end` one past the

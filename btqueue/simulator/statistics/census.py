@@ -101,5 +101,9 @@ def forget_statistics(sim):
         sim.links[index].data_slots = 0
     for index in range(len(sim.bridges)):
         sim.bridges[index].switches = 0
+    for index in range(len(sim.le_links)):
+        link = sim.le_links[index]
+        link.events = link.missed = link.taken = link.exchanged = link.disconnections = 0
+        link.on_air = link.wakes = link.sent = link.heard = link.spaces = 0
     sim.rtt_histogram[:] = 0
     sim.delay_histogram[:] = 0

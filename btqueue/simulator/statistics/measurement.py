@@ -31,14 +31,9 @@ class Counts(NamedTuple):
 
     `seconds`: measured time, no dimensions; `flows`: statistics of the flows, records; `rtt`, `delay`:
     percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the mean
-<<<<<<< HEAD
-    length of each queue, and the packets that it `served`; `visits` in each piconet, and slots in which its
-    `voice` was repeated; `link_visits` and `data_slots` of each link.
-=======
     length of each queue, the share of the time that it is `busy`: not empty, and the packets that it
-    `served`; `visits` in each piconet; `link_visits` and
-    `data_slots` of each link.
->>>>>>> groups
+    `served`; `visits` in each piconet, and slots in which its `voice` was repeated; `link_visits` and
+    `data_slots` of each link; `events`: records of links of Bluetooth Low Energy.
     """
 
     seconds: Any
@@ -52,6 +47,7 @@ class Counts(NamedTuple):
     voice: np.ndarray
     link_visits: np.ndarray
     data_slots: np.ndarray
+    events: Any
 
     def goodput_kbps(self) -> np.ndarray:
         """Return the goodput of each flow (kbit/s)."""
@@ -77,6 +73,7 @@ def take_counts(sim: State) -> Counts:
         voice=columns(sim.piconets).voice_repeated.copy(),
         link_visits=links.visits.copy(),
         data_slots=links.data_slots.copy(),
+        events=sim.le_links.view(np.ndarray).copy(),
     )
 
 
@@ -89,7 +86,8 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
     mean length of the queues of each kind in `queue_kinds(network)`.
     """
     counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
-    counts = counts._replace(flows=columns(counts.flows), seconds=counts.seconds[:, None])
+    records = {"flows": columns(counts.flows), "events": columns(counts.events)}
+    counts = counts._replace(**records, seconds=counts.seconds[:, None])
     goodput = cache(lambda: kilobits_per_second(counts.flows.bytes_delivered, counts.seconds))
     formulas = {
         "goodput_kbps": goodput,
@@ -99,6 +97,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
         **losses(network, counts),
         "queue_packets": partial(mean_queue_lengths, np.array(network.queues.kind), counts),
         **polling_metrics(network, counts),
+        **event_metrics(network, counts, goodput),
         "fairness": lambda: jain_index(goodput()),
     }
     return Computed(later=formulas)
@@ -312,7 +311,7 @@ def polling_metrics(network: State, counts: Counts) -> Formulas:
     Data can use all slots that voice links leave: a packet type that does not fit there with its answer is
     refused (`btqueue.scenario.checks`).
     """
-    if not len(network.piconets):
+    if not np.any(network.piconets.links):
         return {}
     visits, seconds, piconets = counts.visits, counts.seconds, network.piconets
 
@@ -331,6 +330,26 @@ def polling_metrics(network: State, counts: Counts) -> Formulas:
         "slot_share": lambda: counts.data_slots * SLOT / SECOND / seconds,
         "cycle_s": cycle,
         "slot_utilisation": utilisation,
+    }
+
+
+def event_metrics(network: State, counts: Counts, goodput: Callable[[], np.ndarray]) -> Formulas:
+    """Return what connection events carry and cost; nothing without links that have them."""
+    if not len(network.le_links):
+        return {}
+    link, seconds = counts.events, counts.seconds
+
+    def current_ma() -> np.ndarray:
+        busy = link.tx * link.sent + link.rx * link.heard + link.idle * link.spaces
+        return (busy / SECOND + 1e-3 * link.wake * link.wakes) / seconds + 1e-3 * link.sleep
+
+    return {
+        "exchanges_per_event": lambda: _ratio(link.exchanged, link.taken),
+        "air_share": lambda: link.on_air / SECOND / seconds,
+        "events_missed": lambda: _ratio(link.missed, link.events),
+        "disconnections_per_h": lambda: link.disconnections * 3600 / seconds,
+        "current_ma": current_ma,
+        "energy_uj_per_bit": lambda: _ratio((link.volts * current_ma()).sum(axis=1), goodput().sum(axis=1)),
     }
 
 

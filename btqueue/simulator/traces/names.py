@@ -3,6 +3,7 @@
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.radio_tables import types_of
+from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
@@ -29,5 +30,7 @@ def queue_names(sim: State, scenario: Scenario) -> list[str]:
 
 
 def packet_type_names(scenario: Scenario) -> list[str]:
-    """Return the names of the packet types of the link."""
+    """Return the names of the packet types of the link, of Bluetooth Low Energy the payloads of PDUs."""
+    if scenario.link.bearer == "le":
+        return [f"{kind.payload} bytes" for kind in network_of(scenario).packet_types]
     return [kind.name for kind in types_of(scenario.link)]

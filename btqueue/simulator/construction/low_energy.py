@@ -1,0 +1,172 @@
+"""From a scenario's links of Bluetooth Low Energy to records: PDUs, radio tables, connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from btqueue.baseband import low_energy as air
+from btqueue.channel import uncoded_error_rate
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.low_energy import SHORT_STEP_S, SHORTEST_USUAL_S, USUAL_STEP_S
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.topology import Topology
+from btqueue.simulator.construction import flows
+from btqueue.simulator.construction.numbering import Streams, Timers
+from btqueue.simulator.construction.radio_tables import (
+    NS_A_MICROSECOND,
+    RadioTables,
+    levels_and_channels,
+)
+from btqueue.simulator.records import nodes
+from btqueue.simulator.records.conventions import NOTHING, UNLIMITED, nanoseconds
+from btqueue.simulator.records.le_links import FRAME_BEGINS, FRAME_ENDS
+from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, packet_type_dtype
+from btqueue.simulator.records.run import EVENT
+
+if TYPE_CHECKING:
+    from btqueue.simulator.construction.network import Parts
+
+ON_AIR_BYTES = 4 + 2 + 3
+"""Access address, header and CRC: what else can be hit of a PDU where `radio.bits` is "on-air"."""
+
+
+class Layouts(flows.Layouts):
+    """The sizes of segments, and the PDUs that each is cut into; a packet type is a length of PDUs."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Begin with the PDU that returns credits."""
+        super().__init__(scenario, [])
+        self.lengths = {air.CREDITS_BYTES: 0}
+
+    def _add(self, application_bytes: int, header_bytes: int) -> int:
+        le, size = self.scenario.le, application_bytes + header_bytes
+        coc = le.transfer == "coc"
+        if coc:
+            whole, rest = divmod(size, le.sdu_bytes or size)
+            sdus = [le.sdu_bytes or size] * whole + ([rest] if rest else [])
+            frames = [frame for sdu in sdus for frame in air.k_frames(sdu, le.frame_bytes)]
+        else:
+            frames = list(air.notifications(size, le.att_mtu_bytes))
+        cut = []
+        for frame in frames:
+            pdus = air.pdus(frame, le.payload_bytes)
+            for place, pdu in enumerate(pdus):
+                marks = FRAME_BEGINS * (place == 0) + FRAME_ENDS * (place == len(pdus) - 1)
+                kind = self.lengths.setdefault(pdu, len(self.lengths))
+                cut.append((kind, pdu, marks if coc else 0))
+        if len(cut) > PACKETS_A_SEGMENT:
+            raise ScenarioError(
+                f"a segment of {size} bytes needs {len(cut)} PDUs of {le.payload_bytes} bytes, but at most "
+                f"{PACKETS_A_SEGMENT} are possible: choose a smaller mss_bytes or a larger payload_bytes"
+            )
+        return self.lay_out(application_bytes, size, cut)
+
+
+def tables(scenario: Scenario, lengths: Sequence[int], radios: Sequence[Radio]) -> RadioTables:
+    """Return the radio tables for PDUs of these lengths (bytes); rows of channel classes come last."""
+    le = scenario.le
+
+    def rates(bers: np.ndarray, radio: Radio) -> np.ndarray:
+        if radio.model == "constant" and radio.per is not None:
+            return np.array([[radio.per] * len(lengths) + [0.0]])
+        on_air = radio.bits == "on-air"
+        mic = air.MIC_BYTES if le.encrypted else 0
+        hit = [n + (ON_AIR_BYTES + mic if on_air else 0) for n in lengths]
+        hit.append(ON_AIR_BYTES if on_air else 0)
+        return np.stack([uncoded_error_rate(8 * n, bers) for n in hit], axis=1)
+
+    common: dict[str, Any] = levels_and_channels(radios, rates)
+    by_class = scenario.radio.model_copy(update={"model": "constant", "per": None})
+    classes = np.array([one.ber for one in le.channel_classes])
+    types = np.zeros(len(lengths), packet_type_dtype).view(np.recarray)
+    types.payload = lengths
+    types.duration = types.on_air = [
+        round(NS_A_MICROSECOND * air.air_time_us(le.phy, n, encrypted=le.encrypted)) for n in lengths
+    ]
+    common["error_rates"] = np.concatenate([common["error_rates"], rates(classes, by_class)])
+    return RadioTables(
+        packet_types=types,
+        type_for_level=np.zeros(len(common["bers"]), np.int64),
+        type_for_quality=np.zeros(256, np.int64),
+        **common,
+    )
+
+
+def add_links(
+    parts: Parts,
+    scenario: Scenario,
+    plan: Topology,
+    timers: Timers,
+    streams: Streams,
+    add_port: Callable[..., int],
+) -> None:
+    """Add the nodes' groups, in which nobody is polled, and the connections with their ports and queues."""
+    for index, piconet in enumerate(plan.piconets):
+        parts.piconets.add(timer=NOTHING, node=piconet.central, bridge=NOTHING, packet=NOTHING, away=True)
+        first = len(parts.links)
+        for member in piconet.members:
+            link = parts.links.add(piconet=index, node=member, bridge=NOTHING)
+            ends = {
+                "down": add_port(link, piconet.central, member, nodes.DOWNLINK, UNLIMITED),
+                "up": add_port(link, member, piconet.central, nodes.UPLINK, UNLIMITED),
+            }
+            parts.links[link] |= ends
+            parts.le_links.add(
+                timer=timers.add(EVENT, link, piconet.central),
+                stream=streams.add(),
+                central=piconet.central,
+                peripheral=member,
+                ports=list(ends.values()),
+                first_of_central=first,
+                **options(scenario, link),
+            )
+    rows = parts.le_links.rows
+    ends_of = [{row["central"], row["peripheral"]} for row in rows]
+    for link, row in enumerate(rows):
+        others = [other for other, ends in enumerate(ends_of) if other != link and ends & ends_of[link]]
+        row |= {"first_neighbour": len(parts.le_neighbours), "neighbours": len(others)}
+        parts.le_neighbours.extend(others)
+    classes = scenario.le.channel_classes
+    for row in rows:
+        row |= {"first_class": len(parts.tables.error_rates) - len(classes), "classes": len(classes)}
+
+
+def options(scenario: Scenario, link: int) -> dict[str, object]:
+    """Return the fields of a connection that stay as they are, and the state that it begins with."""
+    le, energy = scenario.le, scenario.energy
+    full, space_us = le.payload_bytes, 1e6 * le.frame_space_s
+    largest = air.exchange_us(le.phy, full, full, frame_space_us=space_us, encrypted=le.encrypted)
+    usual = le.interval_s >= SHORTEST_USUAL_S
+    return {
+        "interval": nanoseconds(le.interval_s),
+        "step": nanoseconds(USUAL_STEP_S if usual else SHORT_STEP_S),
+        "spread": nanoseconds(le.interval_spread_s),
+        "length": nanoseconds(le.reserved_s),
+        "overhead": nanoseconds(le.event_overhead_s),
+        "largest": round(NS_A_MICROSECOND * largest) if le.event_admission == "largest" else 0,
+        "most_exchanges": le.event_packets or UNLIMITED,
+        "space": nanoseconds(le.frame_space_s),
+        "empty": round(NS_A_MICROSECOND * air.air_time_us(le.phy, 0)),
+        "subrate": le.subrate,
+        "latency": le.latency,
+        "supervision": nanoseconds(le.supervision_timeout_s),
+        "buffers": le.acl_buffers or UNLIMITED,
+        "returned_every": le.credits_returned_every if le.transfer == "coc" else 0,
+        "credits": [le.credits] * 2,
+        "iso_interval": nanoseconds(le.iso_interval_s),
+        "iso_length": nanoseconds(le.iso_length_s),
+        "extends": le.event_extension,
+        "anywhere": le.anchors == "random",
+        "offset": link,
+        "accuracy": 1e-6 * le.clock_ppm,
+        "pace": 1.0,
+        "tx": energy.tx_ma,
+        "rx": energy.rx_ma,
+        "idle": energy.idle_ma,
+        "wake": energy.event_uc,
+        "sleep": energy.sleep_ua,
+        "volts": energy.supply_v,
+    }
