@@ -70,6 +70,8 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
     key = _key(scenario, flow, number, first)
     value = scenario.value_of(key) if key else None
     line = f"{_words(first, value)}: {_amount(first.kbps)} kbit/s"
+    if scenario.link.bearer == "le":
+        line = line.replace("slots of", "connection events of", 1)
     if further is not None and math.isfinite(further.kbps):
         other = scenario.value_of(_key(scenario, flow, number, further)) if further.kind == "window" else None
         verb = "is" if further.kind == "load" else "would carry"
@@ -89,6 +91,9 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
             end = "rate_kbps" if bound.kind == "outside" else "loss"
             return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
+    if bound.kind == "slots" and scenario.link.bearer == "le":
+        most = ("acl_buffers", "event_packets")
+        key = next((f"le.{name}" for name in most if getattr(scenario.le, name) is not None), "le.phy")
     own = scenario.of_flow(flow.spec)
     t = own.transport
     if bound.kind == "load" and own.traffic.source == "file":

@@ -158,3 +158,13 @@ def test_sessions_have_no_limit():
     for engine in (solve, simulate):
         assert engine(sessions).attrs["limited_by"] == [{}, {}]
         assert limit_lines(engine(sessions)) == []
+
+
+@pytest.mark.parametrize(("changes", "key"), [({}, "le.phy"), ({"le.event_packets": 2}, "le.event_packets")])
+def test_connection_events_limit_links_of_low_energy(changes, key):
+    greedy = {"traffic.source": "greedy", "traffic.message_bytes": 244, "transport.mss_bytes": 244}
+    alone = {"network.peripherals": 1, "network.flows": "uplink", "transport.protocol": "none"}
+    scenario = Scenario().changed({"link.bearer": "le", "le.ip": "none", **alone, **greedy, **changes})
+    (found,) = solve(scenario).attrs["limited_by"]
+    assert (found["kind"], found["key"]) == ("slots", key)
+    assert found["line"].startswith("connection events of piconet 1: ")
