@@ -3,13 +3,14 @@
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 
 import pytest
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.scenario import list_models, load
+from btqueue.scenario import Scenario, list_models, load
 from btqueue.scenario.library import models_folder
 
 NAMES = [name for name in list_models() if name.startswith("practice/")]
@@ -52,3 +53,10 @@ def test_a_scenario_of_practice_is_a_file_to_start_from(name, tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text(printed, "utf-8")
     assert load(str(mine)) == load(name)
+
+
+def test_the_question_of_the_readme_is_the_printer():
+    text = (models_folder().parent / "README.md").read_text("utf-8").partition("```toml\n")[2]
+    asked, printer = Scenario.from_dict(tomllib.loads(text.partition("```")[0])), load("practice/printer")
+    assert asked.to_dict() | {"title": printer.title} == printer.to_dict()
+    assert "501.5 kbit/s" in text
