@@ -35,6 +35,7 @@ from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import Topology
 
 Vector = NDArray[np.float64]
+States = tuple[tuple[float, float], ...]
 
 FULL = 0.97
 """Use of a direction above which it always has data."""
@@ -98,6 +99,7 @@ class Station:
         vain: share of the events in which the central is at another one, and the peripheral listens in vain.
         le: the table of keys.
         radio: its bit errors, down and up.
+        fading: share and bit error rate of the states of its radio, down and up.
         energy: the table of currents.
     """
 
@@ -108,6 +110,7 @@ class Station:
     vain: float
     le: Any
     radio: tuple[Radio, Radio]
+    fading: tuple[States, States]
     energy: Any
 
     @property
@@ -133,14 +136,8 @@ class Station:
 
     def states(self, *, up: bool) -> list[tuple[float, float, float]]:
         """Return the states of an event: share, and bit error rates of its channel and of the radio."""
-        from btqueue.network.stations.network import states_of
-
         classes = [(one.channels / air.CHANNELS, one.ber) for one in self.le.channel_classes] or [(1.0, 0.0)]
-        return [
-            (part * state.share, channel, state.ber or 0.0)
-            for part, channel in classes
-            for state in states_of(self.radio[up])
-        ]
+        return [(part * share, channel, ber) for part, channel in classes for share, ber in self.fading[up]]
 
     def events(self, pdus: Pdus, *, up: bool) -> Events:
         """Return the means of an event with data in one direction.
@@ -246,9 +243,14 @@ def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
 
 
 def station(
-    scenario: Scenario, plan: Topology, piconet: int, member: int, radio: tuple[Radio, Radio]
+    scenario: Scenario,
+    plan: Topology,
+    piconet: int,
+    member: int,
+    radio: tuple[Radio, Radio],
+    fading: tuple[States, States],
 ) -> Station:
-    """Return the link of a piconet to its member of this number, with its radio down and up."""
+    """Return the link of a piconet to its member of this number, with its radio and states down and up."""
     le = scenario.le
     here = plan.piconets[piconet]
     taken, window_s = schedule(
@@ -263,7 +265,7 @@ def station(
     interval_s = le.interval_s * le.subrate
     return Station(
         interval_s, interval_s * (1 + le.latency), window_s - le.event_overhead_s, taken, 1.0 - comes, le,
-        radio, scenario.energy,
+        radio, fading, scenario.energy,
     )  # fmt: skip
 
 

@@ -604,7 +604,10 @@ class _Builder:
                 name = f"link {self.plan.nodes[source]} to {self.plan.nodes[target]}"
                 self.wire_list.append(Wire(name, 1.0, 0.0, inf))
             down, up = (self._radio(Hop("bluetooth", piconet, *way)) for way in ways)
-            station = anchors.station(self.scenario, self.plan, piconet, member, (down, up))
+            of_down, of_up = (
+                tuple((state.share, state.ber or 0.0) for state in states_of(one)) for one in (down, up)
+            )
+            station = anchors.station(self.scenario, self.plan, piconet, member, (down, up), (of_down, of_up))
             self.anchored[piconet, member] = station, first, first + 1
         return self.anchored[piconet, member]
 
