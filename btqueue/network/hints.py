@@ -108,7 +108,14 @@ def _fair_shares(scenario: Scenario, network: Network) -> np.ndarray:
         rate = (low + high) / 2.0
         fits = (time.used(np.minimum(loads, rate) * more) <= 1.0).all()
         low, high = (rate, high) if fits else (low, rate)
-    return np.minimum(loads, low)
+    rooms = np.array([_room(flow) for flow in network.flows])
+    return np.minimum(np.minimum(loads, low), rooms)
+
+
+def _room(flow: Flow) -> float:
+    """Return the goodput (kbit/s) that connection events of Bluetooth Low Energy leave a flow."""
+    times = [visit.service_s for visit in flow.forth if visit.pdus is not None]
+    return flow.kilobits / max(times) if times else np.inf
 
 
 def _repeated(network: Network, flow: Flow) -> float:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from btqueue.baseband import low_energy as air
 from btqueue.scenario.topology import FlowPlan, topology
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
             return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
     if bound.kind == "slots" and scenario.link.bearer == "le":
-        most = ("acl_buffers", "event_packets")
-        key = next((f"le.{name}" for name in most if getattr(scenario.le, name) is not None), "le.phy")
+        key = f"le.{_of_events(scenario)}"
     own = scenario.of_flow(flow.spec)
     t = own.transport
     if bound.kind == "load" and own.traffic.source == "file":
@@ -104,6 +104,21 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
         return key
     entry = min(number, number if flow.reverse is None else flow.reverse) + 1
     return flow.spec.names(entry).get(key, key)
+
+
+def _of_events(scenario: Scenario) -> str:
+    """Return the key of `[le]` that limits the exchanges of an event."""
+    le, space_us = scenario.le, 1e6 * scenario.le.frame_space_s
+    own_us = air.exchange_us(le.phy, 0, le.payload_bytes, frame_space_us=space_us, encrypted=le.encrypted)
+    length_s = le.interval_s if le.event_extension else le.reserved_s
+    fit = air.exchanges_that_fit(1e6 * (length_s - le.event_overhead_s), own_us, own_us, space_us)
+    if (le.acl_buffers or math.inf) <= min(fit, le.event_packets or math.inf):
+        return "acl_buffers"
+    if (le.event_packets or math.inf) <= fit:
+        return "event_packets"
+    if le.subrate > 1:
+        return "subrate"
+    return "event_length_s" if length_s < le.interval_s else "phy"
 
 
 def _amount(kbps: float) -> str:

@@ -72,7 +72,8 @@ class Scenario(Table):
             values["transport"] = self.transport.default(header_bytes=low_energy.headers(self))
         network = network.default(relay="segment" if whole else "packet")
         if not isinstance(network.flows, str):
-            flows = tuple(flow.resolved(self.traffic, self.transport) for flow in network.flows)
+            transport = values["transport"]
+            flows = tuple(flow.resolved(self.traffic, transport) for flow in network.flows)
             network = network.model_copy(update={"flows": flows})
         values["network"] = network
         return self

@@ -72,7 +72,7 @@ BAD = [
     ({"network.topology": "chain", "network.flows": "ring"}, "network.flows", ['"piconet" or "scatternet"']),
     ({"network.topology": "chain", "network.active_flows": 2}, "network.active_flows", ["one flow"]),
     ({"network.flows": "rong"}, "network.flows", ['did you mean "ring"']),
-    ({"network.flows": [3]}, "network.flows[1]", ["{ from, to, law"]),
+    ({"network.flows": [3]}, "network.flows[1]", ["{ from, to, name, group, law"]),
     ({"network.flows": [{"from": "p1.1"}]}, "network.flows[1].to", ["missing"]),
     ({"network.flows": [{"from": "p1.1", "to": "p1.9"}]}, "network.flows[1].to", ["c1, p1.1, p1.2"]),
     ({"network.flows": [{"from": "c1", "to": "c1"}]}, "network.flows[1].to", ["cannot end where it starts"]),

@@ -51,7 +51,7 @@ BAD_FILES = {
     "ends.csv": (b"metric,value,low,high\nrtt_s,1,2,3\n", "is not between low = 2 and high = 3"),
     "fields.csv": (b"metric,value\nrtt_s,1,5\n", "line 2: has more fields than the header"),
     "once.csv": (b"metric,value,ci95,replications\nrtt_s,1,1,1\n", "an interval needs at least 2"),
-    "bracket.csv": (b"metric,value\nqueue_packets[up,1\n", "the bracket of a queue is not closed"),
+    "bracket.csv": (b"metric,value\nqueue_packets[up,1\n", "the bracket of a queue or flow is not closed"),
     "twice.csv": (
         b"metric,value,value\nrtt_s,1,1\nrtt_s,1,2\n",
         'columns 2 and 3 are both called "value", and differ in line 3: "1" and "2"',

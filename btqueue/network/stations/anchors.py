@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import ceil, exp, expm1, gcd, inf, log
+from functools import lru_cache
+from math import ceil, exp, expm1, gcd, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from btqueue.baseband import low_energy as air
 from btqueue.network.bounds import frames_of
+from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.metrics import EVENT_METRICS
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.scenario import Scenario
@@ -41,6 +42,10 @@ FULL = 0.97
 """Use of a direction above which it always has data."""
 ERRORS = 0.05
 """Share of damaged PDUs, and part of a round trip, from which on rough laws of them make a difference."""
+ON_AIR_BYTES = 4 + 2 + 3
+"""Access address, header and CRC."""
+ROUGHLY = ("le.interval_spread_s", "le.iso_interval_s", "link.node_buffer_bytes")
+"""Keys with an effect that no law has in full."""
 PLAYED = 64
 """Intervals for which the schedule of a central is played."""
 LONGEST = 100_000
@@ -127,12 +132,10 @@ class Station:
         radio = self.radio[up]
         if radio.model == "constant" and radio.per is not None:
             return radio.per
-        bits = 8.0 * payload if radio.bits == "payload" else self.air_us(payload) / self._bit_us
+        bits = 8.0 * payload
+        if radio.bits == "on-air":  # access address, header, message integrity check and CRC, too
+            bits += 8.0 * (ON_AIR_BYTES + air.MIC_BYTES * (self.le.encrypted and payload > 0.0))
         return 1.0 - (1.0 - channel) ** bits * (1.0 - ber) ** bits
-
-    @cached_property
-    def _bit_us(self) -> float:
-        return air.PHYS[self.le.phy].byte_us / 8.0
 
     def states(self, *, up: bool) -> list[tuple[float, float, float]]:
         """Return the states of an event: share, and bit error rates of its channel and of the radio."""
@@ -146,12 +149,24 @@ class Station:
             pdus: of segments.
             up: whether the peripheral sends.
         """
-        found, beside = np.zeros(3), pdus.beside
+        found = np.zeros(3)
         for share, channel, ber in self.states(up=up):
             errors = tuple(self.error(one, up=up, channel=channel, ber=ber) for one in pdus.payloads)
-            other = (beside > 0.0) * self.error(beside, up=not up, channel=channel, ber=ber)
+            other = sum(
+                part * self._facing_error(pdus, up, channel, one) for part, one in self.fading[not up]
+            )
             found += share * np.array(_events(self, pdus, errors, other))
         return Events(*found.tolist())
+
+    def _facing_error(self, pdus: Pdus, up: bool, channel: float, ber: float) -> float:
+        """Return the mean chance that a PDU of the other side is damaged, some with credits."""
+        often = sum(pdus.ends) / len(pdus.ends) / self.le.credits_returned_every
+        often *= self.le.transfer == "coc"
+        plain, credits = (
+            self.error(size, up=not up, channel=channel, ber=ber)
+            for size in (pdus.beside, max(pdus.beside, float(air.CREDITS_BYTES)))
+        )
+        return (1.0 - often) * plain + often * credits
 
     def charge_uc(self, events: float, exchanges: float, sent: float, heard: float) -> float:
         """Return the charge (uC) of the peripheral a second.
@@ -163,9 +178,10 @@ class Station:
             heard: air time of the central's PDUs, a second (us).
         """
         energy = self.energy
-        widening_us = 2.0 * self.le.clock_ppm * self.listens_s
+        # clocks drift apart since the last event, so that this does not depend on how many there are
+        widening_us = 2.0 * self.le.clock_ppm
         vain = self.vain / self.listens_s
-        heard = heard + widening_us * events + (2.0 * widening_us + self.air_us(0)) * vain
+        heard = heard + widening_us * (1.0 + 2.0 * self.vain) + self.air_us(0) * vain
         spaces = (2.0 * exchanges - events) * self.space_us
         return energy.event_uc * (events + vain) + 1e-3 * (
             energy.tx_ma * sent + energy.rx_ma * heard + energy.idle_ma * spaces
@@ -189,15 +205,13 @@ class Station:
     def served_s(self, *, up: bool, silent: bool) -> float:
         """Return the time between two events of a direction that always has data (s).
 
-        A peripheral may skip events though the central has data, unless it has a PDU to send.
+        A peripheral may skip events though the central has data, unless it has data, too.
 
         Args:
             up: whether the peripheral sends.
             silent: whether nothing but credits goes the other way.
         """
         skips = 0.0 if up or not silent else float(self.le.latency)
-        if self.le.transfer == "coc":  # credits of the last frame wait for the next event
-            skips *= 1.0 - 1.0 / self.le.credits_returned_every
         return self.interval_s * (1.0 + skips) / max(self.taken, 1e-9)
 
     def waits_s(self, pdus: Pdus, load: float, *, up: bool) -> float:
@@ -257,9 +271,18 @@ def station(
         len(here.members), le.reserved_s, le.interval_s * le.subrate, le.interval_s, le.event_extension,
         le.anchors == "random",
     )[member]  # fmt: skip
-    spared = max(1.0 - le.reserved_s / (le.interval_s * le.subrate), 0.0)
-    comes = taken * spared ** len(_beside(plan, piconet, here.central))
-    taken = comes * spared ** len(_beside(plan, piconet, here.members[member]))
+    at_central, at_member = (
+        len(_beside(plan, piconet, node)) for node in (here.central, here.members[member])
+    )
+    links = sum(len(one.members) for one in plan.piconets)
+    drift = le.clock_ppm > 0.0 or le.anchors == "random" or le.interval_spread_s > 0.0
+    lost = min(2.0 * le.reserved_s / (le.interval_s * le.subrate), 1.0) / 2.0
+    if not drift and links * le.reserved_s <= le.interval_s:
+        lost = 0.0  # first anchors follow each other by one reservation, in all piconets
+    comes = taken * (1.0 - lost) ** at_central
+    taken = comes * (1.0 - lost) ** at_member
+    if le.event_extension and at_central + at_member:  # it ends at the next reservation, anywhere after it
+        window_s = le.reserved_s + (window_s - le.reserved_s) / (at_central + at_member + 1.0)
     if le.iso_interval_s > 0.0:
         window_s = min(window_s, (le.iso_interval_s - le.iso_length_s) / 2.0)
     interval_s = le.interval_s * le.subrate
@@ -347,7 +370,7 @@ def _events(link: Station, pdus: Pdus, errors: tuple[float, ...], other: float) 
     if le.event_admission == "largest":
         needed = np.full(len(each), 2.0 * link.air_us(le.payload_bytes) + space)
     begins = np.concatenate([[0.0], np.cumsum(each + space)])
-    cycle, window = begins[-1], 1e6 * link.window_s
+    cycle, window = begins[-1], max(1e6 * link.window_s, 0.0)
     most, held = le.event_packets or LONGEST, le.acl_buffers or LONGEST
     repeated = ceil(window / cycle) + 2
     starts = (begins[:-1][None, :] + cycle * np.arange(repeated)[:, None]).ravel()
@@ -411,20 +434,26 @@ def _through(exchanges: int, error: float, other: float, held: int) -> tuple[flo
     return through, made, made
 
 
-def disconnections_s(link: Station, failing: float) -> float:
-    """Return the disconnections a second, with this chance of an event without an intact PDU.
+def disconnections_s(link: Station) -> float:
+    """Return the disconnections a second: a run of events without an intact PDU is as long as the timeout.
 
-    A connection is lost after a run of such events as long as the supervision time; a run of k begins after
-    an intact event, so the mean time between losses is that of a run of failures
-    (W. Feller, An Introduction to Probability Theory, vol. 1, XIII.7).
+    Both PDUs of an exchange have to be damaged, and both of the next one, which closes the event. A run of k
+    events begins after an intact one, so the mean time between losses is that of runs of failures (W. Feller,
+    An Introduction to Probability Theory, vol. 1, XIII.7), in each state of channel and radio.
     """
     events = ceil(link.le.supervision_timeout_s / link.interval_s - 1e-9)
-    if failing <= 0.0 or failing >= 1.0:
-        return 0.0 if failing <= 0.0 else 1.0 / link.le.supervision_timeout_s
-    if events * log(failing) < -600.0:
-        return 0.0
-    run = exp(events * log(failing))
-    return (1.0 - failing) * run / (1.0 - run) / link.interval_s
+    found = 0.0
+    for share, channel, ber in link.states(up=False):
+        alike = link.radio[0] == link.radio[1]
+        for part, other in ((1.0, ber),) if alike else link.fading[True]:
+            down = link.error(0.0, up=False, channel=channel, ber=ber)
+            failing = (down * link.error(0.0, up=True, channel=channel, ber=other)) ** 2
+            run = failing**events
+            each = 1.0 / link.le.supervision_timeout_s
+            if run < 1.0:
+                each = min((1.0 - failing) * run / (1.0 - run) / link.interval_s, each)
+            found += share * part * each
+    return found
 
 
 class Carried:
@@ -434,10 +463,10 @@ class Carried:
         pdus: data PDUs, repetitions included, shape (2,).
         us: their air time above the time of empty ones, shape (2,).
         messages: that come by themselves.
-        answers: messages of the peripheral, credits and acknowledgements among them.
+        answers: messages and acknowledgements of the peripheral.
         by_chance: whether none of their sources is periodic.
         up: use of the direction up.
-        used: largest use of a direction.
+        used: use of each direction by data, shape (2,).
         exchanges: of an event with data at every time.
     """
 
@@ -445,7 +474,7 @@ class Carried:
         self.link = link
         self.pdus, self.us = np.zeros((2, 2))
         self.messages, self.answers, self.up = 0.0, 0.0, 0.0
-        self.used, self.exchanges = 0.0, 0.0
+        self.used, self.exchanges = np.zeros(2), 0.0
         self.by_chance = True
 
     def add(self, pdus: Pdus, segments_s: float, side: int) -> Events:
@@ -457,7 +486,6 @@ class Carried:
         if le.transfer == "coc":
             frames = segments_s * sum(pdus.ends) / pdus.segments
             self._add(frames / le.credits_returned_every, link.air_us(air.CREDITS_BYTES), 1 - side)
-            self.answers += segments_s / le.credits_returned_every * (side == 0)
         return events
 
     def _add(self, count: float, each_us: float, side: int) -> None:
@@ -471,7 +499,7 @@ class Carried:
         """
         link = self.link
         every = link.taken / link.interval_s
-        if self.used > FULL:
+        if self.used.max() > FULL:
             return every, self.exchanges
         # idle, it listens after `latency` events without data of its own
         data = max(-expm1(-self.answers * link.interval_s), self.up)
@@ -514,7 +542,7 @@ def _of_link(network: Any, rate: Vector, link: Station, wires: list[int]) -> tup
                 if not back:
                     carried.messages += segments_s / max(flow.batch, 1.0)
                     carried.by_chance &= flow.source != "periodic"
-                    carried.used = max(carried.used, segments_s * visit.service_s)
+                    carried.used[wires.index(visit.index)] += segments_s * visit.service_s
                     carried.exchanges = max(carried.exchanges, events.exchanges)
     events_s, exchanges = carried.of_events()
     empty_us = link.air_us(0) * exchanges * events_s
@@ -525,7 +553,7 @@ def _of_link(network: Any, rate: Vector, link: Station, wires: list[int]) -> tup
         exchanges,
         1e-6 * (heard + sent),
         missed,
-        3600.0 * disconnections_s(link, missed),
+        3600.0 * disconnections_s(link),
         1e-3 * (charge_uc + link.energy.sleep_ua),
     )
 
@@ -537,14 +565,23 @@ def doubts(network: Any, point: Any) -> list[str]:
         network: the stations and flows, a `Network`.
         point: the operating point, a `Point`.
     """
-    found = []
+    found = [
+        f"{bracketed(trait.key)} = {shown(trait.value)}: theory does not use this key, or roughly"
+        for trait in network.traits
+        if network.anchored and trait.kind in ROUGHLY and trait.value not in (None, 0.0)
+    ]
     for f, flow in enumerate(network.flows):
         endless = bool(point.links.links.endless[f])
-        if network.anchored and flow.protocol == "tcp":
+        if network.anchored and flow.protocol != "none":
             found.append(
-                "TCP over connection events: which acknowledgements come in the same event, and how timers "
-                "meet anchor points, is known on average only: goodput of full windows was up to 40 % off, "
-                "round trips 15 % in the median"
+                "answers over connection events: which acknowledgements come in the same event, and how "
+                "timers meet anchor points, is known on average only: goodput of full windows was up to 40 % "
+                "off, round trips 15 % in the median"
+            )
+        if network.anchored and flow.protocol == "none" and endless and len(flow.forth) > 1:
+            found.append(
+                "a source that always has data fills its first link only, and the queue before a slower one "
+                "grows: theory takes the whole way at the rate of the slowest link"
             )
         for visit in flow.forth:
             if visit.pdus is not None:
@@ -563,6 +600,11 @@ def _of_visit(network: Any, visit: Any, rate: float, *, endless: bool, tcp: bool
         yield (
             "[le] event_length_s: an exchange lasts longer than the time that a node reserves for it, and "
             "other links miss their events: goodput was up to 60 % too high"
+        )
+    if visit.pdus.beside > link.le.payload_bytes / 2.0:
+        yield (
+            "data go both ways over a link, which theory takes as full PDUs in every exchange: where one "
+            "direction has little, the other has up to 60 % more room"
         )
     if not up and link.le.latency and (tcp or link.radio[0].model != "perfect"):
         yield (

@@ -608,7 +608,11 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
             return
         if endless:
             waits = float(asked.point.waits[f])
-            if flow.acks < 1.0 and asked.point.service[f].max(initial=0.0) > flow.transport.ack_delay_s:
+            if (
+                flow.protocol == "tcp"
+                and flow.acks < 1.0
+                and asked.point.service[f].max(initial=0.0) > flow.transport.ack_delay_s
+            ):
                 yield (
                     "the time between segments is longer than the timer of delayed acknowledgements, so that "
                     "each segment is acknowledged alone: goodput was up to 6 % too high"

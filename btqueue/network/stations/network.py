@@ -441,6 +441,8 @@ class _Builder:
         self.trains: dict[tuple, Train] = {}
         self.low_energy = scenario.link.bearer == "le"
         self.anchored: dict[tuple[int, int], tuple[anchors.Station, int, int]] = {}
+        routes = (self.plan.route(flow.source, flow.target) for flow in self.plan.flows)
+        self.data = {(hop.source, hop.target) for route in routes for hop in route}  # pairs of nodes
 
     def network(self) -> Network:
         flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
@@ -667,8 +669,7 @@ class _Builder:
         queued = answered and transport.ack_path == "queued"
         parts = [(ceil(size) + headers, share / number) for size, share in sizes]
         mean = sum(size * share for size, share in parts)
-        both = self.low_energy and plan.reverse is not None and traffic.source != "request-reply"
-        forth = [self._visits(route, parts, mean if both else float(ack) if queued else 0.0)]
+        forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
         every: float = (
             transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
@@ -818,8 +819,10 @@ class _Builder:
         up = hop.target == self.plan.piconets[hop.index].central
         member = self.plan.piconets[hop.index].members.index(hop.source if up else hop.target)
         station, *wires = self._anchored(hop.index, member)
-        pdus = anchors.pdus_of(self.scenario, sizes)
-        facing = min(beside / pdus.each, float(self.scenario.le.payload_bytes))
+        pdus, most = anchors.pdus_of(self.scenario, sizes), float(self.scenario.le.payload_bytes)
+        facing = min(beside / pdus.each, most)
+        if (hop.target, hop.source) in self.data:
+            facing = most
         pdus = pdus._replace(beside=facing)
         events = station.events(pdus, up=up)
         every_s = station.served_s(up=up, silent=beside == 0.0)
@@ -887,7 +890,7 @@ class _Builder:
             wait_s = share * station.waits_s(visit.pdus, load, up=up)
             by_chance = 2.0 * wait_s if share == 0.5 else 0.0
             if load > 0.0:
-                wait_s += station.beyond_wire_s(load, visit.service_s, up=up)
+                wait_s = max(wait_s + station.beyond_wire_s(load, visit.service_s, up=up), 0.0)
             found.append(visit._replace(delay_s=visit.delay_s + wait_s, cycle_s=by_chance))
             share = 0.5
         return tuple(found)

@@ -42,7 +42,7 @@ class Layouts(flows.Layouts):
         self.lengths = {air.CREDITS_BYTES: 0}
 
     def _add(self, application_bytes: int, header_bytes: int) -> int:
-        le, size = self.scenario.le, application_bytes + header_bytes
+        le, size = self.scenario.le, max(application_bytes + header_bytes, 1)  # nothing is a byte, too
         coc = le.transfer == "coc"
         if coc:
             whole, rest = divmod(size, le.sdu_bytes or size)
