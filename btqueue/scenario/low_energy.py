@@ -15,6 +15,7 @@ from btqueue.scenario.fields import BitErrorRate, Condition, Table, Window, key,
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
+    from btqueue.scenario.transport import Transport
 
 LE: Condition = {"link.bearer": ("le",)}
 COC: Condition = {"le.transfer": ("coc",)}
@@ -189,12 +190,12 @@ def without_effect(scenario: Scenario) -> list[str]:
     return [*OTHER_TABLES, *CLASSIC_KEYS, *(f"le.{name}" for name in unused)]
 
 
-def headers(scenario: Scenario) -> int:
-    """Return the bytes of IP and transport headers in a segment, unless `transport.header_bytes` says it."""
-    if scenario.le.ip == "none":
-        return 0
-    of_tcp = air.IPHC_BYTES + scenario.transport.header_bytes - 20
-    return of_tcp if scenario.transport.protocol == "tcp" else air.IPHC_BYTES - 1 + air.UDP_BYTES
+def with_headers(le: LowEnergy, transport: Transport) -> Transport:
+    """Return a transport whose `header_bytes`, unless they are written, are the bytes that IP and it take."""
+    size = air.IPHC_BYTES - 1 + air.UDP_BYTES
+    if transport.protocol == "tcp":
+        size = air.IPHC_BYTES + transport.header_bytes - 20
+    return transport.default(header_bytes=0 if le.ip == "none" else size)
 
 
 def problems(s: Scenario) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from btqueue.scenario.fields import (
     listed,
     with_own_keys,
 )
+from btqueue.scenario.low_energy import LowEnergy, with_headers
 from btqueue.scenario.traffic import Source, Traffic
 from btqueue.scenario.transport import Transport, Variant
 
@@ -101,8 +102,8 @@ class Flow(_WithOwnKeys):
         """The values in which this flow differs from the tables, its preset resolved; named as there."""
         return self.written if self._differs is None else self._differs
 
-    def resolved(self, traffic: Traffic, transport: Transport) -> Flow:
-        """Return this flow in a scenario with these tables, all of its values known.
+    def resolved(self, traffic: Traffic, transport: Transport, le: LowEnergy | None = None) -> Flow:
+        """Return this flow in a scenario with these tables, all of its values known; `le`: with this bearer.
 
         Some defaults follow from another key, as `header_bytes` from `protocol` or any key from `preset`.
         They follow the flow's value of that key; but a value written in the table goes before them.
@@ -113,9 +114,12 @@ class Flow(_WithOwnKeys):
             own = {name: value for name, value in self.written.items() if name in kind.model_fields}
             if own:
                 written = {name: getattr(common, name) for name in common.model_fields_set}
+                table: Any = kind(**written | own)
+                if le is not None and isinstance(table, Transport):
+                    table = with_headers(le, table)
                 differs |= {
                     name: value
-                    for name, value in kind(**written | own)
+                    for name, value in table
                     if value != getattr(common, name) and name not in kind.CHOICES
                 }
         flow = self.model_copy()

@@ -69,11 +69,11 @@ class Scenario(Table):
         whole = network.topology == "chain" or network.outside_links or self.link.adaptation != "fixed"
         if self.link.bearer == "le":
             whole = True
-            values["transport"] = self.transport.default(header_bytes=low_energy.headers(self))
+            values["transport"] = low_energy.with_headers(self.le, self.transport)
         network = network.default(relay="segment" if whole else "packet")
         if not isinstance(network.flows, str):
-            transport = values["transport"]
-            flows = tuple(flow.resolved(self.traffic, transport) for flow in network.flows)
+            le = self.le if self.link.bearer == "le" else None
+            flows = tuple(flow.resolved(self.traffic, values["transport"], le) for flow in network.flows)
             network = network.model_copy(update={"flows": flows})
         values["network"] = network
         return self
