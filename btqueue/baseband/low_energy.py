@@ -11,6 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 PhyName = Literal["1M", "2M", "coded-s2", "coded-s8"]
 
+ON_AIR_BYTES: Final = 4 + 2 + 3
+"""Access address, header and CRC (6, B, 2.1), which bit errors can hit beside the payload."""
 MIC_BYTES: Final = 4
 """Message integrity check of an encrypted packet that is not empty (6, B, 2.4)."""
 FRAME_HEADER_BYTES: Final = 4

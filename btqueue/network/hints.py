@@ -36,7 +36,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
 
     * `link.arq = "none"` while bit errors lose a segment in 1,000 or more;
     * a queue that is shorter than the packets that a message, or the initial window, sends at once;
-    * a window too small for the demand: what a fair share of the network, or the load, asks for;
+    * a window too small for the demand: a fair share of the network, or the load if that is less;
     * a polling limit, or an exhaustive discipline, that keeps others waiting for longer than their timers;
     * a warm-up shorter than ten round trips, or than the slowest timer. Theory does not read it.
 
@@ -64,7 +64,7 @@ class _Seen:
     Attributes:
         named: for each flow, from a key of the tables to the key that gives its value.
         shares: kilobits a second that each flow asks for, if none may have more than a common limit.
-        alone_s: the round trip of each flow if nothing waits.
+        alone_s: the unloaded round trip of each flow.
     """
 
     scenario: Scenario
@@ -89,7 +89,7 @@ class _Seen:
 
 
 def _alone_s(visits: tuple[Visit, ...]) -> float:
-    """Return the mean time of a segment on its way if nothing waits, repetitions included."""
+    """Return the mean time of a lone segment on its way, repetitions included."""
     return sum(
         visit.service_s * (visit.kind == "wire")
         + visit.delay_s
@@ -182,7 +182,7 @@ def _message(flow: Flow) -> str:
 
 
 def _small_windows(seen: _Seen) -> Iterator[Problem]:
-    """Compare a full window in each round trip in which nothing waits with the demand."""
+    """Compare a full window in each unloaded round trip with the demand."""
     for number, flow in seen.flows():
         if flow.protocol != "tcp" or flow.messages or not isfinite(flow.window):
             continue
@@ -194,8 +194,8 @@ def _small_windows(seen: _Seen) -> Iterator[Problem]:
             )
             key = "transport.send_buffer_segments" if of_sender else "transport.receive_window_segments"
             why = (
-                f"a window in each round trip of {seen.alone_s[number]:.3g} s, in which nothing waits, is "
-                f"{most:.4g} kbit/s, and the path would carry {seen.shares[number]:.4g}"
+                f"one window in each unloaded round trip of {seen.alone_s[number]:.3g} s is {most:.4g} "
+                f"kbit/s, and the path would carry {seen.shares[number]:.4g}"
             )
             yield conflict(seen.named[number](key), int(flow.window), why)
 

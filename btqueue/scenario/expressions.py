@@ -8,7 +8,7 @@
 
 A metric stands for its mean over flows (or links, or queues), `goodput_kbps[download]` for the value of the
 flow of this name, or for the mean of a group. A place is the number of a flow, link or queue: the first is
-`goodput_kbps[1]`. A percentile is that of the worst flow: `p95(delay_s, sensors)` is
+`goodput_kbps[1]`. A percentile is the percentile of the worst flow: `p95(delay_s, sensors)` is
 `max(delay_p95_s, sensors)`.
 """
 
@@ -32,7 +32,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
     **{"mean": "mean", "min": "min", "max": "max", "sum": "sum"},
     **{f"p{percent}": "max" for percent in PERCENTILES},
 }
-"""By the name that an expression calls them; a percentile is that of the flow where it is greatest."""
+"""By the name that an expression calls them; a percentile is taken of the flow where it is greatest."""
 MOST_NAMES = 12
 """Names of flows that a message lists."""
 
@@ -362,7 +362,7 @@ class _Reader:
         if name.startswith("p"):
             if (name, metric) not in PERCENTILE_OF:
                 there = ", ".join(dict.fromkeys(of for _, of in PERCENTILE_OF))
-                self.fail(f"{metric} has no percentiles; there are those of {there}")
+                self.fail(f"{metric} has no percentiles; {there} have")
             metric = PERCENTILE_OF[name, metric]
         if self.accept(","):
             return self.of_some(metric, AGGREGATES[name], ")")

@@ -37,7 +37,7 @@ PLACES = {
     "a node's buffer": "link.node_buffer_bytes",
     "the radio": "link.arq",
 }
-"""The key behind losses at a place; an outside link has its own."""
+"""The key behind losses at a place; losses at outside links have keys in the entries of these."""
 KEYS: dict[Kind, str] = {
     "load": "traffic.load_kbps",
     "window": "transport.receive_window_segments",
@@ -70,13 +70,12 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
     first, further = found[0], found[1] if len(found) > 1 else None
     key = _key(scenario, flow, number, first)
     value = scenario.value_of(key) if key else None
-    line = f"{_words(first, value)}: {_amount(first.kbps)} kbit/s"
-    if scenario.link.bearer == "le":
-        line = line.replace("slots of", "connection events of", 1)
+    slots = "connection events" if scenario.link.bearer == "le" else "slots"
+    line = f"{_words(first, value, slots)}: {_amount(first.kbps)} kbit/s"
     if further is not None and math.isfinite(further.kbps):
         other = scenario.value_of(_key(scenario, flow, number, further)) if further.kind == "window" else None
         verb = "is" if further.kind == "load" else "would carry"
-        line += f"; {_words(further, other, behind=True)} {verb} {_amount(further.kbps)}"
+        line += f"; {_words(further, other)} {verb} {_amount(further.kbps)}"
     if key and (origin := scenario.origin(key)):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
         line += f" ({key} = {shown}, {origin})"
@@ -125,11 +124,12 @@ def _amount(kbps: float) -> str:
     return f"{kbps:,.3g}" if kbps < 1000 else f"{kbps:,.0f}"
 
 
-def _words(bound: Bound, value: Any, *, behind: bool = False) -> str:
+def _words(bound: Bound, value: Any, slots: str = "") -> str:
+    """Return a limit in words, with the name of the `slots` of a piconet; without, of a limit behind it."""
     if bound.kind == "window":  # a send buffer that is smaller acts like a receive window
-        return f"{'the ' if behind else ''}window of {value} segment{'' if value == 1 else 's'}"
+        return f"{'' if slots else 'the '}window of {value} segment{'' if value == 1 else 's'}"
     if bound.kind == "slots":
-        return "the radio" if behind else f"slots of piconet {bound.name}"
+        return f"{slots} of piconet {bound.name}" if slots else "the radio"
     if bound.kind == "cwnd":
         return f"the congestion window{bound.name and f' after losses at {bound.name}'}"
     words = {"load": "its load", "tokens": "the tokens", "timer": "the retransmission timer"}

@@ -113,7 +113,7 @@ class LowEnergy(Table):
     )
     frame_space_s: float = key(150e-6, "T_IFS, the time between two PDUs", ge=0, le=0.01)
     latency: int = key(0, "events that a peripheral may skip while it has nothing to send", ge=0, le=499)
-    subrate: int = key(1, "one of so many events is used", ge=1, le=500)
+    subrate: int = key(1, "every event is used, or every second, third, ...", ge=1, le=500)
     supervision_timeout_s: float = key(
         20.0, "silence after which the connection is lost, and made anew at once", ge=0.1, le=32
     )

@@ -78,7 +78,7 @@ class Polling(Table):
 class Voice(Table):
     """Synchronous voice links of 64 kbit/s both ways, which take their slots before any data.
 
-    HV packets are those of SCO links. EV packets, of eSCO links, have a checksum and are repeated if they are
+    SCO links have HV packets. EV packets, of eSCO links, have a checksum and are repeated if they are
     damaged: link 1 is the voice of the first peripheral of its piconet, link 2 of the second.
     """
 

@@ -104,7 +104,7 @@ def test_the_hint_at_a_window_names_the_flow_that_has_it():
     (hint,) = bt.hints(bt.load("practice/gateway").with_(network__flows=flows))
     assert hint.key == "network.flows[1].receive_window_segments"
     assert hint.message.startswith(
-        "[network] flows[1].receive_window_segments = 4: a window in each round trip"
+        "[network] flows[1].receive_window_segments = 4: one window in each unloaded round trip"
     )
 
 

@@ -819,13 +819,13 @@ class _Builder:
         up = hop.target == self.plan.piconets[hop.index].central
         member = self.plan.piconets[hop.index].members.index(hop.source if up else hop.target)
         station, *wires = self._anchored(hop.index, member)
-        pdus, most = anchors.pdus_of(self.scenario, sizes), float(self.scenario.le.payload_bytes)
-        facing = min(beside / pdus.each, most)
-        if (hop.target, hop.source) in self.data:
-            facing = most
+        pdus = anchors.pdus_of(self.scenario, sizes)
+        facing = min(beside / pdus.each, float(self.scenario.le.payload_bytes))
+        if (hop.target, hop.source) in self.data:  # PDUs as long as these, in every exchange
+            facing = max(facing, sum(pdus.payloads) / len(pdus.payloads))
         pdus = pdus._replace(beside=facing)
         events = station.events(pdus, up=up)
-        every_s = station.served_s(up=up, silent=beside == 0.0)
+        every_s = station.served_s(up=up, silent=facing == 0.0)
         service_s = every_s * pdus.each / max(events.pdus, 1e-9)
         beyond_s = station.lone_s(pdus, events, up=up) - service_s
         return Visit("wire", wires[up], NO_TRAIN, service_s, beyond_s, 0.0, pdus=pdus)
@@ -878,7 +878,7 @@ class _Builder:
 
         Args:
             visits: of a way.
-            first: mean wait at the first link, in intervals.
+            first: wait at the first link: 0.5 for a random time, 1 for a whole interval, 0 for none.
             load: segments a second that come by chance.
         """
         found, share, links = [], first, self._stations()
@@ -887,11 +887,11 @@ class _Builder:
                 found.append(visit)
                 continue
             station, up = links[visit.index]
-            wait_s = share * station.waits_s(visit.pdus, load, up=up)
+            wait_s = 2.0 * share * station.waits_s(visit.pdus, load, up=up)
             by_chance = 2.0 * wait_s if share == 0.5 else 0.0
             if load > 0.0:
-                wait_s = max(wait_s + station.beyond_wire_s(load, visit.service_s, up=up), 0.0)
-            found.append(visit._replace(delay_s=visit.delay_s + wait_s, cycle_s=by_chance))
+                wait_s += station.beyond_wire_s(visit.pdus, load, visit.service_s, up=up)
+            found.append(visit._replace(delay_s=visit.delay_s + max(wait_s, 0.0), cycle_s=by_chance))
             share = 0.5
         return tuple(found)
 

@@ -3,8 +3,8 @@
 In an exchange the central sends a PDU, and after a frame space the peripheral answers; the next exchange
 follows a frame space later. The first exchange of an event always takes place. The event goes on while one
 side has more to send, or a PDU was damaged, and the next exchange has room in its window; two damaged PDUs in
-a row at one side close it. A PDU is repeated until the other side's PDU acknowledges it
-(sequence number and next expected one); its packet leaves the queue when it comes across.
+a row at one side close it. A PDU is repeated until the other side's PDU acknowledges it (sequence number and
+next expected sequence number); its packet leaves the queue when it comes across.
 
 A node reserves time for each event. Of two events of one node whose reservations overlap, the link that has
 waited longer goes, and the other one misses its event.
@@ -362,7 +362,7 @@ def count_frame(link, side):
 
 @outlined
 def flush_old(sim, link, side, now):
-    """Give up segments that are older than the flush timeout, the one on the air included."""
+    """Give up segments that are older than the flush timeout, also the segment on the air."""
     port_index = link.ports[side]
     queue = sim.queues[port_index]
     while queue.length > 0 and now - sim.packets[queue.head].enqueued_at > sim.ports[port_index].flush:

@@ -29,9 +29,6 @@ from btqueue.simulator.records.run import EVENT
 if TYPE_CHECKING:
     from btqueue.simulator.construction.network import Parts
 
-ON_AIR_BYTES = 4 + 2 + 3
-"""Access address, header and CRC: what else can be hit of a PDU where `radio.bits` is "on-air"."""
-
 
 class Layouts(flows.Layouts):
     """The sizes of segments, and the PDUs that each is cut into; a packet type is a length of PDUs."""
@@ -74,8 +71,8 @@ def tables(scenario: Scenario, lengths: Sequence[int], radios: Sequence[Radio]) 
             return np.array([[radio.per] * len(lengths) + [0.0]])
         on_air = radio.bits == "on-air"
         mic = air.MIC_BYTES if le.encrypted else 0
-        hit = [n + (ON_AIR_BYTES + mic if on_air else 0) for n in lengths]
-        hit.append(ON_AIR_BYTES if on_air else 0)
+        hit = [n + (air.ON_AIR_BYTES + mic if on_air else 0) for n in lengths]
+        hit.append(air.ON_AIR_BYTES if on_air else 0)
         return np.stack([uncoded_error_rate(8 * n, bers) for n in hit], axis=1)
 
     common: dict[str, Any] = levels_and_channels(radios, rates)
