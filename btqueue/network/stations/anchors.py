@@ -702,8 +702,8 @@ def _of_visit(network: Any, visit: Any, rate: float, *, endless: bool, tcp: bool
         )
     if link.le.latency and (rate * link.interval_s > ERRORS or link.taken < 1.0):
         yield (
-            "[le] latency: how often data wake a peripheral is known on average only, and skipped events leave "
-            "time to other links: exchanges of an event and currents were up to 40 % off"
+            "[le] latency: how often data wake a peripheral is known on average only, and skipped events "
+            "leave time to other links: exchanges of an event and currents were up to 40 % off"
         )
     if not endless and events.needed > 1.0:
         yield (
