@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import btqueue as bt
@@ -27,13 +27,9 @@ def flow(begin, end, **more):
 positive = st.floats(1e-3, 10.0)
 
 
-@given(
-    st.lists(
-        st.tuples(positive, st.floats(0.0, 0.9), st.floats(0.0, 1.0)),
-        min_size=1,
-        max_size=6,
-    )
-)
+@given(st.lists(st.tuples(positive, st.floats(0.0, 0.9), st.floats(0.0, 1.0)), min_size=1, max_size=6))
+@example([(1.0, 8e-225, 1.0), (1.0, 0.5, 1.0)])  # a part at its bound from the begin, with hardly a load
+@example([(1.0, 0.5, 0.5), (1.0, 8e-225, 1.0)])
 def test_the_sum_of_bounded_parts_is_a_fixed_point(queues):
     most, load, share = np.array(queues).T
     begun = share * most

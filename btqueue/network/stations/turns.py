@@ -125,10 +125,9 @@ def _bounded_sum(most: Vector, load: Vector, begun: Vector) -> float:
     """Return the x that is the sum of min(most, begun + load x) over queues."""
     with np.errstate(all="ignore"):
         full_at = np.where(load > 0.0, (most - begun) / load, np.inf)
-    order = np.lexsort((-load, full_at))  # queues that are full first; of equal ones the steepest
     fixed, slope = float(begun.sum()), float(load.sum())
-    for j in order:
-        if slope < 1.0 and begun[j] + load[j] * fixed / (1.0 - slope) <= most[j]:
+    for j in np.argsort(full_at):
+        if slope < 1.0 and fixed / (1.0 - slope) <= full_at[j]:
             break
         fixed, slope = fixed + float(most[j] - begun[j]), slope - float(load[j])
     return fixed / (1.0 - max(slope, 0.0))
