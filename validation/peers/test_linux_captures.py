@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from btqueue.captures.packets import Packet
+from btqueue.study.check.facts import AT_SENDER, facts_of
 from btqueue.study.check.packet_capture import captured_packets
 from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
@@ -76,3 +77,20 @@ def test_without_the_opening_it_is_seen_from_the_rest(name, tmp_path):
     # where single segments wait for a timer before any round trip is known, timeouts and probes look alike
     packets = [one for one in packets_of(name, tmp_path) if not one.opens]
     assert_counted(log_of(packets), COUNTERS[name])
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_facts_are_those_of_the_kernel_and_its_link(name, tmp_path):
+    packets, link = packets_of(name, tmp_path), LINKS[name]
+    sender = next(one for one in packets if one.length).source
+    found = facts_of(packets, sender, log_of(packets), reaction_s=0.005)
+    stamped = bool(link.get("ts", 1))
+    assert (found.place, found.sack, found.timestamps) == (AT_SENDER, bool(link.get("sack", 1)), stamped)
+    assert found.segment_bytes == found.mss_bytes == 1460 - 12 * stamped
+    assert found.initial_window_segments == min(10, link.get("chunk", 10))
+    least_s = 2e-3 * link["delay"] + 12 / link["rate"]
+    assert found.least_round_trip_s is not None
+    assert least_s < found.least_round_trip_s < least_s + 0.06  # a delayed acknowledgement at the most
+    if found.segments_per_s is not None:
+        assert found.segments_per_s == pytest.approx(link["rate"] / 12, rel=0.01)
+    assert not found.paces or "chunk" in link

@@ -79,7 +79,8 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
         bad = arrived > value("throughput_kbps") * (1 + EDGES)
         sent_kbps = value("throughput_kbps")
         yield bad, f"{arrived:.4g} kbit/s arrived, and only {sent_kbps:.4g} were sent"
-    throughput, goodput = value("throughput_kbps"), value("goodput_kbps")
+    under_way = 0.0 if math.isnan(grown := value("under_way_kbps")) else grown
+    throughput, goodput = value("throughput_kbps") - under_way, value("goodput_kbps")
     slack = results.slack("throughput_kbps") + results.slack("goodput_kbps")
     if not math.isnan(throughput + goodput):
         bad = goodput > throughput * (1 + EDGES) + slack
@@ -97,8 +98,10 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
         whole = scenario.traffic.source == "greedy" or (
             scenario.traffic.message_bytes % scenario.transport.mss_bytes == 0
         )
-        if not math.isnan(again) and whole:
+        repeated = value("repeated_kbps")
+        if math.isnan(repeated) and whole:
             repeated = again * scenario.transport.mss_bytes * 8 / 1000
+        if not math.isnan(repeated):
             bad = abs(throughput - goodput - repeated) > EDGES * throughput + slack
             text = (
                 f"throughput less goodput is {throughput - goodput:.4g} kbit/s, but retransmissions carry "
