@@ -161,7 +161,7 @@ def _network_layer(frame: Frame, source: str) -> bytes | None:
         found = raw[20:]
     else:
         raise BadCapture(
-            f"{source}: link type {link} of the capture is unknown: Ethernet, PPP and raw IP can be read"
+            f"{source}: link type {link} of the capture is unknown: Ethernet, PPP, raw IP and HCI can be read"
         )
     if len(found) < 20 or found[0] >> 4 not in (4, 6):
         return None

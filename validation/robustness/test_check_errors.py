@@ -78,7 +78,7 @@ BAD_FILES = {
     "binary.csv": (b"\x89PNG\r\n\x1a\n", "is no text in UTF-8 (byte 1)"),
     "ours.nc": (b"\x89HDF\r\n\x1a\n" + bytes(90), "is netCDF, which is not read here; write CSV with --out"),
     "nothing.dat": (b"hello\n", "its format is unknown; give --format"),
-    "garbage.pcap": (b"hello, this is no capture at all", "is no pcap or pcapng file"),
+    "garbage.pcap": (b"hello, this is no capture at all", "is no pcap, pcapng or btsnoop file"),
     "half.xml": (FLOW_MONITOR.read_bytes()[:1500], "is no complete XML file"),
     "other.xml": (b"<a><b/></a>", "is no FlowMonitor file: <a>"),
     "missing.xml": (FLOW_MONITOR.read_bytes().replace(b"rxBytes", b"received"), "rxBytes is missing"),

@@ -2,6 +2,7 @@
 
 import lzma
 import math
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -195,3 +196,74 @@ def test_at_a_receiver_only_the_goodput_is_told(tmp_path):
     assert set(far.quantities) == {"goodput_kbps"}
     assert "rtt_s" in near.quantities
     assert far.value("goodput_kbps") == pytest.approx(near.value("goodput_kbps"), rel=0.05)
+
+
+def in_acl(packet: bytes, number: int, *, sent: bool) -> list[bytes]:
+    """Return ACL packets of at most 339 bytes: a frame of L2CAP with BNEP, of each type in turn."""
+    kind, addresses = ((0, 12), (2, 0), (3, 6), (4, 6))[number % 4]
+    extension = b"\x00\x02ab" if number % 3 == 0 else b""
+    bnep = bytes([kind | 0x80 * bool(extension)]) + bytes(addresses) + b"\x08\x00" + extension + packet
+    frame = struct.pack("<HH", len(bnep), 0x41) + bnep
+    pieces = [frame[place : place + 339] for place in range(0, len(frame), 339)]
+    flags = [1 if place else (0 if sent else 2) for place in range(len(pieces))]
+    return [
+        struct.pack("<HH", 0x0B | flag << 12, len(one)) + one for flag, one in zip(flags, pieces, strict=True)
+    ]
+
+
+def hci_log(packets: list[tuple[float, bytes]], sender: bytes, link: int) -> bytes:
+    """Return a btsnoop file, or a pcap file of link type 201, with these packets and others between."""
+    snoop = link != 201
+    written = b"btsnoop\0" + struct.pack(">II", 1, link)
+    if not snoop:
+        written = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 201)
+    for number, (time, packet) in enumerate(packets):
+        sent = packet[12:16] == sender
+        event = (4, b"\x13\x05\x01\x0b\x00\x01\x00", False)
+        other = (2, struct.pack("<HHHH", 0x200B, 8, 4, 0x43) + b"\x09\xff\x01\x5c", False)  # RFCOMM
+        for kind, content, out in (
+            event,
+            other,
+            *((2, one, sent) for one in in_acl(packet, number, sent=sent)),
+        ):
+            direction = int(not out)
+            if not snoop:
+                body = struct.pack(">I", direction) + bytes([kind]) + content
+                seconds, rest = divmod(round(time * 1e9), 10**9)
+                written += struct.pack("<4I", seconds, rest, len(body), len(body)) + body
+                continue
+            flags = direction | 2 * (kind == 4)
+            if link == 2001:
+                flags = (4 + direction) if kind == 2 else 3
+            body = content if link != 1002 else bytes([kind]) + content
+            stamp = 0x00DCDDB30F2F8000 + round(time * 1e6)
+            written += struct.pack(">4Iq", len(body), len(body), flags, 0, stamp) + body
+    return written
+
+
+@pytest.mark.parametrize("link", [1001, 1002, 2001, 201])
+def test_the_log_of_a_bluetooth_host_says_the_same_as_the_packets_in_it(tmp_path, link):
+    from btqueue.captures.files import frames
+
+    plain, log = tmp_path / "sender.pcap", tmp_path / "btsnoop_hci.log"
+    plain.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
+    whole = [(one.time, one.raw[2:]) for one in frames(plain, [])]
+    ip = [
+        (time, raw.ljust(int.from_bytes(raw[2:4], "big"), b"\0")) for time, raw in whole
+    ]  # 64 bytes were kept
+    log.write_bytes(hci_log(ip, ip[0][1][12:16], link))
+    first, second = read_results(plain, NS3), read_results(log, NS3)
+    assert first.quantities.keys() == second.quantities.keys() and len(first.quantities) > 5
+    for name in first.quantities:
+        assert second.value(name) == pytest.approx(first.value(name), rel=1e-4, abs=1e-6), name
+    assert second.facts[0].segment_bytes == 1460
+
+
+def test_a_log_of_another_controller_link_is_refused(tmp_path):
+    path = tmp_path / "btsnoop_hci.log"
+    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1003) + struct.pack(">4Iq", 1, 1, 0, 0, 0) + b"\0")
+    with pytest.raises(BadResults, match=r"btsnoop_hci\.log: type of link 1003 of btsnoop is unknown"):
+        read_results(path, NS3)
+    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1002) + bytes(10))
+    with pytest.raises(BadResults, match="cut off in its first packet"):
+        read_results(path, NS3)

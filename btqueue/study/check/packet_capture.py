@@ -1,4 +1,4 @@
-"""Results from the packets of pcap and pcapng files.
+"""Results from the packets of pcap, pcapng and btsnoop files.
 
 Flows that are captured at their sender give goodput, throughput, round trips, retransmissions, timeouts and
 fast retransmits (`tcp_sender`). A capture at the receiver, on the way, or behind the queue of a link shows
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.captures.bluetooth import ip_frames
 from btqueue.captures.files import frames
 from btqueue.captures.packets import End, Malformed, Packet, tcp_packet
 from btqueue.scenario import Scenario
@@ -46,7 +47,7 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     The scenario's warm-up is left out if the capture is longer than that.
 
     Args:
-        path: pcap or pcapng file.
+        path: pcap, pcapng or btsnoop file.
         scenario: gives warm-up and delays of a host.
         flow: number of the scenario's flow that the captured one is; the first by default.
 
@@ -96,7 +97,7 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
 def captured_packets(path: Path, notes: list[str]) -> Iterator[Packet]:
     """Yield the TCP packets of a file, and note unreadable packets."""
     latest, bad_options = -math.inf, []
-    for number, frame in enumerate(frames(path, notes), 1):
+    for number, frame in enumerate(ip_frames(frames(path, notes)), 1):
         if frame.time < latest - MOST_BACK_S:
             raise BadResults(
                 f"{path.name}: packet {number} is stamped {latest - frame.time:g} s earlier than one before "

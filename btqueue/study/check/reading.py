@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from btqueue.captures.files import PCAP_ORDERS, SECTION, BadCapture
+from btqueue.captures.files import PCAP_ORDERS, SECTION, SNOOP, BadCapture
 from btqueue.files import UnusableFile, require_regular
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
@@ -33,7 +33,7 @@ SUFFIXES: Mapping[str, Format] = {
     ".vec": "omnet",
 }
 FIRST_BYTES: Mapping[bytes, Format] = {
-    **dict.fromkeys((*PCAP_ORDERS, SECTION.to_bytes(4, "big")), "pcap"),
+    **dict.fromkeys((*PCAP_ORDERS, SECTION.to_bytes(4, "big"), SNOOP), "pcap"),
     b"<": "flowmonitor",
     b"version": "omnet",
     b"metric": "csv",
