@@ -1,7 +1,7 @@
 """IP packets in captures of a Bluetooth host: HCI, L2CAP and BNEP, the way of personal area networks.
 
 ACL packets (Core Specification 5.4, volume 4, part E, 5.4.2) are put together to frames of L2CAP (volume 3,
-part A, 3.1), and those of the dynamic channels are taken for BNEP (version 1.0, 2.4) if an IP packet of the
+part A, 3.1), and frames of the dynamic channels are taken for BNEP (version 1.0, 2.4) if an IP packet of the
 right length is in them: a capture that begins late has missed the opening of the channel.
 """
 
@@ -16,7 +16,7 @@ HCI_UNDIRECTED = 187
 """Type of link whose frames are packets of HCI without their direction (LINKTYPE_BLUETOOTH_HCI_H4)."""
 ACL_DATA = 2
 CONTINUES = 1
-"""Flag of an ACL packet that goes on with the frame of the one before."""
+"""Flag of an ACL packet that goes on with the frame before."""
 FIRST_DYNAMIC = 0x40
 """Lowest number of a channel that is opened by name of a service."""
 ADDRESSES = {0: 12, 2: 0, 3: 6, 4: 6}

@@ -108,7 +108,7 @@ class _Opening:
 
     @property
     def both(self) -> tuple[Packet, Packet] | None:
-        """Return the packet of the sender and that of the receiver; None if one is not in the capture."""
+        """Return the packets of sender and receiver; None if one is not in the capture."""
         return None if self.forth is None or self.back is None else (self.forth, self.back)
 
     @property
@@ -252,7 +252,7 @@ def _paces(log: SenderLog, answers: Sequence[float]) -> bool:
 def compare_facts(
     facts: Sequence[Facts], scenario: Scenario, flow: int | None, *, warmup_s: float | None = None
 ) -> tuple[Finding, ...]:
-    """Return a finding for each fact that contradicts the scenario, and one for those that do not.
+    """Return a finding for each fact that contradicts the scenario, or one that none does.
 
     Args:
         facts: of the flows in a capture.

@@ -2,10 +2,10 @@
 
 Flows that are captured at their sender give goodput, throughput, round trips, retransmissions, timeouts and
 fast retransmits (`tcp_sender`). A capture at the receiver, on the way, or behind the queue of a link shows
-neither the sender's round trips nor what that queue has lost: such flows give the goodput.
+neither the sender's round trips nor what that queue has lost: then there is only the goodput.
 
 Each flow is measured while its sender sends: to the last acknowledgement, or to the end of the capture if
-data is still under way. `facts` holds what its packets state themselves.
+data is still under way. `facts` holds the facts that its packets state.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _host(packets: list[Packet]) -> bytes | None:
 
 
 class _Flow(NamedTuple):
-    """One direction of data: its sender, what it did, and what its packets state."""
+    """One direction of data: its sender, the sender's doings, and the facts of its packets."""
 
     sender: End
     log: SenderLog

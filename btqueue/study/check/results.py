@@ -181,6 +181,12 @@ def checked_map(pairs: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def unmatched(renamed: Mapping[str, str] | None, names: Iterable[str]) -> list[str]:
+    """Return a note for each name of `--map` that is none of the names in a file."""
+    missing = sorted(set(renamed or {}) - set(names))
+    return [f'--map "{name}={(renamed or {})[name]}": the file has no "{name}"' for name in missing]
+
+
 LARGEST = 1e30
 """Largest number that a file may hold; larger ones would overflow in further computations."""
 
