@@ -67,6 +67,8 @@ def test_all_facts_of_a_capture_are_those_of_its_scenario(captured):
     ("key", "against", "words"),
     [
         ("transport.mss_bytes", scenario(mss_bytes=533), "the capture says 536, the scenario 533"),
+        ("transport.mss_bytes", scenario(mss_bytes=548), "the capture says 536, the scenario 548"),
+        ("transport.sack", scenario(variant="reno", sack=False), "the capture says true, the scenario false"),
         ("transport.sack", scenario(sack=False), "the capture says true, the scenario false"),
         ("transport.timestamps", scenario(timestamps=False), "the capture says true, the scenario false"),
         (

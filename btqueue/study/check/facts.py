@@ -41,6 +41,8 @@ LOST_BEFORE = 3
 """Holes filled a round trip later, from which on a capture is behind a place that loses segments."""
 FLIGHT_TRIPS = 1.5
 """Round trips of the opening in which the initial window leaves; later segments may be probes."""
+PAUSE = 2.0
+"""Gaps within the initial window for which it is over before the first acknowledgement comes."""
 CLOCKED = 0.25
 """Share of the usual gap between acknowledgements within which a window answers one."""
 IDLE = 0.05
@@ -55,6 +57,7 @@ RATE_SHARE = 0.02
 """Most by which the rate between acknowledgements may be wrong."""
 STANDING = 1.5
 """Round trips, in least ones, from which on a queue stands before the slowest link."""
+
 
 Place = Literal["at the sender", "at the receiver", "on the way", "behind the queue of a link"]
 AT_SENDER: Place = "at the sender"
@@ -214,7 +217,11 @@ def _initial_window(opening: _Opening, log: SenderLog, segment: int | None) -> i
     until = min([log.acknowledged[0][0], *log.retransmissions[:1]])
     if trip_s > 0:
         until = min(until, log.sent[0][0] + FLIGHT_TRIPS * trip_s)
-    return sum(-(-size // segment) for time, size in log.sent if time < until) or None
+    flight = [(time, size) for time, size in log.sent if time < until]
+    gaps = [after - before for (before, _), (after, _) in pairwise(flight)]
+    if not flight or log.acknowledged[0][0] - flight[-1][0] < PAUSE * max(gaps, default=0.0):
+        return None  # the acknowledgement came while the device was still sending
+    return sum(-(-size // segment) for _, size in flight)
 
 
 def _rate(log: SenderLog, segment: int | None, least_s: float | None) -> float | None:
@@ -282,7 +289,7 @@ def _contradictions(
         yield from _of_transport(fact, owns)
         if fact.place != AT_SENDER:
             continue
-        least = min(least_round_trip_s(scenario, plan) for plan in plans)
+        least = min(least_round_trip_s(scenario, plan, fact.segment_bytes) for plan in plans)
         trip = fact.least_round_trip_s
         if trip is not None and trip < least * (1 - CLOCK_SHARE) - CLOCK_S:
             yield Finding(
@@ -341,8 +348,9 @@ def _of_window(fact: Facts, owns: Sequence[Scenario]) -> Iterator[Finding]:
     """Look at the receive window: as it is announced, or as the data under way shows it."""
     keys = [own.transport for own in owns]
     windows = [key.receive_window_segments for key in keys]
-    size = fact.segment_bytes or max(key.mss_bytes for key in keys)
-    under_way = math.ceil(fact.under_way_bytes / size)
+    most = max(key.mss_bytes for key in keys)
+    size = max(fact.mss_bytes or 0, fact.segment_bytes or 0) or most
+    under_way = fact.under_way_bytes // max(size, most)
     key = "transport.receive_window_segments"
     if under_way > max(windows):
         yield Finding(
