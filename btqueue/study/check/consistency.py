@@ -111,11 +111,6 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
             yield bad, text
 
 
-def _grown_kbps(results: ForeignResults) -> float:
-    """Return by how much the data under way has grown over the measured time, 0 if unknown."""
-    return results.quantities[UNDER_WAY].value if UNDER_WAY in results.quantities else 0.0
-
-
 def _little(results: ForeignResults) -> Problems:
     for name, quantity in results.quantities.items():
         base, _, queue = name.partition("[")
@@ -250,6 +245,11 @@ def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
 def _flows(scenario: Scenario, flow: int | None) -> tuple[FlowPlan, ...]:
     flows = topology(scenario).flows
     return flows if flow is None else (flows[flow - 1],)
+
+
+def _grown_kbps(results: ForeignResults) -> float:
+    """Return by how much the data under way has grown over the measured time, 0 if unknown."""
+    return results.quantities[UNDER_WAY].value if UNDER_WAY in results.quantities else 0.0
 
 
 def _backoff(results: ForeignResults, scenario: Scenario) -> Problems:
