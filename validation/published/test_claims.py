@@ -94,10 +94,12 @@ def test_flat_and_places():
     level = np.array([100.0, 104.0, 100.0])[:, None] * np.ones((3, 4))
     assert judgement.flat(level, 0.05).holds
     assert not judgement.flat(level, 0.03).holds
-    assert judgement.best(level, [5, 10, 15], 10, 10, 0.02).holds
-    assert not judgement.best(level, [5, 10, 15], 5, 5, 0.02).holds
-    assert judgement.smallest_sufficient(level, [5, 10, 15], 5, 5, 0.05).holds
-    assert not judgement.smallest_sufficient(level, [5, 10, 15], 5, 5, 0.02).holds
+    assert judgement.best(level, [5, 10, 15], 10, 10).holds
+    assert not judgement.best(level, [5, 10, 15], 5, 5).holds
+    tied = level / [[1.0], [1.02], [1.0]]  # 100 against 101.96
+    assert not judgement.best(tied, [5, 10, 15], 10, 10).holds
+    assert judgement.smallest_sufficient(tied, [5, 10, 15], 5, 5).holds
+    assert not judgement.smallest_sufficient(level, [5, 10, 15], 5, 5).holds
     assert judgement.inner(level, [5, 10, 15], 8, 12, least=False).holds
     assert not judgement.inner(level, [5, 10, 15], 8, 12, least=True).holds
 

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from btqueue.reproduction.claims.engines import Answer, Engine
-from btqueue.reproduction.claims.judgement import Finding, exceeds, rising, rounded
+from btqueue.reproduction.claims.judgement import (
+    WORDS,
+    Finding,
+    about,
+    exceeds,
+    flat,
+    lead,
+    rising,
+    rounded,
+)
 from btqueue.scenario import Scenario, load
 from btqueue.simulator.construction.flows import pieces_of
 from btqueue.simulator.construction.state import new_state
@@ -124,7 +133,7 @@ def sack_with_small_windows(engine: Engine) -> Finding:
     ]
     gains = [100 * (sack.mean() / newreno.mean() - 1) for sack, newreno in pairs]
     return Finding(
-        all(abs(gain) < 5 for gain in gains),
+        all(abs(gain) < 100 * WORDS["same"].limit for gain in gains),
         ", ".join(f"{gain:+.1f} %" for gain in gains) + " at 2, 3, 4 segments",
     )
 
@@ -146,13 +155,13 @@ def tcp_on_cdpd(engine: Engine) -> list[np.ndarray]:
 def jump_at_4096(engine: Engine) -> Finding:
     """TCP on CDPD: linear up to 2,048 bytes, a jump at 4,096."""
     times = tcp_on_cdpd(engine)
-    return Finding(exceeds(times[3], 2 * times[2]), f"{rounded(*times)} s")
+    return Finding(lead(times[3], times[2], "far"), f"{rounded(*times)} s")
 
 
 def retransmissions_at_4096(engine: Engine) -> Finding:
     """Retransmissions set in massively at 4,096 bytes."""
     counts = [retransmissions(over_cdpd(engine, "tcp", size, QUIET)) for size in CDPD_SIZES[:4]]
-    return Finding(exceeds(counts[3], 3 * counts[2]), f"{rounded(*counts)} for each session")
+    return Finding(lead(counts[3], counts[2], "far"), f"{rounded(*counts)} for each session")
 
 
 def success_at_8192(engine: Engine, bler: float, timeout_s: float) -> np.ndarray:
@@ -169,7 +178,7 @@ def failures_at_8192(engine: Engine) -> Finding:
         f"{rounded(quiet)}; with many block errors {rounded(noisy)}, "
         f"and {rounded(short)} if given up after 15 s"
     )
-    return Finding(quiet.mean() <= 0.1, seen)
+    return Finding(quiet.mean() <= WORDS["few"].limit, seen)
 
 
 def block_errors(engine: Engine) -> Finding:
@@ -208,7 +217,7 @@ def connect_time(engine: Engine) -> np.ndarray:
 
 def connection_time(engine: Engine) -> Finding:
     """Opening a TCP connection takes about 2 s."""
-    return Finding(abs(connect_time(engine).mean() / 2 - 1) <= 0.3, f"{rounded(connect_time(engine))} s")
+    return Finding(about(connect_time(engine), 2.0).holds, f"{rounded(connect_time(engine))} s")
 
 
 def penalties(engine: Engine, delay_s: float = 0.97) -> list[np.ndarray]:
@@ -224,7 +233,7 @@ def penalties(engine: Engine, delay_s: float = 0.97) -> list[np.ndarray]:
 def penalty(engine: Engine) -> Finding:
     """CentaurusComm costs a constant 2 s more."""
     usual, short = penalties(engine), penalties(engine, 0.32)
-    met = all(abs(p.mean() / 2 - 1) <= 0.3 for p in usual)
+    met = all(about(p, 2.0).holds for p in usual)
     return Finding(met, f"{rounded(*usual)} s; {rounded(*short)} s with a round trip of 0.64 s")
 
 
@@ -234,7 +243,7 @@ def small_messages(engine: Engine) -> Finding:
     share = ratio(centaurus, tcp + connect_time(engine))
     early = session(over_cdpd(engine, "centaurus", 128, QUIET, transport__centaurus_early_data=True))
     return Finding(
-        abs(share.mean() - 1) <= 0.4,
+        about(share, 1.0).holds,
         f"{rounded(share)}; {rounded(ratio(early, tcp + connect_time(engine)))} with early data",
     )
 
@@ -247,9 +256,7 @@ def factor_at_4096(engine: Engine) -> Finding:
         )
         for bler in (QUIET, NOISY)
     )
-    return Finding(
-        abs(quiet.mean() / 5 - 1) <= 0.4, f"{rounded(quiet)}; {rounded(noisy)} with many block errors"
-    )
+    return Finding(about(quiet, 5.0).holds, f"{rounded(quiet)}; {rounded(noisy)} with many block errors")
 
 
 def early_data(engine: Engine) -> Finding:
@@ -294,8 +301,10 @@ def ethernet_is_flat(engine: Engine) -> Finding:
         ]
         for further_s in (0.0, 0.05)
     )
-    flat = near[-1].mean() < 1.1 * near[0].mean()
-    return Finding(flat, f"{rounded(*near)} ms; {rounded(*far)} ms over a way that is 50 ms longer")
+    return Finding(
+        flat(np.array(near), WORDS["hardly"].limit).holds,
+        f"{rounded(*near)} ms; {rounded(*far)} ms over a way that is 50 ms longer",
+    )
 
 
 def milliseconds(engine: Engine, name: str, size: int, **changes: Any) -> np.ndarray:
@@ -328,7 +337,7 @@ def difference_of_small(engine: Engine) -> Finding:
         ]
         for changes in ({}, {"transport__centaurus_worker_s": 0.01})
     )
-    met = all(abs(d.mean() / 50 - 1) <= 0.4 for d in usual)
+    met = all(about(d, 50.0).holds for d in usual)
     return Finding(
         met, f"{rounded(*usual)} ms at 64 and 512 byte; {rounded(*slow)} ms with a worker every 10 ms"
     )
@@ -365,16 +374,14 @@ def half_as_long_again(engine: Engine) -> Finding:
         ratio(milliseconds(engine, "wlan-centaurus", size), milliseconds(engine, "wlan-tcp", size))
         for size in WLAN_SIZES
     ]
-    return Finding(all(1.3 <= r.mean() <= 1.8 for r in ratios), rounded(*ratios))
+    return Finding(all(about(r, 1.5).holds for r in ratios), rounded(*ratios))
 
 
 def interference(engine: Engine) -> Finding:
     """Interference lengthens TCP's 8,192 bytes by 400 %."""
     factor = ratio(milliseconds(engine, "wlan-chargen", 8192), milliseconds(engine, "wlan-tcp", 8192))
     increase = 100 * (factor - 1)
-    return Finding(
-        abs(increase.mean() / 400 - 1) <= 0.4, f"+{rounded(increase)} %, a factor of {rounded(factor)}"
-    )
+    return Finding(about(increase, 400.0).holds, f"+{rounded(increase)} %, a factor of {rounded(factor)}")
 
 
 CHECKS = {

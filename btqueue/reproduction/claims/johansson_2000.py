@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from btqueue.reproduction.claims.engines import Engine
-from btqueue.reproduction.claims.judgement import exceeds, falling, listed, rising, shown, within
+from btqueue.reproduction.claims.judgement import WORDS, exceeds, falling, listed, rising, shown, within
 from btqueue.reproduction.claims.record import Comparison
 from btqueue.scenario import Scenario, load
 
@@ -153,7 +153,7 @@ def piggybacked_share(engine: Engine) -> Comparison:
     for pep in NOISY:
         samples = [measured(engine, "smooth", "piggybacked_acks", pep, share) for share in loads]
         parts[f"PEP {pep} rises"] = rising(samples)
-        parts[f"PEP {pep} nearly none at first"] = within(samples[0], 0.0, 0.1)
+        parts[f"PEP {pep} nearly none at first"] = within(samples[0], 0.0, WORDS["few"].limit)
         seen.append(listed(samples, ".2f"))
     return Comparison(f"share on data at loads {loads}: {'; '.join(seen)} (PEP {NOISY})", parts)
 
@@ -166,7 +166,7 @@ def bursts_cost_delay(engine: Engine) -> Comparison:
         for share in LOADS:
             smooth = measured(engine, "smooth", "acknowledged_delay_s", pep, share)
             bursty = measured(engine, "bursty", "acknowledged_delay_s", pep, share)
-            parts[f"PEP {pep}, load {share}"] = longer(bursty, 2 * smooth)
+            parts[f"PEP {pep}, load {share}"] = longer(WORDS["far"].limit * bursty, smooth)
             factors.append(bursty.mean() / smooth.mean())
         seen.append(f"{min(factors):.1f} to {max(factors):.1f}")
     return Comparison(f"times {', '.join(seen)} (PEP {NOISY})", parts)
@@ -185,7 +185,7 @@ def half_the_buffer(engine: Engine) -> Comparison:
                     half = measured(engine, name, metric, pep, share, link__node_buffer_bytes=7500)
                     full = measured(engine, name, metric, pep, share)
                     worst = max(worst, abs(float(half.mean() / full.mean()) - 1))
-    parts["below 5 %"] = worst < 0.05
+    parts["the same"] = worst < WORDS["same"].limit
     return Comparison(f"largest change {worst:.1%}", parts)
 
 
@@ -200,14 +200,14 @@ def vegas_bounds(engine: Engine) -> Comparison:
             engine.sample(model(name, radio__per=0.1, transport__alpha=a, transport__beta=b), "goodput_kbps")
             for a, b in VEGAS
         ]
-        parts[f"saturated goodput, {name}"] = spread(goodputs) < 0.05
+        parts[f"saturated goodput, {name}"] = spread(goodputs) < WORDS["same"].limit
         seen.append(f"{name} {listed(goodputs, '.0f')} kbit/s")
     for share in (0.3, 0.6, 0.8):
         bounds = [{"transport__alpha": a, "transport__beta": b} for a, b in VEGAS]
         goodputs = [measured(engine, "smooth", "goodput_kbps", 0.1, share, **pair) for pair in bounds]
         delays = [measured(engine, "smooth", "acknowledged_delay_s", 0.1, share, **pair) for pair in bounds]
-        parts[f"goodput at load {share}"] = spread(goodputs) < 0.05
-        parts[f"delay at load {share}"] = spread(delays) < 0.05
+        parts[f"goodput at load {share}"] = spread(goodputs) < WORDS["same"].limit
+        parts[f"delay at load {share}"] = spread(delays) < WORDS["same"].limit
         seen.append(f"load {share} {milliseconds(delays)} ms")
     return Comparison(
         f"with (alpha, beta) = {', '.join(map(str, VEGAS))}: {'; '.join(seen)} (PEP 0.1)", parts
