@@ -11,6 +11,7 @@ from btqueue.reproduction.claims.judgement import (
     WORDS,
     Finding,
     about,
+    bound,
     exceeds,
     flat,
     lead,
@@ -186,10 +187,74 @@ def block_errors(engine: Engine) -> Finding:
     rates = (0.001, 0.005, 0.01, 0.02)
     results = [over_cdpd(engine, "tcp", 1024, bler) for bler in rates]
     times = [session(result) for result in results]
-    useful = [(r["goodput_kbps"].sum("flow") / r["throughput_kbps"].sum("flow")).values for r in results]
+    shares = [useful(result) for result in results]
     return Finding(
-        rising(times) and rising(useful[::-1]), f"{rounded(*times)} s, efficiency {rounded(*useful)}"
+        rising(times) and rising(shares[::-1]), f"{rounded(*times)} s, efficiency {rounded(*shares)}"
     )
+
+
+def useful(result: Answer) -> np.ndarray:
+    """Return the share of the bytes sent that are delivered data, of both ends."""
+    return (result["goodput_kbps"].sum("flow") / result["throughput_kbps"].sum("flow")).values
+
+
+def busy_cell(engine: Engine) -> Finding:
+    """A second Palm sends 8 kbit/s in the same cell, at a block error rate of 0.5 %: as errors alone do."""
+    second = {"name": "cdpd-2", "from": "palm-2", "to": "server"}
+    links = [cdpd_link(0.005) | {"medium": "cell"} | other for other in ({}, second)]
+    flows = [
+        {"from": "palm", "to": "server"},
+        {"from": "palm-2", "to": "server", "law": "poisson", "load_kbps": 8, "protocol": "none"},
+    ]
+    busy = simulated(
+        engine,
+        "cdpd-tcp",
+        1024,
+        network__outside_links=links,
+        network__flows=flows,
+        traffic__message_bytes=500,
+    )
+    first = [busy[metric].isel(flow=0).values for metric in ("goodput_kbps", "throughput_kbps")]
+    quiet = over_cdpd(engine, "tcp", 1024, QUIET)
+    times = [session(result) for result in (quiet, busy)]
+    shares = [useful(quiet), first[0] / first[1]]
+    return Finding(
+        rising(times) and rising(shares[::-1]),
+        f"{rounded(*times)} s, efficiency {rounded(*shares)}, quiet and busy",
+    )
+
+
+def lost_sessions(engine: Engine) -> Finding:
+    """CentaurusComm's sessions of all sizes end before they are given up."""
+    lost = {
+        bler: [
+            over_cdpd(engine, "centaurus", size, bler, traffic__application_timeout_s=APPLICATION_TIMEOUT_S)[
+                "sessions_lost"
+            ].values[:, 0]
+            for size in CDPD_SIZES
+        ]
+        for bler in (QUIET, NOISY)
+    }
+    seen = f"{rounded(*lost[QUIET])}; with many block errors {rounded(*lost[NOISY])}"
+    return Finding(all(not one.any() for one in lost[QUIET]), seen)
+
+
+def tcp_suffers_more(engine: Engine) -> Finding:
+    """TCP's time grows by a larger factor at bad times than CentaurusComm's."""
+    met, seen = True, []
+    for size in (1024, 4096):
+        tcp, centaurus = (
+            ratio(
+                *(
+                    session(over_cdpd(engine, protocol, size, bler, run__replications=20))
+                    for bler in (NOISY, QUIET)
+                )
+            )
+            for protocol in ("tcp", "centaurus")
+        )
+        met = met and exceeds(tcp, centaurus)
+        seen.append(f"{size} byte: times {rounded(tcp)} against times {rounded(centaurus)}")
+    return Finding(met, "; ".join(seen))
 
 
 def large_suffer_more(engine: Engine) -> Finding:
@@ -327,16 +392,30 @@ def centaurus_is_linear(engine: Engine) -> Finding:
     return Finding(fit > 0.95, f"R² = {fit:.4f}: {rounded(*times)} ms")
 
 
-def difference_of_small(engine: Engine) -> Finding:
-    """Up to 512 bytes the protocols differ by about 50 ms."""
+def differences(engine: Engine, sizes: tuple[int, ...]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return how much longer CentaurusComm takes on Bluetooth (ms), as it is and with a slow worker."""
     usual, slow = (
         [
             milliseconds(engine, "bluetooth-centaurus", size, **changes)
             - milliseconds(engine, "bluetooth-tcp", size)
-            for size in (64, 512)
+            for size in sizes
         ]
         for changes in ({}, {"transport__centaurus_worker_s": 0.01})
     )
+    return usual, slow
+
+
+def difference_of_large(engine: Engine) -> Finding:
+    """From 1,024 to 4,096 bytes the protocols differ by 100 to 150 ms."""
+    usual, slow = differences(engine, (1024, 2048, 4096))
+    near = WORDS["about"].limit
+    met = all(bound(d, 100 * (1 - near), 150 * (1 + near)).holds for d in usual)
+    return Finding(met, f"{rounded(*usual)} ms; {rounded(*slow)} ms with a worker every 10 ms")
+
+
+def difference_of_small(engine: Engine) -> Finding:
+    """Up to 512 bytes the protocols differ by about 50 ms."""
+    usual, slow = differences(engine, (64, 512))
     met = all(about(d, 50.0).holds for d in usual)
     return Finding(
         met, f"{rounded(*usual)} ms at 64 and 512 byte; {rounded(*slow)} ms with a worker every 10 ms"
@@ -384,6 +463,56 @@ def interference(engine: Engine) -> Finding:
     return Finding(about(increase, 400.0).holds, f"+{rounded(increase)} %, a factor of {rounded(factor)}")
 
 
+def small_under_interference(engine: Engine) -> Finding:
+    """Interference hardly lengthens messages of 128 and 256 bytes."""
+    pairs = [
+        [milliseconds(engine, name, size) for name in ("wlan-tcp", "wlan-chargen")] for size in (128, 256)
+    ]
+    met = all(flat(np.array(pair), WORDS["hardly"].limit).holds for pair in pairs)
+    return Finding(met, "; ".join(f"{rounded(*pair)} ms" for pair in pairs))
+
+
+SMALL_WINDOWS: dict[str, dict[str, Any]] = {
+    "1 segment": {"receive_window_segments": 1},
+    "2 of 1,024 byte": {"receive_window_segments": 2, "mss_bytes": 1024},
+}
+"""Readings of a window of 2,048 bytes, as keys of a flow; a full segment has 1,460."""
+
+
+def of_first_flow(engine: Engine, name: str, size: int, keys: dict[str, Any]) -> np.ndarray:
+    """Return the session time (ms) of the first flow, with other keys for this flow."""
+    first, *others = scenario(name).to_dict(resolved=False)["network"]["flows"]
+    return milliseconds(engine, name, size, network__flows=[first | keys, *others])
+
+
+def small_window(engine: Engine) -> Finding:
+    """A window of one segment lengthens TCP's time, at no size by more than slightly."""
+    times = {
+        name: [
+            ratio(of_first_flow(engine, "wlan-tcp", size, keys), milliseconds(engine, "wlan-tcp", size))
+            for size in WLAN_SIZES
+        ]
+        for name, keys in SMALL_WINDOWS.items()
+    }
+    first = times["1 segment"]
+    slight = all(bound(one, upper=1 / WORDS["slightly"].limit).holds for one in first)
+    seen = (f"times {rounded(*found)} with {name}" for name, found in times.items())
+    return Finding(slight and exceeds(first[-1], np.ones_like(first[-1])), "; ".join(seen))
+
+
+def order_under_interference(engine: Engine) -> Finding:
+    """8,192 bytes under interference: TCP, then CentaurusComm, then TCP with a small window."""
+    mixed = {"protocol": "centaurus", "centaurus_packet_bytes": 64}
+    tcp, centaurus, *small = (
+        of_first_flow(engine, "wlan-chargen", 8192, keys) for keys in ({}, mixed, *SMALL_WINDOWS.values())
+    )
+    seen = ", ".join(f"{rounded(time)} with {name}" for name, time in zip(SMALL_WINDOWS, small, strict=True))
+    return Finding(
+        rising([tcp, centaurus, small[0]]),
+        f"TCP {rounded(tcp)}, CentaurusComm {rounded(centaurus)} ms; TCP {seen}",
+    )
+
+
 CHECKS = {
     "3.1-control-loss": nothing_twice,
     "3.1-data-loss": nothing_twice,
@@ -407,6 +536,13 @@ CHECKS = {
     "5.3.2-tcp-better": tcp_is_faster_on_bluetooth,
     "5.4.1-wlan-like-wired": order_of_networks,
     "5.4.2-plus-50": half_as_long_again,
+    "5.2.1-bler-and-busy": busy_cell,
+    "5.2.2-no-lost-sessions": lost_sessions,
+    "5.2.2-less-prone": tcp_suffers_more,
+    "5.3.2-diff-large": difference_of_large,
+    "5.4.1-small-unaffected": small_under_interference,
+    "5.4.2-window-2048": small_window,
+    "5.4.2-adverse-order": order_under_interference,
     "5.4.1-degradation-400": interference,
     "6-tcp-poor-cdpd": tcp_is_poor_on_cdpd,
 }

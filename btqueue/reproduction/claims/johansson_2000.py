@@ -11,7 +11,18 @@ from collections.abc import Iterable
 import numpy as np
 
 from btqueue.reproduction.claims.engines import Engine
-from btqueue.reproduction.claims.judgement import WORDS, exceeds, falling, listed, rising, shown, within
+from btqueue.reproduction.claims.judgement import (
+    WORDS,
+    bound,
+    exceeds,
+    falling,
+    inner,
+    lead,
+    listed,
+    rising,
+    shown,
+    within,
+)
 from btqueue.reproduction.claims.record import Comparison
 from btqueue.scenario import Scenario, load
 
@@ -172,6 +183,76 @@ def bursts_cost_delay(engine: Engine) -> Comparison:
     return Comparison(f"times {', '.join(seen)} (PEP {NOISY})", parts)
 
 
+def variation(engine: Engine, name: str, lower: float, upper: float) -> Comparison:
+    """Squared coefficient of variation of the delay, between two bounds at each load."""
+    parts, seen = {}, []
+    for pep in NOISY:
+        samples = [measured(engine, name, "acknowledged_delay_scv", pep, share) for share in LOADS]
+        parts[f"PEP {pep}"] = all(bound(one, lower, upper).holds for one in samples)
+        seen.append(listed(samples, ".2g"))
+    return Comparison(f"at loads {LOADS}: {'; '.join(seen)} (PEP {NOISY})", parts)
+
+
+def delay_varies_little(engine: Engine) -> Comparison:
+    """Smooth arrivals: "quite low" is read as at most 1."""
+    return variation(engine, "smooth", 0.0, 1.0)
+
+
+def bursty_delay_varies_by_one(engine: Engine) -> Comparison:
+    """Bursty arrivals: of the order of 1."""
+    factor = WORDS["order of"].limit
+    return variation(engine, "bursty", 1 / factor, factor)
+
+
+def with_fixed_wait(engine: Engine, pep: float, share: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return mean (s) and variance (s²) of the delay with the tick, and with the fixed wait."""
+    found = []
+    for name in ("smooth", "fixed-wait"):
+        mean, scv = (measured(engine, name, f"acknowledged_delay_{end}", pep, share) for end in ("s", "scv"))
+        found.append((mean, scv * mean**2))
+    return found
+
+
+def fixed_wait_variance(engine: Engine) -> Comparison:
+    """Variance of the delay at loads up to 0.2."""
+    parts, seen = {}, []
+    for pep in NOISY:
+        changes = []
+        for share in LOADS[:3]:
+            (_, tick), (_, fixed) = with_fixed_wait(engine, pep, share)
+            parts[f"PEP {pep}, load {share}"] = lead(tick, fixed, "significantly")
+            changes.append(f"{fixed.mean() / tick.mean() - 1:+.0%}")
+        seen.append(", ".join(changes))
+    return Comparison(f"at loads {LOADS[:3]}: {'; '.join(seen)} (PEP {NOISY})", parts)
+
+
+def fixed_wait_mean(engine: Engine) -> Comparison:
+    """Mean delay at loads up to 0.8, beyond which the delay is not stable."""
+    parts, seen = {}, []
+    for pep in NOISY:
+        changes = []
+        for share in LOADS[:-1]:
+            (tick, _), (fixed, _) = with_fixed_wait(engine, pep, share)
+            changes.append(float(fixed.mean() / tick.mean() - 1))
+        parts[f"PEP {pep}"] = max(map(abs, changes)) <= WORDS["hardly"].limit
+        seen.append(", ".join(f"{change:+.0%}" for change in changes))
+    return Comparison(f"at loads {LOADS[:-1]}: {'; '.join(seen)} (PEP {NOISY})", parts)
+
+
+def fixed_wait_hump(engine: Engine) -> Comparison:
+    """Variation of the delay against load: a maximum, and a minimum after it."""
+    loads = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 0.8, 0.9]
+    parts, seen = {}, []
+    for pep in NOISY:
+        samples = np.array(
+            [measured(engine, "fixed-wait", "acknowledged_delay_scv", pep, share) for share in loads]
+        )
+        parts[f"PEP {pep}, maximum"] = inner(samples, loads, 0.15, 0.4, least=False).holds
+        parts[f"PEP {pep}, minimum"] = inner(samples[3:], loads[3:], 0.25, 0.8, least=True).holds
+        seen.append(listed(samples, ".2f"))
+    return Comparison(f"at loads {tuple(loads)}: {'; '.join(seen)} (PEP {NOISY})", parts)
+
+
 def half_the_buffer(engine: Engine) -> Comparison:
     """Loads of 0.3 and 0.8, smooth and bursty; saturation both ways and one way."""
     parts, worst = {}, 0.0
@@ -297,6 +378,11 @@ CHECKS = {
     "delay-u-shaped": delay_is_u_shaped,
     "piggybacked-share": piggybacked_share,
     "bursts-cost-delay": bursts_cost_delay,
+    "delay-varies-little": delay_varies_little,
+    "bursty-delay-varies-by-one": bursty_delay_varies_by_one,
+    "fixed-wait-variance": fixed_wait_variance,
+    "fixed-wait-mean": fixed_wait_mean,
+    "fixed-wait-hump": fixed_wait_hump,
     "half-the-buffer": half_the_buffer,
     "vegas-bounds": vegas_bounds,
     "vegas-bounds-with-more-peripherals": vegas_bounds_with_more_peripherals,

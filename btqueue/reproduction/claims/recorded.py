@@ -14,7 +14,9 @@ Kinds of checks:
 * summary: other claims together
 
 Tolerances and shares follow from `word`, a key of `judgement.WORDS`; a number may have a rel_tol or abs_tol
-of its own. With `peak`, a sweep, a number is judged where the goodput is largest.
+of its own. With `peak`, a sweep, a number is judged where the goodput is largest. Where the publication is
+silent, `readings` holds the settings of other readings by name, and `fit` a fitted scenario: the checks are
+shown for them, too, and do not count.
 """
 
 from __future__ import annotations
@@ -47,8 +49,12 @@ def scenario_of(check: Claim, *more: Claim | str) -> Scenario:
 
 
 def sample_of(engine: Engine, check: Claim, scenario: Scenario, metric: str | None = None) -> np.ndarray:
-    """Return the metric of each replication: of the named flow, or its mean over all flows with a value."""
-    values = engine(scenario)[metric or check["metric"]].values
+    """Return the metric of each replication: of the named flow, or its mean over all flows with a value.
+
+    A plus sign adds two metrics.
+    """
+    answer = engine(scenario)
+    values = np.sum([answer[name].values for name in (metric or check["metric"]).split("+")], axis=0)
     if values.ndim > 1:
         values = values[:, check["flow"] - 1] if "flow" in check else np.nanmean(values, axis=1)
     return values * check.get("times", 1)
@@ -73,7 +79,7 @@ def sweep(engine: Engine, check: Claim) -> tuple[list[float], np.ndarray]:
 
 def limit(check: Claim, otherwise: float = 0.0) -> float:
     """Return the limit of the check's word, or its own tolerance."""
-    return check.get("rel_tol", WORDS[check["word"]].limit if "word" in check else otherwise)
+    return check.get("rel_tol", WORDS[check["word"]].limit if check.get("word") else otherwise)
 
 
 def at_peak(engine: Engine, check: Claim) -> Claim:
@@ -164,8 +170,11 @@ def checks(claim: Claim) -> Iterator[Claim]:
         yield check
         if all(s.radio.model == "perfect" and s.transport.protocol == "tcp" for s in scenarios(check)):
             yield check | {"jitter_s": JITTER_S, "label": f"{check['label']}, jitter".lstrip(", ")}
+        others = {name: {"set": [*check["set"], *sets]} for name, sets in claim.get("readings", {}).items()}
         if "fit" in claim:
-            yield check | {"scenario": claim["fit"], "label": f"{check['label']}, fit".lstrip(", ")}
+            others["fit"] = {"scenario": claim["fit"]}
+        for name, changes in others.items():
+            yield check | changes | {"counts": False, "label": f"{check['label']}, {name}".lstrip(", ")}
 
 
 def scenarios(check: Claim) -> list[Scenario]:
@@ -199,14 +208,12 @@ def judge(
             )
         )
     wanted = (check for check in checks(claim) if engine.is_simulator or not check["jitter_s"])
-    return Judged(tuple(part(engine, JUDGES[check["kind"]], check, claim.get("fit")) for check in wanted))
+    return Judged(tuple(part(engine, JUDGES[check["kind"]], check) for check in wanted))
 
 
-def part(
-    engine: Engine, judge_it: Callable[[Engine, Claim], Finding], check: Claim, fit: str | None = None
-) -> Part:
-    """Run one check; a check of the fitted scenario does not count."""
-    label, counts = check.get("label", ""), fit is None or check["scenario"] != fit
+def part(engine: Engine, judge_it: Callable[[Engine, Claim], Finding], check: Claim) -> Part:
+    """Run one check."""
+    label, counts = check.get("label", ""), check.get("counts", True)
     try:
         finding = judge_it(engine, check)
     except NoAnswer as reason:
