@@ -147,7 +147,7 @@ def adaptation_wins(engine: Engine) -> Comparison:
         ]
         parts[f"{hops} hops, above"] = all(exceeds(a, r) for a, r, ber in pairs if ber > FIRST_THRESHOLD)
         above = np.array([(a, r) for a, r, ber in pairs if ber > FIRST_THRESHOLD]).mean(axis=0)
-        parts[f"{hops} hops, clearly"] = lead(*above, "significantly")
+        parts[f"{hops} hops, clearly"] = lead(above[0], above[1], "significantly")
         parts[f"{hops} hops, below"] = all(same(a, r) for a, r, ber in pairs if ber < FIRST_THRESHOLD)
         at = [pair for pair in pairs if pair[2] in (2e-4, 5e-4, 1e-3)]
         seen.append(f"{hops}: {', '.join(f'{a.mean():.0f} against {r.mean():.0f}' for a, r, _ in at)}")

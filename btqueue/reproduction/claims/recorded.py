@@ -14,7 +14,7 @@ Kinds of checks:
 * summary: other claims together
 
 Tolerances and shares follow from `word`, a key of `judgement.WORDS`; a number may have a rel_tol or abs_tol
-of its own. With `peak`, a sweep, a number is judged where the goodput is largest. Where the publication is
+of its own. With `peak`, a sweep, a number is judged where the goodput is largest; with `over`, as a ratio. Where the publication is
 silent, `readings` holds the settings of other readings by name, and `fit` a fitted scenario: the checks are
 shown for them, too, and do not count.
 """
@@ -94,6 +94,8 @@ def at_peak(engine: Engine, check: Claim) -> Claim:
 def judge_value(engine: Engine, check: Claim) -> Finding:
     """Judge a value."""
     sample = sample_of(engine, check, scenario_of(at_peak(engine, check)))
+    if "over" in check:
+        sample = sample / sample_of(engine, check, scenario_of(check, check["over"]))
     return judgement.value(sample, check["value"], check.get("abs_tol", limit(check) * check["value"]))
 
 
