@@ -187,8 +187,8 @@ def test_the_share_is_of_what_can_be_checked():
     nothing = Seen(Judged(()))
     listed = [outcome(True, True), outcome(True, None), outcome(False, True)]
     found = counts([*listed, Outcome("suliman-2005", testbed, nothing, nothing)])
-    assert (found.total, found.checkable, found.share) == (4, 3, 2 / 3)
-    assert (found.solved.total(), found.agree) == (2, 1)
+    assert (found.total, found.checkable, found.shares()[0]) == (4, 3, 2 / 3)
+    assert (found.solved.total(), found.shares(solved=True), found.agree) == (2, (1.0, 1.0), 1)
     assert sentences.other_by_model(listed) == [listed[2]]
 
 

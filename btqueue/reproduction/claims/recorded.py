@@ -14,9 +14,9 @@ Kinds of checks:
 * summary: other claims together
 
 Tolerances and shares follow from `word`, a key of `judgement.WORDS`; a number may have a rel_tol or abs_tol
-of its own. With `peak`, a sweep, a number is judged where the goodput is largest; with `over`, as a ratio. Where the publication is
-silent, `readings` holds the settings of other readings by name, and `fit` a fitted scenario: the checks are
-shown for them, too, and do not count.
+of its own. With `peak`, a sweep, a number is judged where the goodput is largest; with `over`, as a ratio.
+Where the publication is silent, `readings` holds the settings of other readings by name, and `fit` a fitted
+scenario: the checks are shown for them, too, and do not count.
 """
 
 from __future__ import annotations
