@@ -29,6 +29,11 @@ NOT_REPRODUCED = {
         "delay at load 0.8",
     },
     "vegas-bounds-with-more-peripherals": {"from 1 to 3"},
+    "alternating": {f"{hops} hops, far" for hops in (1, 2, 4)},
+    "almost-tenfold": {"largest"},
+    "fixed-wait-variance": {"PEP 0.1, load 0.2", "PEP 0.3, load 0.2"},
+    "fixed-wait-mean": {"PEP 0.5"},
+    "fixed-wait-hump": {"PEP 0.1, minimum", "PEP 0.3, minimum"},
 }
 """Parts of claims of Chen and of Johansson that do not hold; why is said on the pages of the claims."""
 
