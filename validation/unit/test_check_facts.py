@@ -7,6 +7,7 @@
 import lzma
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -115,6 +116,22 @@ def test_a_sender_that_paces_is_named_as_unknown(tmp_path):
     assert status == "doubtful"
     assert "not explained by NewReno, CUBIC or Vegas (BBR paces" in sentence
     assert told(path, linux).keys() == {"transport.variant"}
+
+
+def test_segments_that_messages_do_not_fill_say_nothing_against_an_mss_that_was_agreed_on(captured):
+    (fact,) = read_results(captured, scenario()).facts
+    small = replace(fact, segment_bytes=100, under_way_bytes=500)
+    messages = scenario().with_(traffic__source="poisson")
+
+    def sizes(one: Facts, mss: int) -> list[str]:
+        against = messages.with_(transport__mss_bytes=mss, transport__receive_window_segments=20)
+        return [each.sentence for each in compare_facts([one], against, 1) if "mss" in each.check]
+
+    assert sizes(small, 536) == sizes(fact, 536) == sizes(small, 548) == []
+    assert sizes(small, 500) == ["the capture says 536, the scenario 500"]
+    assert sizes(fact, 548) == ["the capture says 536, the scenario 548"]
+    assert sizes(replace(small, mss_bytes=None), 500) == []
+    assert sizes(replace(fact, mss_bytes=None), 500) == ["the capture says 536, the scenario 500"]
 
 
 @cache

@@ -318,11 +318,13 @@ def _of_transport(fact: Facts, owns: Sequence[Scenario]) -> Iterator[Finding]:
     keys = [own.transport for own in owns]
     greedy = all(own.traffic.source == "greedy" for own in owns)
     sizes = [key.mss_bytes for key in keys]
-    size = fact.segment_bytes if greedy or fact.mss_bytes is None else fact.mss_bytes
-    if size is not None and not (greedy or fact.mss_bytes) and size < min(sizes):
+    size, agreed = fact.segment_bytes, fact.mss_bytes
+    full = greedy or (size is not None and agreed is not None and size >= agreed)
+    if not full and agreed is not None:  # ns-3 does not take the options of a segment off
+        size = agreed + fact.option_bytes if agreed + fact.option_bytes in sizes else agreed
+    elif not full and size is not None and size < min(sizes):
         size = None  # messages need not fill a segment
-    if fact.mss_bytes is None or greedy or fact.mss_bytes + fact.option_bytes not in sizes:
-        yield from _says("transport.mss_bytes", size, sizes)
+    yield from _says("transport.mss_bytes", size, sizes)
     yield from _says("transport.timestamps", fact.timestamps, [key.timestamps for key in keys])
     always = all(key.variant == "sack" for key in keys)
     if always and fact.sack is False:
