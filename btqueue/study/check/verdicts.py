@@ -23,6 +23,7 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.causes import Cause, likely_causes, misfit
 from btqueue.study.check.consistency import check_consistency
+from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.randomness import check_randomness, check_spread
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
@@ -145,7 +146,8 @@ def check(
     alpha = 1 - confidence
     reference = reference_scenario(found, scenario)
     seconds = reference.run.duration_s
-    findings = [*check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
+    facts = compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s)
+    findings = [*facts, *check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
     asked = asked_quantities(found, scenario)
     model, errors, notes = _modelled(scenario, found, solve)
     simulator = _simulator() if simulate is True else simulate
