@@ -108,7 +108,8 @@ def dimension(
             say(f"interrupted: this answer rests on {len(found.candidates):,} points")
             raise typer.Exit(INTERRUPTED)
         if found.best is None:
-            say("no point meets all bounds")
+            starved = found.nearest is not None and found.nearest.unserved
+            say("no point meets all bounds" + (" and serves every flow" if starved else ""))
             raise typer.Exit(NO_ANSWER)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -13,14 +12,13 @@ from rich.text import Text
 from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
-from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, nothing_for
+from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.prices import Price
 from btqueue.study.dimensioning.results import as_values
 from btqueue.study.dimensioning.table import NAMES, Candidate
 from btqueue.study.provenance import as_document
 from btqueue.study.tables import number, with_interval
-from btqueue.study.value_ranges import label
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
 """Participle for a point's answer, by engine."""
@@ -80,13 +78,9 @@ def _cells(found: Dimensioning, candidate: Candidate) -> list[str]:
     for constraint, side in zip(found.task.constraints, candidate.sides, strict=True):
         broken = constraint.violation(side) > 0
         sides.append(number(side) + (f" (fails by {number(-constraint.slack(side))})" if broken else ""))
-    keys = map(_shown, candidate.changes.values())
+    keys = [choice.shown(candidate.changes[choice.key]) for choice in found.task.choices]
     value = [] if found.task.objective.text in candidate.changes else [number(candidate.objective)]
     return [*keys, *value, *sides]
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else label(value)
 
 
 def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
@@ -110,10 +104,9 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
         where = "" if outcome.proved else " at any point that was solved"
         lines.append(f"{keys} {have} no effect on the answer{where}")
     if unserved := sum(candidate.unserved > 0 for candidate in found.candidates):
-        ranked = "they are never better than points at which every flow gets something"
-        lines.append(f"at {unserved:,} of the points some flow gets nothing: {ranked}")
-    if found.best is not None and found.best.unserved:
-        lines.append(f"{nothing_for(found.best.unserved)} at the best point that meets all bounds")
+        lines.append(f"at {unserved:,} of the points some flow gets nothing: they are left out")
+    if found.best is None and found.nearest is not None and found.nearest.unserved:
+        lines.append(f"{nothing_for(found.nearest.unserved)} at the nearest point")
     if found.ties:
         lines.append(
             f"{found.ties:,} other points are as good: the first in the order of the values is shown"
@@ -175,6 +168,12 @@ def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[s
     lines = [
         f"simulation: {confirmation.replications} replications with common random numbers; {CONFIDENCE:.0%} "
         f"intervals; verdicts hold together with {CONFIDENCE:.0%} confidence (paired differences, Holm)"
+    ]
+    lines += [
+        f"{point.role}: {constraint.text} is open; {in_words(needed)}"
+        for point in confirmation.points[1:]
+        for constraint, needed in zip(found.task.constraints, point.needed, strict=True)
+        if not math.isnan(needed)
     ]
     if not found.task.objective.expression.metrics:
         lines.append(

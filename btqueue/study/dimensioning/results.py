@@ -152,8 +152,8 @@ def _simulated(point: Simulated) -> dict[str, Any]:
         "objective": _estimate(point.objective),
         "model_objective": None if point.model is None else point.model.objective,
         "constraints": [
-            {**_estimate(side), "verdict": bound}
-            for side, bound in zip(point.sides, point.bounds, strict=True)
+            {**_estimate(side), "verdict": bound, "replications_to_decide": needed}
+            for side, bound, needed in zip(point.sides, point.bounds, point.needed, strict=True)
         ],
         "winner_better_by": _estimate(point.difference),
         "p_value": point.p_value,
