@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -26,6 +27,15 @@ from btqueue.study.summary import Estimate
 
 FEASIBLE, INFEASIBLE, SIMULATED, WINNER = PALETTE[0], "#999999", PALETTE[1], PALETTE[4]
 """Colours; each kind of point also has a different marker."""
+LINE = 95
+"""Letters in a line below the title."""
+FAINT = "#9fc5e0"
+"""Of points that meet all bounds, and that others beat."""
+LOOKS: dict[str, dict[str, Any]] = {
+    "o": {"marker": "o", "color": FEASIBLE, "markersize": 4},
+    "x": {"marker": "x", "color": INFEASIBLE, "markersize": 4},
+}
+"""Look of a point that meets all bounds, and of one that does not."""
 BOUND: dict[str, Any] = {"color": "#555555", "linestyle": (0, (5, 3)), "linewidth": 1.0}
 """Look of the line of a bound."""
 LETTERS, CATEGORY = 13, 1.1
@@ -67,6 +77,61 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
     return figure
 
 
+def front_figure(found: Dimensioning, title: str = "") -> Figure:
+    """Return a figure of a dimensioning of two aims: all points by their two values, and the front.
+
+    The ends of the front, A and B, are named with the values of their keys; simulated points have 95 %
+    intervals.
+
+    Args:
+        found: result of `btqueue.study.dimensioning.dimension` with `pareto`.
+        title: heading.
+    """
+    task, front = found.task, found.front
+    assert task.second is not None
+    aims = (task.objective, task.second)
+    others = [one for one in found.candidates if one.failure is None and one not in front]
+    with house_style():
+        figure = Figure(figsize=(6.4, 5.0), layout="constrained")
+        axes = figure.subplots()
+        for feasible, look in ((False, LOOKS["x"]), (True, {**LOOKS["o"], "color": FAINT})):
+            points = [one for one in others if one.feasible(task) == feasible]
+            axes.plot([p.objective for p in points], [p.sides[-1] for p in points], linestyle="", **look)
+        axes.plot([p.objective for p in front], [p.sides[-1] for p in front], linestyle="", **LOOKS["o"])
+        for point in () if found.confirmation is None else found.confirmation.points:
+            if point.failure is None:
+                one, other = point.objective, point.sides[-1]
+                axes.errorbar(
+                    [one.mean], [other.mean],
+                    xerr=np.nan_to_num([one.ci95]), yerr=np.nan_to_num([other.ci95]),
+                    color=SIMULATED, fmt="s", markersize=4.5, markerfacecolor="white", capsize=2.5, zorder=4,
+                )  # fmt: skip
+        lines = []
+        for letter, aim, point in zip("AB", aims, (front[0], front[-1]), strict=True):
+            most = "most" if aim.sense == "maximize" else "least"
+            keys = (f"{choice.key} = {choice.shown(point.changes[choice.key])}" for choice in task.choices)
+            lines.append(textwrap.fill(f"{letter}: {most} {aim.text}: {', '.join(keys)}", LINE))
+            axes.annotate(
+                letter, (point.objective, point.sides[-1]), (0, 9), textcoords="offset points", ha="center",
+                weight="bold", zorder=5,
+            )  # fmt: skip
+        axes.set_title("\n".join(lines), fontsize=8, loc="left")
+        axes.margins(0.08, 0.12)
+        axes.set_xlabel(_label(aims[0].expression, aims[0].text))
+        axes.set_ylabel(_label(aims[1].expression, aims[1].text))
+        handles = [
+            Line2D([], [], linestyle="", label="no point beats these in both", **LOOKS["o"]),
+            Line2D([], [], linestyle="", label="other points", **{**LOOKS["o"], "color": FAINT}),
+            *_key(found)[1:],
+        ]
+        figure.legend(
+            handles=[one for one in handles if one.get_label() not in ("best", "bound")],
+            loc="outside lower center", ncols=2, fontsize=8,
+        )  # fmt: skip
+        figure.suptitle(title, fontsize=10, wrap=True)
+    return figure
+
+
 @dataclass(frozen=True)
 class _Height:
     """The quantity of the vertical axis: the objective, or the left side of a bound.
@@ -93,7 +158,7 @@ def _heights(found: Dimensioning) -> list[_Height]:
     task = found.task
     bounds = [
         _Height(_label(bound.expression, f"left side of {bound.text}"), number, bound)
-        for number, bound in enumerate(task.constraints)
+        for number, bound in enumerate(task.bounds)
         if not bound.of_keys_only
     ]
     if bounds and not task.objective.expression.metrics:
@@ -170,8 +235,7 @@ def _value(choice: Choice, value: Any) -> float:
 
 
 def _mark(axes: Axes, x: float, y: float, feasible: bool) -> None:
-    colour, marker = (FEASIBLE, "o") if feasible else (INFEASIBLE, "x")
-    axes.plot(x, y, marker=marker, color=colour, markersize=4, linestyle="", zorder=2)
+    axes.plot(x, y, linestyle="", zorder=2, **LOOKS["o" if feasible else "x"])
 
 
 def _map(figure: Figure, axes: Axes, found: Dimensioning, height: _Height, across: int, up: int) -> None:

@@ -39,7 +39,7 @@ STEP_SHARE = 0.05
 Simulator = Callable[[Scenario], "Results | xr.Dataset"]
 """Simulates a scenario; the result has a dimension `replication`."""
 
-Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", "no comparison"]
+Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", "no comparison", ""]
 
 Bound = Literal["met", "violated", "open", "unknown"]
 """Verdict of an interval on a bound; "open" if the bound lies inside."""
@@ -159,17 +159,17 @@ def confirm(
     wanted = rivals(task, winner.place, runners_up[0].place if runners_up else None)
     points: list[Simulated] = []
     for place, role in wanted.items():
-        points.append(_simulated(task, role, task.changes(place), models.get(place), simulator))
+        points.append(simulated(task, role, task.changes(place), models.get(place), simulator))
         if progress is not None:
             progress(len(points), len(wanted))
     points = _judged(task, points)
     return Confirmation(tuple(points), tuple(_warnings(task, points)), len(points[0].samples))
 
 
-def _simulated(
+def simulated(
     task: Task, role: str, changes: Mapping[str, Any], model: Candidate | None, simulator: Simulator
 ) -> Simulated:
-    """Return a point without a verdict."""
+    """Return a point by simulation, without a verdict."""
     expressions = [task.objective.expression, *(constraint.expression for constraint in task.constraints)]
     try:
         scenario = task.base.changed(changes)

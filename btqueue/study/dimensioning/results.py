@@ -27,11 +27,12 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
         Dataset over `point` (coordinates: the chosen keys) and `constraint`, with `objective`, `slack`
         (point, constraint; negative where the bound is violated), `feasible`, `flows_without_goodput`
         (their number), `failure` and `warnings` of the engine, `answered_by` ("theory" or "simulation");
+        for two objectives `second_objective` and `on_front`;
         for points that were simulated `simulated`, `simulated_ci95`, `verdict` and `role`. Attributes: the
         scenario, the objective, and the whole result as JSON.
     """
     task, points = found.task, found.candidates
-    slacks = [[c.slack(side) for c, side in zip(task.constraints, p.sides, strict=True)] for p in points]
+    slacks = [[c.slack(side) for c, side in zip(task.bounds, p.sides, strict=False)] for p in points]
     simulated = {} if found.confirmation is None else {
         _key(point.changes): point for point in found.confirmation.points
     }  # fmt: skip
@@ -44,6 +45,10 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
         "warnings": ["; ".join(point.warnings) for point in points],
         "answered_by": [point.answered_by if point.failure is None else "" for point in points],
     }
+    if task.second is not None:
+        on_front = set(map(id, found.front))
+        columns["second_objective"] = [point.sides[-1] for point in points]
+        columns["on_front"] = [id(point) in on_front for point in points]
     if simulated:
         columns |= {
             "simulated": [math.nan if p is None else p.objective.mean for p in played],
@@ -58,11 +63,12 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
     variables: dict[str, tuple[str | tuple[str, ...], np.ndarray]] = {
         name: ("point", np.array(values)) for name, values in columns.items()
     }
-    if task.constraints:
+    if task.bounds:
         variables["slack"] = (("point", "constraint"), np.array(slacks, float))
-        coords["constraint"] = [c.text for c in task.constraints]
+        coords["constraint"] = [c.text for c in task.bounds]
+    aims = [task.objective, *([] if task.second is None else [task.second])]
     attrs = {
-        "objective": f"{task.objective.sense} {task.objective.text}",
+        "objective": ", ".join(f"{aim.sense} {aim.text}" for aim in aims),
         "dimensioning": json.dumps(as_values(found)),
         **attributes(task.base),
     }
@@ -78,7 +84,7 @@ def as_values(found: Dimensioning) -> dict[str, Any]:
     task, outcome = found.task, found.outcome
     content = {
         "objective": {"sense": task.objective.sense, "expression": task.objective.text},
-        "subject_to": [constraint.text for constraint in task.constraints],
+        "subject_to": [constraint.text for constraint in task.bounds],
         "choose": {
             choice.key: list(choice.values)
             if choice.interval is None
@@ -103,17 +109,22 @@ def as_values(found: Dimensioning) -> dict[str, Any]:
         "constraints": [_price(price) for price in found.prices],
         "confirmation": None if found.confirmation is None else _confirmation(found.confirmation),
     }
+    if task.second is not None:
+        content["second_objective"] = {"sense": task.second.sense, "expression": task.second.text}
+        content["front"] = [_candidate(found, candidate) for candidate in found.front]
     return plain(content)
 
 
 def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, Any] | None:
     if candidate is None:
         return None
-    bounds = zip(found.task.constraints, candidate.sides, strict=True)
+    bounds = zip(found.task.bounds, candidate.sides, strict=False)
+    second = {} if found.task.second is None else {"second_objective": candidate.sides[-1]}
     return {
         "keys": dict(candidate.changes),
         "flows_without_goodput": candidate.unserved,
         "objective": candidate.objective,
+        **second,
         "slack": {constraint.text: constraint.slack(side) for constraint, side in bounds},
         "warnings": list(candidate.warnings),
         "answered_by": candidate.answered_by,
