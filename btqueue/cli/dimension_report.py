@@ -13,19 +13,15 @@ from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
 from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
-from btqueue.study.dimensioning.front import spread
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.prices import Price
-from btqueue.study.dimensioning.results import as_values
-from btqueue.study.dimensioning.table import NAMES, Candidate
+from btqueue.study.dimensioning.results import MOST_ROWS, as_values, points_table
+from btqueue.study.dimensioning.table import NAMES
 from btqueue.study.provenance import as_document
 from btqueue.study.tables import number, with_interval
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
 """Participle for a point's answer, by engine."""
-
-MOST_ROWS = 12
-"""Points of a front that the table shows, the ends among them."""
 
 MOST_REASONS = 5
 """Reasons for failures that are shown."""
@@ -68,19 +64,10 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
 
 
 def _points_table(found: Dimensioning) -> Table:
-    task = found.task
-    keys = [choice.key for choice in task.choices]
-    heading = [] if task.objective.text in keys else [task.objective.text]
-    table = new_table("", *keys, *heading, *(c.text for c in task.constraints), left=1 + len(keys))
-    if found.best is None:
-        rows = [("nearest", found.nearest)]
-    elif found.front:
-        rows = [(f"{n + 1}.", found.front[n]) for n in spread(len(found.front), MOST_ROWS)]
-    else:
-        rows = [("best", found.best), *((f"{n}.", c) for n, c in enumerate(found.runners_up, 2))]
-    for name, candidate in rows:
-        if candidate is not None:
-            table.add_row(name, *_cells(found, candidate), style="bold" if name == "best" else None)
+    plain = points_table(found)
+    table = new_table(*plain.columns, left=1 + len(found.task.choices))
+    for row in plain.rows:
+        table.add_row(*row, style="bold" if row[0] == "best" else None)
     return table
 
 
@@ -105,16 +92,6 @@ def _ends(found: Dimensioning) -> list[str]:
     shown = f"; {MOST_ROWS} are shown" if count > MOST_ROWS else ""
     lines.append(f"no point beats any of these {count} in both{shown}")
     return lines
-
-
-def _cells(found: Dimensioning, candidate: Candidate) -> list[str]:
-    sides = []
-    for constraint, side in zip(found.task.constraints, candidate.sides, strict=True):
-        broken = constraint.violation(side) > 0
-        sides.append(number(side) + (f" (fails by {number(-constraint.slack(side))})" if broken else ""))
-    keys = [choice.shown(candidate.changes[choice.key]) for choice in found.task.choices]
-    value = [] if found.task.objective.text in candidate.changes else [number(candidate.objective)]
-    return [*keys, *value, *sides]
 
 
 def _how_found(found: Dimensioning, wall_s: float) -> list[str]:

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from btqueue.plotting import PALETTE, SURFACE, axis_label, house_style
+from btqueue.plotting import PALETTE, SURFACE, Figure, axis_label, house_style
 from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning.choices import Choice
 from btqueue.study.dimensioning.confirmation import Simulated

@@ -39,7 +39,7 @@ DISTINCT = 0.01
 """Runners-up differ from each other and from the winner by this share of a continuous key's range."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dimensioning:
     """The result of a dimensioning.
 
@@ -80,6 +80,20 @@ class Dimensioning:
     prices: tuple[Price, ...] = ()
     confirmation: Confirmation | None = None
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        """Return the aim and the best point in a line."""
+        aims = [self.task.objective, *([] if self.task.second is None else [self.task.second])]
+        best = "no point meets all bounds" if self.best is None else f"best {dict(self.best.changes)}"
+        best = f"{len(self.front)} points of the front" if self.front else best
+        points = f"{len(self.candidates)} points, {self.feasible} meet all bounds"
+        return f"<Dimensioning {', '.join(f'{aim.sense} {aim.text}' for aim in aims)}: {points}; {best}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table of the best points for a notebook."""
+        from btqueue.study.dimensioning.results import points_table
+
+        return points_table(self)._repr_html_()
 
     @property
     def scenario(self) -> Scenario:

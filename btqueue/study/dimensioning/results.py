@@ -12,12 +12,15 @@ import xarray as xr
 
 from btqueue.files import write_rows
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
+from btqueue.study.dimensioning.front import spread
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.prices import Price
 from btqueue.study.dimensioning.table import Candidate
 from btqueue.study.points import as_labels
 from btqueue.study.provenance import attributes, plain
 from btqueue.study.summary import Estimate
+from btqueue.study.tables import number
+from btqueue.text_table import TextTable
 
 
 def as_dataset(found: Dimensioning) -> xr.Dataset:
@@ -175,6 +178,36 @@ def _simulated(point: Simulated) -> dict[str, Any]:
 
 def _estimate(estimate: Estimate) -> dict[str, float]:
     return {"mean": estimate.mean, "ci95": estimate.ci95}
+
+
+MOST_ROWS = 12
+"""Points of a front that the table shows, the ends among them."""
+
+
+def points_table(found: Dimensioning) -> TextTable:
+    """Return the best point and the runners-up, or points of the front, or the nearest point, as a table."""
+    task = found.task
+    keys = [choice.key for choice in task.choices]
+    heading = [] if task.objective.text in keys else [task.objective.text]
+    if found.best is None:
+        rows = [] if found.nearest is None else [("nearest", found.nearest)]
+    elif found.front:
+        rows = [(f"{n + 1}.", found.front[n]) for n in spread(len(found.front), MOST_ROWS)]
+    else:
+        rows = [("best", found.best), *((f"{n}.", c) for n, c in enumerate(found.runners_up, 2))]
+    columns = ("", *keys, *heading, *(c.text for c in task.constraints))
+    cells = tuple((name, *_cells(found, candidate)) for name, candidate in rows)
+    return TextTable(task.base.title, columns, cells)
+
+
+def _cells(found: Dimensioning, candidate: Candidate) -> list[str]:
+    sides = []
+    for constraint, side in zip(found.task.constraints, candidate.sides, strict=True):
+        broken = constraint.violation(side) > 0
+        sides.append(number(side) + (f" (fails by {number(-constraint.slack(side))})" if broken else ""))
+    keys = [choice.shown(candidate.changes[choice.key]) for choice in found.task.choices]
+    value = [] if found.task.objective.text in candidate.changes else [number(candidate.objective)]
+    return [*keys, *value, *sides]
 
 
 def write_csv(dataset: xr.Dataset, path: Path) -> None:
