@@ -105,7 +105,8 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     if found.interrupted:
         lines.append("interrupted: the best of the points solved by then")
     elif outcome.proved:
-        lines.append(f"all combinations were looked at: by {NAMES[found.engine]}, nothing is better")
+        by = "these answers" if simulated else NAMES[found.engine]
+        lines.append(f"all combinations were looked at: by {by}, nothing is better")
     else:
         total = "a continuous range" if outcome.total is None else f"{outcome.total:,} combinations"
         why = "; the budget is spent" if outcome.spent else ""

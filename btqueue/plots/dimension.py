@@ -276,7 +276,8 @@ def _scale(axes: Axes, which: str, choice: Choice) -> None:
 
 def _key(found: Dimensioning) -> list[Line2D]:
     """Return the entries of the legend."""
-    by = NAMES[found.engine].removeprefix("the ")
+    played = any(one.answered_by == "simulation" for one in found.candidates if one.failure is None)
+    by = "model or simulation" if played else NAMES[found.engine].removeprefix("the ")
     broken = any(c.failure is None and not c.feasible(found.task) for c in found.candidates)
     bounded = any(height.constraint is not None for height in _heights(found))
     entries: tuple[tuple[bool, dict[str, Any]], ...] = (

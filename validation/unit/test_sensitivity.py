@@ -1,6 +1,7 @@
 """Sensitivity of scenarios: tables, ranges, formulas and simulated slopes against what is known."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -360,7 +361,7 @@ GROUPS = bt.Scenario().changed(
 @pytest.mark.parametrize("method", ["local", "simulate", "morris"])
 def test_metrics_may_be_of_groups(method):
     texts = ["max(goodput_kbps, sensors)", "goodput_kbps[other]", "sum(goodput_kbps)"]
-    more = {"samples": 3} if method == "morris" else {}
+    more: dict[str, Any] = {"samples": 3} if method == "morris" else {}
     found = bt.sensitivity(GROUPS, method, texts, ["traffic.message_bytes"], workers=1, **more)
     assert found["metric"].values.tolist() == texts
     assert found["units"].values.tolist() == ["kbit/s"] * 3
