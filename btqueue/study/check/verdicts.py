@@ -52,7 +52,7 @@ TIMES = frozenset(
 Engine = Callable[[Scenario], Results | xr.Dataset]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The result of a check.
 
@@ -76,6 +76,10 @@ class Report:
     pattern: str
     confidence: float
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Return the result in a sentence."""
+        return f"<Report {self.summary}>"
 
     @property
     def inconsistent(self) -> tuple[Finding, ...]:
