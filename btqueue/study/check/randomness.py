@@ -15,6 +15,7 @@ from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import interval
 from btqueue.simulator.statistics.doubts import autocorrelation
 from btqueue.simulator.statistics.warmup import BATCH, FEWEST_BATCHES, find_warm_up
+from btqueue.study.check.agreement import Rules
 from btqueue.study.check.results import Finding, ForeignResults
 
 LATE_BATCHES = 8
@@ -51,7 +52,7 @@ def check_randomness(results: ForeignResults, scenario: Scenario, alpha: float) 
     Args:
         results: read from the file.
         scenario: tells whether anything is random at all.
-        alpha: probability of a false alarm, of each kind of check over all metrics.
+        alpha: probability of a false alarm of each kind of check, over all metrics.
     """
     return (
         *_warm_up(results, alpha),
@@ -257,7 +258,7 @@ def neighbours_alike(samples: np.ndarray) -> float:
 
 
 def check_spread(
-    results: ForeignResults, simulated: Mapping[str, np.ndarray], alpha: float, *, runs: int, seconds: float
+    results: ForeignResults, simulated: Mapping[str, np.ndarray], alpha: float, rules: Rules
 ) -> tuple[Finding, ...]:
     """Compare the variance between their replications with ours by Fisher's F test, one-sided.
 
@@ -265,15 +266,16 @@ def check_spread(
         results: read from the file.
         simulated: our samples.
         alpha: probability of a false alarm over all metrics.
-        runs: replications behind an interval whose file does not say how many.
-        seconds: simulated time of one of our runs.
+        rules: how long our runs are; where nothing is random, narrow intervals are right.
     """
+    if not rules.random:
+        return ()
     narrow = {}
     for name in WATCHED:
         ours, quantity = simulated.get(name), results.quantities.get(name)
         if quantity is None or ours is None or len(ours) < 2 or ours.var(ddof=1) == 0:
             continue
-        if (own := quantity.spread(runs)) is None:
+        if (own := quantity.spread(rules.runs)) is None:
             continue
         variance, count = own
         ratio = math.inf if variance == 0 else float(ours.var(ddof=1)) / variance
@@ -284,7 +286,7 @@ def check_spread(
         return ()
     shown = ", ".join(f"{name} {ratio:.3g} times" for name, ratio in narrow.items())
     text = (
-        f"replications vary less than ours of {seconds:g} s ({shown}): unless their runs are far "
+        f"replications vary less than ours of {rules.seconds:g} s ({shown}): unless their runs are far "
         "longer, the intervals are too optimistic, as intervals from correlated values or a shared "
         "random stream are"
     )
