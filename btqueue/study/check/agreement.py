@@ -82,7 +82,9 @@ class Agreement:
         model: the model's answer, NaN if it gives none; `model_error` is its relative error, that 95 % of the
             points of its grid keep, or `UNMEASURED`.
         p_value: of the comparison with the simulation, NaN if there was none, or if nothing is random.
-        limit: absolute difference from the simulation, or the model, that does not matter.
+        away: absolute difference from the simulation's mean, or, where nothing is random, from its range; from
+            the model where nothing was simulated.
+        limit: the part of it that does not matter.
         verdict: against the simulation, or, without one, against the model.
         sentence: why.
     """
@@ -95,6 +97,7 @@ class Agreement:
     model: float
     model_error: float
     p_value: float
+    away: float
     limit: float
     verdict: Verdict
     sentence: str
@@ -312,6 +315,7 @@ def _judged(
         own_width = student_half_width(ours)
     reference = model if ours is None else mean
     limit = math.nan if math.isnan(reference) else negligible(name, reference, rules)
+    away = abs(theirs.value - model) if ours is None else distance(theirs.value, ours, rules)
     chance = width if math.isfinite(width) else 0.0
     near = abs(theirs.value - model) <= max(limit, error * abs(theirs.value)) + chance
     verdict: Verdict = "agrees"
@@ -326,10 +330,9 @@ def _judged(
     else:
         gap = f"{_gap(theirs.value, mean)} the simulation"
         if math.isnan(p):
-            away = distance(theirs.value, ours, rules)
             verdict = "agrees" if away <= limit else "differs"
             sentence = _without_chance(theirs.value, ours, away, limit, rules)
-        elif different and abs(theirs.value - mean) > limit:
+        elif different and away > limit:
             verdict, sentence = "differs", f"{gap}, more than chance explains (p = {p:.1g})"
         elif different:
             verdict, sentence = "negligible", f"{gap}, too small a difference to matter (p = {p:.1g})"
@@ -345,7 +348,9 @@ def _judged(
             side = "near" if near else "far from"
             sentence += f"; the model, which is approximate, is {side} theirs ({model:.4g})"
     sentence = f"{long_name(name)}: {sentence}"
-    return Agreement(name, theirs.value, width, mean, own_width, model, error, p, limit, verdict, sentence)
+    return Agreement(
+        name, theirs.value, width, mean, own_width, model, error, p, away, limit, verdict, sentence
+    )
 
 
 def _beside_model(theirs: float, model: float, measured: MeasuredError | None, near: bool) -> str:

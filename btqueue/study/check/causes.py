@@ -53,6 +53,7 @@ MOST_ROUND = 10
 NO_SCALE = 20.0
 """Share of the misfit where nothing at all may differ and something does."""
 SEVERAL = (0.5, 0.9, 1.1, 2.0)
+"""Multiples to try; those near 1 are no usual mistakes."""
 STAMPS = 12
 """Bytes of the time stamps option (RFC 7323), padding included."""
 LONGEST_WINDOW = 65_535
@@ -113,7 +114,10 @@ def neighbours(scenario: Scenario, results: ForeignResults) -> Iterator[Neighbou
             changes = dict(zip(keys, value if len(keys) > 1 else (value,), strict=True))
             if changes not in tried and any(scenario.value_of(key) != new for key, new in changes.items()):
                 tried.append(changes)
-                yield Neighbour(changes, meaning)
+                own = scenario.value_of(keys[0])
+                number = isinstance(own, int | float) and meaning.startswith("another")
+                slight = number and value != own and value in _times(own)[1:-1]
+                yield Neighbour(changes, meaning, ROUNDED if slight else USUAL)
 
 
 def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str, tuple[Any, ...], str]]:
@@ -146,7 +150,7 @@ def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str,
     if scenario.radio.model == "constant" and scenario.radio.per is None:
         yield (
             "radio.ber",
-            tuple(scenario.radio.ber * x for x in (0.1, 0.2, *SEVERAL, 5.0, 10.0)),
+            _times(scenario.radio.ber, (0.1, 0.2, *SEVERAL, 5.0, 10.0)),
             "another bit error rate",
         )
     if scenario.radio.model != "perfect":
@@ -228,9 +232,9 @@ def _one_off(value: int) -> tuple[int, ...]:
     return (value - 1, value + 1)
 
 
-def _times(value: Any) -> tuple[Any, ...]:
+def _times(value: Any, factors: tuple[float, ...] = SEVERAL) -> tuple[Any, ...]:
     """Return multiples of a number, whole ones of a whole number."""
-    found = (value * factor for factor in SEVERAL)
+    found = (value * factor for factor in factors)
     return tuple(dict.fromkeys(round(x) if isinstance(value, int) else float(f"{x:.6g}") for x in found))
 
 
@@ -267,18 +271,21 @@ def likely_causes(
         return tried[-1]
 
     def far(one: Neighbour) -> float:
-        return misfit(one.judged, own)
+        return misfit(one.judged, own, random=rules.random)
 
+    farthest = misfit(own, own, random=rules.random)
     for neighbour in neighbours(scenario, results):
         judge(neighbour)
-    found_one = any(one.fits and far(one) < misfit(own, own) for one in tried)
-    _search(scenario, list(tried), judge, own, keys=1 if found_one else SEARCHED)
-    nearer = [one for one in tried if far(one) < misfit(own, own)]
+    found_one = any(one.fits and far(one) < farthest for one in tried)
+    _search(scenario, list(tried), judge, far, keys=1 if found_one else SEARCHED)
+    nearer = [one for one in tried if far(one) < farthest]
     found = {}
-    if fitting := sorted((one for one in nearer if one.fits), key=far):
-        best = far(fitting[0])
-        for one in sorted(fitting, key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one))):
+    if fitting := sorted((one for one in nearer if one.fits), key=lambda one: (one.rank, far(one))):
+        for one in fitting:
             found.setdefault(tuple(one.changes), one)
+        best = min(map(far, found.values()))
+        order = sorted(found.values(), key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one)))
+        found = {tuple(one.changes): one for one in order}
     else:
         differing = {one.metric for one in own if one.verdict == "differs"}
         partial = [one for one in nearer if set(one.remains) < differing]
@@ -342,7 +349,7 @@ def _search(
     scenario: Scenario,
     tried: list[Neighbour],
     judge: Callable[[Neighbour], Neighbour | None],
-    agreements: tuple[Agreement, ...],
+    distance: Callable[[Neighbour], float],
     *,
     keys: int,
 ) -> None:
@@ -359,7 +366,7 @@ def _search(
         if not more and all(
             isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in numbers
         ):
-            of_key[key][value] = misfit(one.judged, agreements)
+            of_key[key][value] = distance(one)
             meanings[key] = one.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
         own = scenario.value_of(key)
@@ -376,7 +383,7 @@ def _search(
                 return math.inf
             if value not in known:
                 one = judge(Neighbour({key: value}, meanings[key], rank))
-                known[value] = math.inf if one is None else misfit(one.judged, agreements)
+                known[value] = math.inf if one is None else distance(one)
             return known[value]
 
         for value in _round_values(*_around(known, own)):
@@ -410,7 +417,7 @@ def _round_values(low: float, high: float) -> list[float]:
     return every if len(every) <= MOST_ROUND else fewer
 
 
-def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> float:
+def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...], *, random: bool = True) -> float:
     """Return how far a simulation is from the file: the sum over metrics of ln(1 + z^2).
 
     z is the difference over a width: the half-width of the file's interval (of the scenario's if the file has
@@ -420,6 +427,7 @@ def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> f
     Args:
         judged: the file beside the simulation.
         scenarios: the file beside the simulation of the scenario itself.
+        random: whether chance explains differences; else the negligible difference alone is the width.
     """
     widths = {one.metric: one.simulation_ci95 for one in scenarios}
     total = 0.0
@@ -427,9 +435,8 @@ def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> f
         if math.isnan(one.simulation):
             continue
         width = one.theirs_ci95 if math.isfinite(one.theirs_ci95) else widths.get(one.metric, math.nan)
-        scale = math.hypot(width if math.isfinite(width) else 0.0, one.limit)
-        gap = abs(one.theirs - one.simulation)
-        total += math.log1p((gap / scale) ** 2) if scale > 0 else (NO_SCALE if gap else 0.0)
+        scale = math.hypot(width if random and math.isfinite(width) else 0.0, one.limit)
+        total += math.log1p((one.away / scale) ** 2) if scale > 0 else (NO_SCALE if one.away else 0.0)
     return total
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from btqueue.network.measured_errors import MeasuredError
 
 REPLICATIONS_FOR_ONE = 30
-"""Least replications of ours beside a single run of theirs, whose variance must come from ours."""
+"""Least replications of ours beside a single run of theirs, whose variance must come from ours, and of the
+scenario itself; of its neighbours as many as it has."""
 
 JITTERED = 8
 """Runs with jittered starts where nothing is random."""
@@ -173,19 +174,23 @@ def check(
         (NEGLIGIBLE if random else TOLERANCE) if tolerance is None else tolerance,
         random,
     )
-    findings = [*check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
     asked = asked_quantities(found, scenario)
     model, errors, notes = _modelled(scenario, found, solve)
     simulator = _simulator() if simulate is True else simulate
     samples: dict[str, np.ndarray] = {}
     if simulator:
         simulator = simulator if random else jittered(simulator)
-        samples = reference_samples(simulator(reference), found.flow, asked)
-        findings += check_spread(found, samples, alpha, rules)
+        often = {"run.replications": max(reference.run.replications, REPLICATIONS_FOR_ONE)}
+        samples = reference_samples(simulator(reference.changed(often)), found.flow, asked)
     elif not model:
         raise NotBuiltYet(
             f"there is nothing to compare with: {'; '.join(notes) or 'no engine was asked for'}"
         )
+    findings = (
+        *check_consistency(found, scenario),
+        *check_randomness(found, scenario, alpha, samples),
+        *check_spread(found, samples, alpha, rules),
+    )
     agreements = compare_all(found, samples, model, rules=rules, errors=errors)
     differing = [one for one in agreements if one.verdict == "differs"]
     causes, tried, unseen = (), 0, ()
@@ -196,7 +201,7 @@ def check(
     return Report(
         found,
         reference,
-        tuple(findings),
+        findings,
         agreements,
         causes,
         tried,
