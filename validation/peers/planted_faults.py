@@ -1,9 +1,8 @@
-"""Faults of simulators, planted: the scenario that is claimed, the one that was simulated, and the fault's name.
+"""Faults of simulators, planted: the claimed scenario, the simulated one, and words that name the fault.
 
-`python validation/peers/planted_faults.py` simulates those that are ours and writes `planted_faults.json`; the
-names were written before the checks ran. The faults of `OF_CPP` are in
-`validation/benchmarks/piconet.cpp`, changed by a line each (README.md), whose numbers stand in the file as they
-came out.
+`python validation/peers/planted_faults.py` simulates those that are ours and writes `planted_faults.json`.
+The words were written before the checks ran. The faults of `OF_CPP` are in `validation/benchmarks/piconet.cpp`,
+changed by a line each (README.md); their numbers stand in the file as they came out.
 """
 
 import json

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -239,3 +240,77 @@ def test_what_usual_mistakes_change_is_tried():
         *("polling.limit", "radio.ber", "radio.bits", "radio.model", "traffic.load_kbps"),
         *("run.warmup_s", "run.duration_s"),
     }
+
+
+def made_up(scenario):
+    """A stand-in for a simulator: goodput and round trip are the buffer, timeouts the least timeout."""
+    buffer = scenario.value_of("network.outside_links[1].buffer_packets")
+    values = {
+        "goodput_kbps": buffer * 10.0,
+        "rtt_s": buffer / 100,
+        "timeouts_per_s": scenario.transport.min_rto_s,
+    }
+    spread = 1 + 0.001 * np.arange(10)
+    return xr.Dataset(
+        {name: (("replication", "flow"), value * spread[:, None]) for name, value in values.items()}
+    )
+
+
+WIRE = thesis().changed(
+    {
+        "network.outside_links": [
+            {"name": "wire", "from": "p1.0", "to": "host", "buffer_packets": 12, "loss": 0.1}
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "words", "remains"),
+    [
+        (
+            1.0,
+            "their numbers fit network.outside_links[1].buffer_packets = 24 (the scenario has 12): another",
+            (),
+        ),
+        (7.0, "explains goodput and round-trip time; timeouts remain: another buffer", ("timeouts_per_s",)),
+    ],
+)
+def test_the_cause_that_explains_most_is_named_with_what_remains(timeouts, words, remains):
+    theirs = {"goodput_kbps": 240.0, "rtt_s": 0.24, "timeouts_per_s": timeouts}
+    found = {
+        name: Quantity(name, value, (value * 0.99, value * 1.01, value)) for name, value in theirs.items()
+    }
+    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=None)
+    assert words in report.causes[0].sentence
+    assert report.causes[0].remains == remains
+
+
+def test_keys_of_which_the_numbers_cannot_tell_are_named():
+    def model(scenario):
+        return made_up(scenario).mean("replication")
+
+    found = {"goodput_kbps": Quantity("goodput_kbps", 120.0, (119.0, 121.0, 120.0, 120.5))}
+    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=model)
+    assert report.agrees
+    assert "network.outside_links[1].loss" in report.unseen
+    assert "network.outside_links[1].buffer_packets" not in report.unseen
+
+
+def test_without_chance_the_runs_beside_theirs_are_jittered():
+    seen = []
+
+    def simulator(scenario):
+        seen.append((scenario.run.replications, scenario.run.jitter_s))
+        rtt = 0.5 + 10 * scenario.run.jitter_s * np.arange(scenario.run.replications)
+        return xr.Dataset({"rtt_s": (("replication", "flow"), rtt[:, None])})
+
+    quiet = thesis().with_(traffic__source="greedy", run__jitter_s=0.0)
+    report = check(
+        ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 0.86)}), quiet, simulate=simulator, solve=None
+    )
+    assert seen == [(1, 0.0), (8, 0.005)]  # a hundredth of the round trip
+    assert report.agrees  # the range is 0.5 to 0.85
+    assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"
+    with pytest.raises(ValueError, match="tolerance = 1: must be at least 0 and below 1"):
+        check("theirs.csv", quiet, tolerance=1)

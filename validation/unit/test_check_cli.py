@@ -17,8 +17,8 @@ from btqueue.plots.check import check_figure
 from btqueue.study.check import check
 
 NAME = "venugopal-2006/piconet"
-THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},2,10\nqueue_packets[uplink],1,0.1,10\n"
-"""The stand-in for the simulator has goodputs 100 plus -4.5, -3.5, ... 4.5, and queues of 1."""
+THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},6,10\nqueue_packets[uplink],1,0.1,10\n"
+"""The stand-in for the simulator has goodputs 100 plus -14.5, -13.5, ... 14.5, and queues of 1."""
 
 
 @pytest.fixture
@@ -83,6 +83,18 @@ def test_json_holds_the_whole_report(app, wrong):
     assert metric["p_value"] < 1e-6
     assert {one["status"] for one in found["consistency"]} == {"passed"}
     assert found["neighbours_tried"] > 40
+
+
+def test_a_tolerance_is_a_share_or_a_percentage(app, wrong):
+    for text in ("45%", "0.45"):
+        document = json.loads(run(app, wrong, "--json", "--tolerance", text).stdout)["check"]
+        assert (document["tolerance"], document["agrees"]) == (0.45, True)
+        assert document["metrics"]["goodput_kbps"]["verdict"] == "negligible"
+    for text in ("3 percent", "100%", "-1", "nan"):
+        assert (
+            "must be at least 0 and below 1, or a percentage"
+            in run(app, wrong, "--tolerance", text, code=2).stderr
+        )
 
 
 def test_without_simulation_the_model_is_asked(app, theirs, engines):

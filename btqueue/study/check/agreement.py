@@ -82,7 +82,7 @@ class Agreement:
         model: the model's answer, NaN if it gives none; `model_error` is its relative error, that 95 % of the
             points of its grid keep, or `UNMEASURED`.
         p_value: of the comparison with the simulation, NaN if there was none, or if nothing is random.
-        away: absolute difference from the simulation's mean, or, where nothing is random, from its range; from
+        away: absolute difference from the simulation's mean, where nothing is random from its range, and from
             the model where nothing was simulated.
         limit: the part of it that does not matter.
         verdict: against the simulation, or, without one, against the model.

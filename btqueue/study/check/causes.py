@@ -452,7 +452,8 @@ def _sentence(scenario: Scenario, neighbour: Neighbour, own: tuple[Agreement, ..
         " and ".join(long_name(name) for name in before if (name in neighbour.remains) == left)
         for left in (False, True)
     )
-    return f"{change} explains {explained}, but {remains} remains: {neighbour.meaning}"
+    verb = "remain" if remains.endswith("s") or " and " in remains else "remains"
+    return f"{change} explains {explained}; {remains} {verb}: {neighbour.meaning}"
 
 
 def _shown(value: object) -> str:
