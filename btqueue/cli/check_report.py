@@ -85,7 +85,10 @@ def print_report(report: Report, name: str) -> None:
         line("    nothing in the file can be checked against the rest of it")
     screen.print(_table(report))
     for one in report.agreements:
-        if one.verdict in ("differs", "negligible", "cannot tell") or math.isnan(one.p_value):
+        no_chance = (
+            math.isnan(one.p_value) and one.simulation != one.theirs and not math.isnan(one.simulation)
+        )
+        if one.verdict in ("differs", "negligible") or no_chance:
             line(f"  {one.sentence}", VERDICTS[one.verdict][1])
     if report.pattern and not report.causes:
         line(f"  pattern: {report.pattern}")

@@ -1,7 +1,7 @@
 """Faults of simulators, planted: the claimed scenario, the simulated one, and words that name the fault.
 
 `python validation/peers/planted_faults.py` simulates those that are ours and writes `planted_faults.json`.
-The words were written before the checks ran. The faults of `OF_CPP` are in `validation/benchmarks/piconet.cpp`,
+The words were written before the checks ran. The faults of `OF_CPP` are in the loop in C++ of the benchmarks,
 changed by a line each (README.md); their numbers stand in the file as they came out.
 """
 
