@@ -28,9 +28,11 @@ WRITERS = {
     "report.json": lambda report: json.dumps(document(report), indent=1, allow_nan=False) + "\n",
 }
 """Files of the report, and the functions that write them."""
-AT_LEAST = "at least in part"
-SHORT_HEADINGS = ("claims", "yes", "in part", "no", "not sim.", "testbed", "share", "by model")
-"""Of `sentences.COUNT_HEADINGS` after the first and without `AT_LEAST`, for a terminal."""
+SHORT_HEADINGS = {
+    False: ("claims", "yes", "in part", "no", "not sim.", "testbed", "share", "or in part"),
+    True: ("answered", "yes", "in part", "no", "share", "or in part", "as simulated"),
+}
+"""Of the counts by simulation and by theory, for a terminal."""
 
 
 def report_of(
@@ -83,19 +85,19 @@ def write_report(report: Report, target: Target) -> None:
 
 
 def print_summary(report: Report) -> None:
-    """Print counts, one line a publication."""
+    """Print counts by simulation and by theory, one line a publication."""
     screen = Screen()
-    table = Table(title=sentences.TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("publication", no_wrap=True)
-    for heading in SHORT_HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    names = [*report.papers(), "all"]
-    for name, row in zip(names, sentences.count_rows(report), strict=False):
-        shown = [
-            cell for heading, cell in zip(sentences.COUNT_HEADINGS, row, strict=True) if heading != AT_LEAST
-        ]
-        table.add_row(name, *shown[1:], style="bold" if name == "all" else None)
-    screen.print(table)
+    names = {sentences.citation(paper): paper for paper in report.papers()}
+    for solved, headings in SHORT_HEADINGS.items():
+        table = Table(
+            title=None if solved else sentences.TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0)
+        )
+        table.add_column("solved" if solved else "simulated", no_wrap=True)
+        for heading in headings:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for name, *cells in sentences.count_rows(report, solved):
+            table.add_row(names.get(name, name), *cells, style="bold" if name == "all" else None)
+        screen.print(table)
     put(sentences.headline(report))
     for warning in sentences.warnings(report):
         put(warning)

@@ -57,17 +57,6 @@ JOHANSSON: dict[str, dict] = {
 """The same of the other paper."""
 
 
-def chen_trace(engine: Engine) -> list[list[str]]:
-    """Return mean goodputs (kbit/s) under a made-up trace: the measured one was not published."""
-    return [
-        [
-            link,
-            *(f"{chen.series(engine, chen.traced(link, hops)).mean():.0f}" for hops in chen.HOPS),
-        ]
-        for link in chen.LINKS
-    ]
-
-
 def chen_reading(engine: Engine, changes: dict) -> list[str]:
     """Return regular / adaptive goodput (kbit/s) over each number of hops, at a bit error rate of 5e-4."""
     pairs = ([chen.goodput(engine, link, hops, 5e-4, **changes) for link in chen.LINKS] for hops in chen.HOPS)
@@ -87,15 +76,9 @@ def johansson_reading(engine: Engine, changes: dict) -> list[str]:
 
 
 def chen_readings(engine: Engine) -> list[str]:
-    """Return the sections about the trace and about other readings."""
+    """Return the section about other readings."""
     headings = ("1 hop", "2 hops", "4 hops")
     return [
-        "## A trace of link quality",
-        "",
-        "Mean goodput over 600 s, kbit/s, with the synthetic trace of `models/chen-2004/link-quality.txt`:",
-        "",
-        *table(("link", *headings), chen_trace(engine)),
-        "",
         "## Readings",
         "",
         "Goodput at a bit error rate of 5e-4, kbit/s, regular / adaptive:",

@@ -74,7 +74,29 @@ def test_both_engines_judge_a_claim(engines, store):
 
 def test_a_scenario_is_answered_once(engines, store):
     judged(engines, store, "goodput-4", "goodput-falls-with-n", "goodput-6")
-    assert [engine.runs for engine in engines] == [6, 3]
+    assert [engine.runs for engine in engines] == [8, 5]  # with two other readings of goodput-4
+
+
+def test_a_claim_is_judged_at_the_peak_as_a_ratio_and_other_readings_do_not_count(engines):
+    sweep = {"key": "network.peripherals", "values": [4, 2, 3]}  # most goodput with 2: 180 kbit/s
+    claim = {
+        "id": "made up",
+        "kind": "value",
+        "verdict": "reproduced",
+        "metric": "goodput_kbps",
+        "scenario": f"{PAPER}/piconet-6",
+        "word": "about",
+        "peak": sweep,
+        "over": {"set": ["network.peripherals=6"]},
+        "value": 3.0,
+        "readings": {"whole segments": ["flow_control.drop=segment"]},
+    }
+    seen = judge_one(PAPER, claim, engines[1]).judged
+    assert [(part.label, part.holds, part.counts) for part in seen.parts] == [
+        ("", True, True),
+        ("whole segments", True, False),
+    ]
+    assert judge_one(PAPER, claim | {"value": 2.0}, engines[1]).judged.verdict == "not reproduced"
 
 
 def test_a_claim_outside_the_models_says_why(engines, store):
@@ -187,8 +209,8 @@ def test_the_share_is_of_what_can_be_checked():
     nothing = Seen(Judged(()))
     listed = [outcome(True, True), outcome(True, None), outcome(False, True)]
     found = counts([*listed, Outcome("suliman-2005", testbed, nothing, nothing)])
-    assert (found.total, found.checkable, found.share) == (4, 3, 2 / 3)
-    assert (found.solved.total(), found.agree) == (2, 1)
+    assert (found.total, found.checkable, found.shares()[0]) == (4, 3, 2 / 3)
+    assert (found.solved.total(), found.shares(solved=True), found.agree) == (2, (1.0, 1.0), 1)
     assert sentences.other_by_model(listed) == [listed[2]]
 
 

@@ -11,7 +11,18 @@ from collections.abc import Iterable
 import numpy as np
 
 from btqueue.reproduction.claims.engines import Engine
-from btqueue.reproduction.claims.judgement import exceeds, falling, listed, rising, shown, within
+from btqueue.reproduction.claims.judgement import (
+    WORDS,
+    bound,
+    exceeds,
+    falling,
+    inner,
+    lead,
+    listed,
+    rising,
+    shown,
+    within,
+)
 from btqueue.reproduction.claims.record import Comparison
 from btqueue.scenario import Scenario, load
 
@@ -153,7 +164,7 @@ def piggybacked_share(engine: Engine) -> Comparison:
     for pep in NOISY:
         samples = [measured(engine, "smooth", "piggybacked_acks", pep, share) for share in loads]
         parts[f"PEP {pep} rises"] = rising(samples)
-        parts[f"PEP {pep} nearly none at first"] = within(samples[0], 0.0, 0.1)
+        parts[f"PEP {pep} nearly none at first"] = within(samples[0], 0.0, WORDS["few"].limit)
         seen.append(listed(samples, ".2f"))
     return Comparison(f"share on data at loads {loads}: {'; '.join(seen)} (PEP {NOISY})", parts)
 
@@ -166,10 +177,80 @@ def bursts_cost_delay(engine: Engine) -> Comparison:
         for share in LOADS:
             smooth = measured(engine, "smooth", "acknowledged_delay_s", pep, share)
             bursty = measured(engine, "bursty", "acknowledged_delay_s", pep, share)
-            parts[f"PEP {pep}, load {share}"] = longer(bursty, 2 * smooth)
+            parts[f"PEP {pep}, load {share}"] = longer(WORDS["far"].limit * bursty, smooth)
             factors.append(bursty.mean() / smooth.mean())
         seen.append(f"{min(factors):.1f} to {max(factors):.1f}")
     return Comparison(f"times {', '.join(seen)} (PEP {NOISY})", parts)
+
+
+def variation(engine: Engine, name: str, lower: float, upper: float) -> Comparison:
+    """Squared coefficient of variation of the delay, between two bounds at each load."""
+    parts, seen = {}, []
+    for pep in NOISY:
+        samples = [measured(engine, name, "acknowledged_delay_scv", pep, share) for share in LOADS]
+        parts[f"PEP {pep}"] = all(bound(one, lower, upper).holds for one in samples)
+        seen.append(listed(samples, ".2g"))
+    return Comparison(f"at loads {LOADS}: {'; '.join(seen)} (PEP {NOISY})", parts)
+
+
+def delay_varies_little(engine: Engine) -> Comparison:
+    """Smooth arrivals: "quite low" is read as at most 1."""
+    return variation(engine, "smooth", 0.0, 1.0)
+
+
+def bursty_delay_varies_by_one(engine: Engine) -> Comparison:
+    """Bursty arrivals: of the order of 1."""
+    factor = WORDS["order of"].limit
+    return variation(engine, "bursty", 1 / factor, factor)
+
+
+def with_fixed_wait(engine: Engine, pep: float, share: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return mean (s) and variance (s²) of the delay with the tick, and with the fixed wait."""
+    found = []
+    for name in ("smooth", "fixed-wait"):
+        mean, scv = (measured(engine, name, f"acknowledged_delay_{end}", pep, share) for end in ("s", "scv"))
+        found.append((mean, scv * mean**2))
+    return found
+
+
+def fixed_wait_variance(engine: Engine) -> Comparison:
+    """Variance of the delay at loads up to 0.2."""
+    parts, seen = {}, []
+    for pep in NOISY:
+        changes = []
+        for share in LOADS[:3]:
+            (_, tick), (_, fixed) = with_fixed_wait(engine, pep, share)
+            parts[f"PEP {pep}, load {share}"] = lead(tick, fixed, "significantly")
+            changes.append(f"{fixed.mean() / tick.mean() - 1:+.0%}")
+        seen.append(", ".join(changes))
+    return Comparison(f"at loads {LOADS[:3]}: {'; '.join(seen)} (PEP {NOISY})", parts)
+
+
+def fixed_wait_mean(engine: Engine) -> Comparison:
+    """Mean delay at loads up to 0.8, beyond which the delay is not stable."""
+    parts, seen = {}, []
+    for pep in NOISY:
+        changes = []
+        for share in LOADS[:-1]:
+            (tick, _), (fixed, _) = with_fixed_wait(engine, pep, share)
+            changes.append(float(fixed.mean() / tick.mean() - 1))
+        parts[f"PEP {pep}"] = max(map(abs, changes)) <= WORDS["hardly"].limit
+        seen.append(", ".join(f"{change:+.0%}" for change in changes))
+    return Comparison(f"at loads {LOADS[:-1]}: {'; '.join(seen)} (PEP {NOISY})", parts)
+
+
+def fixed_wait_hump(engine: Engine) -> Comparison:
+    """Variation of the delay against load: a maximum, and a minimum after it."""
+    loads = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 0.8, 0.9]
+    parts, seen = {}, []
+    for pep in NOISY:
+        samples = np.array(
+            [measured(engine, "fixed-wait", "acknowledged_delay_scv", pep, share) for share in loads]
+        )
+        parts[f"PEP {pep}, maximum"] = inner(samples, loads, 0.15, 0.4, least=False).holds
+        parts[f"PEP {pep}, minimum"] = inner(samples[3:], loads[3:], 0.25, 0.8, least=True).holds
+        seen.append(listed(samples, ".2f"))
+    return Comparison(f"at loads {tuple(loads)}: {'; '.join(seen)} (PEP {NOISY})", parts)
 
 
 def half_the_buffer(engine: Engine) -> Comparison:
@@ -185,7 +266,7 @@ def half_the_buffer(engine: Engine) -> Comparison:
                     half = measured(engine, name, metric, pep, share, link__node_buffer_bytes=7500)
                     full = measured(engine, name, metric, pep, share)
                     worst = max(worst, abs(float(half.mean() / full.mean()) - 1))
-    parts["below 5 %"] = worst < 0.05
+    parts["the same"] = worst < WORDS["same"].limit
     return Comparison(f"largest change {worst:.1%}", parts)
 
 
@@ -200,14 +281,14 @@ def vegas_bounds(engine: Engine) -> Comparison:
             engine.sample(model(name, radio__per=0.1, transport__alpha=a, transport__beta=b), "goodput_kbps")
             for a, b in VEGAS
         ]
-        parts[f"saturated goodput, {name}"] = spread(goodputs) < 0.05
+        parts[f"saturated goodput, {name}"] = spread(goodputs) < WORDS["same"].limit
         seen.append(f"{name} {listed(goodputs, '.0f')} kbit/s")
     for share in (0.3, 0.6, 0.8):
         bounds = [{"transport__alpha": a, "transport__beta": b} for a, b in VEGAS]
         goodputs = [measured(engine, "smooth", "goodput_kbps", 0.1, share, **pair) for pair in bounds]
         delays = [measured(engine, "smooth", "acknowledged_delay_s", 0.1, share, **pair) for pair in bounds]
-        parts[f"goodput at load {share}"] = spread(goodputs) < 0.05
-        parts[f"delay at load {share}"] = spread(delays) < 0.05
+        parts[f"goodput at load {share}"] = spread(goodputs) < WORDS["same"].limit
+        parts[f"delay at load {share}"] = spread(delays) < WORDS["same"].limit
         seen.append(f"load {share} {milliseconds(delays)} ms")
     return Comparison(
         f"with (alpha, beta) = {', '.join(map(str, VEGAS))}: {'; '.join(seen)} (PEP 0.1)", parts
@@ -297,6 +378,11 @@ CHECKS = {
     "delay-u-shaped": delay_is_u_shaped,
     "piggybacked-share": piggybacked_share,
     "bursts-cost-delay": bursts_cost_delay,
+    "delay-varies-little": delay_varies_little,
+    "bursty-delay-varies-by-one": bursty_delay_varies_by_one,
+    "fixed-wait-variance": fixed_wait_variance,
+    "fixed-wait-mean": fixed_wait_mean,
+    "fixed-wait-hump": fixed_wait_hump,
     "half-the-buffer": half_the_buffer,
     "vegas-bounds": vegas_bounds,
     "vegas-bounds-with-more-peripherals": vegas_bounds_with_more_peripherals,

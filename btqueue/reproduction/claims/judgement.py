@@ -3,8 +3,8 @@
 A sample has one value for each replication, the mean over flows of one metric; samples of a sweep have the
 shape (points, replications). Points that share their seeds share their random numbers, so differences are
 taken within a replication. Every test of a trend or an order has a false-alarm rate of ALPHA: with that
-probability it finds a trend where there is none. Tolerances of values come from the wording of the
-publication.
+probability it finds a trend where there is none. Tolerances come from the wording of the publication: WORDS
+has one rule for each word.
 
 A model's answer is a sample of one replication. It has no interval, and an order holds in it if the values
 differ by more than RESOLUTION; a trend may have the same steps backward as in a simulation.
@@ -25,6 +25,51 @@ RESOLUTION = 1e-6
 """Values of a model that differ by less than this share are the same."""
 BACKWARD = 0.05
 """A step against the trend counts if it is significant and more than this share of the range of the sweep."""
+
+
+class Word(NamedTuple):
+    """A rule for a word of the publications.
+
+    Attributes:
+        limit: a share, or a rate in 1/s, that the reading explains.
+        reading: words that have this meaning, and their reading.
+    """
+
+    limit: float
+    reading: str
+
+
+WORDS = {
+    "about": Word(0.2, "a number, with “about”, “around”, “roughly” or without: within 20 % of it"),
+    "slots": Word(0.1, "a goodput without bit errors, which is a count of slots: within 10 %"),
+    "one run": Word(0.5, "a number that is read off a single random run: within half of it"),
+    "same": Word(0.05, "“the same”, “no change”, “does not help”: at most 5 % apart"),
+    "hardly": Word(
+        0.1, "“hardly changed”, “nearly the same”, “flat”, “constant”, “uniform”: at most 10 % apart"
+    ),
+    "significantly": Word(
+        0.8, "“significantly”, “clearly”: the lower value is at most 80 % of the higher one"
+    ),
+    "slightly": Word(0.8, "“slightly”: a change, but the lower value is more than 80 % of the higher one"),
+    "far": Word(
+        0.5, "“far”, “much”, “strongly”, “drastically”, “dramatically”, “massively”: at most half of it"
+    ),
+    "almost ten": Word(0.2, "“almost tenfold”, “almost an order of magnitude”: at most a fifth of it"),
+    "order of": Word(2.5, "“of the order of”: within a factor of 2.5"),
+    "few": Word(
+        0.1, "“few”, “hardly ever”, “nearly none”, “next to nothing”: at most a tenth of all, or of the most"
+    ),
+    "negligible": Word(
+        0.01, "“negligible”, “none”, of losses that cost a second: at most one in 100 s and connection"
+    ),
+    "best": Word(0.02, "“best”, “enough”: a lead of at most 2 % is a tie, and a tie is no “best”"),
+}
+"""One rule for each word, used by all claims; a number may have a narrower tolerance of its own."""
+
+
+def lead(high: np.ndarray, low: np.ndarray, word: str) -> bool:
+    """Whether a word such as “far” holds: the lower value is at most this share of the higher one."""
+    return exceeds(WORDS[word].limit * high, low)
 
 
 class Finding(NamedTuple):
@@ -72,6 +117,11 @@ def value(sample: np.ndarray, published: float, tolerance: float) -> Finding:
     """Check that the published number is met: our interval touches published ± tolerance."""
     mean, width = interval(sample)
     return Finding(abs(mean - published) <= tolerance + width, shown(sample))
+
+
+def about(sample: np.ndarray, published: float, word: str = "about") -> Finding:
+    """Check a number with the tolerance of a word."""
+    return value(sample, published, WORDS[word].limit * abs(published))
 
 
 def bound(sample: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> Finding:
@@ -141,26 +191,29 @@ def flat(samples: np.ndarray, spread: float) -> Finding:
     return Finding(float(np.ptp(means)) <= spread * float(means.mean()) + widest, listed(samples))
 
 
-def order(samples: list[np.ndarray]) -> Finding:
-    """Check that each sample exceeds the next one, by paired tests at ALPHA."""
-    return Finding(falling(samples), " > ".join(map(shown, samples)))
+def order(samples: list[np.ndarray], share: float = 1.0) -> Finding:
+    """Check that `share` of each sample exceeds the next one, by paired tests at ALPHA."""
+    holds = all(exceeds(share * high, low) for high, low in pairwise(samples))
+    return Finding(holds, " > ".join(map(shown, samples)))
 
 
-def best(samples: np.ndarray, places: list[float], lower: float, upper: float, tie: float) -> Finding:
-    """Check that a place between `lower` and `upper` has the largest mean, up to a share `tie` of it."""
-    means = samples.mean(axis=1)
-    good = means >= (1 - tie) * means.max()
-    inside = [lower <= place <= upper for place in places]
-    return Finding(bool(np.any(good & inside)), listed(samples))
+def best(samples: np.ndarray, places: list[float], lower: float, upper: float) -> Finding:
+    """Check that the largest mean lies between `lower` and `upper`, and no other place ties with it."""
+    good = _ties(samples)
+    return Finding(
+        all(lower <= place <= upper for place, tie in zip(places, good, strict=True) if tie), listed(samples)
+    )
 
 
-def smallest_sufficient(
-    samples: np.ndarray, places: list[float], lower: float, upper: float, tie: float
-) -> Finding:
-    """Check that the first place within a share `tie` of the largest mean lies between the bounds."""
-    means = samples.mean(axis=1)
-    first = places[int(np.argmax(means >= (1 - tie) * means.max()))]
+def smallest_sufficient(samples: np.ndarray, places: list[float], lower: float, upper: float) -> Finding:
+    """Check that the first place that ties with the largest mean lies between the bounds."""
+    first = places[int(np.argmax(_ties(samples)))]
     return Finding(lower <= first <= upper, f"{first:g} ({listed(samples)})")
+
+
+def _ties(samples: np.ndarray) -> np.ndarray:
+    means = samples.mean(axis=1)
+    return means >= (1 - WORDS["best"].limit) * means.max()
 
 
 def inner(samples: np.ndarray, places: list[float], lower: float, upper: float, least: bool) -> Finding:

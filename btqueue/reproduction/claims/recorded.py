@@ -3,14 +3,20 @@
 A claim is one check, or several: each entry of `cases` overrides keys of the claim (`set` is added to).
 Kinds of checks:
 
-* value: a number within rel_tol or abs_tol; bound: within lower and upper, at each place of the sweep
+* value: a number, within its tolerance; bound: within lower and upper, at each place of the sweep
 * trend: rising, falling or flat along the sweep
-* order: each entry of `order` exceeds the next one; growth: so do the differences of pairs
-* share: the last against the first is at most `upper`
+* order: each entry of `order` exceeds the next one; growth: so do the differences of pairs, or the relative
+  differences (`relative`)
+* share: the last is at most a share of the first
 * best: where the largest value lies; smallest: the first place that reaches the largest value
 * inner: a local extreme between lower and upper
 * procedure: a function of the publication's own module
 * summary: other claims together
+
+Tolerances and shares follow from `word`, a key of `judgement.WORDS`; a number may have a rel_tol or abs_tol
+of its own. With `peak`, a sweep, a number is judged where the goodput is largest; with `over`, as a ratio.
+Where the publication is silent, `readings` holds the settings of other readings by name, and `fit` a fitted
+scenario: the checks are shown for them, too, and do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ import numpy as np
 
 from btqueue.reproduction.claims import judgement
 from btqueue.reproduction.claims.engines import Engine, NoAnswer
-from btqueue.reproduction.claims.judgement import Finding
+from btqueue.reproduction.claims.judgement import WORDS, Finding
 from btqueue.reproduction.claims.record import REPRODUCED, Claim, Judged, Part
 from btqueue.scenario import Scenario, load
 
@@ -43,8 +49,12 @@ def scenario_of(check: Claim, *more: Claim | str) -> Scenario:
 
 
 def sample_of(engine: Engine, check: Claim, scenario: Scenario, metric: str | None = None) -> np.ndarray:
-    """Return the metric of each replication: of the named flow, or its mean over all flows with a value."""
-    values = engine(scenario)[metric or check["metric"]].values
+    """Return the metric of each replication: of the named flow, or its mean over all flows with a value.
+
+    A plus sign adds two metrics.
+    """
+    answer = engine(scenario)
+    values = np.sum([answer[name].values for name in (metric or check["metric"]).split("+")], axis=0)
     if values.ndim > 1:
         values = values[:, check["flow"] - 1] if "flow" in check else np.nanmean(values, axis=1)
     return values * check.get("times", 1)
@@ -67,20 +77,33 @@ def sweep(engine: Engine, check: Claim) -> tuple[list[float], np.ndarray]:
     return places, np.array(samples)
 
 
-def tolerance(check: Claim) -> float:
-    """Return the absolute tolerance of the published value."""
-    return check.get("abs_tol", check.get("rel_tol", 0.0) * check["value"])
+def limit(check: Claim, otherwise: float = 0.0) -> float:
+    """Return the limit of the check's word, or its own tolerance."""
+    return check.get("rel_tol", WORDS[check["word"]].limit if check.get("word") else otherwise)
+
+
+def at_peak(engine: Engine, check: Claim) -> Claim:
+    """Return the check at the place of its `peak` with the largest goodput; without this key the check."""
+    if "peak" not in check:
+        return check
+    places, samples = sweep(engine, check | {"sweep": check["peak"], "metric": "goodput_kbps"})
+    place = places[int(np.argmax(samples.mean(axis=1)))]
+    return check | {"set": [*check["set"], f"{check['peak']['key']}={place}"]}
 
 
 def judge_value(engine: Engine, check: Claim) -> Finding:
     """Judge a value."""
-    return judgement.value(sample_of(engine, check, scenario_of(check)), check["value"], tolerance(check))
+    sample = sample_of(engine, check, scenario_of(at_peak(engine, check)))
+    if "over" in check:
+        sample = sample / sample_of(engine, check, scenario_of(check, check["over"]))
+    return judgement.value(sample, check["value"], check.get("abs_tol", limit(check) * check["value"]))
 
 
 def judge_bound(engine: Engine, check: Claim) -> Finding:
     """Judge a bound, at each place of a sweep if there is one."""
     slack = 1 + check.get("rel_tol", 0.0)
-    lower, upper = check.get("lower", -np.inf) / slack, check.get("upper", np.inf) * slack
+    lower = check.get("lower", -np.inf) / slack
+    upper = check.get("upper", np.inf if "lower" in check else limit(check)) * slack
     if "sweep" not in check:
         return judgement.bound(sample_of(engine, check, scenario_of(check)), lower, upper)
     _, samples = sweep(engine, check)
@@ -92,26 +115,29 @@ def judge_trend(engine: Engine, check: Claim) -> Finding:
     """Judge a trend along a sweep."""
     places, samples = sweep(engine, check)
     if check["direction"] == "flat":
-        return judgement.flat(samples, check["rel_tol"])
+        return judgement.flat(samples, limit(check))
     return judgement.trend(samples, np.array(places, float), check["direction"] == "rising")
 
 
 def judge_order(engine: Engine, check: Claim) -> Finding:
-    """Judge an order."""
-    return judgement.order(entries(engine, check))
+    """Judge an order, each value against a share of the one before if a word asks for it."""
+    return judgement.order(entries(engine, check), limit(check, 1.0))
 
 
 def judge_growth(engine: Engine, check: Claim) -> Finding:
     """Judge an order of differences."""
     pairs = [[sample_of(engine, check, scenario_of(check, name)) for name in pair] for pair in check["order"]]
-    return judgement.order([high - low for high, low in pairs])
+    rises = [high - low for high, low in pairs]
+    if check.get("relative"):
+        rises = [rise / high for rise, (high, _) in zip(rises, pairs, strict=True)]
+    return judgement.order(rises, limit(check, 1.0))
 
 
 def judge_share(engine: Engine, check: Claim) -> Finding:
     """Judge the last against the first."""
     samples = entries(engine, check) if "order" in check else sweep(engine, check)[1]
     first, last = float(samples[0].mean()), float(samples[-1].mean())
-    return Finding(last <= check["upper"] * first, f"{last:.3g} against {first:.3g}")
+    return Finding(last <= limit(check, 1.0) * first, f"{last:.3g} against {first:.3g}")
 
 
 def judge_place(engine: Engine, check: Claim) -> Finding:
@@ -122,7 +148,7 @@ def judge_place(engine: Engine, check: Claim) -> Finding:
     if check["kind"] == "inner":
         return judgement.inner(samples, places, lower, upper, check.get("least", False))
     judge_it = judgement.best if check["kind"] == "best" else judgement.smallest_sufficient
-    return judge_it(samples, places, lower, upper, check["tie_tol"])
+    return judge_it(samples, places, lower, upper)
 
 
 JUDGES: dict[str, Callable[[Engine, Claim], Finding]] = {
@@ -146,8 +172,11 @@ def checks(claim: Claim) -> Iterator[Claim]:
         yield check
         if all(s.radio.model == "perfect" and s.transport.protocol == "tcp" for s in scenarios(check)):
             yield check | {"jitter_s": JITTER_S, "label": f"{check['label']}, jitter".lstrip(", ")}
+        others = {name: {"set": [*check["set"], *sets]} for name, sets in claim.get("readings", {}).items()}
         if "fit" in claim:
-            yield check | {"scenario": claim["fit"], "label": f"{check['label']}, fit".lstrip(", ")}
+            others["fit"] = {"scenario": claim["fit"]}
+        for name, changes in others.items():
+            yield check | changes | {"counts": False, "label": f"{check['label']}, {name}".lstrip(", ")}
 
 
 def scenarios(check: Claim) -> list[Scenario]:
@@ -181,14 +210,12 @@ def judge(
             )
         )
     wanted = (check for check in checks(claim) if engine.is_simulator or not check["jitter_s"])
-    return Judged(tuple(part(engine, JUDGES[check["kind"]], check, claim.get("fit")) for check in wanted))
+    return Judged(tuple(part(engine, JUDGES[check["kind"]], check) for check in wanted))
 
 
-def part(
-    engine: Engine, judge_it: Callable[[Engine, Claim], Finding], check: Claim, fit: str | None = None
-) -> Part:
-    """Run one check; a check of the fitted scenario does not count."""
-    label, counts = check.get("label", ""), fit is None or check["scenario"] != fit
+def part(engine: Engine, judge_it: Callable[[Engine, Claim], Finding], check: Claim) -> Part:
+    """Run one check."""
+    label, counts = check.get("label", ""), check.get("counts", True)
     try:
         finding = judge_it(engine, check)
     except NoAnswer as reason:

@@ -41,17 +41,26 @@ def document(report: Report) -> dict[str, Any]:
 def summary(report: Report) -> dict[str, Any]:
     """Return the counts, by publication and in all."""
     papers = {paper: _counts(counts(outcomes)) for paper, outcomes in report.papers().items()}
-    return _finite({"counts": _counts(counts(report.outcomes)), "counts_by_paper": papers})
+    kept_back = [one for one in report.outcomes if one.kept_back]
+    return _finite(
+        {
+            "counts": _counts(counts(report.outcomes)),
+            "counts_by_paper": papers,
+            "counts_kept_back": _counts(counts(kept_back)),
+        }
+    )
 
 
 def _counts(found: Counts) -> dict[str, Any]:
     return {
         "claims": found.total,
         "checkable": found.checkable,
-        "share_reproduced": found.share,
-        "share_at_least_in_part": found.share_at_least_in_part,
+        **dict(zip(("share_reproduced", "share_at_least_in_part"), found.shares(), strict=True)),
         "simulated": dict(found.simulated),
         "solved": dict(found.solved),
+        **dict(
+            zip(("share_solved", "share_solved_at_least_in_part"), found.shares(solved=True), strict=True)
+        ),
         "same_by_model": found.agree,
     }
 
@@ -61,6 +70,7 @@ def _claim(outcome: Outcome) -> dict[str, Any]:
     texts = {key: record[key] for key in ("id", "where", "statement", "published", "reason") if key in record}
     return {
         **texts,
+        "kept_back": outcome.kept_back,
         "verdict": outcome.verdict,
         "verdict_on_record": record["verdict"],
         "model_verdict": outcome.solved.judged.verdict if outcome.modelled else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from btqueue.reproduction.claims.judgement import WORDS
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.outcomes import Outcome
 from btqueue.reproduction.report.pictures import PaperFigure
@@ -30,9 +31,13 @@ def markdown(report: Report, shown: ShowFigures = file_names) -> str:
         "",
         *table(sentences.COUNT_HEADINGS, sentences.count_rows(report)),
         "",
+        *table(sentences.SOLVED_HEADINGS, sentences.count_rows(report, solved=True)),
+        "",
         "## How to read it",
         "",
         *(line for paragraph in sentences.METHOD for line in (paragraph, "")),
+        *table(sentences.WORD_HEADINGS, ((word, rule.reading) for word, rule in WORDS.items())),
+        "",
         *_model(report),
         *(
             line
@@ -72,6 +77,8 @@ def section(
     lines += [*table(sentences.CLAIM_HEADINGS, map(claim_row, outcomes)), ""]
     lines += _reasons("### Why not", sentences.reasons(outcomes))
     lines += _reasons("### Remarks", sentences.remarks(outcomes))
+    if rows := sentences.not_checked(outcomes):
+        lines += ["### Not checked", "", *table(sentences.NOT_CHECKED_HEADINGS, rows), ""]
     if rows := sentences.misprints(paper):
         lines += ["### Misprints", "", *table(sentences.MISPRINT_HEADINGS, rows), ""]
     if figures := report.figures.get(paper):

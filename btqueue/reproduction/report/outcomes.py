@@ -82,6 +82,11 @@ class Outcome:
         return self.verdict == self.claim["verdict"]
 
     @property
+    def kept_back(self) -> bool:
+        """Whether the claim was unknown while the scenarios were made, and judged afterwards."""
+        return self.claim.get("blind", False)
+
+    @property
     def modelled(self) -> bool:
         """Whether a model has a verdict."""
         return any(part.holds is not None and part.counts for part in self.solved.judged.parts)

@@ -20,7 +20,18 @@ from btqueue.scenario.library import models_folder
 
 CHECKS = ("judgement.py", "engines.py", "record.py", "recorded.py", "papers.py")
 """Modules of `btqueue.reproduction.claims` that all checks use."""
-WORDS = ("where", "statement", "published", "verdict", "reason", "note", "misprints", "computed", "unit")
+WORDS = (
+    "where",
+    "blind",
+    "statement",
+    "published",
+    "verdict",
+    "reason",
+    "note",
+    "misprints",
+    "computed",
+    "unit",
+)
 """Keys of a claim that no check reads."""
 
 

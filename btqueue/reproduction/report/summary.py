@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.reproduction.claims.record import IN_PART, REPRODUCED, TESTBED_ONLY, VERDICTS
+from btqueue.reproduction.claims.record import IN_PART, REPRODUCED, TESTBED_ONLY
 from btqueue.reproduction.report.outcomes import Outcome, Pair
 
 
@@ -36,20 +36,14 @@ class Counts(NamedTuple):
         """Number of claims that are not left to the testbed."""
         return self.total - self.simulated[TESTBED_ONLY]
 
-    @property
-    def share(self) -> float:
-        """Share of the checkable claims that are reproduced; NaN if there is none."""
-        return self.simulated[REPRODUCED] / self.checkable if self.checkable else math.nan
+    def shares(self, solved: bool = False) -> tuple[float, float]:
+        """Return the shares of claims that are reproduced, and at least in part; NaN if there are none.
 
-    @property
-    def share_at_least_in_part(self) -> float:
-        """Share of the checkable claims that are reproduced, or in part."""
-        both = self.simulated[REPRODUCED] + self.simulated[IN_PART]
-        return both / self.checkable if self.checkable else math.nan
-
-    def row(self) -> list[int]:
-        """Return the numbers in the order of `VERDICTS`."""
-        return [self.simulated[verdict] for verdict in VERDICTS]
+        Of the checkable claims by the simulator, or of the claims on which the models have a verdict.
+        """
+        found, total = (self.solved, self.solved.total()) if solved else (self.simulated, self.checkable)
+        met = found[REPRODUCED]
+        return (met / total, (met + found[IN_PART]) / total) if total else (math.nan, math.nan)
 
 
 def counts(outcomes: Iterable[Outcome]) -> Counts:
