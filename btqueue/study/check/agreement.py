@@ -372,7 +372,7 @@ def _without_chance(theirs: float, ours: np.ndarray, away: float, limit: float, 
     if away == 0:
         return f"within the range of our runs with jittered starts, {low:.4g} to {high:.4g}"
     size, most = f"{away:.2g}", f"{limit:.2g} that do not matter"
-    if limit <= rules.tolerance * abs(mean):
+    if mean and limit <= rules.tolerance * abs(mean):
         size, most = f"{100 * away / abs(mean):.2g} %", f"tolerance of {100 * rules.tolerance:.2g} %"
     side = "within" if away <= limit else "beyond"
     spread = f"{low:.4g} to {high:.4g}" if low < high else f"always {mean:.4g}"
