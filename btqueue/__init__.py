@@ -1,7 +1,8 @@
 """Queueing models and simulation of Bluetooth networks that carry TCP or another transport.
 
 ``load`` a scenario, ``solve`` it with Markov chains and queueing theory, ``simulate`` it event by event, or
-``compare`` the two. Each name is imported on first use, so that importing the package costs nothing.
+``compare`` the two; ``sweep`` keys, ask for their ``sensitivity``, ``dimension`` them, or ``check`` another
+simulator's results. Each name is imported on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from btqueue.scenario import Scenario, ScenarioError, load
     from btqueue.simulator import simulate, simulate_many
     from btqueue.study import compare
+    from btqueue.study.check import check
+    from btqueue.study.dimensioning import dimension
+    from btqueue.study.sensitivity import sensitivity
+    from btqueue.study.sweep import sweep
     from btqueue.study.tables import table
 
 __version__ = "0.2.0"
@@ -24,26 +29,34 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "__version__",
+    "check",
     "compare",
+    "dimension",
     "hints",
     "load",
     "progress",
+    "sensitivity",
     "simulate",
     "simulate_many",
     "solve",
+    "sweep",
     "table",
 ]
 
 _HOME = {
     "Scenario": "btqueue.scenario",
     "ScenarioError": "btqueue.scenario",
+    "check": "btqueue.study.check",
     "compare": "btqueue.study",
+    "dimension": "btqueue.study.dimensioning",
     "hints": "btqueue.network.hints",
     "load": "btqueue.scenario",
     "progress": "btqueue.progress_bars",
+    "sensitivity": "btqueue.study.sensitivity",
     "simulate": "btqueue.simulator",
     "simulate_many": "btqueue.simulator",
     "solve": "btqueue.network",
+    "sweep": "btqueue.study.sweep",
     "table": "btqueue.study.tables",
 }
 
@@ -54,7 +67,14 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"btqueue.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    found = getattr(importlib.import_module(_HOME[name]), name)
+    importlib.import_module("btqueue.scenario.metrics").Results.as_html = _as_html
+    return found
+
+
+def _as_html(results: Any) -> str:
+    """Return the table of results for a notebook."""
+    return importlib.import_module("btqueue.study.tables").table(results)._repr_html_()
 
 
 def __dir__() -> list[str]:

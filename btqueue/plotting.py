@@ -5,14 +5,15 @@ Axes are labelled from the vocabulary of metrics, colours can be told apart by c
 
 from __future__ import annotations
 
+import io
 from contextlib import AbstractContextManager
 from typing import Any
 
+import matplotlib.figure
 import numpy as np
 import xarray as xr
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -43,6 +44,16 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 """Matplotlib settings: small type, light grid, no box."""
+
+
+class Figure(matplotlib.figure.Figure):
+    """A figure that a notebook shows as the value of a cell, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        drawn = io.BytesIO()
+        with house_style():
+            self.savefig(drawn, format="png", dpi=STYLE["figure.dpi"])
+        return drawn.getvalue()
 
 
 def house_style() -> AbstractContextManager[None]:

@@ -28,6 +28,7 @@ INTRODUCTION = """\
 
 Every figure of the five publications that shows results, drawn again: markers with 95 % intervals are
 simulated, lines are solved by the models, and stars or dashed lines are values that the publication states.
+Figures of Bluetooth Low Energy stand beside measured rates in place of a publication.
 `btqueue figures` lists them, `btqueue figures venugopal-2006/6.10` draws one and `btqueue figures --all`
 draws all. The [report of the reproduction](../explanation/reproduction.md) judges the agreement."""
 
@@ -37,6 +38,7 @@ TITLES = {
     "suliman-2005": "Suliman, Lehtomäki and Oppermann: a WLAN gateway into a piconet",
     "chen-2004": "Chen, Kapoor, Sanadidi and Gerla 2004: adaptive packet types",
     "avancha-2002": "Avancha and others 2002: CentaurusComm against TCP",
+    "low-energy": "Bluetooth Low Energy, beside measured rates",
 }
 """Headings of the publications' pages, in the order of the gallery."""
 
@@ -79,6 +81,8 @@ def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
 
 def drawings(paper: str) -> str:
     """Return the sentence on the figures that are not drawn again."""
+    if paper not in DRAWINGS:
+        return "Not figures of a publication: questions that users ask, answered by both engines."
     numbers = DRAWINGS[paper]
     several = len(numbers) > 1
     figures = f"Figures {', '.join(numbers)} are drawings" if several else f"Figure {numbers[0]} is a drawing"
@@ -87,6 +91,8 @@ def drawings(paper: str) -> str:
 
 def heading(drawn: Drawn) -> str:
     """Return "Figure 6.10", or the subject of a figure that the publication does not have."""
+    if drawn.paper not in DRAWINGS:
+        return drawn.title.partition(":")[0]
     number, _, word = drawn.name.partition("/fig_")[2].replace("_", ".").partition(".of.")
     return f"Figure {number}{' ' if word else ''}{word}"
 

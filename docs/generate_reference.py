@@ -22,6 +22,7 @@ from btqueue.network.solve import solve
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.fields import declared
+from btqueue.scenario.polling import DISCIPLINES, Polling
 from btqueue.scenario.problems import all_keys, allowed_values, entry_table, field_at
 from btqueue.simulator.scope import require_simulated
 
@@ -87,7 +88,19 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
             cells.append(today(key))
         rows.append(cells)
     summary = (table.__doc__ or "").strip().split("\n")[0].replace("``", "`")
-    return "\n".join([heading, "", summary, "", *markdown_table(columns, rows), ""])
+    parts = [heading, "", summary, "", *markdown_table(columns, rows), ""]
+    return "\n".join([*parts, *(disciplines() if table is Polling else [])])
+
+
+def disciplines() -> list[str]:
+    """Return the table of the polling disciplines."""
+    rows = [[f"`{name}`", rule.plain, rule.meaning, rule.author] for name, rule in DISCIPLINES.items()]
+    return [
+        "### Polling disciplines",
+        "",
+        *markdown_table(["name", "in words", "meaning", "author"], rows),
+        "",
+    ]
 
 
 def allowed(field: FieldInfo) -> str:

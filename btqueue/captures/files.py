@@ -1,4 +1,6 @@
-"""Frames of pcap and pcapng files, read and written by draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+"""Frames of pcap, pcapng and btsnoop files; the first two by draft-ietf-opsawg-pcap and -pcapng.
+
+A btsnoop file (RFC 1761 with Bluetooth's types of link) is what Android and btmon write.
 
 Measurements must not be guessed: a packet that is cut off ends the file with a note, and an impossible length
 is damage.
@@ -25,6 +27,15 @@ RESOLUTION, OFFSET = 9, 14
 """Options of an interface: unit of its stamps, and seconds to add to them."""
 LONGEST_PACKET, LONGEST_BLOCK = 2**18, 2**24
 """Bytes; beyond that libpcap takes the length of a packet, or of a block of pcapng, for damaged."""
+SNOOP = b"btsnoop\0"
+SNOOP_COMMANDS, SNOOP_UART, SNOOP_MONITOR = 1001, 1002, 2001
+"""Types of link in btsnoop: HCI without the type of a packet, with it, and as Linux's monitor has it."""
+SNOOP_START_US = 0x00DCDDB30F2F8000
+"""Stamp of the year 1970: they count from the year 0."""
+MONITOR_DATA = {4: 0, 5: 1}
+"""The monitor's numbers of ACL data, with the direction: sent and received by the host."""
+HCI = 201
+"""Type of link whose frames are a direction and a packet of HCI (LINKTYPE_BLUETOOTH_HCI_H4_WITH_PHDR)."""
 RAW_IP = 101
 """Type of link whose frames are IP packets (LINKTYPE_RAW)."""
 
@@ -75,15 +86,21 @@ def frames(path: Path, notes: list[str]) -> Iterator[Frame]:
     """Yield the frames of a file in its order; a note says if the last one is cut off.
 
     Raises:
-        BadCapture: it is neither pcap nor pcapng, or damaged.
+        BadCapture: it is neither pcap nor pcapng nor btsnoop, or damaged.
     """
     count = 0
     with path.open("rb") as file:
         try:
             magic = _exactly(file, 4)
-            if magic not in PCAP_ORDERS and magic != SECTION.to_bytes(4, "big"):
+            if magic == SNOOP[:4]:
+                found = _snoop(file)
+            elif magic in PCAP_ORDERS:
+                found = _pcap(file, magic)
+            elif magic == SECTION.to_bytes(4, "big"):
+                found = _pcapng(file)
+            else:
                 raise _Damaged
-            for frame in _pcap(file, magic) if magic in PCAP_ORDERS else _pcapng(file):
+            for frame in found:
                 count += 1
                 yield frame
         except _CutOff:
@@ -94,7 +111,7 @@ def frames(path: Path, notes: list[str]) -> Iterator[Frame]:
                 f"damaged): only the {count} packets before were read"
             )
         except _Damaged:
-            what = f"is damaged after {count} packets" if count else "is no pcap or pcapng file"
+            what = f"is damaged after {count} packets" if count else "is no pcap, pcapng or btsnoop file"
             raise BadCapture(f"{path.name}: {what}") from None
 
 
@@ -123,6 +140,32 @@ def _pcap(file: BinaryIO, magic: bytes) -> Iterator[Frame]:
             raise _Damaged
         whole = _whole(size, length, snap)
         yield Frame(seconds + fraction * unit_s, link & 0xFFFF, _exactly(file, size), whole)
+
+
+def _snoop(file: BinaryIO) -> Iterator[Frame]:
+    """Yield the records of a btsnoop file, all of one type of link; the first four bytes are read already."""
+    rest, version, link = struct.unpack(">4sII", _exactly(file, 12))
+    if rest != SNOOP[4:] or version != 1:
+        raise _Damaged
+    while head := _next_header(file, 24):
+        length, size, flags, _, stamp = struct.unpack(">4Iq", head)
+        if not size <= min(length, LONGEST_PACKET):
+            raise _Damaged
+        raw, direction, kind = _exactly(file, size), flags & 1, b""
+        if link == SNOOP_COMMANDS:
+            kind = b"\1\4"[direction : direction + 1] if flags & 2 else b"\2"
+        elif link == SNOOP_MONITOR:
+            direction, kind = (
+                MONITOR_DATA.get(flags & 0xFFFF, 0),
+                b"\2" if flags & 0xFFFF in MONITOR_DATA else b"\0",
+            )
+        elif link != SNOOP_UART:
+            raise BadCapture(
+                f"{Path(file.name).name}: type of link {link} of btsnoop is unknown: {SNOOP_COMMANDS}, "
+                f"{SNOOP_UART} and {SNOOP_MONITOR} (HCI) can be read"
+            )
+        time = (stamp - SNOOP_START_US) * 1e-6
+        yield Frame(time, HCI, direction.to_bytes(4, "big") + kind + raw, size == length)
 
 
 def _pcapng(file: BinaryIO) -> Iterator[Frame]:

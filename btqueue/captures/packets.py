@@ -33,6 +33,8 @@ class Packet(NamedTuple):
         window: as the header has it.
         selective: whether a SYN permits selective acknowledgements.
         mss: longest segment that a SYN announces, 0 without; `option_bytes` in a segment come off it.
+        begins: a SYN, the first packet of its direction.
+        scale: of later windows (RFC 7323), as a SYN announces it; -1 without.
     """
 
     time: float
@@ -50,6 +52,8 @@ class Packet(NamedTuple):
     selective: bool = False
     mss: int = 0
     option_bytes: int = 0
+    begins: bool = False
+    scale: int = -1
 
 
 class Malformed(ValueError):
@@ -117,6 +121,8 @@ def tcp_packet(frame: Frame, source: str, number: int) -> tuple[Packet | None, b
         SACK_PERMITTED in options,
         int.from_bytes(options.get(MSS, b""), "big"),
         size - 20,
+        bool(flags & SYN) and not flags & RST,
+        options[WINDOW_SCALE][0] if len(options.get(WINDOW_SCALE, b"")) == 1 else -1,
     )
     return packet, well
 
@@ -155,7 +161,7 @@ def _network_layer(frame: Frame, source: str) -> bytes | None:
         found = raw[20:]
     else:
         raise BadCapture(
-            f"{source}: link type {link} of the capture is unknown: Ethernet, PPP and raw IP can be read"
+            f"{source}: link type {link} of the capture is unknown: Ethernet, PPP, raw IP and HCI can be read"
         )
     if len(found) < 20 or found[0] >> 4 not in (4, 6):
         return None

@@ -31,7 +31,9 @@ EXAMPLES = (
 def check(
     results: Annotated[
         Path,
-        Argument(metavar="RESULTS", help="Their file: CSV, pcap, pcapng, FlowMonitor XML, .sca or .vec."),
+        Argument(
+            metavar="RESULTS", help="Their file: CSV, pcap, pcapng, btsnoop, FlowMonitor XML, .sca or .vec."
+        ),
     ],
     scenario: Annotated[
         str,

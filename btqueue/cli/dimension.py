@@ -37,6 +37,13 @@ def dimension(
         str | None, Option(metavar="METRIC", help="Metric to maximise: goodput_kbps.")
     ] = None,
     minimize: Annotated[str | None, Option(metavar="METRIC", help="Metric to minimise: rtt_s.")] = None,
+    pareto: Annotated[
+        str | None,
+        Option(
+            metavar="METRIC, METRIC",
+            help="Two that compete, 'goodput_kbps, p95(delay_s)': show the points that none beats in both.",
+        ),
+    ] = None,
     subject_to: Annotated[
         list[str] | None,
         Option(
@@ -86,8 +93,9 @@ def dimension(
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
-        "maximize": maximize, "minimize": minimize, "subject_to": subject_to or (), "choose": choose or (),
-        "top": top, "budget": budget, "confirm": confirm, "engine": engine, "workers": threads,
+        "maximize": maximize, "minimize": minimize, "pareto": pareto, "subject_to": subject_to or (),
+        "choose": choose or (), "top": top, "budget": budget, "confirm": confirm, "engine": engine,
+        "workers": threads,
     }  # fmt: skip
     try:
         found = _run(base, wanted, quiet=quiet)
@@ -108,7 +116,8 @@ def dimension(
             say(f"interrupted: this answer rests on {len(found.candidates):,} points")
             raise typer.Exit(INTERRUPTED)
         if found.best is None:
-            say("no point meets all bounds")
+            starved = found.nearest is not None and found.nearest.unserved
+            say("no point meets all bounds" + (" and serves every flow" if starved else ""))
             raise typer.Exit(NO_ANSWER)
 
 
@@ -153,6 +162,6 @@ def _write_points(found: Dimensioning, table: Target) -> None:
 
 
 def _draw(found: Dimensioning, picture: Target) -> None:
-    from btqueue.plots.dimension import dimension_figure
+    from btqueue.plots.dimension import dimension_figure, front_figure
 
-    picture.draw(dimension_figure, found, found.task.base.title)
+    picture.draw(front_figure if found.front else dimension_figure, found, found.task.base.title)

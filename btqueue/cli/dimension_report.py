@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -13,14 +12,13 @@ from rich.text import Text
 from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
-from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, nothing_for
+from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.prices import Price
-from btqueue.study.dimensioning.results import as_values
-from btqueue.study.dimensioning.table import NAMES, Candidate
+from btqueue.study.dimensioning.results import MOST_ROWS, as_values, points_table
+from btqueue.study.dimensioning.table import NAMES
 from btqueue.study.provenance import as_document
 from btqueue.study.tables import number, with_interval
-from btqueue.study.value_ranges import label
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
 """Participle for a point's answer, by engine."""
@@ -44,10 +42,15 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
         screen.say(line, "dim")
     if found.best is not None:
         who = NAMES["simulate" if found.best.answered_by == "simulation" else found.engine]
-        for warning in found.best.warnings:
-            screen.say(f"{who} warns of the best point: {warning}", "yellow")
+        where = "front" if found.front else "best point"
+        for warning in dict.fromkeys(
+            text for point in found.front or [found.best] for text in point.warnings
+        ):
+            screen.say(f"{who} warns of the {where}: {warning}", "yellow")
     for reason, count in list(found.failures.items())[:MOST_REASONS]:
         screen.say(f"failed: {count:,} x {reason}", "yellow")
+    for line in _ends(found):
+        screen.say(line)
     if found.prices:
         screen.print(_price_table(found.prices))
         if not all(price.exact for price in found.prices):
@@ -61,32 +64,34 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
 
 
 def _points_table(found: Dimensioning) -> Table:
-    task = found.task
-    keys = [choice.key for choice in task.choices]
-    heading = [] if task.objective.text in keys else [task.objective.text]
-    table = new_table("", *keys, *heading, *(c.text for c in task.constraints), left=1 + len(keys))
-    if found.best is None:
-        rows = [("nearest", found.nearest)]
-    else:
-        rows = [("best", found.best), *((f"{n}.", c) for n, c in enumerate(found.runners_up, 2))]
-    for name, candidate in rows:
-        if candidate is not None:
-            table.add_row(name, *_cells(found, candidate), style="bold" if name == "best" else None)
+    plain = points_table(found)
+    table = new_table(*plain.columns, left=1 + len(found.task.choices))
+    for row in plain.rows:
+        table.add_row(*row, style="bold" if row[0] == "best" else None)
     return table
 
 
-def _cells(found: Dimensioning, candidate: Candidate) -> list[str]:
-    sides = []
-    for constraint, side in zip(found.task.constraints, candidate.sides, strict=True):
-        broken = constraint.violation(side) > 0
-        sides.append(number(side) + (f" (fails by {number(-constraint.slack(side))})" if broken else ""))
-    keys = map(_shown, candidate.changes.values())
-    value = [] if found.task.objective.text in candidate.changes else [number(candidate.objective)]
-    return [*keys, *value, *sides]
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else label(value)
+def _ends(found: Dimensioning) -> list[str]:
+    """Return in words which end of a front is which."""
+    if not found.front or (second := found.task.second) is None:
+        return []
+    first, last, count = found.front[0], found.front[-1], len(found.front)
+    if count == 1:
+        return ["one point is best in both: there is nothing to choose"]
+    lines = []
+    ends = ((found.task.objective, second, first, "1."), (second, found.task.objective, last, f"{count}."))
+    for aim, other, point, row in ends:
+        most = "most" if aim.sense == "maximize" else "least"
+        least = "least" if other.sense == "maximize" else "most"
+        values = (number(point.objective), number(point.sides[-1]))
+        of_aim, of_other = values if point is first else values[::-1]
+        lines.append(
+            f"{row} has the {most} {aim.text} of the front ({of_aim}) and the {least} {other.text} "
+            f"({of_other})"
+        )
+    shown = f"; {MOST_ROWS} are shown" if count > MOST_ROWS else ""
+    lines.append(f"no point beats any of these {count} in both{shown}")
+    return lines
 
 
 def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
@@ -100,7 +105,8 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     if found.interrupted:
         lines.append("interrupted: the best of the points solved by then")
     elif outcome.proved:
-        lines.append(f"all combinations were looked at: by {NAMES[found.engine]}, nothing is better")
+        by = "these answers" if simulated else NAMES[found.engine]
+        lines.append(f"all combinations were looked at: by {by}, nothing is better")
     else:
         total = "a continuous range" if outcome.total is None else f"{outcome.total:,} combinations"
         why = "; the budget is spent" if outcome.spent else ""
@@ -110,10 +116,11 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
         where = "" if outcome.proved else " at any point that was solved"
         lines.append(f"{keys} {have} no effect on the answer{where}")
     if unserved := sum(candidate.unserved > 0 for candidate in found.candidates):
-        ranked = "they are never better than points at which every flow gets something"
-        lines.append(f"at {unserved:,} of the points some flow gets nothing: {ranked}")
-    if found.best is not None and found.best.unserved:
-        lines.append(f"{nothing_for(found.best.unserved)} at the best point that meets all bounds")
+        lines.append(f"at {unserved:,} of the points some flow gets nothing: they are left out")
+    if found.best is None and found.nearest is not None and found.nearest.unserved:
+        lines.append(f"{nothing_for(found.nearest.unserved)} at the nearest point")
+    if found.front:
+        return lines
     if found.ties:
         lines.append(
             f"{found.ties:,} other points are as good: the first in the order of the values is shown"
@@ -143,21 +150,22 @@ def _price_table(prices: tuple[Price, ...]) -> Table:
 
 def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
     task = found.task
-    table = new_table(
-        "simulated", task.objective.text, "model", *(c.text for c in task.constraints), "winner better by",
-        "", left=1,
-    )  # fmt: skip
+    columns = [task.objective.text, "model", *(c.text for c in task.constraints), "winner better by", ""]
+    if found.front:
+        del columns[-2]
+    table = new_table("simulated", *columns)
     for point in confirmation.points:
         sides = [
             with_interval(side) + ("" if bound == "met" else f" {bound}")
             for side, bound in zip(point.sides, point.bounds, strict=True)
         ]
+        better = [] if found.front else ["" if point.verdict == "winner" else with_interval(point.difference)]
         table.add_row(
             point.role,
             with_interval(point.objective),
             number(math.nan if point.model is None else point.model.objective),
             *sides,
-            "" if point.verdict == "winner" else with_interval(point.difference),
+            *better,
             str(point.failure) if point.failure else _verdict(point),
         )
     return table
@@ -165,17 +173,26 @@ def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
 
 def _verdict(point: Simulated) -> str:
     """Return the verdict in words; a better objective is worth nothing where a bound is violated."""
-    nothing = f", {nothing_for(point.unserved)}" if point.unserved else ""
-    return f"{point.verdict}{nothing}" + (", but violates a bound" if point.worthless else "")
+    words = [point.verdict or "", *([nothing_for(point.unserved)] if point.unserved else [])]
+    return ", ".join(filter(None, words)) + (", but violates a bound" if point.worthless else "")
 
 
 def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[str]:
     compared = [point for point in confirmation.points if not math.isnan(point.p_value)]
     apart = [point for point in compared if point.verdict in ("better", "worse")]
+    verdicts = f"; verdicts hold together with {CONFIDENCE:.0%} confidence (paired differences, Holm)"
     lines = [
         f"simulation: {confirmation.replications} replications with common random numbers; {CONFIDENCE:.0%} "
-        f"intervals; verdicts hold together with {CONFIDENCE:.0%} confidence (paired differences, Holm)"
+        f"intervals{'' if found.front else verdicts}"
     ]
+    lines += [
+        f"{point.role}: {constraint.text} is open; {in_words(needed)}"
+        for point in confirmation.points[0 if found.front else 1 :]
+        for constraint, needed in zip(found.task.constraints, point.needed, strict=True)
+        if not math.isnan(needed)
+    ]
+    if found.front:
+        return lines
     if not found.task.objective.expression.metrics:
         lines.append(
             f"{found.task.objective.text} needs no simulation: it is only open whether the bounds hold"

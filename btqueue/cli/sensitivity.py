@@ -135,16 +135,10 @@ def _run(
     keep_compiled_models()
     if method == "simulate":
         prepare_simulator(base, quiet=quiet)
+    more = sampling if method in ("sobol", "morris") else {}
+    assert method != "closed"
     with bars(quiet=quiet) as bar:
-        progress = bar("points")
-        if method == "local":
-            return study.local_sensitivity(base, **wanted, workers=threads, progress=progress).dataset()
-        if method == "simulate":
-            return study.simulated_slopes(base, **wanted, threads=threads, progress=progress)
-        assert method in ("sobol", "morris")
-        return study.global_sensitivity(
-            base, method, **wanted, **sampling, workers=threads, progress=progress
-        )
+        return study.sensitivity(base, method, **wanted, **more, workers=threads, progress=bar("points"))
 
 
 def _spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:

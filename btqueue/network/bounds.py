@@ -339,6 +339,21 @@ def _names(scenario: Scenario) -> tuple[str, ...]:
     return link.packets if link.adaptation == "fixed" else (*link.packets, *link.adaptation_packets)
 
 
+def least_round_trip_s(scenario: Scenario, flow: FlowPlan, most_bytes: int | None = None) -> float:
+    """Return the least round trip (s) of a flow's largest segment, as captured below its IP.
+
+    Args:
+        scenario: of the flow.
+        flow: whose segments are sent.
+        most_bytes: user data of a segment, if it has less.
+    """
+    own = scenario.of_flow(flow.spec)
+    size = max(size for size, _ in segments_of(scenario, flow).sizes)
+    size = size if most_bytes is None else min(size, most_bytes)
+    above = 2 * (own.transport.tcp_delay_s + own.transport.ip_delay_s + own.link.l2cap_delay_s)
+    return _round_trip_s(own, topology(scenario), flow, size) - above
+
+
 def _round_trip_s(scenario: Scenario, plan: Topology, flow: FlowPlan, size: int) -> float:
     """Return the least time from the sending of a segment until its acknowledgement comes."""
     exact = segments_of(scenario, flow).exact

@@ -25,6 +25,7 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import gate
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.expressions import Quantity, parse_metric
 from btqueue.scenario.traits import in_tables, traits
 
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
@@ -218,10 +219,10 @@ class Plan:
     def sides(
         self, names: Sequence[str], key: str, parameters: Mapping[str, Any] | None = None
     ) -> dict[str, Sides]:
-        """Return the slopes of means over flows by one key, by metric: from below, from above, and of both.
+        """Return the slopes of metrics by one key, by name: from below, from above, and of both.
 
         Args:
-            names: of metrics.
+            names: of metrics, which stand for their means over flows, or quantities (`parse_metric`).
             key: by which.
             parameters: values that differ from the scenario, by key.
 
@@ -231,14 +232,27 @@ class Plan:
         point = {key: float(value) for key, value in self._checked(parameters).items()}
         self._checked({key: None})
         here = self._answer(point).metrics
-        if unknown := [name for name in names if name not in here]:
+        wanted = [
+            Quantity(name) if name.isidentifier() else parse_metric(name, "a metric", self.scenario)
+            for name in names
+        ]
+        if unknown := [one.name for one in wanted if one.name not in here]:
             raise KeyError(f"{', '.join(unknown)}: the answer has {', '.join(here)}")
-        given = {name: np.isfinite(here[name]) for name in names}
+        given = {one: np.isfinite(here[one.name]) for one in wanted}
 
         def means(answer: _Answer) -> NDArray[np.float64]:
             known = answer.metrics
-            values = [known[name][there] if name in known else np.nan for name, there in given.items()]
-            return np.array([float(np.mean(one)) if np.size(one) else math.nan for one in values])
+            found = np.full(len(given), math.nan)
+            for place, (one, there) in enumerate(given.items()):
+                if one.name not in known:
+                    continue
+                values = np.where(there, known[one.name], math.nan)
+                if one == Quantity(one.name):
+                    kept = known[one.name][there]
+                    found[place] = float(np.mean(kept)) if np.size(kept) else math.nan
+                else:
+                    found[place] = one.over(np.reshape(values, (1, -1)))[0]
+            return found
 
         secants, bent = self._derivatives(point, key, means)
         found = dict.fromkeys(names, Sides("none", math.nan, math.nan, math.nan))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from btqueue.plotting import PALETTE, house_style
+from btqueue.plotting import PALETTE, Figure, house_style
 from btqueue.study.check import Agreement, Report
 from btqueue.study.comparison import long_name
 

@@ -1,4 +1,4 @@
-"""Figures of dimensionings: the objective along each chosen key, and a map where two keys are numbers.
+"""Figures of dimensionings: the objective and the bounds along each chosen key, and a map of two numbers.
 
 >>> dimension_figure(found).savefig("choice.pdf")  # doctest: +SKIP
 """
@@ -6,52 +6,128 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from btqueue.plotting import PALETTE, SURFACE, axis_label, house_style
-from btqueue.scenario import METRICS
+from btqueue.plotting import PALETTE, SURFACE, Figure, axis_label, house_style
+from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning.choices import Choice
 from btqueue.study.dimensioning.confirmation import Simulated
 from btqueue.study.dimensioning.optimum import Dimensioning
+from btqueue.study.dimensioning.problem import Constraint
 from btqueue.study.dimensioning.table import NAMES, Candidate
 from btqueue.study.summary import Estimate
-from btqueue.study.value_ranges import label
 
 FEASIBLE, INFEASIBLE, SIMULATED, WINNER = PALETTE[0], "#999999", PALETTE[1], PALETTE[4]
 """Colours; each kind of point also has a different marker."""
+LINE = 95
+"""Letters in a line below the title."""
+FAINT = "#9fc5e0"
+"""Of points that meet all bounds, and that others beat."""
+LOOKS: dict[str, dict[str, Any]] = {
+    "o": {"marker": "o", "color": FEASIBLE, "markersize": 4},
+    "x": {"marker": "x", "color": INFEASIBLE, "markersize": 4},
+}
+"""Look of a point that meets all bounds, and of one that does not."""
+BOUND: dict[str, Any] = {"color": "#555555", "linestyle": (0, (5, 3)), "linewidth": 1.0}
+"""Look of the line of a bound."""
+LETTERS, CATEGORY = 13, 1.1
+"""Most letters in a line of a category's name, and its room on the axis (inches)."""
 
 
 def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
     """Return a figure of a dimensioning.
 
-    A panel for each chosen key shows the objective along it, the other keys at the winner's values: points
-    that meet all bounds, points that do not, and the simulated ones with 95 % intervals. If exactly two keys
-    are numbers, a further panel maps the objective over both. An objective of keys alone makes no curve:
-    in its place the left side of the first bound on a metric is drawn, with the bound.
+    A column for each chosen key, the other keys at the winner's values. The first row shows the objective
+    along the key, and a further row the left side of each bound on metrics, with the bound as a line: points
+    that meet all bounds, points that do not, and the simulated ones with 95 % intervals. A bound on the key
+    itself is a vertical line. If exactly two keys are numbers, a further column maps each quantity over both.
+    An objective of keys alone makes no curve, and has no row where there is a bound on metrics.
 
     Args:
         found: result of `btqueue.study.dimensioning.dimension`.
         title: heading.
     """
-    choices = found.task.choices
+    choices, rows = found.task.choices, _heights(found)
     numbers = [place for place, choice in enumerate(choices) if choice.ordered]
-    panels = len(choices) + (len(numbers) == 2)
+    widths = [3.8 if one.ordered else max(3.8, 0.7 + CATEGORY * len(one.values)) for one in choices]
+    widths += [4.2] * (len(numbers) == 2)
     with house_style():
-        figure = Figure(figsize=(3.8 * panels, 3.6), layout="constrained")
-        axes = np.atleast_1d(figure.subplots(1, panels))
-        for place, panel in enumerate(axes[: len(choices)]):
-            _slice(panel, found, place)
-        if len(numbers) == 2:
-            _map(figure, axes[-1], found, numbers[0], numbers[1])
-        axes[0].set_ylabel(_height(found).label)
+        figure = Figure(figsize=(max(sum(widths), 4.6), 1.4 + 2.4 * len(rows)), layout="constrained")
+        grid = figure.subplots(
+            len(rows), len(widths), squeeze=False, sharex="col", gridspec_kw={"width_ratios": widths}
+        )
+        for panels, height in zip(grid, rows, strict=True):
+            for place, panel in enumerate(panels[: len(choices)]):
+                _slice(panel, found, height, place)
+            if len(numbers) == 2:
+                _map(figure, panels[-1], found, height, numbers[0], numbers[1])
+            panels[0].set_ylabel(height.label)
+        for panel in grid[:-1].flat:
+            panel.set_xlabel("")
         figure.legend(handles=_key(found), loc="outside lower center", ncols=2, fontsize=8)
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(title, fontsize=10, wrap=True)
+    return figure
+
+
+def front_figure(found: Dimensioning, title: str = "") -> Figure:
+    """Return a figure of a dimensioning of two aims: all points by their two values, and the front.
+
+    The ends of the front, A and B, are named with the values of their keys; simulated points have 95 %
+    intervals.
+
+    Args:
+        found: result of `btqueue.study.dimensioning.dimension` with `pareto`.
+        title: heading.
+    """
+    task, front = found.task, found.front
+    assert task.second is not None
+    aims = (task.objective, task.second)
+    others = [one for one in found.candidates if one.failure is None and one not in front]
+    with house_style():
+        figure = Figure(figsize=(6.4, 5.0), layout="constrained")
+        axes = figure.subplots()
+        for feasible, look in ((False, LOOKS["x"]), (True, {**LOOKS["o"], "color": FAINT})):
+            points = [one for one in others if one.feasible(task) == feasible]
+            axes.plot([p.objective for p in points], [p.sides[-1] for p in points], linestyle="", **look)
+        axes.plot([p.objective for p in front], [p.sides[-1] for p in front], linestyle="", **LOOKS["o"])
+        for point in () if found.confirmation is None else found.confirmation.points:
+            if point.failure is None:
+                one, other = point.objective, point.sides[-1]
+                axes.errorbar(
+                    [one.mean], [other.mean],
+                    xerr=np.nan_to_num([one.ci95]), yerr=np.nan_to_num([other.ci95]),
+                    color=SIMULATED, fmt="s", markersize=4.5, markerfacecolor="white", capsize=2.5, zorder=4,
+                )  # fmt: skip
+        lines = []
+        for letter, aim, point in zip("AB", aims, (front[0], front[-1]), strict=True):
+            most = "most" if aim.sense == "maximize" else "least"
+            keys = (f"{choice.key} = {choice.shown(point.changes[choice.key])}" for choice in task.choices)
+            lines.append(textwrap.fill(f"{letter}: {most} {aim.text}: {', '.join(keys)}", LINE))
+            axes.annotate(
+                letter, (point.objective, point.sides[-1]), (0, 9), textcoords="offset points", ha="center",
+                weight="bold", zorder=5,
+            )  # fmt: skip
+        axes.set_title("\n".join(lines), fontsize=8, loc="left")
+        axes.margins(0.08, 0.12)
+        axes.set_xlabel(_label(aims[0].expression, aims[0].text))
+        axes.set_ylabel(_label(aims[1].expression, aims[1].text))
+        handles = [
+            Line2D([], [], linestyle="", label="no point beats these in both", **LOOKS["o"]),
+            Line2D([], [], linestyle="", label="other points", **{**LOOKS["o"], "color": FAINT}),
+            *_key(found)[1:],
+        ]
+        figure.legend(
+            handles=[one for one in handles if one.get_label() not in ("best", "bound")],
+            loc="outside lower center", ncols=2, fontsize=8,
+        )  # fmt: skip
+        figure.suptitle(title, fontsize=10, wrap=True)
     return figure
 
 
@@ -62,12 +138,12 @@ class _Height:
     Attributes:
         label: of the axis.
         number: of the bound; None for the objective.
-        bound: to draw as a line; None for the objective.
+        constraint: the bound; None for the objective.
     """
 
     label: str
     number: int | None = None
-    bound: float | None = None
+    constraint: Constraint | None = None
 
     def of(self, point: Candidate) -> float:
         return point.objective if self.number is None else point.sides[self.number]
@@ -76,18 +152,24 @@ class _Height:
         return point.objective if self.number is None else point.sides[self.number]
 
 
-def _height(found: Dimensioning) -> _Height:
-    """Return the quantity of the vertical axis."""
+def _heights(found: Dimensioning) -> list[_Height]:
+    """Return the quantities of the rows."""
     task = found.task
-    if not task.objective.expression.metrics:
-        for number, constraint in enumerate(task.constraints):
-            if not constraint.of_keys_only:
-                terms = constraint.expression.terms
-                alone = len(terms) == 1 and terms[0][0] == 1 and terms[0][1].aggregate == "mean"
-                side = axis_label(terms[0][1].name) if alone else f"left side of {constraint.text}"
-                return _Height(side, number, constraint.bound)
-    text = task.objective.text
-    return _Height(axis_label(text) if text in METRICS else text)
+    bounds = [
+        _Height(_label(bound.expression, f"left side of {bound.text}"), number, bound)
+        for number, bound in enumerate(task.bounds)
+        if not bound.of_keys_only
+    ]
+    if bounds and not task.objective.expression.metrics:
+        return bounds
+    return [_Height(_label(task.objective.expression, task.objective.text)), *bounds]
+
+
+def _label(expression: Linear, text: str) -> str:
+    """Return the label of an axis for an expression: a metric by its name and unit, or the expression."""
+    if len(expression.terms) == 1 and expression.terms[0][0] == 1 and expression.metrics:
+        return axis_label(str(expression.terms[0][1]))
+    return text
 
 
 def _centre(found: Dimensioning) -> Candidate | None:
@@ -95,19 +177,24 @@ def _centre(found: Dimensioning) -> Candidate | None:
     return found.best or found.nearest
 
 
-def _slice(axes: Axes, found: Dimensioning, place: int) -> None:
-    """Draw the objective along one key through the winner."""
-    choice, centre, height = found.task.choices[place], _centre(found), _height(found)
+def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None:
+    """Draw a quantity along one key through the winner."""
+    choice, centre = found.task.choices[place], _centre(found)
     axes.set_xlabel(choice.key)
-    if height.bound is not None:
-        axes.axhline(height.bound, color="#555555", linestyle=(0, (5, 3)), linewidth=1.0, zorder=1)
+    if height.constraint is not None:
+        axes.axhline(height.constraint.bound, zorder=1, **BOUND)
+    for bound in found.task.constraints:
+        if bound.of_keys_only and bound.expression.keys == (choice.key,):
+            axes.axvline(bound.bound / bound.expression.terms[0][0], zorder=1, **BOUND)
     if centre is None:
         return
     along = sorted(
         (c for c in found.candidates if c.failure is None and _others_equal(c, centre, place)),
         key=lambda candidate: candidate.place[place],
     )
-    axes.plot([_x(choice, c) for c in along], [height.of(c) for c in along], color=FEASIBLE, linewidth=0.8)
+    if choice.ordered:  # between names there is nothing
+        x = [_x(choice, candidate) for candidate in along]
+        axes.plot(x, [height.of(candidate) for candidate in along], color=FEASIBLE, linewidth=0.8)
     for candidate in along:
         _mark(axes, _x(choice, candidate), height.of(candidate), candidate.feasible(found.task))
     for point in () if found.confirmation is None else found.confirmation.points:
@@ -120,11 +207,16 @@ def _slice(axes: Axes, found: Dimensioning, place: int) -> None:
                 color=SIMULATED, fmt="s", markersize=4.5, markerfacecolor="white", capsize=2.5, zorder=4,
             )  # fmt: skip
     if found.best is not None:
-        axes.plot(_x(choice, centre), height.of(centre), marker="*", markersize=13, color=WINNER, zorder=3)
+        axes.plot(
+            _x(choice, centre), height.of(centre), marker="*", markersize=13, color=WINNER, zorder=3,
+            clip_on=False,
+        )  # fmt: skip
+    axes.margins(0.06, 0.08)
     if not choice.ordered:
-        axes.set_xticks(range(len(choice.values)), [label(value) for value in choice.values])
-    elif choice.interval is not None and choice.interval.scale == "log":
-        axes.set_xscale("log")
+        names = [textwrap.fill(choice.shown(value), LETTERS) for value in choice.values]
+        axes.set_xticks(range(len(names)), names, fontsize=8)
+        axes.set_xlim(-0.5, len(names) - 0.5)
+    _scale(axes, "x", choice)
 
 
 def _others_equal(one: Candidate, other: Candidate, *places: int) -> bool:
@@ -142,13 +234,12 @@ def _value(choice: Choice, value: Any) -> float:
 
 
 def _mark(axes: Axes, x: float, y: float, feasible: bool) -> None:
-    colour, marker = (FEASIBLE, "o") if feasible else (INFEASIBLE, "x")
-    axes.plot(x, y, marker=marker, color=colour, markersize=4, linestyle="", zorder=2)
+    axes.plot(x, y, linestyle="", zorder=2, **LOOKS["o" if feasible else "x"])
 
 
-def _map(figure: Figure, axes: Axes, found: Dimensioning, across: int, up: int) -> None:
-    """Draw all points over two keys, the objective as colour; unordered keys at the winner's values."""
-    centre, height = _centre(found), _height(found)
+def _map(figure: Figure, axes: Axes, found: Dimensioning, height: _Height, across: int, up: int) -> None:
+    """Draw all points over two keys, a quantity as colour; unordered keys at the winner's values."""
+    centre = _centre(found)
     x_choice, y_choice = found.task.choices[across], found.task.choices[up]
     axes.set_xlabel(x_choice.key)
     axes.set_ylabel(y_choice.key)
@@ -168,14 +259,27 @@ def _map(figure: Figure, axes: Axes, found: Dimensioning, across: int, up: int) 
     if found.best is not None:
         axes.plot(
             _x(x_choice, centre), _x(y_choice, centre), marker="*", markersize=14, color=WINNER,
-            markeredgecolor="white",
+            markeredgecolor="white", clip_on=False,
         )  # fmt: skip
+    _scale(axes, "x", x_choice)
+    _scale(axes, "y", y_choice)
+
+
+def _scale(axes: Axes, which: str, choice: Choice) -> None:
+    """Set the scale of an axis: logarithmic for such a range, ticks at whole numbers for whole numbers."""
+    if choice.interval is not None and choice.interval.scale == "log":
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    elif choice.ordered and all(isinstance(value, int) for value in choice.values or (0.5,)):
+        axis: Any = axes.xaxis if which == "x" else axes.yaxis
+        axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _key(found: Dimensioning) -> list[Line2D]:
     """Return the entries of the legend."""
-    by = NAMES[found.engine].removeprefix("the ")
+    played = any(one.answered_by == "simulation" for one in found.candidates if one.failure is None)
+    by = "model or simulation" if played else NAMES[found.engine].removeprefix("the ")
     broken = any(c.failure is None and not c.feasible(found.task) for c in found.candidates)
+    bounded = any(height.constraint is not None for height in _heights(found))
     entries: tuple[tuple[bool, dict[str, Any]], ...] = (
         (True, {"marker": "o", "color": FEASIBLE, "label": f"meets all bounds ({by})"}),
         (broken, {"marker": "x", "color": INFEASIBLE, "label": f"violates a bound ({by})"}),
@@ -184,5 +288,6 @@ def _key(found: Dimensioning) -> list[Line2D]:
             {"marker": "s", "color": SIMULATED, "markerfacecolor": "white", "label": "simulated, 95 %"},
         ),
         (found.best is not None, {"marker": "*", "color": WINNER, "markersize": 11, "label": "best"}),
+        (bounded, {**BOUND, "label": "bound"}),
     )
-    return [Line2D([], [], linestyle="", **look) for there, look in entries if there]
+    return [Line2D([], [], **{"linestyle": "", **look}) for there, look in entries if there]

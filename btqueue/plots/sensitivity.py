@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from btqueue.plots import NoFigure
-from btqueue.plotting import MARKERS, PALETTE, axis_label, house_style
-from btqueue.scenario import METRICS
+from btqueue.plotting import MARKERS, PALETTE, Figure, axis_label, house_style
+from btqueue.study.comparison import long_name
 
 MOST_BARS = 12
 """In one panel: the keys with the largest effects."""
@@ -102,7 +101,7 @@ def _sobol(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None
             error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
         )  # fmt: skip
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-    axes.set_xlabel(f"share of the variance of {METRICS[metric].long_name}")
+    axes.set_xlabel(f"share of the variance of {long_name(metric)}")
 
 
 def _pairs(axes: Axes, one: xr.Dataset) -> None:

@@ -12,11 +12,19 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, LogLocator
 
 from btqueue.plots import NoFigure
-from btqueue.plotting import MARKERS, PALETTE, SURFACE, axis_label, house_style, surface_key, surface_panel
+from btqueue.plotting import (
+    MARKERS,
+    PALETTE,
+    SURFACE,
+    Figure,
+    axis_label,
+    house_style,
+    surface_key,
+    surface_panel,
+)
 from btqueue.scenario import METRICS
 
 DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (3, 3)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -211,6 +211,10 @@ NOT_OF_FLOWS: Final = frozenset({*LINK_METRICS, *OF_THE_NETWORK, "queue_packets"
 """Metrics without a value for each flow."""
 
 
+MOST_SHOWN = 4
+"""Metrics in the line that stands for results."""
+
+
 class Variable(NamedTuple):
     """An array with the names of its dimensions, and its attributes."""
 
@@ -281,6 +285,9 @@ class Results:
         attrs: how the results were found.
     """
 
+    as_html: ClassVar[Callable[[Results], str] | None] = None
+    """Writes the table for a notebook; tables belong to studies, which the front of the package knows."""
+
     metrics: Mapping[str, Variable]
     coords: Mapping[str, Variable]
     attrs: MutableMapping[str, Any]
@@ -327,7 +334,7 @@ class Results:
 
     def __getattr__(self, name: str) -> Any:
         """Return a metric, or any other member of the dataset."""
-        if name.startswith("_") and name != "_repr_html_":
+        if name.startswith("_"):
             raise AttributeError(name)  # copying and pickling ask for names that must not be made up
         return self[name] if name in self.metrics else getattr(self._dataset, name)
 
@@ -344,8 +351,20 @@ class Results:
         return len(self.metrics)
 
     def __repr__(self) -> str:
-        """Show the dataset."""
-        return repr(self._dataset)
+        """Return title, sizes and the means of the first metrics, in a line."""
+        import numpy
+
+        sizes = ", ".join(f"{count} {dim}{'s' * (count != 1)}" for dim, count in self.sizes.items())
+        first = list(self.metrics)[:MOST_SHOWN]
+        means = [f"{name} {float(numpy.mean(self.metrics[name].values)):.4g}" for name in first]
+        more = [f"{len(self.metrics) - len(first)} more"] if len(self.metrics) > len(first) else []
+        title = f" {title!r}" if (title := self.attrs.get("title")) else ""
+        return f"<Results{title}: {sizes}; {', '.join([*means, *more])}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        shown = type(self).as_html
+        return self._dataset._repr_html_() if shown is None else shown(self)
 
 
 def _plain(results: Any) -> Any:

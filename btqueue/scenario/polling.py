@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.baseband.voice import (
@@ -19,6 +21,72 @@ from btqueue.scenario.link import CLASSIC
 Discipline = Literal[
     "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
 ]  # fmt: skip
+
+
+class Rule(NamedTuple):
+    """A polling discipline: its plain name, what it does, and who described it."""
+
+    plain: str
+    meaning: str
+    author: str
+
+
+THESIS = "Venugopal 2006, section 2.3.1"
+DISCIPLINES: Final[Mapping[Discipline, Rule]] = MappingProxyType(
+    {
+        "e-limited": Rule(
+            "up to M frames",
+            "peripherals in turn; a visit ends when nothing is left, or after M frames (`limit`)",
+            "Mišić and Mišić, IEEE Communications Letters 2003",
+        ),
+        "1-limited": Rule(
+            "one frame each",
+            "peripherals in turn, one frame a visit",
+            "Kuehn, Bell System Technical Journal 1979",
+        ),
+        "exhaustive": Rule(
+            "until empty",
+            "peripherals in turn; a visit ends when nothing is left",
+            "Cooper and Murray, Bell System Technical Journal 1969",
+        ),
+        "gated": Rule(
+            "packets present at the start",
+            "peripherals in turn; a visit takes the packets that were there when it began",
+            "Cooper and Murray, Bell System Technical Journal 1969",
+        ),
+        "round-robin": Rule(
+            "one frame each",
+            "the same as 1-limited, under the name of the papers on Bluetooth",
+            "Capone, Gerla and Kapoor, ICC 2001",
+        ),
+        "slq": Rule(
+            "longest queues first",
+            "the peripheral with the most packets, both ways together; others may wait without end",
+            f"Liu, Nain and Towsley, Queueing Systems 1992; {THESIS}",
+        ),
+        "ldq": Rule(
+            "longest downlink queue first",
+            "the peripheral for which the central holds the most packets; others may wait without end",
+            THESIS,
+        ),
+        "fep": Rule(
+            "fair exhaustive",
+            "one frame each in turn, and peripherals without data are left out until all are without",
+            "Johansson, Körner and Johansson, ITC 16, 1999",
+        ),
+        "lwrr": Rule(
+            "weighted round robin",
+            "up to M frames in turn; a peripheral without data is left out of up to `max_weight` - 1 cycles",
+            "Capone, Gerla and Kapoor, ICC 2001",
+        ),
+        "prc-lwrr": Rule(
+            "weighted round robin in random order",
+            "as lwrr, with a new random order in each cycle, and absence counted in slots",
+            "Lee, Kapoor and Gerla, MILCOM 2002",
+        ),
+    }
+)
+"""Each polling discipline in words."""
 
 BRIDGES = {"bridges": (True,)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ class Estimate:
         means: of each part, over the replications.
         ci95s: their half-widths; empty from the solver.
         samples: the mean over the parts in each replication; empty from the solver.
+        each: value of each part in each replication, shape (replications, parts); None from the solver.
     """
 
     mean: float
@@ -43,6 +44,7 @@ class Estimate:
     means: tuple[float, ...] = ()
     ci95s: tuple[float, ...] = ()
     samples: tuple[float, ...] = ()
+    each: np.ndarray | None = field(default=None, repr=False, compare=False)
 
 
 def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
@@ -149,7 +151,7 @@ def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:
         means = tuple(values.mean(axis=0).tolist())
         widths = tuple(np.asarray(student_half_width(values)).tolist())
     every = {"part": part, "means": means, "ci95s": widths, "samples": tuple(samples.tolist())}
-    return replace(over_replications(samples), **every)
+    return replace(over_replications(samples), **every, each=values)
 
 
 def over_replications(samples: np.ndarray) -> Estimate:

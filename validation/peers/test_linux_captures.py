@@ -13,8 +13,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from thesis import over_wires
 
 from btqueue.captures.packets import Packet
+from btqueue.scenario import Scenario
+from btqueue.study.check import read_results
+from btqueue.study.check.consistency import check_consistency
+from btqueue.study.check.facts import AT_SENDER, compare_facts, facts_of
 from btqueue.study.check.packet_capture import captured_packets
 from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
@@ -76,3 +81,46 @@ def test_without_the_opening_it_is_seen_from_the_rest(name, tmp_path):
     # where single segments wait for a timer before any round trip is known, timeouts and probes look alike
     packets = [one for one in packets_of(name, tmp_path) if not one.opens]
     assert_counted(log_of(packets), COUNTERS[name])
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_facts_are_those_of_the_kernel_and_its_link(name, tmp_path):
+    packets, link = packets_of(name, tmp_path), LINKS[name]
+    sender = next(one for one in packets if one.length).source
+    found = facts_of(packets, sender, log_of(packets), reaction_s=0.005)
+    stamped = bool(link.get("ts", 1))
+    assert (found.place, found.sack, found.timestamps) == (AT_SENDER, bool(link.get("sack", 1)), stamped)
+    assert found.segment_bytes == found.mss_bytes == 1460 - 12 * stamped
+    assert found.initial_window_segments == min(10, link.get("chunk", 10))
+    least_s = 2e-3 * link["delay"] + 12 / link["rate"]
+    assert found.least_round_trip_s is not None
+    assert least_s < found.least_round_trip_s < least_s + 0.06  # a delayed acknowledgement at the most
+    if found.segments_per_s is not None:
+        assert found.segments_per_s == pytest.approx(link["rate"] / 12, rel=0.01)
+    assert not found.paces or "chunk" in link
+
+
+@pytest.mark.parametrize("warmup_s", [0, 1])
+@pytest.mark.parametrize("name", [name for name, link in LINKS.items() if "chunk" not in link])
+def test_a_right_scenario_is_contradicted_by_no_fact_and_no_balance(name, warmup_s, tmp_path):
+    """Whole files; on that link acknowledgements take no time but its delay, which is shortened for it."""
+    link, path = LINKS[name], tmp_path / f"{name}.pcap"
+    path.write_bytes(FILES[path.name])
+    options = 12 * bool(link.get("ts", 1))
+    ack_s = 8e-3 * (40 + options) / link["rate"]
+    wire = {"name": "far", "from": "a", "to": "b", "kind": "other", "header_bytes": 0}
+    wire |= {"rate_kbps": link["rate"], "delay_s": link["delay"] / 1e3 - ack_s / 2}
+    keys = {"preset": "linux", "mss_bytes": 1460 - options, "header_bytes": 40 + options}
+    keys |= {"timestamps": bool(options), "sack": bool(link.get("sack", 1))}
+    scenario = Scenario.from_dict(
+        {
+            "network": over_wires(wire),
+            "traffic": {"source": "greedy"},
+            "transport": keys,
+            "run": {"duration_s": 60, "warmup_s": warmup_s},
+        }
+    )
+    found = read_results(path, scenario)
+    findings = compare_facts(found.facts, scenario, found.flow) + check_consistency(found, scenario)
+    assert [one for one in findings if one.status != "passed"] == []
+    assert len(findings) > 3

@@ -78,7 +78,7 @@ BAD_FILES = {
     "binary.csv": (b"\x89PNG\r\n\x1a\n", "is no text in UTF-8 (byte 1)"),
     "ours.nc": (b"\x89HDF\r\n\x1a\n" + bytes(90), "is netCDF, which is not read here; write CSV with --out"),
     "nothing.dat": (b"hello\n", "its format is unknown; give --format"),
-    "garbage.pcap": (b"hello, this is no capture at all", "is no pcap or pcapng file"),
+    "garbage.pcap": (b"hello, this is no capture at all", "is no pcap, pcapng or btsnoop file"),
     "half.xml": (FLOW_MONITOR.read_bytes()[:1500], "is no complete XML file"),
     "other.xml": (b"<a><b/></a>", "is no FlowMonitor file: <a>"),
     "missing.xml": (FLOW_MONITOR.read_bytes().replace(b"rxBytes", b"received"), "rxBytes is missing"),
@@ -105,7 +105,30 @@ BAD_FILES = {
         SCALARS.read_bytes().replace(b"sim-time-limit 100s", b"sim-time-limit 1e9s"),
         "covers 1e+09 s, more than 100 times run.duration_s = 480",
     ),
-    "half.sca": (SCALARS.read_bytes().split(b" 2000000")[0], "line 14: is cut off after scalar"),
+    "half.sca": (SCALARS.read_bytes().split(b" 2000000")[0] + b"\n", "line 14: is cut off after scalar"),
+    "cut.sca": (SCALARS.read_bytes().split(b" 2000000")[0], "no known name in it"),
+    "other.db": (b"SQLite format 3\0" + bytes(100), "is SQLite, and no result file of OMNeT++"),
+    "columns.CSV-R.csv": (
+        b"run,type,module,name,value\n",
+        "the column attrname is missing; export it with -F CSV-R",
+    ),
+    "vector.csv": (
+        b"run,type,module,name,attrname,attrvalue,value,vectime,vecvalue\na,vector,net,rtt:vector,,,,1 2,3\n",
+        "line 2: 2 times for 1 values of a vector",
+    ),
+    "flow.csv": (
+        b"flow;metric;value\n3;rtt_s;1\n",
+        'line 2: flow = "3": the scenario has flows 1 to 2, named p1.1>p1.2',
+    ),
+    "warm-up.csv": (
+        b"metric,value,warmup_s\nrtt_s,1,5\nrtt_s,1,6\n",
+        "warmup_s must be one time for all rows",
+    ),
+    "alias.csv": (
+        b"metric,value,ci95,half_width\nrtt_s,1,1,1\n",
+        "two columns differ only in capital letters, or",
+    ),
+    "btsnoop.log": (b"btsnoop\0" + bytes(7) + b"\2" + bytes(4), "is no pcap, pcapng or btsnoop file"),
     "other.sca": (b"version 3\nhello world\n", 'line 2: "hello" begins no line'),
     "unknown.sca": (
         b'version 3\nrun a\nscalar net "weight" 3\n',
@@ -113,7 +136,7 @@ BAD_FILES = {
     ),
     "quote.sca": (b'version 3\nrun a\nscalar net "wei 3\n', "quotation mark is not closed"),
     "undeclared.vec": (VECTORS.read_bytes() + b"7\t1\t2\n", "vector 7 was not declared"),
-    "half.vec": (VECTORS.read_bytes()[:-3], "values for the columns ETV of vector 2"),
+    "half.vec": (VECTORS.read_bytes()[:-3] + b"\n", "values for the columns ETV of vector 2"),
 }
 
 

@@ -210,3 +210,12 @@ def test_a_repetition_waits_for_the_next_event_if_one_pdu_fits() -> None:
     keys = {**OPEN, "le.event_packets": 1, "traffic.load_kbps": 1e-3, "radio.model": "constant"}
     intact, damaged = (float(solved({**keys, "radio.per": per})["delay_s"][0]) for per in (0.0, 0.5))
     assert damaged - intact == pytest.approx(0.05, rel=0.01)
+
+
+@pytest.mark.parametrize("links", [2, 5, 7])
+def test_the_last_link_of_a_full_interval_has_no_longer_window_than_the_others(links):
+    length_s = 0.05 / links
+    found = schedule(links, length_s, 0.05, 0.05, True, False)
+    assert found == ((1.0, pytest.approx(length_s, rel=1e-9)),) * links
+    half = schedule(links, length_s / 2, 0.05, 0.05, True, False)
+    assert half[-1] == (1.0, pytest.approx(0.025 + length_s / 2, rel=1e-9))

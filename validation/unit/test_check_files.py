@@ -1,7 +1,11 @@
 """Reading other simulators' files: values by hand, and files of ns-3 (data/make_ns3_files.py made them)."""
 
+import csv
 import lzma
 import math
+import sqlite3
+import struct
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +13,9 @@ import pytest
 from thesis import thesis
 
 from btqueue.scenario import load
+from btqueue.scenario.topology import topology
 from btqueue.study.check import BadResults, read_results
+from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import checked_map
 
 DATA = Path(__file__).parent / "data"
@@ -195,3 +201,216 @@ def test_at_a_receiver_only_the_goodput_is_told(tmp_path):
     assert set(far.quantities) == {"goodput_kbps"}
     assert "rtt_s" in near.quantities
     assert far.value("goodput_kbps") == pytest.approx(near.value("goodput_kbps"), rel=0.05)
+
+
+def in_acl(packet: bytes, number: int, *, sent: bool) -> list[bytes]:
+    """Return ACL packets of at most 339 bytes: a frame of L2CAP with BNEP, of each type in turn."""
+    kind, addresses = ((0, 12), (2, 0), (3, 6), (4, 6))[number % 4]
+    extension = b"\x00\x02ab" if number % 3 == 0 else b""
+    bnep = bytes([kind | 0x80 * bool(extension)]) + bytes(addresses) + b"\x08\x00" + extension + packet
+    frame = struct.pack("<HH", len(bnep), 0x41) + bnep
+    pieces = [frame[place : place + 339] for place in range(0, len(frame), 339)]
+    flags = [1 if place else (0 if sent else 2) for place in range(len(pieces))]
+    return [
+        struct.pack("<HH", 0x0B | flag << 12, len(one)) + one for flag, one in zip(flags, pieces, strict=True)
+    ]
+
+
+def hci_log(packets: list[tuple[float, bytes]], sender: bytes, link: int) -> bytes:
+    """Return a btsnoop file, or a pcap file of link type 201, with these packets and others between."""
+    snoop = link != 201
+    written = b"btsnoop\0" + struct.pack(">II", 1, link)
+    if not snoop:
+        written = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 201)
+    for number, (time, packet) in enumerate(packets):
+        sent = packet[12:16] == sender
+        event = (4, b"\x13\x05\x01\x0b\x00\x01\x00", False)
+        other = (2, struct.pack("<HHHH", 0x200B, 8, 4, 0x43) + b"\x09\xff\x01\x5c", False)  # RFCOMM
+        for kind, content, out in (
+            event,
+            other,
+            *((2, one, sent) for one in in_acl(packet, number, sent=sent)),
+        ):
+            direction = int(not out)
+            if not snoop:
+                body = struct.pack(">I", direction) + bytes([kind]) + content
+                seconds, rest = divmod(round(time * 1e9), 10**9)
+                written += struct.pack("<4I", seconds, rest, len(body), len(body)) + body
+                continue
+            flags = direction | 2 * (kind == 4)
+            if link == 2001:
+                flags = (4 + direction) if kind == 2 else 3
+            body = content if link != 1002 else bytes([kind]) + content
+            stamp = 0x00DCDDB30F2F8000 + round(time * 1e6)
+            written += struct.pack(">4Iq", len(body), len(body), flags, 0, stamp) + body
+    return written
+
+
+@pytest.mark.parametrize("link", [1001, 1002, 2001, 201])
+def test_the_log_of_a_bluetooth_host_says_the_same_as_the_packets_in_it(tmp_path, link):
+    from btqueue.captures.files import frames
+
+    plain, log = tmp_path / "sender.pcap", tmp_path / "btsnoop_hci.log"
+    plain.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
+    whole = [(one.time, one.raw[2:]) for one in frames(plain, [])]
+    ip = [
+        (time, raw.ljust(int.from_bytes(raw[2:4], "big"), b"\0")) for time, raw in whole
+    ]  # 64 bytes were kept
+    log.write_bytes(hci_log(ip, ip[0][1][12:16], link))
+    first, second = read_results(plain, NS3), read_results(log, NS3)
+    assert first.quantities.keys() == second.quantities.keys() and len(first.quantities) > 5
+    for name in first.quantities:
+        assert second.value(name) == pytest.approx(first.value(name), rel=1e-4, abs=1e-6), name
+    assert second.facts[0].segment_bytes == 1460
+
+
+def test_a_log_of_another_controller_link_is_refused(tmp_path):
+    path = tmp_path / "btsnoop_hci.log"
+    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1003) + struct.pack(">4Iq", 1, 1, 0, 0, 0) + b"\0")
+    with pytest.raises(BadResults, match=r"btsnoop_hci\.log: type of link 1003 of btsnoop is unknown"):
+        read_results(path, NS3)
+    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1002) + bytes(10))
+    with pytest.raises(BadResults, match="cut off in its first packet"):
+        read_results(path, NS3)
+
+
+LEAST_CSV = """\
+flow,metric,value,half_width,warmup_s
+1,goodput_kbps,171.2,3.1,60
+1,rtt_s,0.231,0.004,60
+1,timeouts_per_s,0.02,0.01,60
+1,loss_token_buffer,0.011,0.002,60
+"""
+"""As docs/how-to/check-a-simulator.md has it."""
+
+
+def test_the_least_csv_of_the_how_to(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "check-a-simulator.md"
+    assert LEAST_CSV in page.read_text("utf-8")
+    found = read_results(written(tmp_path, LEAST_CSV), SCENARIO)
+    assert (found.flow, found.warmup_s, found.measured_from_start) == (1, 60.0, False)
+    assert (found.value("rtt_s"), found.quantities["rtt_s"].half_width) == (0.231, 0.004)
+
+
+def test_a_warm_up_that_the_file_names_is_compared_with_the_scenarios(tmp_path):
+    scenario = SCENARIO.with_(run__warmup_s=60)
+    for warmup, told in (
+        (60, "passed"),
+        (0, "the file says 0, the scenario 60"),
+        (5, "the file says 5"),
+    ):
+        path = written(tmp_path, LEAST_CSV.replace(",60\n", f",{warmup}\n"))
+        found = read_results(path, scenario)
+        assert found.measured_from_start == (warmup == 0)
+        (one,) = compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s)
+        assert told == one.status or told in one.sentence
+        assert one.check == ("facts" if warmup == 60 else "run.warmup_s")
+
+
+def test_columns_apart_by_semicolons_may_have_decimal_commas(tmp_path):
+    path = written(tmp_path, "metric;value;ci95\nrtt_s;0,25;1,5e-3\ngoodput_kbps;79.5;\n")
+    found = read_results(path, SCENARIO)
+    assert (found.value("rtt_s"), found.quantities["rtt_s"].half_width) == (0.25, 0.0015)
+    assert found.value("goodput_kbps") == 79.5
+
+
+def test_a_file_of_one_flow_is_about_this_flow_by_its_number_or_name(tmp_path):
+    rows = "flow,metric,value\n{0},goodput_kbps,80\n{0},rtt_s,0.2\n,queue_packets[uplink],1\n"
+    for label in ("2", topology(SCENARIO).flow_names[1]):
+        assert read_results(written(tmp_path, rows.format(label)), SCENARIO).flow == 2
+    both = "flow,metric,value,ci95\n1,goodput_kbps,80,2\n2,goodput_kbps,90,4\n"
+    found = read_results(written(tmp_path, both), SCENARIO)
+    goodput = found.quantities["goodput_kbps"]
+    assert (found.flow, goodput.value, goodput.half_width) == (None, 85, 3)
+
+
+def test_names_of_map_that_match_nothing_are_said(tmp_path):
+    table, capture = written(tmp_path, "metric,value\nrtt_s,1\n"), tmp_path / "sender.pcap"
+    capture.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
+    for path in (table, SCALARS, MONITOR, capture):
+        found = read_results(path, NS3, renamed=checked_map(["Thruput=goodput_kbps"]))
+        assert '--map "Thruput=goodput_kbps": the file has no "Thruput"' in found.notes
+
+
+def test_a_queue_is_no_uplinks_where_there_are_outside_links():
+    found = read_results(SCALARS, NS3)
+    assert not any("uplink" in name for name in found.quantities)
+    place = "PiconetTcp.host[1].link.queue queueLength:timeavg"
+    assert any(f'give --map "{place}=queue_packets[uplink]": queueLength' in note for note in found.notes)
+    mapped = read_results(SCALARS, NS3, renamed=checked_map([f"{place}=queue_packets[outside]"]))
+    assert mapped.value("queue_packets[outside]") == pytest.approx(6.85)
+
+
+def test_scalars_that_are_cut_off_are_warned_of(tmp_path):
+    text = SCALARS.read_text("utf-8")
+    middle = written(tmp_path, text[: text.rindex("1994000") + 3], "theirs.sca")  # 199 of 1994000
+    notes = " ".join(read_results(middle, SCENARIO).notes)
+    assert "theirs.sca ends in the middle of line 41, which was left out" in notes
+    assert "run General-1-20260101-10:00:00-4712 has 1 scalars, and another one 7: it may be cut off" in notes
+    assert read_results(middle, SCENARIO).quantities["goodput_kbps"].samples[1] == pytest.approx(160.8)
+    assert not any("cut off" in note for note in read_results(DATA / "omnet.vec", SCENARIO).notes)
+
+
+def opp_export() -> str:
+    """Return the scalars of `omnet.sca` as `opp_scavetool export -F CSV-R` writes them, and a vector."""
+    rows = [["run", "type", "module", "name", "attrname", "attrvalue", "value", "count", "mean", "vectime"]]
+    rows[0].append("vecvalue")
+    run, place = "", []
+    for line in SCALARS.read_text("utf-8").splitlines():
+        kind, *words = line.split(maxsplit=3) or [""]
+        if kind == "run":
+            run = words[0]
+        elif kind == "config":
+            rows.append([run, "config", "", "", words[0], words[1], "", "", "", "", ""])
+        elif kind == "scalar":
+            rows.append([run, "scalar", words[0], words[1], "", "", words[2], "", "", "", ""])
+        elif kind == "statistic":
+            place = words
+        elif kind == "field" and words[0] == "mean":
+            rows.append([run, "histogram", *place, "", "", "", "1366", words[1], "", ""])
+    rows.append([run, "vector", "net", "cwnd:vector", "", "", "", "", "", "0.5 3.5", "2920 4380"])
+    return "".join(",".join(f'"{cell}"' if " " in cell else cell for cell in row) + "\n" for row in rows)
+
+
+def test_an_export_of_opp_scavetool_says_the_same_as_the_scalars(tmp_path):
+    found, scalars = read_results(written(tmp_path, opp_export()), SCENARIO), read_results(SCALARS, SCENARIO)
+    assert (found.kind, found.duration_s) == ("OMNeT++", 100.0)
+    assert found.value("cwnd_segments") == pytest.approx(2.5)
+    for name, quantity in scalars.quantities.items():
+        assert found.quantities[name] == quantity
+
+
+def test_a_database_of_omnet_says_the_same_as_the_scalars(tmp_path):
+    path = tmp_path / "theirs.sca"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(
+            "CREATE TABLE run (runId INTEGER PRIMARY KEY, runName TEXT, simtimeExp INTEGER);"
+            "CREATE TABLE runConfig (runId INTEGER, configKey TEXT, configValue TEXT, configOrder INTEGER);"
+            "CREATE TABLE scalar (scalarId INTEGER PRIMARY KEY, runId, moduleName, scalarName, scalarValue);"
+            "CREATE TABLE statistic (statId INTEGER PRIMARY KEY, runId, moduleName, statName, statMean REAL);"
+            "CREATE TABLE vector (vectorId INTEGER PRIMARY KEY, runId, moduleName, vectorName);"
+            "CREATE TABLE vectorData (vectorId, eventNumber, simtimeRaw INTEGER, value REAL);"
+            "INSERT INTO vectorData VALUES (1, 7, 500000000000, 2920), (1, 9, 3500000000000, 4380);"
+        )
+        runs: dict[str, int] = {}
+        for row in csv.DictReader(opp_export().splitlines()):
+            if row["run"] not in runs:
+                runs[row["run"]] = len(runs) + 1
+                base.execute("INSERT INTO run VALUES (?, ?, -12)", (runs[row["run"]], row["run"]))
+            values = (None, runs[row["run"]], row["module"], row["name"])
+            if row["type"] == "config":
+                given = (values[1], row["attrname"], row["attrvalue"])
+                base.execute("INSERT INTO runConfig VALUES (?, ?, ?, 0)", given)
+            elif row["type"] == "vector":
+                base.execute("INSERT INTO vector VALUES (?, ?, ?, ?)", values)
+            elif row["type"] == "scalar":
+                base.execute("INSERT INTO scalar VALUES (?, ?, ?, ?, ?)", (*values, row["value"]))
+            else:
+                base.execute("INSERT INTO statistic VALUES (?, ?, ?, ?, ?)", (*values, row["mean"]))
+        base.commit()
+    found, scalars = read_results(path, SCENARIO), read_results(SCALARS, SCENARIO)
+    assert found.duration_s == 100.0
+    assert found.value("cwnd_segments") == pytest.approx(2.5)
+    assert next(one for one in found.series if one.name == "cwnd_segments").times == pytest.approx([0.5, 3.5])
+    for name, quantity in scalars.quantities.items():
+        assert found.quantities[name] == quantity

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from btqueue.cli.dimension_report import print_report
 from btqueue.plots import save
@@ -71,21 +72,21 @@ def unfair(changes):
     }
 
 
-def test_a_flow_that_gets_nothing_is_never_better(capsys):
+def test_points_at_which_a_flow_gets_nothing_are_left_out(capsys):
     for budget in (2000, 15):
         found = choose_limit(unfair, subject_to="rtt_s <= 0.8", budget=budget)
         assert found.best is not None and found.best.changes == {"polling.limit": 8}
-        unserved = [one.unserved for one in found.candidates if one.feasible(found.task)]
-        assert sorted(unserved) == unserved and unserved[-1] == 1, "they stand behind all others"
+        assert found.feasible == sum(not one.unserved for one in found.candidates) < len(found.candidates)
+        assert not any(one.unserved for one in found.runners_up)
         assert not found.prices[0].binding, "what the bound excludes serves one flow alone"
     assert found.best.unserved == 0 and as_values(found)["best"]["flows_without_goodput"] == 0
     assert as_dataset(found)["flows_without_goodput"].values.max() == 1
     print_report("a piconet", found, 0.0)
     assert "some flow gets nothing" in capsys.readouterr().out
     none = choose_limit(unfair, subject_to="polling.limit >= 12")
-    assert none.best is not None and none.best.changes == {"polling.limit": 20}
+    assert none.best is None and none.nearest is not None and none.nearest.unserved == 1
     print_report("a piconet", none, 0.0)
-    assert "1 flow gets nothing at the best point that meets all bounds" in capsys.readouterr().out
+    assert "1 flow gets nothing at the nearest point" in capsys.readouterr().out
 
 
 def test_flows_without_goodput_are_counted_in_each_replication():
@@ -269,6 +270,36 @@ def test_a_figure_is_drawn_of_every_kind_of_choice(second, tmp_path):
     assert (tmp_path / "figure.svg").stat().st_size > 1000
     labels = [axes.get_xlabel() for axes in figure.axes]
     assert "polling.limit" in labels
+
+
+def test_a_figure_draws_each_bound_and_joins_no_names():
+    found = simulated(
+        choose=["polling.limit=1..20", "polling.discipline=e-limited,slq"],
+        subject_to=["rtt_s <= 0.5", "max(goodput_kbps) >= 90", "polling.limit <= 14"],
+    )
+    grid = np.reshape(np.array(dimension_figure(found).axes), (3, 2))
+    assert [axes.get_ylabel() for axes in grid[:, 0]] == [
+        "goodput (kbit/s)", "round-trip time (s)", "greatest goodput (kbit/s)",
+    ]  # fmt: skip
+    for axes, bound in zip(grid[:, 0], (None, 0.5, 90.0), strict=True):
+        flat = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
+        heights = [np.unique(np.asarray(line.get_ydata(), float)) for line in flat]
+        assert [list(one) for one in heights if len(one) == 1] == ([] if bound is None else [[bound]])
+        assert 14.0 in [float(np.asarray(line.get_xdata(), float)[0]) for line in flat]
+        assert any(len(np.asarray(line.get_xdata())) == 14 for line in axes.get_lines()), "numbers are joined"
+    of_names = [line for line in grid[0, 1].get_lines() if line.get_linestyle() == "-"]
+    assert all(len(np.asarray(line.get_xdata())) == 1 for line in of_names)
+    ticks = [label.get_text().replace("\n", " ") for label in grid[-1, 1].get_xticklabels()]
+    assert ticks == ["e-limited (up to M frames)", "slq (longest queues first)"]
+
+
+def test_nothing_of_a_figure_is_cut_off():
+    found = simulated(choose=["polling.limit=1..20", "polling.discipline=prc-lwrr,fep,e-limited,slq"])
+    figure = dimension_figure(found, "a title")
+    FigureCanvasAgg(figure).draw()
+    width, height = figure.get_size_inches()
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
 
 
 def test_a_figure_of_an_objective_of_keys_shows_the_bound_that_it_meets():

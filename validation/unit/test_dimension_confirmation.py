@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from btqueue.cli.dimension_report import print_report
 from btqueue.scenario.expressions import parse_expression
-from btqueue.study.dimensioning.confirmation import bound_verdict, paired_p_value, samples_of
+from btqueue.study.dimensioning.confirmation import (
+    bound_verdict,
+    paired_p_value,
+    replications_to_decide,
+    samples_of,
+)
+from btqueue.study.dimensioning.results import as_values
 from btqueue.study.summary import holm
 
 from .dimension_stand_ins import choose_limit, noisy_simulator, simulated, tent
@@ -126,6 +133,30 @@ def test_p_values_of_paired_differences():
 def test_bounds_are_judged_by_the_whole_interval():
     verdicts = [bound_verdict(slack, 1.0) for slack in (1.5, 1.0, 0.5, -0.5, -1.5, math.nan)]
     assert verdicts == ["met", "met", "open", "open", "violated", "unknown"]
+
+
+@pytest.mark.parametrize(("slack", "done"), [(0.5, 10), (-0.3, 5), (0.99, 30)])
+def test_an_open_bound_says_how_many_replications_would_decide_it(slack, done):
+    from scipy.stats import t
+
+    needed = replications_to_decide(slack, 1.0, done)
+    spread = math.sqrt(done) / t.ppf(0.975, done - 1)
+    widths = [t.ppf(0.975, count - 1) * spread / math.sqrt(count) for count in (needed - 1, needed)]
+    assert widths[0] > abs(slack) >= widths[1] and needed > done
+    assert math.isinf(replications_to_decide(0.0, 1.0, done))
+
+
+def test_what_would_decide_is_said_and_in_the_json(capsys):
+    found = simulated(subject_to="goodput_kbps >= 99.5")
+    assert found.confirmation is not None
+    winner = found.confirmation.winner
+    assert winner.bounds == ("open",) and winner.needed[0] > len(winner.samples)
+    said = f"about {winner.needed[0]:,.0f} replications would decide it"
+    assert said in found.confirmation.warnings[0]
+    values = as_values(found)["confirmation"]["points"]
+    assert values[0]["constraints"][0]["replications_to_decide"] == winner.needed[0]
+    print_report("a piconet", found, 0.0)
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_least_flow_is_the_one_that_is_least_on_average():

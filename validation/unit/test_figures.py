@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -367,3 +368,14 @@ def test_every_figure_is_drawn_by_the_engines(name, tmp_path):
     record = json.loads((tmp_path / f"{name.partition('/')[2]}.json").read_text())
     assert record["files"]
     assert all((tmp_path / file).stat().st_size > 5000 for file in record["files"])
+
+
+def test_the_measured_rates_of_low_energy_are_those_on_record():
+    rows = json.loads((Path(__file__).parents[1] / "peers" / "low_energy.json").read_text())["measured"]
+    measured = {
+        (row["keys"]["le.interval_s"], row["value"]) for row in rows if isinstance(row["value"], (int, float))
+    }
+    table = tomllib.loads(find("low-energy/goodput").path.read_text())
+    stars = table["picture"][0]["panel"][0]["stars"]
+    assert len(stars) == 8 and {(star["x"], star["value"]) for star in stars} <= measured
+    assert all(star["tolerance"] == pytest.approx(0.02 * star["value"], abs=0.6) for star in stars)

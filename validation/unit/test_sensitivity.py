@@ -1,15 +1,17 @@
 """Sensitivity of scenarios: tables, ranges, formulas and simulated slopes against what is known."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import stdtrit
 from thesis import thesis
 
+import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
 from btqueue.channel.error_rates import payload_error_rate
-from btqueue.network import solve
+from btqueue.network import Plan, solve
 from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
 from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.study.sensitivity import (
@@ -338,3 +340,41 @@ def test_formulas_read_a_key_that_every_flow_has_of_its_own():
     ring = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
     own = scenario.with_(network__flows=[{**flow, "receive_window_segments": 2} for flow in ring])
     assert Setting(own).scenario.transport.receive_window_segments == 2
+
+
+GROUPS = bt.Scenario().changed(
+    {
+        "network.peripherals": 3,
+        "network.flows": [
+            {"from": "p1.1", "to": "c1", "group": "sensors", "load_kbps": 20},
+            {"from": "p1.2", "to": "c1", "group": "sensors", "load_kbps": 40},
+            {"from": "p1.3", "to": "c1", "name": "other", "load_kbps": 30},
+        ],
+        "flow_control.enabled": False,
+        "traffic.load_kbps": 30,
+        "run.duration_s": 20.0,
+        "run.replications": 3,
+    }
+)
+
+
+@pytest.mark.parametrize("method", ["local", "simulate", "morris"])
+def test_metrics_may_be_of_groups(method):
+    texts = ["max(goodput_kbps, sensors)", "goodput_kbps[other]", "sum(goodput_kbps)"]
+    more: dict[str, Any] = {"samples": 3} if method == "morris" else {}
+    found = bt.sensitivity(GROUPS, method, texts, ["traffic.message_bytes"], workers=1, **more)
+    assert found["metric"].values.tolist() == texts
+    assert found["units"].values.tolist() == ["kbit/s"] * 3
+    if method == "local":
+        goodput = bt.solve(GROUPS).goodput_kbps.values if found.attrs["answered_by"] == "theory" else None
+        if goodput is not None:
+            np.testing.assert_allclose(found["base"], [max(goodput[:2]), goodput[2], goodput.sum()])
+
+
+def test_a_derivative_of_a_sum_is_the_sum_of_the_derivatives():
+    flows = LIGHT.changed({"network.peripherals": 2, "traffic.load_kbps": 20.0})
+    texts = ["sum(rtt_s)", "rtt_s", "max(rtt_s)", *(f"rtt_s[{place}]" for place in range(1, 5))]
+    sides = Plan(flows).sides(texts, "traffic.load_kbps")
+    total, mean, most, *each = (sides[text].slope for text in texts)
+    assert total == pytest.approx(sum(each), rel=1e-6) and mean == pytest.approx(total / 4, rel=1e-6)
+    assert most == each[0] != each[2] != 0

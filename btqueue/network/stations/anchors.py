@@ -394,8 +394,8 @@ def schedule(
     first = [(n * length_s) % interval_s for n in range(links)]
     last, taken, window = [-1.0] * links, [0] * links, [0.0] * links
     until = -1.0
-    anchors = sorted((k * period_s + at, n) for n, at in enumerate(first) for k in range(PLAYED))
-    for place, (now, n) in enumerate(anchors):
+    anchors = sorted((k * period_s + at, n) for n, at in enumerate(first) for k in range(PLAYED + 1))
+    for place, (now, n) in enumerate(anchors[: PLAYED * links]):  # behind the last ones others follow
         near = [m for at, m in anchors[place + 1 : place + links] if at < now + length_s - TOUCHING_S]
         if until > now + TOUCHING_S or any(last[m] < last[n] for m in near):
             continue

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from btqueue.plotting import MARKERS, PALETTE, house_style
+from btqueue.plotting import MARKERS, PALETTE, Figure, house_style
 
 LEGEND_SIZE = 8
 """Size of the letters of legends (points)."""

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from btqueue.plotting import PALETTE, axis_label
 from btqueue.reproduction.fading import with_fading
@@ -229,6 +229,8 @@ def _finish(axes: Axes, *, work: Work, panel: Table, drawn: Sequence[Curve], thi
     for name, value in panel.get("axes", {}).items():
         setter = getattr(axes, f"set_{name}")
         setter(**value) if isinstance(value, Mapping) else setter(value)
+    if "xticks" in panel.get("axes", {}):
+        axes.xaxis.set_minor_locator(NullLocator())
     low, high = axes.get_ylim()
     if panel.get("axes", {}).get("yscale") == "log" and high < 10_000 * low:
         axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from btqueue.plotting import (
     PALETTE,
+    Figure,
     axis_label,
     curve_key,
     house_style,

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from btqueue.plotting import MARKERS, PALETTE, house_style
+from btqueue.plotting import MARKERS, PALETTE, Figure, house_style
 from btqueue.reproduction.figures import curve_tables
 from btqueue.reproduction.figures.curve_tables import GREY, Table, table_curve, within
 from btqueue.reproduction.figures.runs import Events, events

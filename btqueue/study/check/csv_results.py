@@ -3,10 +3,12 @@
 | column | meaning |
 |---|---|
 | `metric`, `value` | name in our vocabulary, of a flow as `goodput_kbps[download]`; and its value |
-| `ci95` | half-width of the 95 % interval; or `low` and `high`, its ends |
+| `ci95` | half-width of the 95 % interval, also called `half_width`; or `low` and `high`, its ends |
 | `replications` | how many runs are behind the interval |
 | `replication` | number of the run: one row a run, from which intervals are computed here |
-| `flow`, `link`, `queue` | flows and links are averaged, queues stay apart |
+| `flow` | number or name of the scenario's flow; a file of one flow is about that one, several are averaged |
+| `link`, `queue` | links are averaged, queues stay apart |
+| `warmup_s` | time before the measurement that was left out (s), the same in all rows |
 | `t` (or `time`) | time (s): the rows of a metric are then a series |
 
 `btqueue simulate --out FILE.csv` writes this format, too.
@@ -14,29 +16,47 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from btqueue.scenario import Scenario
+from btqueue.scenario.metrics import NOT_OF_FLOWS
 from btqueue.scenario.problems import closest
-from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series, finite, known_name
+from btqueue.scenario.topology import topology
+from btqueue.study.check.results import (
+    BadResults,
+    ForeignResults,
+    Quantity,
+    Series,
+    finite,
+    known_name,
+    unmatched,
+)
+from btqueue.study.comparison import metric_name
 from btqueue.text_files import BadText, decoded, read_table
 
 COLUMNS = ("metric", "value", "ci95", "low", "high", "replications", "replication", "flow", "link", "queue")
+COLUMNS += ("warmup_s",)
+ALIASES = {"half_width": "ci95", "half-width": "ci95"}
 TIMES = ("t", "time", "time_s", "t_s")
+DECIMALS = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
+"""A number with a comma before its decimals."""
 IGNORED = ("unit", "interrupted", "flow_name", "group")
 
 Row = dict[str, str]
 
 
-def read_csv(path: Path, renamed: Mapping[str, str] | None = None) -> ForeignResults:
+def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None) -> ForeignResults:
     """Read a CSV file.
 
     Args:
-        path: the file; comma, semicolon or tab between columns, in UTF-8, or with a byte order mark.
+        path: the file; comma, semicolon or tab between columns, in UTF-8, or with a byte order mark. With
+            semicolons or tabs, numbers may have a comma before their decimals.
+        scenario: whose flows the file may name.
         renamed: their names for our metrics.
 
     Raises:
@@ -45,7 +65,7 @@ def read_csv(path: Path, renamed: Mapping[str, str] | None = None) -> ForeignRes
     rows = _rows(path)
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    given: dict[str, tuple[float, int | None]] = {}
+    given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
     time = next((name for name in TIMES if name in rows[0][1]), None)
     for where, row in rows:
         name = _name(row, where, renamed)
@@ -57,7 +77,7 @@ def read_csv(path: Path, renamed: Mapping[str, str] | None = None) -> ForeignRes
             continue
         values[name][row.get("replication", "")].append(value)
         if (width := _half_width(row, value, where)) is not None:
-            given[name] = width
+            given[name].append(width)
     if not values and not points:
         raise BadResults(f"{path.name}: no row has a value")
     series = tuple(_series(name, run, found, path.name) for (name, run), found in points.items())
@@ -65,18 +85,54 @@ def read_csv(path: Path, renamed: Mapping[str, str] | None = None) -> ForeignRes
         if one.name not in given:
             values[one.name][one.replication].append(float(one.values.mean()))
     quantities = {name: _quantity(name, runs, given.get(name)) for name, runs in values.items()}
-    return ForeignResults(path.name, "CSV", quantities, series)
+    warmup_s = _warmup_s(rows, path.name)
+    return ForeignResults(
+        path.name,
+        "CSV",
+        quantities,
+        series,
+        measured_from_start=warmup_s == 0,
+        flow=_flow(rows, scenario),
+        warmup_s=warmup_s,
+        notes=tuple(unmatched(renamed, (row["metric"] for _, row in rows))),
+    )
+
+
+def _warmup_s(rows: list[tuple[str, Row]], source: str) -> float | None:
+    """Return the time that the file has left out, None if it does not say."""
+    found = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
+    if len(found) > 1 or min(found, default=0.0) < 0:
+        raise BadResults(f"{source}: warmup_s must be one time for all rows, of at least 0")
+    return found.pop() if found else None
+
+
+def _flow(rows: list[tuple[str, Row]], scenario: Scenario) -> int | None:
+    """Return the number of the flow that all metrics of flows are about, None if of several or unknown."""
+    labels = topology(scenario).flow_names
+    numbers = {str(number): number for number in range(1, len(labels) + 1)}
+    found: set[int | None] = set()
+    for where, row in rows:
+        name = row.get("flow", "")
+        if name and name not in numbers and name not in labels:
+            raise BadResults(
+                f'{where}: flow = "{name[:40]}": the scenario has flows 1 to {len(labels)}, named '
+                f"{', '.join(labels)[:80]}"
+            )
+        if metric_name(row["metric"]) not in NOT_OF_FLOWS:
+            found.add(numbers.get(name) or (labels.index(name) + 1 if name else None))
+    return found.pop() if len(found) == 1 else None
 
 
 def _rows(path: Path) -> list[tuple[str, Row]]:
     """Return the place of each row, for messages, and its values by column."""
     try:
-        header, table = read_table(decoded(path.read_bytes()), ",;\t")
+        text = decoded(path.read_bytes())
+        header, table = read_table(text, ",;\t")
     except BadText as error:
         raise BadResults(f"{path.name}: {error}") from None
     if not header:
         raise BadResults(f"{path.name}: is empty; a CSV file needs the columns metric and value")
-    names = [name.lower() for name in header]
+    names = [ALIASES.get(name.lower(), name.lower()) for name in header]
     for wanted in ("metric", "value"):
         if wanted not in names:
             guess = closest(wanted, names)
@@ -88,9 +144,13 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
             hint = f'; did you mean "{guess}"?' if guess else f"; allowed are {', '.join(COLUMNS)}, t"
             raise BadResults(f'{path.name}: unknown column "{name[:80]}"{hint}')
     if len(set(names)) < len(names):
-        raise BadResults(f"{path.name}: two columns differ only in capital letters: {', '.join(header)[:80]}")
+        same = ", ".join(header)[:80]
+        raise BadResults(f"{path.name}: two columns differ only in capital letters, or mean the same: {same}")
     if not table:
         raise BadResults(f"{path.name}: has a header and no rows")
+    heading = next(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    if heading.count(",") < max(map(heading.count, ";\t")):
+        table = [(line, [DECIMALS.sub(r"\1.\2", cell) for cell in cells]) for line, cells in table]
     least = max(names.index("metric"), names.index("value"))
     found = []
     for line, cells in table:
@@ -140,11 +200,18 @@ def _series(name: str, run: str, points: list[tuple[float, float]], source: str)
     return Series(name, times, np.array([float(np.mean(at[time])) for time in times]), run)
 
 
-def _quantity(name: str, runs: dict[str, list[float]], given: tuple[float, int | None] | None) -> Quantity:
-    """Return mean over flows, then over replications."""
+def _quantity(
+    name: str, runs: dict[str, list[float]], given: list[tuple[float, int | None]] | None
+) -> Quantity:
+    """Return mean over flows, then over replications.
+
+    The half-width of a mean over flows is at most the mean of theirs, which it is if they vary together.
+    """
     means = tuple(float(np.mean(values)) for run, values in runs.items() if run)
     if means:
         return Quantity(name, float(np.mean(means)), means)
     value = float(np.mean([value for values in runs.values() for value in values]))
-    width, count = given or (math.nan, None)
-    return Quantity(name, value, half_width=width, replications=count)
+    if not given:
+        return Quantity(name, value)
+    width = float(np.mean([width for width, _ in given]))
+    return Quantity(name, value, half_width=width, replications=given[-1][1])

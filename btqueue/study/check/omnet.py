@@ -1,5 +1,7 @@
 """Results of OMNeT++: scalar files (.sca) and vector files (.vec), versions 2 and 3.
 
+As text, as SQLite, or as `opp_scavetool export -F CSV-R` writes them.
+
 A scalar file has lines `scalar MODULE NAME VALUE`, and blocks that open with `statistic MODULE NAME` and hold
 `field mean 0.2`; `attr`, `config`, `param`, `itervar` and `bin` lines may stand between. A vector file
 declares `vector ID MODULE NAME COLUMNS` (columns E event, T time, V value) and then has lines `ID TAB ...`.
@@ -8,14 +10,19 @@ Simulation Manual.
 
 Names are looked up with their module (`Net.host.app[0] rtt:mean`) and without it, first in the renamings of
 `--map`, then in `USUAL`, then in our vocabulary; unknown names are left out. Of several modules with one name
-the mean is taken.
+the mean is taken. Queues are taken for uplinks only in scenarios without outside links: with these the
+names do not tell whose queue it is, and `--map` must.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import shlex
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +39,7 @@ from btqueue.study.check.results import (
     Series,
     finite,
     known_name,
+    unmatched,
 )
 from btqueue.text_files import BadText, decoded
 
@@ -57,6 +65,13 @@ USUAL: Final = MappingProxyType(
     }
 )
 """Names of INET's statistics, our quantity for each, and how its unit is changed."""
+UPLINK = "[uplink]"
+SQLITE = b"SQLite format 3\0"
+"""First bytes of a database."""
+LONGEST_VECTOR = 2**30
+"""Characters of a vector in a CSV file."""
+MOST_NAMES = 5
+"""Names or runs that notes tell of."""
 
 
 @dataclass
@@ -67,6 +82,10 @@ class Run:
     scalars: dict[tuple[str, str], float] = field(default_factory=dict)
     vectors: dict[tuple[str, str], tuple[list[float], list[float]]] = field(default_factory=dict)
     duration_s: float | None = None
+
+    def add(self, module: str, name: str, value: float) -> None:
+        """Take a scalar or the mean of a statistic."""
+        self.scalars[module, name] = value
 
 
 def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None) -> ForeignResults:
@@ -80,22 +99,31 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
     Raises:
         BadResults: it is no result file of OMNeT++, a line is damaged, or no name in it is known.
     """
-    runs = _runs(path)
+    notes: list[str] = []
+    with path.open("rb") as file:
+        head = file.read(len(SQLITE))
+    if head == SQLITE:
+        runs = _runs_of_sqlite(path)
+    elif head.startswith(b"run,"):
+        runs = _runs_of_csv(path)
+    else:
+        runs = _runs(path, notes)
     limits = {run.duration_s for run in runs if run.duration_s}
     duration_s = limits.pop() if len(limits) == 1 else None
     seconds = duration_s or scenario.run.duration_s
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     series: list[Series] = []
     unknown: set[str] = set()
+    outside = bool(scenario.network.outside_links)
     for run in runs:
         for place, value in run.scalars.items():
-            ours = _ours(place, renamed)
+            ours = _ours(place, renamed, outside=outside)
             if ours is None:
                 unknown.add(place[1])
             else:
                 found[ours[0]][run.name].append(_converted(value, ours[1], seconds, scenario))
         for place, (times, values) in run.vectors.items():
-            ours = _ours(place, renamed)
+            ours = _ours(place, renamed, outside=outside)
             if ours is None or not values:
                 unknown.add(place[1])
                 continue
@@ -108,17 +136,106 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
         some = ", ".join(sorted(unknown)[:6]) or "nothing"
         raise BadResults(f'{path.name}: no known name in it (it has {some}); give --map "NAME=METRIC"')
     quantities = {name: _quantity(name, of_run) for name, of_run in found.items()}
-    notes = [f"left out, for its name is unknown: {name}" for name in sorted(unknown)[:5]]
+    places = {place for run in runs for place in (*run.scalars, *run.vectors)}
+    for name in sorted(unknown)[:MOST_NAMES]:
+        module = min(module for module, theirs in places if theirs == name)
+        reason = "its name is unknown"
+        if name in USUAL and outside and USUAL[name][0].endswith(UPLINK):
+            told = f'give --map "{module} {name}={USUAL[name][0]}"'
+            reason = f"with outside links it need not be the uplink's; {told}"
+        notes.append(f"left out, for {reason}: {name}")
+    notes += unmatched(
+        renamed, (name for module, theirs in places for name in (theirs, f"{module} {theirs}"))
+    )
+    most = max(len(run.scalars) for run in runs)
+    notes += [
+        f"run {run.name} has {len(run.scalars)} scalars, and another one {most}: it may be cut off"
+        for run in runs
+        if len(run.scalars) < most
+    ][:MOST_NAMES]
     if duration_s is None:
         notes.append(f"no sim-time-limit in the file: taken as run.duration_s = {seconds:g} s")
     return ForeignResults(path.name, "OMNeT++", quantities, tuple(series), duration_s, notes=tuple(notes))
 
 
-def _runs(path: Path) -> list[Run]:
+def _runs_of_sqlite(path: Path) -> list[Run]:
+    """Return the runs of a database as OMNeT++ writes it."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
+            runs = {key: Run(name) for key, name in base.execute("SELECT runId, runName FROM run")}
+            for key, limit in base.execute(
+                "SELECT runId, configValue FROM runConfig WHERE configKey = 'sim-time-limit'"
+            ):
+                runs[key].duration_s = _limit(limit, path.name)
+            for table, values in (("scalar", "scalarName, scalarValue"), ("statistic", "statName, statMean")):
+                for key, module, name, value in base.execute(
+                    f"SELECT runId, moduleName, {values} FROM {table}"
+                ):
+                    if value is not None:
+                        runs[key].add(module, name, float(value))
+            for key, module, name, place, unit in base.execute(
+                "SELECT vector.runId, moduleName, vectorName, vectorId, simtimeExp "
+                "FROM vector JOIN run ON vector.runId = run.runId"
+            ):
+                pairs = base.execute(
+                    "SELECT simtimeRaw, value FROM vectorData WHERE vectorId = ? ORDER BY rowid", (place,)
+                ).fetchall()
+                times = [time * 10.0**unit for time, _ in pairs]
+                runs[key].vectors[module, name] = times, [float(value) for _, value in pairs]
+    except (sqlite3.Error, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise BadResults(f"{path.name}: is SQLite, and no result file of OMNeT++ ({error})") from None
+    return list(runs.values())
+
+
+def _runs_of_csv(path: Path) -> list[Run]:
+    """Return the runs of a CSV file of opp_scavetool: a row for each scalar, statistic, vector, attribute."""
+    runs: dict[str, Run] = {}
+    before = csv.field_size_limit(LONGEST_VECTOR)
+    try:
+        reader = csv.DictReader(io.StringIO(decoded(path.read_bytes()), newline=""), strict=True, restval="")
+        if missing := {"type", "module", "name", "attrname", "attrvalue", "value"} - set(
+            reader.fieldnames or ()
+        ):
+            raise BadResults(f"{path.name}: the column {min(missing)} is missing; export it with -F CSV-R")
+        for row in reader:
+            where = f"{path.name}, line {reader.line_num}"
+            run = runs.setdefault(row["run"], Run(row["run"]))
+            place = row["module"], row["name"]
+            if row["attrname"] == "sim-time-limit":
+                run.duration_s = _limit(row["attrvalue"], where)
+            elif row["type"] == "vector":
+                texts = [row.get(column) or "" for column in ("vectime", "vecvalue")]
+                times, values = ([finite(x, where, "vector") for x in text.split()] for text in texts)
+                if len(times) != len(values):
+                    raise BadResults(f"{where}: {len(times)} times for {len(values)} values of a vector")
+                run.vectors[place] = times, values
+            elif row["type"] in ("scalar", "statistic", "histogram"):
+                text = row["value"] if row["type"] == "scalar" else row.get("mean", "")
+                value = finite_or_none(text, where) if text else None
+                if value is not None:
+                    run.add(*place, value)
+    except BadText as error:
+        raise BadResults(f"{path.name}: {error}") from None
+    except csv.Error as error:
+        raise BadResults(f"{path.name}: is no complete CSV file ({error})") from None
+    finally:
+        csv.field_size_limit(before)
+    return list(runs.values())
+
+
+def _limit(text: object, where: str) -> float:
+    """Return a sim-time-limit (s)."""
+    found = _seconds(str(text), where)
+    if found <= 0:
+        raise BadResults(f'{where}: sim-time-limit = "{text}": must be above 0')
+    return found
+
+
+def _runs(path: Path, notes: list[str]) -> list[Run]:
     runs: list[Run] = []
     declared: dict[str, tuple[tuple[str, str], str]] = {}
     statistic: tuple[str, str] | None = None
-    for number, line in _lines(path):
+    for number, line in _lines(path, notes):
         where = f"{path.name}, line {number}"
         if line[0].isdigit():
             _vector_line(line, declared, runs, where)
@@ -141,13 +258,13 @@ def _runs(path: Path) -> list[Run]:
         if kind == "scalar":
             value = finite_or_none(words[3], where)
             if value is not None:
-                run.scalars[words[1], words[2]] = value
+                run.add(words[1], words[2], value)
         elif kind == "statistic":
             statistic = words[1], words[2]
         elif kind == "field" and words[1] == "mean" and statistic is not None:
             value = finite_or_none(words[2], where)
             if value is not None:
-                run.scalars[statistic] = value
+                run.add(*statistic, value)
         elif kind == "vector":
             place = words[2], words[3]
             columns = words[4] if len(words) > 4 else "TV"
@@ -160,9 +277,7 @@ def _runs(path: Path) -> list[Run]:
         elif kind in ("config", "attr", "param") and words[1] == "sim-time-limit":
             if len(words) < 3:
                 raise BadResults(f"{where}: sim-time-limit has no value")
-            run.duration_s = _seconds(words[2], where)
-            if run.duration_s <= 0:
-                raise BadResults(f'{where}: sim-time-limit = "{words[2]}": must be above 0')
+            run.duration_s = _limit(words[2], where)
     return runs
 
 
@@ -193,7 +308,7 @@ def finite_or_none(text: str, where: str) -> float | None:
     return finite(text, where, "value")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Path, notes: list[str]) -> Iterator[tuple[int, str]]:
     try:
         text = decoded(path.read_bytes())
     except BadText as error:
@@ -203,6 +318,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise BadResults(f"{path.name}: is empty")
     if not lines[0][1].startswith("version"):
         raise BadResults(f"{path.name}: is no OMNeT++ result file: the line version is missing")
+    if not text.endswith(("\n", "\r")):
+        notes.append(
+            f"{path.name} ends in the middle of line {lines[-1][0]}, which was left out: it is cut off"
+        )
+        lines.pop()
     return iter(lines)
 
 
@@ -239,8 +359,13 @@ def _seconds(text: str, where: str) -> float:
     return finite(text, where, "sim-time-limit")
 
 
-def _ours(place: tuple[str, str], renamed: Mapping[str, str] | None) -> tuple[str, str] | None:
-    """Return our name of theirs and how to convert it, None if it is unknown."""
+def _ours(
+    place: tuple[str, str], renamed: Mapping[str, str] | None, *, outside: bool
+) -> tuple[str, str] | None:
+    """Return our name of theirs and how to convert it, None if it is unknown.
+
+    With queues *outside*, a queue is not known to be an uplink's.
+    """
     module, name = place
     for theirs in (f"{module} {name}", name):
         if renamed and theirs in renamed:
@@ -248,7 +373,7 @@ def _ours(place: tuple[str, str], renamed: Mapping[str, str] | None) -> tuple[st
             same = usual is not None and usual[0].partition("[")[0] == renamed[theirs].partition("[")[0]
             return known_name(renamed[theirs], f"--map {theirs}"), usual[1] if same and usual else "as it is"
     if name in USUAL:
-        return USUAL[name]
+        return None if outside and USUAL[name][0].endswith(UPLINK) else USUAL[name]
     base = name.partition("[")[0]
     return (name, "as it is") if base in METRICS or base in HELPERS else None
 

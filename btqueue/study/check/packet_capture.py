@@ -1,7 +1,11 @@
-"""Results from the packets of pcap and pcapng files.
+"""Results from the packets of pcap, pcapng and btsnoop files.
 
-The capture must be taken at one host. Flows that this host sends give goodput, throughput, round trips,
-retransmissions, timeouts and fast retransmits (`tcp_sender`); flows that it only receives give the goodput.
+Flows that are captured at their sender give goodput, throughput, round trips, retransmissions, timeouts and
+fast retransmits (`tcp_sender`). A capture at the receiver, on the way, or behind the queue of a link shows
+neither the sender's round trips nor what that queue has lost: then there is only the goodput.
+
+Each flow is measured while its sender sends: to the last acknowledgement, or to the end of the capture if
+data is still under way. `facts` holds the facts that its packets state.
 """
 
 from __future__ import annotations
@@ -11,12 +15,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.captures.bluetooth import ip_frames
 from btqueue.captures.files import frames
 from btqueue.captures.packets import End, Malformed, Packet, tcp_packet
 from btqueue.scenario import Scenario
+from btqueue.study.check.facts import AT_SENDER, Facts, facts_of
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series
 from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
@@ -30,6 +37,8 @@ MOST_BACK_S = 1.0
 """Most by which stamps may be out of order (s), if several cores took the packets."""
 LEAST_SHARE = 0.05
 """Flows with less of the largest one's bytes are no flows of data."""
+LONG_REST = 0.02
+"""Share of the capture without data, at its end or before a sender begins, that matters."""
 
 
 def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> ForeignResults:
@@ -38,7 +47,7 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     The scenario's warm-up is left out if the capture is longer than that.
 
     Args:
-        path: pcap or pcapng file.
+        path: pcap, pcapng or btsnoop file.
         scenario: gives warm-up and delays of a host.
         flow: number of the scenario's flow that the captured one is; the first by default.
 
@@ -52,30 +61,35 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
         raise BadResults(f"{path.name}: has no TCP packets")
     clock = packets[0].time if packets[0].time > SIMULATED_CLOCK_S else 0.0
     packets = [packet._replace(time=packet.time - clock) for packet in packets]
-    logs = _observed(packets, scenario, path.name)
+    flows = _observed(packets, scenario, path.name)
     host = _host(packets)
-    begin, end, cut, of_time = _measured_time(packets, scenario, path.name)
+    near = [one for one in flows if one.facts.place == AT_SENDER and host in (None, one.sender[0])]
+    chosen = near or flows
+    spans, cut, of_time = _measured_times(chosen, packets, scenario, path.name)
     notes += of_time
-    near = [log for (sender, _), log in logs.items() if (log.near if host is None else sender[0] == host)]
-    chosen = near or list(logs.values())
-    found = [_measures(log, begin, end, near=bool(near)) for log in chosen]
+    found = [_measures(one.log, *span, near=bool(near)) for one, span in zip(chosen, spans, strict=True)]
     names = [name for name in found[0] if all(name in one for one in found)]
     quantities = {name: Quantity(name, float(np.mean([one[name] for one in found]))) for name in names}
-    if probes := sum(begin < time <= end for log in near for time in log.probes):
+    if probes := sum(len(one.log.probes) for one in near):
         notes.append(f"{probes} tail loss probes (RFC 8985) are retransmissions, and no timeouts")
-    if unseen := sum(log.unseen_bytes for log in chosen):
+    if unseen := sum(one.log.unseen_bytes for one in chosen):
         notes.append(f"{unseen} acknowledged bytes are not in the capture, which has missed packets")
     if not near:
-        notes.append("captured at the receiver: only the goodput can be told")
+        places = " or ".join(sorted({one.facts.place for one in chosen}))
+        notes.append(
+            f"captured {places}: only the goodput can be told, for round trips and losses as the sender sees "
+            "them are not in it"
+        )
     return ForeignResults(
         path.name,
         "packet capture",
         quantities,
-        (_goodput_series(chosen, begin, end),),
-        duration_s=end - begin,
+        (_goodput_series([one.log for one in chosen], min(spans)[0], max(end for _, end in spans)),),
+        duration_s=max(end - begin for begin, end in spans),
         measured_from_start=not cut,
         flow=(flow or 1) if len(chosen) == 1 else None,
-        backoff_gaps=tuple(gaps for log in near for gaps in log.backoff_gaps),
+        backoff_gaps=tuple(gaps for one in near for gaps in one.log.backoff_gaps),
+        facts=tuple(one.facts for one in chosen),
         notes=tuple(notes),
     )
 
@@ -83,7 +97,7 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
 def captured_packets(path: Path, notes: list[str]) -> Iterator[Packet]:
     """Yield the TCP packets of a file, and note unreadable packets."""
     latest, bad_options = -math.inf, []
-    for number, frame in enumerate(frames(path, notes), 1):
+    for number, frame in enumerate(ip_frames(frames(path, notes)), 1):
         if frame.time < latest - MOST_BACK_S:
             raise BadResults(
                 f"{path.name}: packet {number} is stamped {latest - frame.time:g} s earlier than one before "
@@ -113,8 +127,16 @@ def _host(packets: list[Packet]) -> bytes | None:
     return common.pop() if len(common) == 1 else None
 
 
-def _observed(packets: list[Packet], scenario: Scenario, source: str) -> dict[tuple[End, End], SenderLog]:
-    """Return the logs of all directions that carry data, in the order in which they begin."""
+class _Flow(NamedTuple):
+    """One direction of data: its sender, the sender's doings, and the facts of its packets."""
+
+    sender: End
+    log: SenderLog
+    facts: Facts
+
+
+def _observed(packets: list[Packet], scenario: Scenario, source: str) -> list[_Flow]:
+    """Return all directions that carry data, in the order in which they begin."""
     carried: Counter[tuple[End, End]] = Counter()
     between: dict[frozenset[End], list[Packet]] = defaultdict(list)
     for packet in packets:
@@ -126,30 +148,47 @@ def _observed(packets: list[Packet], scenario: Scenario, source: str) -> dict[tu
     transport = scenario.transport
     reaction_s = REACTION_S + scenario.run.jitter_s + transport.tcp_delay_s + transport.ip_delay_s
     reaction_s += scenario.link.l2cap_delay_s
-    ways = [way for way, count in carried.items() if count > LEAST_SHARE * most]
-    return {way: SenderObserver(*way, reaction_s).follow(between[frozenset(way)]) for way in ways}
+    flows = []
+    for way in (way for way, count in carried.items() if count > LEAST_SHARE * most):
+        both = between[frozenset(way)]
+        log = SenderObserver(*way, reaction_s).follow(both)
+        flows.append(_Flow(way[0], log, facts_of(both, way[0], log, reaction_s)))
+    return flows
 
 
-def _measured_time(
-    packets: list[Packet], scenario: Scenario, source: str
-) -> tuple[float, float, bool, list[str]]:
-    """Return begin and end of the measurement (s), whether a warm-up was cut off, and notes on it."""
-    begin, end = packets[0].time, packets[-1].time
-    start = begin if begin > 0.1 * end else 0.0
-    if end <= start:
-        raise BadResults(f"{source}: the capture is too short to measure anything")
+def _measured_times(
+    flows: list[_Flow], packets: list[Packet], scenario: Scenario, source: str
+) -> tuple[list[tuple[float, float]], bool, list[str]]:
+    """Return begin and end of the measurement of each flow (s), whether a warm-up was cut off, and notes.
+
+    A flow is measured until all of its data is acknowledged, or until the capture ends. A capture that begins
+    with the run, or ends a silence before the end of one, is measured over the run's time.
+    """
     run = scenario.run
     warmup_s = 0.0 if isinstance(run.warmup_s, str) else run.warmup_s
-    planned = start + warmup_s + run.duration_s
-    silence = max(after.time - before.time for before, after in pairwise(packets))
-    if end < planned <= end + max(silence, 0.02 * end):  # the run was silent at its very end
-        end = planned
-    if warmup_s and end - start > 2 * warmup_s:
-        return start + warmup_s, end, True, [f"the first {warmup_s:g} s, run.warmup_s, were left out"]
-    if warmup_s:
-        note = f"too short to leave run.warmup_s = {warmup_s:g} out: measured from the start"
-        return start, end, False, [note]
-    return start, end, False, []
+    spans, notes, first = [], [], min(one.facts.begins_s for one in flows)
+    for one in flows:
+        idle = one.log.under_way[-1][1] == 0
+        end = one.facts.ends_s if idle else packets[-1].time
+        begin = one.facts.begins_s if one.facts.begins_s > first + LONG_REST * end else first
+        begin = begin if begin > 0.1 * end else 0.0
+        if end <= begin:
+            raise BadResults(f"{source}: the capture is too short to measure anything")
+        planned = begin + warmup_s + run.duration_s
+        times = sorted(time for time, _ in (*one.log.sent, *one.log.acknowledged))
+        silence = max((after - before for before, after in pairwise(times)), default=0.0)
+        if end < planned <= end + max(silence, 0.02 * end):  # the run was silent at its very end
+            end = planned
+        spans.append((begin, end))
+    if (rest := packets[-1].time - max(end for _, end in spans)) > LONG_REST * packets[-1].time:
+        notes.append(f"measured while data is sent: the last {rest:.3g} s of the capture were left out")
+    if not warmup_s:
+        return spans, False, notes
+    if all(end - begin > 2 * warmup_s for begin, end in spans):
+        note = f"the first {warmup_s:g} s, run.warmup_s, were left out"
+        return [(begin + warmup_s, end) for begin, end in spans], True, [*notes, note]
+    note = f"too short to leave run.warmup_s = {warmup_s:g} out: measured from the start"
+    return spans, False, [*notes, note]
 
 
 def _measures(log: SenderLog, begin: float, end: float, *, near: bool) -> dict[str, float]:
@@ -165,8 +204,11 @@ def _measures(log: SenderLog, begin: float, end: float, *, near: bool) -> dict[s
     found = {"goodput_kbps": total(log.acknowledged) * 8 / 1000 / seconds}
     if not near:
         return found
+    under_way = [next((v for t, v in reversed(log.under_way) if t <= time), 0) for time in (begin, end)]
     found |= {
         "throughput_kbps": total(log.sent) * 8 / 1000 / seconds,
+        "repeated_kbps": total(log.repeated) * 8 / 1000 / seconds,
+        "under_way_kbps": (under_way[1] - under_way[0]) * 8 / 1000 / seconds,
         "timeouts_per_s": rate(log.timeouts),
         "fast_retransmits_per_s": rate(log.fast_retransmits),
         "retransmissions_per_s": rate(log.retransmissions),

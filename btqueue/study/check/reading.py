@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from btqueue.captures.files import PCAP_ORDERS, SECTION, BadCapture
+from btqueue.captures.files import PCAP_ORDERS, SECTION, SNOOP, BadCapture
 from btqueue.files import UnusableFile, require_regular
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
@@ -15,7 +15,7 @@ from btqueue.study.check.csv_results import read_csv
 from btqueue.study.check.flow_monitor import read_flow_monitor
 from btqueue.study.check.omnet import read_omnet
 from btqueue.study.check.packet_capture import read_capture
-from btqueue.study.check.results import BadResults, ForeignResults
+from btqueue.study.check.results import BadResults, ForeignResults, unmatched
 
 LARGEST_BYTES = 1_000_000_000
 """Of a file of results; captures of long runs are large."""
@@ -33,9 +33,11 @@ SUFFIXES: Mapping[str, Format] = {
     ".vec": "omnet",
 }
 FIRST_BYTES: Mapping[bytes, Format] = {
-    **dict.fromkeys((*PCAP_ORDERS, SECTION.to_bytes(4, "big")), "pcap"),
+    **dict.fromkeys((*PCAP_ORDERS, SECTION.to_bytes(4, "big"), SNOOP), "pcap"),
     b"<": "flowmonitor",
     b"version": "omnet",
+    b"run,type,module": "omnet",
+    b"SQLite format 3": "omnet",
     b"metric": "csv",
 }
 
@@ -84,14 +86,16 @@ def read_results(
 def _read(
     path: Path, scenario: Scenario, format: Format, renamed: Mapping[str, str] | None, flow: int | None
 ) -> ForeignResults:
-    if format == "pcap":
-        return read_capture(path, scenario, flow=flow)
-    if format == "flowmonitor":
-        transport = scenario.transport
-        return read_flow_monitor(path, transport.header_bytes, repeats=transport.protocol != "none")
     if format == "omnet":
         return read_omnet(path, scenario, renamed)
-    return read_csv(path, renamed)
+    if format == "csv":
+        return read_csv(path, scenario, renamed)
+    if format == "pcap":
+        found = read_capture(path, scenario, flow=flow)
+    else:
+        transport = scenario.transport
+        found = read_flow_monitor(path, transport.header_bytes, repeats=transport.protocol != "none")
+    return replace(found, notes=(*found.notes, *unmatched(renamed, ())))
 
 
 def _format_of(path: Path, head: bytes) -> Format:

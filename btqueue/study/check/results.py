@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 from scipy import stats
@@ -19,6 +19,9 @@ from btqueue.scenario import METRICS
 from btqueue.scenario.problems import closest
 from btqueue.study.comparison import metric_name
 from btqueue.study.summary import student_half_width
+
+if TYPE_CHECKING:
+    from btqueue.study.check.facts import Facts
 
 
 class BadResults(ValueError):
@@ -31,6 +34,8 @@ HELPERS: Final = MappingProxyType(
         "packets_delivered": "packets that came out of it",
         "packets_lost": "packets that were lost in it",
         "arrived_kbps": "application bytes that arrived, repeated bytes included",
+        "repeated_kbps": "application bytes that were sent again",
+        "under_way_kbps": "growth of the application bytes sent and not acknowledged, over the measured time",
         "packets_in_flight": "packets that were inside it at the end",
         "arrivals_per_s": "packets per second that entered a queue, as arrivals_per_s[uplink]",
         "queue_delay_s": "mean time of a packet in a queue, as queue_delay_s[uplink]",
@@ -116,6 +121,8 @@ class ForeignResults:
         measured_from_start: whether the measured time includes the start of the run.
         flow: number of the scenario's flow that the numbers belong to; None if they are means over all.
         backoff_gaps: silent gaps (s) before two successive timeouts of one segment, from packets.
+        facts: that the packets of each flow state themselves.
+        warmup_s: time before the measurement that the file says it has left out; None if it does not say.
         notes: how numbers were obtained where that matters.
     """
 
@@ -127,6 +134,8 @@ class ForeignResults:
     measured_from_start: bool = False
     flow: int | None = None
     backoff_gaps: tuple[tuple[float, float], ...] = ()
+    facts: tuple[Facts, ...] = ()
+    warmup_s: float | None = None
     notes: tuple[str, ...] = field(default=())
 
     def value(self, name: str) -> float:
@@ -170,6 +179,12 @@ def checked_map(pairs: Iterable[str]) -> dict[str, str]:
             raise BadResults(f"--map {pair}: must be THEIRS=METRIC")
         found[theirs.strip()] = known_name(ours.strip(), f"--map {pair}")
     return found
+
+
+def unmatched(renamed: Mapping[str, str] | None, names: Iterable[str]) -> list[str]:
+    """Return a note for each name of `--map` that is none of the names in a file."""
+    missing = sorted(set(renamed or {}) - set(names))
+    return [f'--map "{name}={(renamed or {})[name]}": the file has no "{name}"' for name in missing]
 
 
 LARGEST = 1e30

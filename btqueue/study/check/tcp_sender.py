@@ -135,6 +135,9 @@ class SenderLog:
     """A sender's doings: pairs of time (s) and value, or times.
 
     `fast_retransmits` are the beginnings of recoveries; `unseen_bytes` were acknowledged and never captured.
+    `repeated` are bytes that were sent again, and `under_way` bytes that were sent and not acknowledged,
+    after each packet. `least_round_trips` are by the bytes of the smallest segment acknowledged. `filled` are
+    holes in the order of bytes: when a later segment showed them, and when their segment came.
     """
 
     sent: list[tuple[float, int]] = field(default_factory=list)
@@ -145,6 +148,10 @@ class SenderLog:
     fast_retransmits: list[float] = field(default_factory=list)
     probes: list[float] = field(default_factory=list)
     backoff_gaps: list[tuple[float, float]] = field(default_factory=list)
+    repeated: list[tuple[float, int]] = field(default_factory=list)
+    under_way: list[tuple[float, int]] = field(default_factory=list)
+    least_round_trips: dict[int, float] = field(default_factory=dict)
+    filled: list[tuple[float, float]] = field(default_factory=list)
     unseen_bytes: int = 0
     data_to_ack_s: float = float("inf")
     ack_to_data_s: float = float("inf")
@@ -267,13 +274,16 @@ class SenderObserver:
             self._append(end, now, seen=True)
         if begin < before:
             if touched and not any(one.seen for one in touched):  # the capture has it late
+                log.filled.append((touched[0].sent_at, now))
                 for one in touched:
                     one.seen, one.sent_at = True, now
             else:
+                log.repeated.append((now, min(end, before) - begin))
                 log.retransmissions += [now] * segments
                 if touched:
                     self._again(touched, now, last=end >= before)
         self.sent_at = now
+        log.under_way.append((now, self.snd_max - self.una))
 
     def _append(self, end: int, now: float, *, seen: bool) -> None:
         if not self.waiting:
@@ -354,6 +364,7 @@ class SenderObserver:
             log.acknowledged.append((now, number - self.una))
             self._round_trip(packet, number)
             self.una, self.duplicates, self.probed = number, 0, False
+            log.under_way.append((now, self.snd_max - number))
             self.ack_at, self.ack_was_new, self.timer_since = now, True, now
             ended = recovering and not self.recovering
             if ended and self.racks and self.waiting.any_repeated_missing():
@@ -384,9 +395,10 @@ class SenderObserver:
         """Take a sample: by the echo, or of the oldest segment that is acknowledged, unless sent twice."""
         oldest = self.waiting.oldest if self.waiting else None
         newest = oldest
-        again = False
+        again, least = False, WRAP
         while self.waiting and self.waiting.oldest.end <= number:
             newest = self.waiting.pop()
+            least = min(least, newest.end - newest.begin)
             self.delivered_sent_at = max(self.delivered_sent_at, newest.sent_at)
             again |= newest.times_sent > 1
             if not newest.seen:
@@ -395,15 +407,17 @@ class SenderObserver:
             self.log.data_to_ack_s = min(self.log.data_to_ack_s, packet.time - newest.sent_at)
         if packet.echo >= 0:
             if packet.echo in self.stamped_at:
-                self._sample(packet.time, self.stamped_at[packet.echo])
+                self._sample(packet.time, self.stamped_at[packet.echo], least)
                 while self.stamps[0] < packet.echo:
                     del self.stamped_at[heappop(self.stamps)]
         elif oldest is not None and not again:
-            self._sample(packet.time, oldest.sent_at)
+            self._sample(packet.time, oldest.sent_at, least)
 
-    def _sample(self, now: float, sent_at: float) -> None:
-        self.log.round_trips.append((now, now - sent_at))
-        self.trips.add(now - sent_at)
+    def _sample(self, now: float, sent_at: float, size: int) -> None:
+        trip = now - sent_at
+        self.log.round_trips.append((now, trip))
+        self.log.least_round_trips[size] = min(trip, self.log.least_round_trips.get(size, trip))
+        self.trips.add(trip)
 
 
 def _unwrapped(number: int, near: int) -> int:

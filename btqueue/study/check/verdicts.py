@@ -23,6 +23,7 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.causes import Cause, likely_causes, misfit
 from btqueue.study.check.consistency import check_consistency
+from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.randomness import check_randomness, check_spread
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
@@ -51,7 +52,7 @@ TIMES = frozenset(
 Engine = Callable[[Scenario], Results | xr.Dataset]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The result of a check.
 
@@ -75,6 +76,10 @@ class Report:
     pattern: str
     confidence: float
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Return the result in a sentence."""
+        return f"<Report {self.summary}>"
 
     @property
     def inconsistent(self) -> tuple[Finding, ...]:
@@ -145,7 +150,8 @@ def check(
     alpha = 1 - confidence
     reference = reference_scenario(found, scenario)
     seconds = reference.run.duration_s
-    findings = [*check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
+    facts = compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s)
+    findings = [*facts, *check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
     asked = asked_quantities(found, scenario)
     model, errors, notes = _modelled(scenario, found, solve)
     simulator = _simulator() if simulate is True else simulate

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from btqueue.scenario import Problem, ScenarioError
-from btqueue.study.value_ranges import Interval, keyed_values, parse_values, values_of
+from btqueue.scenario.polling import DISCIPLINES
+from btqueue.study.value_ranges import Interval, keyed_values, label, parse_values, values_of
 
 Place = tuple[float, ...]
 """A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
@@ -50,6 +51,14 @@ class Choice:
         if place in (0.0, 1.0):
             return float(self.interval.low if place == 0 else self.interval.high)
         return float(self.interval.at(place))
+
+    def shown(self, value: Any) -> str:
+        """Return a value as tables show it, a polling discipline with its plain name."""
+        if isinstance(value, float):
+            return f"{value:.6g}"
+        if self.key == "polling.discipline":
+            return f"{value} ({DISCIPLINES[value].plain})"
+        return label(value)
 
     def __str__(self) -> str:
         if self.interval is not None:

@@ -21,7 +21,6 @@ from btqueue.study.dimensioning.problem import Task
 from btqueue.study.dimensioning.table import Candidate
 from btqueue.study.evaluate import Failure, failure_of
 from btqueue.study.summary import Estimate, flows_without_goodput, holm, over_replications
-from btqueue.study.value_ranges import label
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,13 +30,16 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 """Of each interval, and of all comparisons together: one time in 20 at most any of them is a false alarm."""
 
+MOST_REPLICATIONS = 10_000
+"""Replications that would decide a bound are told up to this number."""
+
 STEP_SHARE = 0.05
 """A step along a continuous key, as a share of its range."""
 
 Simulator = Callable[[Scenario], "Results | xr.Dataset"]
 """Simulates a scenario; the result has a dimension `replication`."""
 
-Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", "no comparison"]
+Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", "no comparison", ""]
 
 Bound = Literal["met", "violated", "open", "unknown"]
 """Verdict of an interval on a bound; "open" if the bound lies inside."""
@@ -56,6 +58,8 @@ class Simulated:
         objective: mean over replications with its interval.
         sides: the left side of each constraint likewise.
         bounds: of each constraint, whether the whole interval meets it or violates it, or neither ("open").
+        needed: of each constraint that is open, the replications that would decide it if mean and spread
+            stayed; infinite if they are more than `MOST_REPLICATIONS`; NaN for the others.
         model: the model's answer, None if it has none.
         difference: how much better the winner's objective is, over pairs of replications.
         p_value: of the difference being nothing; NaN if there are no pairs.
@@ -76,6 +80,7 @@ class Simulated:
     verdict: Verdict = "no comparison"
     failure: Failure | None = None
     unserved: int = 0
+    needed: tuple[float, ...] = ()
     samples: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
     @property
@@ -126,11 +131,7 @@ def _steps(choice: Choice, at: float) -> list[float]:
 def _named(task: Task, place: Place, numbers: Sequence[int]) -> str:
     """Return the values of some of the choices at a place, as in ``polling.limit = 6``."""
     chosen = [(task.choices[number], place[number]) for number in numbers]
-    return ", ".join(f"{choice.key} = {_shown(choice.at(at))}" for choice, at in chosen)
-
-
-def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else label(value)
+    return ", ".join(f"{choice.key} = {choice.shown(choice.at(at))}" for choice, at in chosen)
 
 
 def confirm(
@@ -158,17 +159,17 @@ def confirm(
     wanted = rivals(task, winner.place, runners_up[0].place if runners_up else None)
     points: list[Simulated] = []
     for place, role in wanted.items():
-        points.append(_simulated(task, role, task.changes(place), models.get(place), simulator))
+        points.append(simulated(task, role, task.changes(place), models.get(place), simulator))
         if progress is not None:
             progress(len(points), len(wanted))
     points = _judged(task, points)
     return Confirmation(tuple(points), tuple(_warnings(task, points)), len(points[0].samples))
 
 
-def _simulated(
+def simulated(
     task: Task, role: str, changes: Mapping[str, Any], model: Candidate | None, simulator: Simulator
 ) -> Simulated:
-    """Return a point without a verdict."""
+    """Return a point by simulation, without a verdict."""
     expressions = [task.objective.expression, *(constraint.expression for constraint in task.constraints)]
     try:
         scenario = task.base.changed(changes)
@@ -179,13 +180,20 @@ def _simulated(
         count = len(task.constraints)
         unknown: tuple[Bound, ...] = ("unknown",) * count
         nothing = (NOTHING,) * count
-        return Simulated(role, changes, NOTHING, nothing, unknown, model, failure=failure_of(error))
+        never, why = (math.nan,) * count, failure_of(error)
+        return Simulated(role, changes, NOTHING, nothing, unknown, model, failure=why, needed=never)
     known = tuple(map(over_replications, sides))
     bounds: tuple[Bound, ...] = tuple(
         bound_verdict(c.slack(k.mean), k.ci95) for c, k in zip(task.constraints, known, strict=True)
     )
-    mean = over_replications(objective)
-    return Simulated(role, changes, mean, known, bounds, model, unserved=unserved, samples=objective)
+    needed = tuple(
+        replications_to_decide(c.slack(k.mean), k.ci95, len(objective)) if bound == "open" else math.nan
+        for c, k, bound in zip(task.constraints, known, bounds, strict=True)
+    )
+    return Simulated(
+        role, changes, over_replications(objective), known, bounds, model,
+        unserved=unserved, needed=needed, samples=objective,
+    )  # fmt: skip
 
 
 def samples_of(linear: Linear, dataset: Results | xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:
@@ -206,6 +214,32 @@ def bound_verdict(slack: float, ci95: float) -> Bound:
     if slack >= half_width:
         return "met"
     return "violated" if slack < -half_width else "open"
+
+
+def replications_to_decide(slack: float, ci95: float, done: int) -> float:
+    """Return how many replications would put a bound outside the interval, if mean and spread stayed.
+
+    Args:
+        slack: distance of the mean from the bound.
+        ci95: half-width of the interval over the replications that are done.
+        done: their number.
+
+    Returns:
+        The number; infinite if it is more than `MOST_REPLICATIONS`.
+    """
+    from scipy.stats import t
+
+    spread = ci95 * math.sqrt(done) / t.ppf((1 + CONFIDENCE) / 2, done - 1)
+    counts = np.arange(2, MOST_REPLICATIONS + 1)
+    enough = t.ppf((1 + CONFIDENCE) / 2, counts - 1) * spread / np.sqrt(counts) <= abs(slack)
+    return float(counts[enough.argmax()]) if enough.any() else math.inf
+
+
+def in_words(needed: float) -> str:
+    """Return how many replications would decide a bound."""
+    if math.isinf(needed):
+        return f"more than {MOST_REPLICATIONS:,} replications would decide it"
+    return f"about {needed:,.0f} replications would decide it"
 
 
 def paired_p_value(differences: np.ndarray) -> float:
@@ -266,7 +300,8 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
         if bound == "violated":
             found.append(f"the winner violates {constraint.text}: {by}")
         elif bound == "open":
-            found.append(f"the winner may violate {constraint.text}: {by}")
+            how = in_words(winner.needed[number])
+            found.append(f"the winner may violate {constraint.text}: {by}; {how}")
         elif bound == "unknown":
             found.append(f"{constraint.text} cannot be checked: the simulation gives no value")
         if winner.model is not None and not constraint.of_keys_only and bound == "met":

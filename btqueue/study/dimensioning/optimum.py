@@ -25,6 +25,7 @@ from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.dimensioning import confirmation
 from btqueue.study.dimensioning.choices import Choices, Place
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulator
+from btqueue.study.dimensioning.front import find_front, front_of, simulated_front
 from btqueue.study.dimensioning.prices import Price, prices
 from btqueue.study.dimensioning.problem import Task, task_of
 from btqueue.study.dimensioning.search import Outcome, find_best
@@ -38,7 +39,7 @@ DISTINCT = 0.01
 """Runners-up differ from each other and from the winner by this share of a continuous key's range."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dimensioning:
     """The result of a dimensioning.
 
@@ -56,8 +57,10 @@ class Dimensioning:
         at_end: chosen keys whose value is the first or last of their values.
         without_effect: chosen keys that change neither the objective nor the left side of a bound at any
             point that was solved; runners-up and ties differ in the other keys.
+        front: of two aims, the points that no other one beats in both; the best of the first aim first.
         prices: of each bound.
-        confirmation: the winner and its neighbours by simulation; None if it was not asked for.
+        confirmation: the winner and its neighbours, or points of the front, by simulation; None if it was
+            not asked for.
         interrupted: whether Ctrl-C ended the search early.
     """
 
@@ -73,9 +76,24 @@ class Dimensioning:
     nearest: Candidate | None
     at_end: tuple[str, ...]
     without_effect: tuple[str, ...] = ()
+    front: tuple[Candidate, ...] = ()
     prices: tuple[Price, ...] = ()
     confirmation: Confirmation | None = None
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        """Return the aim and the best point in a line."""
+        aims = [self.task.objective, *([] if self.task.second is None else [self.task.second])]
+        best = "no point meets all bounds" if self.best is None else f"best {dict(self.best.changes)}"
+        best = f"{len(self.front)} points of the front" if self.front else best
+        points = f"{len(self.candidates)} points, {self.feasible} meet all bounds"
+        return f"<Dimensioning {', '.join(f'{aim.sense} {aim.text}' for aim in aims)}: {points}; {best}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table of the best points for a notebook."""
+        from btqueue.study.dimensioning.results import points_table
+
+        return points_table(self)._repr_html_()
 
     @property
     def scenario(self) -> Scenario:
@@ -107,6 +125,7 @@ def dimension(
     *,
     maximize: str | None = None,
     minimize: str | None = None,
+    pareto: str | None = None,
     subject_to: str | Sequence[str] = (),
     choose: Choices,
     top: int = 5,
@@ -128,7 +147,10 @@ def dimension(
     Args:
         scenario: with the keys to choose; its other keys stay.
         maximize: a linear expression of metrics and keys, such as ``"goodput_kbps"``; or
-        minimize: another one.
+        minimize: another one; or
+        pareto: two that compete, such as ``"goodput_kbps, p95(delay_s, sensors)"``: the answer is the front,
+            the points that no other one beats in both. Goodput, throughput, sessions a second and fairness
+            are maximised, all else is minimised.
         subject_to: bounds such as ``"rtt_s <= 400 ms"``, ``"min(goodput_kbps) >= 80"`` or
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``. A metric stands for its mean over flows.
         choose: values by key, as in a sweep; ``"100..400"`` for a key of real numbers is continuous.
@@ -148,7 +170,10 @@ def dimension(
         ScenarioError: an expression, bound or key cannot be read or is unknown, or no point can be solved.
         DimensioningInterrupted: by Ctrl-C; it holds the result up to then.
     """
-    task = task_of(scenario, maximize=maximize, minimize=minimize, subject_to=subject_to, choose=choose)
+    task = task_of(
+        scenario, maximize=maximize, minimize=minimize, pareto=pareto, subject_to=subject_to, choose=choose
+    )
+    find = find_best if task.second is None else find_front
     if budget < 1:
         raise ScenarioError(Problem(f"a budget of {budget} points: give at least 1"))
     if top < 0:
@@ -158,26 +183,32 @@ def dimension(
     found: Dimensioning | None = None
     try:
         try:
-            outcome = find_best(table)
+            outcome = find(table)
         except NoAnswers as refusal:
             if engine != "auto" or solver is not None:
                 raise
             if notes is not None:
                 notes(f"the model: {refusal}; all points are simulated instead")
             table = ask(engine="simulate")
-            outcome = find_best(table)
+            outcome = find(table)
         found = _report(table, outcome, top)
         if found.best is None:
             return found
-        winner, costs = _priced(table, found.best, outcome)
-        if not outcome.proved:  # the searches for prices have come across further points
-            found = _report(table, outcome, top)
-        found = replace(found, prices=costs)
+        winner = found.best
+        if task.second is None:
+            winner, costs = _priced(table, winner, outcome)
+            if not outcome.proved:  # the searches for prices have come across further points
+                found = _report(table, outcome, top)
+            found = replace(found, prices=costs)
         if not confirm:
             return found
         models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}
         play = simulator or _simulator()
-        simulated = confirmation.confirm(task, winner, found.runners_up, models, play, simulating)
+        simulated = (
+            confirmation.confirm(task, winner, found.runners_up, models, play, simulating)
+            if task.second is None
+            else simulated_front(task, found.front, models, play, simulating)
+        )
         return replace(found, confirmation=simulated)
     except KeyboardInterrupt:
         if found is None and table.known:
@@ -209,6 +240,7 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
         task, table.engine, outcome, ranked, best, max(len(ties) - 1, 0),
         _distinct(task, feasible, top, with_effect), len(feasible), dict(failures.most_common()),
         None if best or not answered else answered[0], _at_end(task, best, with_effect) if best else (), idle,
+        () if task.second is None else front_of(task, feasible),
     )  # fmt: skip
 
 

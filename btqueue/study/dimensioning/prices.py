@@ -87,7 +87,7 @@ def _next_step(table: Table, best: Candidate, number: int) -> Candidate | None:
         for candidate in table.known.values()
         if candidate.failure is None
         and _violates_only(task, candidate, number)
-        and candidate.unserved <= best.unserved
+        and not candidate.unserved
         and task.objective.loss(candidate.objective) < task.objective.loss(best.objective)
     ]
     violation = task.constraints[number].violation

@@ -24,6 +24,8 @@ ROUNDING = 1e-9
 
 COMPARISON = re.compile(r"(?:<=|>=|≤|≥|==|!=|<|>|=)(?![^\[(]*[\])])")
 """A sign, but not inside the name of a flow in brackets, as in rtt_s[p1.1>c1]."""
+MORE = frozenset({"goodput_kbps", "throughput_kbps", "sessions_per_s", "fairness"})
+"""Metrics of which more is better."""
 HOW = "write METRIC <= NUMBER or METRIC >= NUMBER, as in rtt_s <= 0.4"
 
 
@@ -100,6 +102,8 @@ class Task:
         constraints: the bounds.
         choices: the keys to choose.
         fixed: values of keys that expressions name and nobody chooses.
+        second: a second aim, if there are two; its expression is the left side of the last constraint, which
+            has no bound.
     """
 
     base: Scenario
@@ -107,6 +111,12 @@ class Task:
     constraints: tuple[Constraint, ...]
     choices: tuple[Choice, ...]
     fixed: Mapping[str, float]
+    second: Objective | None = None
+
+    @property
+    def bounds(self) -> tuple[Constraint, ...]:
+        """The constraints that were asked for."""
+        return self.constraints if self.second is None else self.constraints[:-1]
 
     @property
     def size(self) -> int | None:
@@ -150,6 +160,7 @@ def task_of(
     *,
     maximize: str | None = None,
     minimize: str | None = None,
+    pareto: str | None = None,
     subject_to: str | Sequence[str] = (),
     choose: Choices,
 ) -> Task:
@@ -158,7 +169,8 @@ def task_of(
     Args:
         base: the scenario.
         maximize: a linear expression of metrics and keys; or
-        minimize: another one.
+        minimize: another one; or
+        pareto: two of them, separated by a comma (`aims_of`).
         subject_to: bounds such as ``"rtt_s <= 400 ms"`` or
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``.
         choose: values by key, written as for a sweep (``"1..25"``, ``"DH5,[DH3,DH5]"``); for a key that takes
@@ -167,21 +179,28 @@ def task_of(
     Raises:
         ScenarioError: something of it cannot be read or is unknown.
     """
-    if (maximize is None) == (minimize is None):
+    if (maximize, minimize, pareto).count(None) != 2:
         raise ScenarioError(
-            Problem("name one objective: maximize or minimize, as in --maximize goodput_kbps")
+            Problem(
+                "name one objective: maximize or minimize, as in --maximize goodput_kbps, or two that "
+                "compete, as in --pareto 'goodput_kbps, delay_s'"
+            )
         )
-    objective = (
+    aims = aims_of(pareto, base) if pareto is not None else [
         _objective("maximize", maximize, base)
         if maximize is not None
         else _objective("minimize", minimize or "", base)
-    )
+    ]  # fmt: skip
     texts = [subject_to] if isinstance(subject_to, str) else list(subject_to)
     constraints = tuple(parse_constraint(text, base) for text in texts)
     choices = parse_choices(choose)
     numbers = {choice.key for choice in choices if choice.ordered}
     named = [
-        *((f"--{objective.sense} {shown(objective.text)}", key) for key in objective.expression.keys),
+        *(
+            (f"--{'pareto' if pareto else aim.sense} {shown(aim.text)}", key)
+            for aim in aims
+            for key in aim.expression.keys
+        ),
         *((f"--subject-to {shown(c.text)}", key) for c in constraints for key in c.expression.keys),
     ]
     chosen = {choice.key for choice in choices}
@@ -189,11 +208,36 @@ def task_of(
         if key in chosen and key not in numbers:
             raise ScenarioError(Problem(f"{what}: the values to choose for {key} are no numbers", key))
     fixed = {key: number_of_key(base, key, what) for what, key in named if key not in chosen}
-    return Task(base, objective, constraints, choices, fixed)
+    if pareto is None:
+        return Task(base, aims[0], constraints, choices, fixed)
+    second = aims[1]
+    sense, bound = (">=", -math.inf) if second.sense == "maximize" else ("<=", math.inf)
+    unbounded = Constraint(second.expression, sense, False, bound, second.text)
+    return Task(base, aims[0], (*constraints, unbounded), choices, fixed, second)
 
 
 def _objective(sense: Literal["maximize", "minimize"], text: str, base: Scenario) -> Objective:
     return Objective(sense, parse_quantity(text, f"--{sense}", base), text.strip())
+
+
+def aims_of(text: str, base: Scenario) -> list[Objective]:
+    """Return two aims, as in "goodput_kbps, p95(delay_s, sensors)".
+
+    Metrics of which more is better (`MORE`) are maximised, all else is minimised; a minus sign before an
+    expression turns it round.
+
+    Raises:
+        ScenarioError: they cannot be read, or are not two.
+    """
+    texts = [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text)]
+    if len(texts) != 2 or texts[0] == texts[1]:
+        how = "name two metrics, as in 'goodput_kbps, delay_s'"
+        raise ScenarioError(Problem(f"--pareto {shown(text.strip())}: {how}", value=text))
+    read = [parse_quantity(part, "--pareto", base) for part in texts]
+    return [
+        Objective("maximize" if one.terms[0][1].name in MORE else "minimize", one, part)
+        for one, part in zip(read, texts, strict=True)
+    ]
 
 
 def parse_constraint(text: str, base: Scenario | None = None) -> Constraint:

@@ -67,22 +67,21 @@ class Candidate:
         )
 
     def feasible(self, task: Task) -> bool:
-        """Whether all constraints are met."""
-        return self.failure is None and not any(self.violations(task))
+        """Whether all constraints are met, and every flow gets something."""
+        return self.failure is None and not self.unserved and not any(self.violations(task))
 
     def rank(self, task: Task) -> tuple[Any, ...]:
         """Return the sorting key of candidates, the best first.
 
-        First feasible candidates, by the number of flows without goodput, then by the objective. Then
-        infeasible candidates, by that number, then by the sum of their violations (Deb 2000). Last failures.
-        Among equals the candidate whose values stand first in the choices.
+        First feasible candidates, by the objective. Then infeasible candidates, by the number of flows
+        without goodput, then by the sum of their violations (Deb 2000). Last failures. Among equals the
+        candidate whose values stand first in the choices.
         """
         if self.failure is not None:
             return (2, 0.0, self.place)
-        violation = sum(self.violations(task))
-        if violation > 0:
-            return (1, self.unserved, violation, self.place)
-        return (0, self.unserved, task.objective.loss(self.objective), self.place)
+        if not self.feasible(task):
+            return (1, self.unserved, sum(self.violations(task)), self.place)
+        return (0, task.objective.loss(self.objective), self.place)
 
 
 class Table:

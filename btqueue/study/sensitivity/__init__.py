@@ -8,6 +8,7 @@ from btqueue.study.sensitivity.by_simulation import simulated_slopes
 from btqueue.study.sensitivity.formulas import Evaluated, formula, formulas_of
 from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.local_result import Local, Row
+from btqueue.study.sensitivity.methods import sensitivity
 from btqueue.study.sensitivity.over_ranges import global_sensitivity
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "formulas_of",
     "global_sensitivity",
     "local_sensitivity",
+    "sensitivity",
     "simulated_slopes",
 ]

@@ -19,7 +19,7 @@ from btqueue.simulator import simulate
 from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.local import local_sensitivity
-from btqueue.study.sensitivity.solving import Progress, chosen_metrics
+from btqueue.study.sensitivity.solving import Progress, chosen_metrics, with_quantities
 from btqueue.study.summary import student_half_width, summarise
 
 COLUMNS = ("simulated", "ci95", "solved", "inside", "gain")
@@ -47,7 +47,7 @@ def simulated_slopes(
         scenario: says how to simulate, too; it needs two replications or more.
         keys: dotted; each costs two simulations. By default the `MOST_KEYS` with the largest effect on the
             first metric, by the solver.
-        metrics: by default goodput, round-trip time, segment loss and timeouts.
+        metrics: as in `btqueue.study.sensitivity.local.local_sensitivity`.
         spread: as in `btqueue.study.sensitivity.factors.factors`, like *share*.
         share: width of the other spreads.
         threads: replications at once; the result does not depend on it.
@@ -66,7 +66,8 @@ def simulated_slopes(
     if scenario.run.replications < 2:
         key = "run.replications"
         raise ScenarioError(Problem("[run] replications = 1: an interval takes two or more", key))
-    names = chosen_metrics(metrics or None, METRICS)
+    quantities = chosen_metrics(metrics or None, METRICS, scenario)
+    names = tuple(quantities)
     if keys is None:
         keys = _leading_keys(scenario, names, spread, share)
     varied = factors(scenario, keys, spread, share)
@@ -80,18 +81,20 @@ def simulated_slopes(
         width = factor.spread.high - factor.spread.low
         ends = [paired.changed({factor.key: end}) for end in (factor.spread.low, factor.spread.high)]
         solved = [evaluate(end, "theory") for end in ends]
+        theory = [with_quantities(answer.metrics, quantities) for answer in solved]
         every = (words for answer in solved for words in answer.notes.get("warnings", ()))
         warnings += [f"{factor.key}: {words}" for words in dict.fromkeys(every)]
         samples = []
         for count, end in enumerate(ends):
-            samples.append(summarise(simulate(end, threads=threads)))
+            samples.append(with_quantities(summarise(simulate(end, threads=threads)), quantities))
             if progress is not None:
                 progress(2 * place + count + 1, 2 * len(varied))
         for row, name in enumerate(names):
             both = all(name in one for one in samples)
             below, above = (np.array(one[name].samples if both else ()) for one in samples)
             found = _slope(below, above, width)
-            found["solved"] = (solved[1].mean(name) - solved[0].mean(name)) / width
+            low, high = (one[name].mean if name in one else math.nan for one in theory)
+            found["solved"] = (high - low) / width
             found["inside"] = _covers(found["simulated"], found["ci95"], found["solved"])
             for column, value in found.items():
                 columns[column][row, place] = value

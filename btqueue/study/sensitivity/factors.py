@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.study.comparison import metric_of
 from btqueue.study.value_ranges import (
     Interval,
     checked_value,
@@ -111,7 +112,7 @@ def coordinates(metrics: Iterable[str], varied: Iterable[Factor], **more: Iterab
     spreads = [nowhere if factor.spread is None else factor.spread for factor in factors]
     return {
         "metric": names,
-        "units": ("metric", [METRICS[name].unit for name in names]),
+        "units": ("metric", [metric_of(name).unit for name in names]),
         **{name: ("metric", list(values)) for name, values in more.items()},
         "key": [factor.key for factor in factors],
         "value": ("key", [float(factor.value) for factor in factors]),

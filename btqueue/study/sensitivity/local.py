@@ -20,7 +20,7 @@ from btqueue.study.sensitivity.derivatives import (
 )
 from btqueue.study.sensitivity.factors import SHARE, Factor, factors
 from btqueue.study.sensitivity.local_result import Local, Row
-from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
+from btqueue.study.sensitivity.solving import Progress, Solver
 
 NOTHING = 1e-12
 """A metric this small is 0, whatever its unit."""
@@ -46,11 +46,12 @@ def local_sensitivity(
 
     Where theory stands they are its derivatives (`btqueue.network.variation.Plan`), or the reason why there
     is none; whole numbers get the differences of one step. Elsewhere they are secants of simulations, from a
-    tenth of the key below to a tenth above, with a 95 % interval. Metrics are means over flows.
+    tenth of the key below to a tenth above, with a 95 % interval. A metric stands for its mean over flows.
 
     Args:
         scenario: the operating point.
-        metrics: names; by default goodput, round-trip time, segment loss and timeouts.
+        metrics: names, or quantities such as ``"p95(delay_s, sensors)"``; by default goodput, round-trip
+            time, message delay (of a source with a load), segment loss and timeouts.
         keys: as in `btqueue.study.sensitivity.factors.factors`, like *spread* and *share*.
         spread: by key, the range in which it may plausibly lie; its ends are answered, too.
         share: width of the other ranges.
@@ -63,8 +64,8 @@ def local_sensitivity(
         NoConvergence: there is no operating point, and the scenario cannot be simulated.
     """
     varied = factors(scenario, keys, spread, share)
-    solver = Solver(scenario, workers, progress)
-    names = chosen_metrics(metrics, solver.answer.metrics)
+    solver = Solver(scenario, metrics, workers, progress)
+    names = solver.names
     base = {name: solver.answer.metrics[name].mean for name in names}
     there = {one.kind for one in traits(scenario)}
     given = set(spread or ())  # which may reach to where a key without effect has one

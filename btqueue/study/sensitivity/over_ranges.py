@@ -14,7 +14,7 @@ from btqueue.study.evaluate import Answer
 from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.local import active_factors
-from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
+from btqueue.study.sensitivity.solving import Progress, Solver
 from btqueue.study.sensitivity.variance import (
     morris_effects,
     morris_points,
@@ -85,8 +85,8 @@ def global_sensitivity(
     if pairs and method != "sobol":
         raise ScenarioError(Problem(f"pairs go with Sobol's method, not {method}"))
     varied = factors(scenario, keys, spread, share)
-    solver = Solver(scenario, workers, progress)
-    names = chosen_metrics(metrics, solver.answer.metrics)
+    solver = Solver(scenario, metrics, workers, progress)
+    names = solver.names
     if keys is None:
         varied = [f for f in active_factors(varied, names, solver) if f.spread and _answers(f, solver)]
     if not varied:
@@ -107,7 +107,7 @@ def global_sensitivity(
         ]
         found = {}
         for done, result in enumerate(map_points(scenario, places, workers=workers), 1):
-            found[result.number] = result.answers["solve"]
+            found[result.number] = solver.extended(result.answers["solve"])
             if progress is not None:
                 progress(done, len(places))
         answers.extend(found[number] for number in range(len(places)))

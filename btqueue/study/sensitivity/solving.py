@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.study.comparison import require_metrics
+from btqueue.scenario.expressions import Quantity, parse_metric
+from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
+from btqueue.study.summary import Estimate
 
-DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
-"""Metrics studied by default, if they have a value."""
+DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
+"""Metrics studied by default, if they have a value; the message delay only of a source with a load."""
 
 Progress = Callable[[int, int], None]
 """Called with the points finished and the points known to be needed."""
@@ -40,10 +42,17 @@ class Solver:
     All are theory's if its answer of the scenario itself stands, else all are simulated.
     """
 
-    def __init__(self, scenario: Scenario, workers: int | None, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        metrics: Sequence[str] | None,
+        workers: int | None,
+        progress: Progress | None,
+    ) -> None:
         """Answer the scenario itself.
 
         Raises:
+            ScenarioError: as `chosen_metrics`.
             NotBuiltYet: theory has no model for it, and it cannot be simulated.
             NoConvergence: theory found no operating point, and it cannot be simulated.
         """
@@ -55,9 +64,20 @@ class Solver:
         if self.simulated and not alike:
             again = evaluate(self.scenario, "simulate", threads=None)
             self.answer = replace(again, notes={**notes, **again.notes, "why": notes["why"]})
+        self.quantities = chosen_metrics(metrics, self.answer.metrics, scenario)
+        self.answer = self.extended(self.answer)
         self._workers, self._progress = workers, progress
         self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
         self._asked = self._done = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics to study."""
+        return tuple(self.quantities)
+
+    def extended(self, answer: Answer) -> Answer:
+        """Return an answer with the quantities to study among its metrics."""
+        return replace(answer, metrics=with_quantities(answer.metrics, self.quantities))
 
     @property
     def simulated(self) -> bool:
@@ -90,7 +110,7 @@ class Solver:
         self.expect(len(wanted))
         results = map_points(self.scenario, wanted, engines=(self.engine,), workers=self._workers)
         for result in results:
-            self._known[places[result.number]] = result.answers[self.engine]
+            self._known[places[result.number]] = self.extended(result.answers[self.engine])
             self.tell()
 
     def expect(self, points: int) -> None:
@@ -108,21 +128,40 @@ def _place(changes: Changes) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(changes.items()))
 
 
-def chosen_metrics(metrics: Sequence[str] | None, given: Iterable[str]) -> tuple[str, ...]:
-    """Return the metrics to study.
+def chosen_metrics(
+    metrics: Sequence[str] | None, given: Iterable[str], scenario: Scenario
+) -> dict[str, Quantity]:
+    """Return the metrics to study, by name.
 
     Args:
-        metrics: names asked for; by default the members of `DEFAULT_METRICS` that are given.
+        metrics: asked for, as `goodput_kbps` or `p95(delay_s, sensors)`; by default the members of
+            `DEFAULT_METRICS` that are given.
         given: metrics that the engine gives for this scenario.
+        scenario: whose flows and groups they may name.
 
     Raises:
         ScenarioError: one is unknown (the message suggests the nearest name), or is not given.
     """
     there = [name for name in METRICS if name in set(given)]
     if metrics is None:
-        return tuple(name for name in DEFAULT_METRICS if name in there) or tuple(there[:4])
-    names = require_metrics(metrics)
-    if missing := [name for name in names if name not in there]:
+        sources = {scenario.of_flow(flow.spec).traffic.source for flow in topology(scenario).flows}
+        loads = sources - {"greedy", "request-reply"}
+        wanted = [name for name in DEFAULT_METRICS if name in there and (loads or name != "delay_s")]
+        return {name: Quantity(name) for name in wanted or there[:4]}
+    found = [parse_metric(text, "--metric", scenario) for text in dict.fromkeys(metrics)]
+    if missing := [one.name for one in found if one.name not in there]:
         why = f"the answer gives no value here, only {', '.join(there)}"
         raise ScenarioError(Problem(f"{missing[0]}: {why}", missing[0]))
-    return names
+    return {str(one): one for one in found}
+
+
+def with_quantities(
+    metrics: Mapping[str, Estimate], quantities: Mapping[str, Quantity]
+) -> dict[str, Estimate]:
+    """Return the estimates of metrics, and of quantities of them by the names of these."""
+    found = dict(metrics)
+    for name, quantity in quantities.items():
+        if name not in found and (value := metrics.get(quantity.name)) is not None:
+            samples = () if value.each is None else tuple(quantity.over(value.each).tolist())
+            found[name] = Estimate(quantity.of(value), samples=samples)
+    return found
