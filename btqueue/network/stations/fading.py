@@ -30,6 +30,8 @@ Vector = NDArray[np.float64]
 
 APART = 1e-9
 """Least share of the better speed that the worse one has, and least relative difference of both."""
+LEAST = 1e-6
+"""Least load of a queue: without any, its two decay rates are equal."""
 FULL = 0.999
 """Highest load for which a steady state is computed."""
 EXPIRIES = 7
@@ -129,7 +131,7 @@ def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queu
     bad = float(np.clip(speeds[1], APART * good, (1.0 - APART) * good))
     speeds, share = np.array([good, bad]), moves[::-1] / moves.sum()
     mean_speed = float(share @ speeds)
-    x = min(rate, FULL * mean_speed)
+    x = float(np.clip(rate, LEAST * mean_speed, FULL * mean_speed))
     spare = speeds - x
     p, q = moves[0] * bad + moves[1] * good, (mean_speed - x) * moves.sum()
     cubic = np.array(

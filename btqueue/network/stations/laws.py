@@ -1039,9 +1039,9 @@ class Laws:
                 if visit.train.together:
                     here = links.piconet[links.port_link] == port.piconet
                     at = forth[:, : len(here)][:, here].any(axis=1)
-                    work = float(links.load[links.piconet == port.piconet].sum())
-                    each_s = work / max(float((rate * sent)[at].sum()), 1e-12)
                 arrivals = float((rate * sent)[at].sum())
+                if visit.train.together and arrivals > 0.0:
+                    each_s = float(links.load[links.piconet == port.piconet].sum()) / arrivals
                 size = (float(self.varies[0, f, r]) + 4.0 * transport.ahead(flow)) / 2.0
                 found = fading.faded(
                     flow,
