@@ -46,6 +46,8 @@ TIMES = ("t", "time", "time_s", "t_s")
 DECIMALS = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
 """A number with a comma before its decimals."""
 IGNORED = ("unit", "interrupted", "flow_name", "group")
+SUBJECT = ("metric", "flow", "flow_name", "group", "link", "queue", "replication")
+"""Columns that name the run and the part of the network: no two rows agree in all of them."""
 
 Row = dict[str, str]
 
@@ -67,6 +69,7 @@ def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None =
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
     time = next((name for name in TIMES if name in rows[0][1]), None)
+    seen: dict[tuple[str, ...], str] = {}
     for where, row in rows:
         name = _name(row, where, renamed)
         if row["value"] == "":  # a value that does not exist
@@ -75,6 +78,12 @@ def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None =
         if time and row[time]:
             points[name, row.get("replication", "")].append((finite(row[time], where, time), value))
             continue
+        subject = tuple(row.get(column, "") for column in SUBJECT)
+        if (first := seen.setdefault(subject, where)) != where:
+            raise BadResults(
+                f'{where}: "{name}" stands in {first.rpartition(", ")[2]} already; tell rows '
+                "apart by the column flow, queue, link or replication"
+            )
         values[name][row.get("replication", "")].append(value)
         if (width := _half_width(row, value, where)) is not None:
             given[name].append(width)
@@ -102,7 +111,8 @@ def _warmup_s(rows: list[tuple[str, Row]], source: str) -> float | None:
     """Return the time that the file has left out, None if it does not say."""
     found = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
     if len(found) > 1 or min(found, default=0.0) < 0:
-        raise BadResults(f"{source}: warmup_s must be one time for all rows, of at least 0")
+        said = " and ".join(f"{value:g}" for value in sorted(found))
+        raise BadResults(f"{source}: warmup_s = {said}: must be one time for all rows, of at least 0")
     return found.pop() if found else None
 
 
@@ -179,7 +189,7 @@ def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] 
     if row.get("ci95"):
         width = finite(row["ci95"], where, "ci95")
         if width < 0:
-            raise BadResults(f"{where}: ci95 = {width:g}: a half-width cannot be negative")
+            raise BadResults(f"{where}: half-width {width:g}: cannot be negative")
         return width, count
     if row.get("low") and row.get("high"):
         low, high = finite(row["low"], where, "low"), finite(row["high"], where, "high")
