@@ -124,6 +124,7 @@ BAD_FILES = {
         b"metric,value,warmup_s\nrtt_s,1,5\ndelay_s,1,6\n",
         "warmup_s = 5 and 6: must be one time for all rows",
     ),
+    "half.csv": (b"metric,value,low\nrtt_s,1,0.5\n", "line 2: low and high must both be given, or neither"),
     "again.csv": (
         b"flow,metric,value\n1,rtt_s,1\n1,rtt_s,2\n",
         'line 3: "rtt_s" stands in line 2 already',

@@ -316,3 +316,15 @@ def test_without_chance_the_runs_beside_theirs_are_jittered():
     assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"
     with pytest.raises(ValueError, match="tolerance = 1: must be at least 0 and below 1"):
         check("theirs.csv", quiet, tolerance=1)
+
+
+def test_a_pattern_says_nothing_about_metrics_that_were_not_compared():
+    rates = {
+        "goodput_kbps": Quantity("goodput_kbps", 1e3),
+        "throughput_kbps": Quantity("throughput_kbps", 1e3),
+    }
+    trip = float(solve(load("johansson-2000/symmetric"))["rtt_s"].mean())
+    for quantities in (rates, rates | {"rtt_s": Quantity("rtt_s", trip)}):
+        theirs = ForeignResults("theirs", "CSV", quantities)
+        report = check(theirs, load("johansson-2000/symmetric"), simulate=None)
+        assert report.pattern.startswith("rates differ, round trips agree") == ("rtt_s" in quantities)

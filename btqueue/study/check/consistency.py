@@ -218,8 +218,8 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
     arrived = results.value("arrived_kbps")
     place = None if results.flow is None else results.flow - 1
     most = capacity(scenario).most_kbps(place)
-    types = ", ".join(scenario.link.packets)
-    beyond = f"is above the {most:.4g} kbit/s for which devices and links have time with {types}"
+    types = f" with {', '.join(scenario.link.packets)}" if scenario.link.bearer == "br-edr" else ""
+    beyond = f"is above the {most:.4g} kbit/s for which devices and links have time{types}"
     if not math.isnan(arrived) and math.isfinite(most):
         yield arrived > most * (1 + EDGES), f"the arrived data, {arrived:.4g}, {beyond}"
     goodput, slack = results.value("goodput_kbps"), results.slack("goodput_kbps")

@@ -52,7 +52,9 @@ SUBJECT = ("metric", "flow", "flow_name", "group", "link", "queue", "replication
 Row = dict[str, str]
 
 
-def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None) -> ForeignResults:
+def read_csv(
+    path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None, flow: int | None = None
+) -> ForeignResults:
     """Read a CSV file.
 
     Args:
@@ -60,11 +62,14 @@ def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None =
             semicolons or tabs, numbers may have a comma before their decimals.
         scenario: whose flows the file may name.
         renamed: their names for our metrics.
+        flow: number of the only flow to read, if the file names its flows.
 
     Raises:
         BadResults: it has no rows, a column is missing, a name is unknown or a value is no number.
     """
     rows = _rows(path)
+    if flow is not None:
+        rows = _of_flow(rows, flow, scenario, path.name)
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
@@ -114,6 +119,18 @@ def _warmup_s(rows: list[tuple[str, Row]], source: str) -> float | None:
         said = " and ".join(f"{value:g}" for value in sorted(found))
         raise BadResults(f"{source}: warmup_s = {said}: must be one time for all rows, of at least 0")
     return found.pop() if found else None
+
+
+def _of_flow(
+    rows: list[tuple[str, Row]], flow: int, scenario: Scenario, source: str
+) -> list[tuple[str, Row]]:
+    """Return the rows of one flow and those of no flow."""
+    name = topology(scenario).flow_names[flow - 1]
+    given = dict.fromkeys(row["flow"] for _, row in rows if row.get("flow"))
+    if given and not {str(flow), name} & set(given):
+        flows = ", ".join(given)[:80]
+        raise BadResults(f"{source}: --flow {flow}: no row is about {flow} or {name}; the file has {flows}")
+    return [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), name)]
 
 
 def _flow(rows: list[tuple[str, Row]], scenario: Scenario) -> int | None:
@@ -196,6 +213,8 @@ def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] 
         if not low <= value <= high:
             raise BadResults(f"{where}: the value {value:g} is not between low = {low:g} and high = {high:g}")
         return (high - low) / 2, count
+    if row.get("low") or row.get("high"):
+        raise BadResults(f"{where}: low and high must both be given, or neither")
     return None
 
 
