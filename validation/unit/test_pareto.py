@@ -170,10 +170,9 @@ def test_the_cell_that_lasts_longest_is_found_as_the_page_on_low_energy_says():
     assert best["objective"] == pytest.approx(0.0051, abs=0.0002)
 
 
-@pytest.mark.parametrize(
-    "own", [0.1, 1e4]
-)  # by another seed chance would hide the second warning 1 time in 20
+@pytest.mark.parametrize("own", [0.1, 1e4])
 def test_ends_of_a_front_that_chance_may_have_made_are_warned_of(own):
+    # with another seed chance would hide the second warning one time in 20
     found = simulated(truth=bowl, metrics=bowl, choose=KEYS, own=own, **TWO)
     assert found.confirmation is not None
     warned = "".join(found.confirmation.warnings)

@@ -28,7 +28,9 @@ BACKOFF_LEAST = 1.5
 """A timer that doubles has successive gaps in a ratio of 2; below this it does not."""
 UNDER_WAY = "under_way_kbps"
 """The growth of the data under way, which may be negative."""
-ABOVE_ONE = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
+ABOVE_ONE = frozenset(
+    {"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet", "exchanges_per_event"}
+)
 """Metrics without unit that are no shares."""
 
 Problems = Iterator[tuple[bool, str]]
