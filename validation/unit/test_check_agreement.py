@@ -339,4 +339,4 @@ def test_replications_that_differ_in_the_last_digits_have_no_spread():
     theirs = ForeignResults("t", "CSV", {"goodput_kbps": Quantity("goodput_kbps", 792.0, (792.0,) * 3)})
     ours = {"goodput_kbps": np.array([712.8, 712.8, 712.8 + 2e-13])}
     assert ours["goodput_kbps"].var() > 0
-    assert check_spread(theirs, ours, 0.01, runs=3, seconds=10.0) == ()
+    assert check_spread(theirs, ours, 0.01, RULES) == ()
