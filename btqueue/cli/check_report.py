@@ -100,7 +100,7 @@ def print_report(report: Report, name: str) -> None:
     if report.unseen:
         line(f"cannot tell: half or twice {', '.join(report.unseen)} would pass (by the model)", "yellow")
     if unknown := sum(one.verdict == "not compared" for one in report.agreements):
-        line(f"{unknown} metrics were not compared: neither simulation nor model gives them here", "dim")
+        line(f"metrics not compared: {unknown}; neither simulation nor model gives them here", "dim")
     for note in report.notes:
         line(note, "dim")
     line(report.summary, "bold green" if report.agrees else "bold red")

@@ -59,7 +59,9 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
         table, more = printer[found.attrs["study"]](found.sel(metric=metric))
         base = f" = {number(float(found['base'].sel(metric=metric)))}" if "base" in found.coords else ""
         screen.say(f"\n{axis_label(metric)}{base}", "bold")
-        screen.print(table if table.row_count else Text("  no key has an effect", style="dim"))
+        unknown = found.attrs.get("failed") and not found.sizes["key"]
+        nothing = "no other value has an answer" if unknown else "no key has an effect"
+        screen.print(table if table.row_count else Text(f"  {nothing}", style="dim"))
         idle = found.attrs["study"] == "local" and [
             row["key"] for row in _rows(found.sel(metric=metric)) if not _shown(row)
         ]

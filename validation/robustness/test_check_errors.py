@@ -47,7 +47,7 @@ BAD_FILES = {
     "unit.csv": (b"metric,value\nrtt,1\n", 'line 2: "rtt" is no metric; did you mean "rtt_s"?'),
     "number.csv": (b"metric,value\nrtt_s,1\nrtt_s,abc\n", 'line 3: value = "abc": must be a number'),
     "nan.csv": (b"metric,value\nrtt_s,nan\n", 'value = "nan": must be finite'),
-    "negative.csv": (b"metric,value,ci95\nrtt_s,1,-2\n", "a half-width cannot be negative"),
+    "negative.csv": (b"metric,value,ci95\nrtt_s,1,-2\n", "line 2: half-width -2: cannot be negative"),
     "ends.csv": (b"metric,value,low,high\nrtt_s,1,2,3\n", "is not between low = 2 and high = 3"),
     "fields.csv": (b"metric,value\nrtt_s,1,5\n", "line 2: has more fields than the header"),
     "once.csv": (b"metric,value,ci95,replications\nrtt_s,1,1,1\n", "an interval needs at least 2"),
@@ -121,8 +121,13 @@ BAD_FILES = {
         'line 2: flow = "3": the scenario has flows 1 to 2, named p1.1>p1.2',
     ),
     "warm-up.csv": (
-        b"metric,value,warmup_s\nrtt_s,1,5\nrtt_s,1,6\n",
-        "warmup_s must be one time for all rows",
+        b"metric,value,warmup_s\nrtt_s,1,5\ndelay_s,1,6\n",
+        "warmup_s = 5 and 6: must be one time for all rows",
+    ),
+    "half.csv": (b"metric,value,low\nrtt_s,1,0.5\n", "line 2: low and high must both be given, or neither"),
+    "again.csv": (
+        b"flow,metric,value\n1,rtt_s,1\n1,rtt_s,2\n",
+        'line 3: "rtt_s" stands in line 2 already',
     ),
     "alias.csv": (
         b"metric,value,ci95,half_width\nrtt_s,1,1,1\n",

@@ -316,3 +316,27 @@ def test_without_chance_the_runs_beside_theirs_are_jittered():
     assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"
     with pytest.raises(ValueError, match="tolerance = 1: must be at least 0 and below 1"):
         check("theirs.csv", quiet, tolerance=1)
+
+
+def test_a_pattern_says_nothing_about_metrics_that_were_not_compared():
+    rates = {
+        "goodput_kbps": Quantity("goodput_kbps", 1e3),
+        "throughput_kbps": Quantity("throughput_kbps", 1e3),
+    }
+    trip = float(solve(load("johansson-2000/symmetric"))["rtt_s"].mean())
+    for quantities in (rates, rates | {"rtt_s": Quantity("rtt_s", trip)}):
+        theirs = ForeignResults("theirs", "CSV", quantities)
+        report = check(theirs, load("johansson-2000/symmetric"), simulate=None)
+        assert report.pattern.startswith("rates differ, round trips agree") == ("rtt_s" in quantities)
+
+
+def test_the_model_that_agrees_with_our_simulation_is_no_witness_for_theirs():
+    far = compared(Quantity("goodput_kbps", 112.0, half_width=0.1, replications=10), model=100.0)
+    assert "the model, which is approximate, is nearer to the simulation (100)" in far.sentence
+
+
+def test_replications_that_differ_in_the_last_digits_have_no_spread():
+    theirs = ForeignResults("t", "CSV", {"goodput_kbps": Quantity("goodput_kbps", 792.0, (792.0,) * 3)})
+    ours = {"goodput_kbps": np.array([712.8, 712.8, 712.8 + 2e-13])}
+    assert ours["goodput_kbps"].var() > 0
+    assert check_spread(theirs, ours, 0.01, RULES) == ()

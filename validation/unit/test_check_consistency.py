@@ -256,3 +256,7 @@ def test_replications_may_be_alike_where_ours_are():
     for simulated, status in ((ours, "passed"), (other, "failed"), ({}, "failed")):
         (one,) = check_randomness(found, SCENARIO, 0.01, simulated)
         assert one.status == status, one.sentence
+
+
+def test_an_event_of_low_energy_may_hold_more_than_one_exchange():
+    assert wrong({"exchanges_per_event": 160.0, "air_share": 0.87}) == []

@@ -414,3 +414,15 @@ def test_a_database_of_omnet_says_the_same_as_the_scalars(tmp_path):
     assert next(one for one in found.series if one.name == "cwnd_segments").times == pytest.approx([0.5, 3.5])
     for name, quantity in scalars.quantities.items():
         assert found.quantities[name] == quantity
+
+
+def test_of_a_file_that_names_its_flows_the_flow_that_was_asked_for_is_read(tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text("flow,metric,value\n1,rtt_s,1\n2,rtt_s,3\n,fairness,0.8\n")
+    scenario = load("venugopal-2006/piconet")
+    both, second = read_results(path, scenario), read_results(path, scenario, flow=2)
+    assert (both.value("rtt_s"), both.flow) == (2, None)
+    assert (second.value("rtt_s"), second.value("fairness"), second.flow) == (3, 0.8, 2)
+    path.write_text("flow,metric,value\n1,rtt_s,1\n")
+    with pytest.raises(BadResults, match=r"--flow 2: no row is about 2 or p1\.2>p1\.1; the file has 1"):
+        read_results(path, scenario, flow=2)

@@ -378,3 +378,33 @@ def test_a_derivative_of_a_sum_is_the_sum_of_the_derivatives():
     total, mean, most, *each = (sides[text].slope for text in texts)
     assert total == pytest.approx(sum(each), rel=1e-6) and mean == pytest.approx(total / 4, rel=1e-6)
     assert most == each[0] != each[2] != 0
+
+
+def test_a_key_on_a_grid_has_no_derivative_and_keeps_its_ends():
+    # the interval of Low Energy is a multiple of 1.25 ms
+    sensors = load("ble-sensors/sensors")
+    study = local_sensitivity(sensors, ["current_ma"], ["le.interval_s"])
+    (row,) = study.rows
+    ends = [float(solve(sensors.with_(le__interval_s=at))["current_ma"].mean()) for at in (0.09, 0.11)]
+    assert row.derivative.kind == "none" and not study.failed
+    assert [row.at_low, row.at_high] == pytest.approx(ends, rel=1e-9)
+    assert row.note == "no derivative: there is no answer close to 0.1"
+    assert (
+        "theory does not stand at 2 of 3 points, such as le.interval_s = 0.09" in study.about["warnings"][-1]
+    )
+
+
+def test_the_front_door_names_what_it_takes():
+    wrong: Any = {"method": "sobel"}, {"metrics": "rtt_s"}, {"keys": "radio.ber"}
+    words = ('method = "sobel": must be one of local, sobol', 'metrics = "rtt_s": must be a list', "keys = ")
+    for given, text in zip(wrong, words, strict=True):
+        with pytest.raises(ScenarioError, match=text):
+            bt.sensitivity(CHAIN, **given)
+    engine: Any = "theory"
+    with pytest.raises(ScenarioError, match='engine = "theory": must be auto, solve or simulate'):
+        bt.dimension(CHAIN, maximize="rtt_s", choose="polling.limit=1,2", engine=engine)
+
+
+def test_a_whole_number_that_is_0_is_tried_as_a_whole_number():
+    (voice,) = factors(CHAIN, ["voice.links"], None, 0.1)
+    assert isinstance(voice.unit, int) and voice.unit == 1

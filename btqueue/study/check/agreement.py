@@ -345,8 +345,10 @@ def _judged(
             show = f"; {excess:.1%} more would show" if mean else ""
             sentence = f"{gap}, which chance explains (p = {p:.2g}{show})"
         if not math.isnan(model):
-            side = "near" if near else "far from"
-            sentence += f"; the model, which is approximate, is {side} theirs ({model:.4g})"
+            side = "near theirs" if near else "far from theirs"
+            if verdict == "differs" and abs(mean - model) < abs(theirs.value - model):
+                side = "nearer to the simulation"
+            sentence += f"; the model, which is approximate, is {side} ({model:.4g})"
     sentence = f"{long_name(name)}: {sentence}"
     return Agreement(
         name, theirs.value, width, mean, own_width, model, error, p, away, limit, verdict, sentence

@@ -28,7 +28,9 @@ BACKOFF_LEAST = 1.5
 """A timer that doubles has successive gaps in a ratio of 2; below this it does not."""
 UNDER_WAY = "under_way_kbps"
 """The growth of the data under way, which may be negative."""
-ABOVE_ONE = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
+ABOVE_ONE = frozenset(
+    {"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet", "exchanges_per_event"}
+)
 """Metrics without unit that are no shares."""
 
 Problems = Iterator[tuple[bool, str]]
@@ -218,8 +220,8 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
     arrived = results.value("arrived_kbps")
     place = None if results.flow is None else results.flow - 1
     most = capacity(scenario).most_kbps(place)
-    types = ", ".join(scenario.link.packets)
-    beyond = f"is above the {most:.4g} kbit/s for which devices and links have time with {types}"
+    types = f" with {', '.join(scenario.link.packets)}" if scenario.link.bearer == "br-edr" else ""
+    beyond = f"is above the {most:.4g} kbit/s for which devices and links have time{types}"
     if not math.isnan(arrived) and math.isfinite(most):
         yield arrived > most * (1 + EDGES), f"the arrived data, {arrived:.4g}, {beyond}"
     goodput, slack = results.value("goodput_kbps"), results.slack("goodput_kbps")

@@ -46,11 +46,15 @@ TIMES = ("t", "time", "time_s", "t_s")
 DECIMALS = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
 """A number with a comma before its decimals."""
 IGNORED = ("unit", "interrupted", "flow_name", "group")
+SUBJECT = ("metric", "flow", "flow_name", "group", "link", "queue", "replication")
+"""Columns that name the run and the part of the network: no two rows agree in all of them."""
 
 Row = dict[str, str]
 
 
-def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None) -> ForeignResults:
+def read_csv(
+    path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None, flow: int | None = None
+) -> ForeignResults:
     """Read a CSV file.
 
     Args:
@@ -58,15 +62,19 @@ def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None =
             semicolons or tabs, numbers may have a comma before their decimals.
         scenario: whose flows the file may name.
         renamed: their names for our metrics.
+        flow: number of the only flow to read, if the file names its flows.
 
     Raises:
         BadResults: it has no rows, a column is missing, a name is unknown or a value is no number.
     """
     rows = _rows(path)
+    if flow is not None:
+        rows = _of_flow(rows, flow, scenario, path.name)
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
     time = next((name for name in TIMES if name in rows[0][1]), None)
+    seen: dict[tuple[str, ...], str] = {}
     for where, row in rows:
         name = _name(row, where, renamed)
         if row["value"] == "":  # a value that does not exist
@@ -75,6 +83,12 @@ def read_csv(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None =
         if time and row[time]:
             points[name, row.get("replication", "")].append((finite(row[time], where, time), value))
             continue
+        subject = tuple(row.get(column, "") for column in SUBJECT)
+        if (first := seen.setdefault(subject, where)) != where:
+            raise BadResults(
+                f'{where}: "{name}" stands in {first.rpartition(", ")[2]} already; tell rows '
+                "apart by the column flow, queue, link or replication"
+            )
         values[name][row.get("replication", "")].append(value)
         if (width := _half_width(row, value, where)) is not None:
             given[name].append(width)
@@ -102,8 +116,21 @@ def _warmup_s(rows: list[tuple[str, Row]], source: str) -> float | None:
     """Return the time that the file has left out, None if it does not say."""
     found = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
     if len(found) > 1 or min(found, default=0.0) < 0:
-        raise BadResults(f"{source}: warmup_s must be one time for all rows, of at least 0")
+        said = " and ".join(f"{value:g}" for value in sorted(found))
+        raise BadResults(f"{source}: warmup_s = {said}: must be one time for all rows, of at least 0")
     return found.pop() if found else None
+
+
+def _of_flow(
+    rows: list[tuple[str, Row]], flow: int, scenario: Scenario, source: str
+) -> list[tuple[str, Row]]:
+    """Return the rows of one flow and those of no flow."""
+    name = topology(scenario).flow_names[flow - 1]
+    given = dict.fromkeys(row["flow"] for _, row in rows if row.get("flow"))
+    if given and not {str(flow), name} & set(given):
+        flows = ", ".join(given)[:80]
+        raise BadResults(f"{source}: --flow {flow}: no row is about {flow} or {name}; the file has {flows}")
+    return [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), name)]
 
 
 def _flow(rows: list[tuple[str, Row]], scenario: Scenario) -> int | None:
@@ -179,13 +206,15 @@ def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] 
     if row.get("ci95"):
         width = finite(row["ci95"], where, "ci95")
         if width < 0:
-            raise BadResults(f"{where}: ci95 = {width:g}: a half-width cannot be negative")
+            raise BadResults(f"{where}: half-width {width:g}: cannot be negative")
         return width, count
     if row.get("low") and row.get("high"):
         low, high = finite(row["low"], where, "low"), finite(row["high"], where, "high")
         if not low <= value <= high:
             raise BadResults(f"{where}: the value {value:g} is not between low = {low:g} and high = {high:g}")
         return (high - low) / 2, count
+    if row.get("low") or row.get("high"):
+        raise BadResults(f"{where}: low and high must both be given, or neither")
     return None
 
 

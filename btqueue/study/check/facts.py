@@ -270,8 +270,8 @@ def compare_facts(
     found = list(dict.fromkeys(_contradictions(facts, scenario, flow, warmup_s)))
     if found or not (facts or warmup_s is not None):
         return tuple(found)
-    same = "sizes, options, windows and least round trips" if facts else "the time left out"
-    return (Finding("facts", "passed", f"{same} in the file are the scenario's, as far as they show"),)
+    same = "sizes, options, windows and least round trips in the file are the scenario's, as far as they show"
+    return (Finding("facts", "passed", same if facts else "the file leaves out the scenario's run.warmup_s"),)
 
 
 def _contradictions(

@@ -89,7 +89,7 @@ def _read(
     if format == "omnet":
         return read_omnet(path, scenario, renamed)
     if format == "csv":
-        return read_csv(path, scenario, renamed)
+        return read_csv(path, scenario, renamed, flow)
     if format == "pcap":
         found = read_capture(path, scenario, flow=flow)
     else:

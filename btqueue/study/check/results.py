@@ -163,7 +163,8 @@ def known_name(name: str, source: str, renamed: Mapping[str, str] | None = None)
     guess = closest(base, [*METRICS, *HELPERS])
     hint = f'; did you mean "{guess}"?' if guess else f"; known are {', '.join(list(METRICS)[:8])}, ..."
     name = name if len(name) <= 80 else f"{name[:77]}..."
-    raise BadResults(f'{source}: "{name}" is no metric{hint} (or give --map "{name}=METRIC")')
+    other = "" if source.startswith("--map") else f' (or give --map "{name}=METRIC")'
+    raise BadResults(f'{source}: "{name}" is no metric{hint}{other}')
 
 
 def checked_map(pairs: Iterable[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,8 @@ TIMES = frozenset(
         "acknowledged_delay_scv",
     }
 )
+
+RATES = frozenset({"goodput_kbps", "throughput_kbps"})
 
 Engine = Callable[[Scenario], Results | xr.Dataset]
 
@@ -127,9 +129,11 @@ class Report:
             return f"{told}, nothing inconsistent{rest} ({alarm})"
         parts = []
         if self.inconsistent:
-            parts.append(f"{len(self.inconsistent)} checks of consistency failed")
+            checks = "1 check" if len(self.inconsistent) == 1 else f"{len(self.inconsistent)} checks"
+            parts.append(f"{checks} of consistency failed")
         if self.differing:
-            parts.append(f"{len(self.differing)} of {len(compared)} metrics differ")
+            differ = "differs" if len(self.differing) == 1 else "differ"
+            parts.append(f"{len(self.differing)} of {len(compared)} metrics {differ}")
         return f"does not agree: {' and '.join(parts)} ({alarm})"
 
 
@@ -209,7 +213,7 @@ def check(
         agreements,
         causes,
         tried,
-        pattern(differing),
+        pattern(agreements),
         unseen,
         replace(rules, confidence=confidence),
         (*found.notes, *_assumptions(found, scenario), *notes),
@@ -262,10 +266,12 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
     return scenario.changed(changes)
 
 
-def pattern(differing: list[Agreement]) -> str:
+def pattern(agreements: Sequence[Agreement]) -> str:
     """Return the likely cause that the metrics that differ point to, empty if there is none."""
+    differing = [one for one in agreements if one.verdict == "differs"]
     up = {one.metric for one in differing if one.theirs > _reference(one)}
     names = {one.metric for one in differing}
+    agreeing = {one.metric for one in agreements if one.verdict in ("agrees", "negligible")}
     if "timeouts_per_s" in names:
         more = "more" if "timeouts_per_s" in up else "fewer"
         return (
@@ -273,12 +279,12 @@ def pattern(differing: list[Agreement]) -> str:
         )
     if losses := sorted(name for name in names if name.startswith("loss_")):
         return f"{losses[0]} differs: look first at the size of that buffer and at the packets it counts"
-    if names and names <= TIMES:
+    if names and names <= TIMES and agreeing & RATES:
         return (
             "only times differ, rates agree: look at how they are measured first (Karn's rule; a "
             "capture behind the queue of its interface does not see the wait there)"
         )
-    if {"goodput_kbps", "throughput_kbps"} <= names and "rtt_s" not in names:
+    if names >= RATES and "rtt_s" in agreeing:
         return (
             "rates differ, round trips agree: look at headers counted as data, and at the "
             "measured time, first"

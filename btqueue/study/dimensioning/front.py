@@ -7,7 +7,7 @@ not all combinations are solved, the first aim is searched under one bound of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from btqueue.study.dimensioning.confirmation import Confirmation, Simulated, Sim
 from btqueue.study.dimensioning.problem import Task
 from btqueue.study.dimensioning.search import Outcome, find_best, search_again
 from btqueue.study.dimensioning.table import Candidate, Table
+from btqueue.study.summary import over_replications
 
 LEVELS = 10
 """Bounds of the second aim that are searched between the ends of a front."""
@@ -104,4 +105,18 @@ def simulated_front(
         points.append(replace(point, verdict=""))  # nothing is compared
         if progress is not None:
             progress(len(points), len(wanted))
-    return Confirmation(tuple(points), (), len(points[0].samples))
+    return Confirmation(tuple(points), tuple(_doubts(task, points)), len(points[0].samples))
+
+
+def _doubts(task: Task, points: Sequence[Simulated]) -> Iterator[str]:
+    """Warn if the ends cannot be told apart in the first aim: then chance alone may have made a front."""
+    first, last = points[0], points[-1]
+    if len(points) < 2 or len(first.samples) != len(last.samples) or len(first.samples) < 2:
+        return
+    apart = over_replications(first.samples - last.samples)
+    if abs(apart.mean) <= apart.ci95:
+        yield (
+            f"{first.role} and {last.role} cannot be told apart in {task.objective.text}: they differ by "
+            f"{apart.mean:.3g} ± {apart.ci95:.2g} in pairs of replications; more run.replications may show a "
+            "difference"
+        )

@@ -125,7 +125,7 @@ def dimension(
     *,
     maximize: str | None = None,
     minimize: str | None = None,
-    pareto: str | None = None,
+    pareto: str | Sequence[str] | None = None,
     subject_to: str | Sequence[str] = (),
     choose: Choices,
     top: int = 5,
@@ -148,9 +148,9 @@ def dimension(
         scenario: with the keys to choose; its other keys stay.
         maximize: a linear expression of metrics and keys, such as ``"goodput_kbps"``; or
         minimize: another one; or
-        pareto: two that compete, such as ``"goodput_kbps, p95(delay_s, sensors)"``: the answer is the front,
-            the points that no other one beats in both. Goodput, throughput, sessions a second and fairness
-            are maximised, all else is minimised.
+        pareto: two that compete, such as ``"goodput_kbps, p95(delay_s, sensors)"`` or a list: the answer is
+            the front, the points that no other one beats in both. Goodput, throughput, sessions a second and
+            fairness are maximised, all else is minimised.
         subject_to: bounds such as ``"rtt_s <= 400 ms"``, ``"min(goodput_kbps) >= 80"`` or
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``. A metric stands for its mean over flows.
         choose: values by key, as in a sweep; ``"100..400"`` for a key of real numbers is continuous.
@@ -174,6 +174,8 @@ def dimension(
         scenario, maximize=maximize, minimize=minimize, pareto=pareto, subject_to=subject_to, choose=choose
     )
     find = find_best if task.second is None else find_front
+    if engine not in ("auto", "solve", "simulate"):
+        raise ScenarioError(Problem(f'engine = "{engine}": must be auto, solve or simulate'))
     if budget < 1:
         raise ScenarioError(Problem(f"a budget of {budget} points: give at least 1"))
     if top < 0:

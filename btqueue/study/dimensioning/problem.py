@@ -160,7 +160,7 @@ def task_of(
     *,
     maximize: str | None = None,
     minimize: str | None = None,
-    pareto: str | None = None,
+    pareto: str | Sequence[str] | None = None,
     subject_to: str | Sequence[str] = (),
     choose: Choices,
 ) -> Task:
@@ -170,7 +170,7 @@ def task_of(
         base: the scenario.
         maximize: a linear expression of metrics and keys; or
         minimize: another one; or
-        pareto: two of them, separated by a comma (`aims_of`).
+        pareto: two of them, as a list or separated by a comma (`aims_of`).
         subject_to: bounds such as ``"rtt_s <= 400 ms"`` or
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``.
         choose: values by key, written as for a sweep (``"1..25"``, ``"DH5,[DH3,DH5]"``); for a key that takes
@@ -220,7 +220,7 @@ def _objective(sense: Literal["maximize", "minimize"], text: str, base: Scenario
     return Objective(sense, parse_quantity(text, f"--{sense}", base), text.strip())
 
 
-def aims_of(text: str, base: Scenario) -> list[Objective]:
+def aims_of(aims: str | Sequence[str], base: Scenario) -> list[Objective]:
     """Return two aims, as in "goodput_kbps, p95(delay_s, sensors)".
 
     Metrics of which more is better (`MORE`) are maximised, all else is minimised; a minus sign before an
@@ -229,6 +229,7 @@ def aims_of(text: str, base: Scenario) -> list[Objective]:
     Raises:
         ScenarioError: they cannot be read, or are not two.
     """
+    text = aims if isinstance(aims, str) else ", ".join(aims)
     texts = [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text)]
     if len(texts) != 2 or texts[0] == texts[1]:
         how = "name two metrics, as in 'goodput_kbps, delay_s'"

@@ -61,7 +61,7 @@ class Factor:
         """Unit of small changes of the key: its value, or a small number if the value is 0."""
         if self.value:
             return abs(self.value)
-        return next((unit for end, unit in UNITS.items() if self.key.endswith(end)), 1.0)
+        return next((unit for end, unit in UNITS.items() if self.key.endswith(end)), 1 if self.whole else 1.0)
 
 
 def factors(

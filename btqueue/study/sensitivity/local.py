@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from btqueue.network.variation import Plan
 from btqueue.scenario import Scenario
 from btqueue.scenario.traits import is_trait, traits
@@ -75,12 +77,17 @@ def local_sensitivity(
     rows, failed = [], {}
     for factor in active:
         failures = _failures(factor, solver)
-        if all(derivative.kind == "none" for derivative in found[factor.key].values()):
+        ends = {
+            name: (_end(factor, 0, name, base[name], solver), _end(factor, 1, name, base[name], solver))
+            for name in names
+        }
+        none = all(derivative.kind == "none" for derivative in found[factor.key].values())
+        if none and np.isnan(list(ends.values())).all():
             failed[factor.key] = most_telling([failure for _, failure in failures])
             continue
-        for name in names:
-            low, high = (_end(factor, end, name, base[name], solver) for end in (0, 1))
-            rows.append(Row(factor, name, base[name], found[factor.key][name], low, high, _note(failures)))
+        note = _note(failures) or none * f"no derivative: there is no answer close to {factor.value:g}"
+        for name, (low, high) in ends.items():
+            rows.append(Row(factor, name, base[name], found[factor.key][name], low, high, note))
     quiet = tuple(factor.key for factor in varied if factor not in active)
     return Local(scenario, base, tuple(rows), quiet, failed, solver.solved, solver.about)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from btqueue.scenario import Scenario
+from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.sensitivity.by_simulation import simulated_slopes
 from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.over_ranges import global_sensitivity
@@ -43,6 +43,11 @@ def sensitivity(
     Raises:
         ScenarioError: as the method's function, like other errors.
     """
+    if method not in (methods := ("local", "sobol", "morris", "simulate")):
+        raise ScenarioError(Problem(f'method = "{method}": must be one of {", ".join(methods)}'))
+    for name, given in (("metrics", metrics), ("keys", keys)):
+        if isinstance(given, str):
+            raise ScenarioError(Problem(f'{name} = "{given}": must be a list, as in ["{given}"]'))
     wanted: dict[str, Any] = {"metrics": metrics, "keys": keys, "spread": spread, "progress": progress}
     wanted |= more
     if method == "local":

@@ -86,8 +86,17 @@ class Solver:
 
     @property
     def about(self) -> dict[str, Any]:
-        """How the scenario itself was answered: answered_by, why and warnings."""
-        return {name: self.answer.notes[name] for name in ("answered_by", "why", "warnings")}
+        """How the scenario itself was answered: answered_by, why and warnings.
+
+        Another warning says at which of the other points theory does not stand, although it does here.
+        """
+        found = {name: self.answer.notes[name] for name in ("answered_by", "why", "warnings")}
+        doubted = [(dict(place), why) for place, one in self._known.items() if (why := one.notes.get("why"))]
+        if doubted and not found["why"]:
+            at = ", ".join(f"{key} = {value:g}" for key, value in doubted[0][0].items())
+            count = f"{len(doubted)} of {self.solved} points, such as {at}"
+            found["warnings"] = [*found["warnings"], f"theory does not stand at {count}: {doubted[0][1][0]}"]
+        return found
 
     @property
     def solved(self) -> int:
