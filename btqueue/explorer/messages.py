@@ -13,9 +13,8 @@ from btqueue.explorer.curves import Curve, finite
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.topology import topology
-from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.study.evaluate import Answer
-from btqueue.study.summary import Estimate
+from btqueue.study.summary import of_groups
 from btqueue.study.value_ranges import known_key, parse_one
 from btqueue.text_files import BadToml, parse_toml
 
@@ -121,21 +120,7 @@ def _values(answer: Answer, groups: Sequence[str]) -> dict[str, float]:
     by_queue = zip(answer.names.get("queue", ()), queues.means, strict=False) if queues else ()
     found = answer.means | {f"queue_packets {name}": mean for name, mean in by_queue}
     for metric, one in answer.metrics.items():
-        found |= {f"{metric} {group}": mean for group, (mean, _) in _by_group(one, groups).items()}
-    return found
-
-
-def _by_group(one: Estimate, groups: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return mean and half-width of each group of flows; empty where flows do not differ."""
-    if one.part != "flow" or not groups or len(one.means) != len(groups):
-        return {}
-    found = {}
-    for group in dict.fromkeys(groups):
-        own = np.array([other == group for other in groups])
-        means = np.array(one.means)[own]
-        if np.isfinite(means).any():
-            width = math.nan if one.each is None else float(student_half_width(one.each[:, own].mean(axis=1)))
-            found[group] = float(np.nanmean(means)), width
+        found |= {f"{metric} {group}": part.mean for group, part in of_groups(one, groups).items()}
     return found
 
 
@@ -154,9 +139,9 @@ def told_answer(answer: Answer, groups: Sequence[str] = ()) -> dict[str, Any]:
                 "mean": finite(one.mean),
                 "ci95": finite(one.ci95),
                 "parts": dict(zip(answer.names.get(one.part, ()), map(finite, one.means), strict=False))
-                | {group: finite(mean) for group, (mean, _) in _by_group(one, groups).items()},
+                | {group: finite(part.mean) for group, part in of_groups(one, groups).items()},
                 "intervals": dict(zip(answer.names.get(one.part, ()), map(finite, one.ci95s), strict=False))
-                | {group: finite(width) for group, (_, width) in _by_group(one, groups).items()},
+                | {group: finite(part.ci95) for group, part in of_groups(one, groups).items()},
             }
             for name, one in answer.metrics.items()
         },

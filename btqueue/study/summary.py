@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -131,6 +131,24 @@ def by_group(results: Results | xr.Dataset, name: str, estimate: Estimate) -> di
         group: _estimate(values[..., [one == group for one in groups]], dims)
         for group in dict.fromkeys(groups)
     }
+    return {group: one for group, one in found.items() if not math.isnan(one.mean)}
+
+
+def of_groups(estimate: Estimate, groups: Sequence[str]) -> dict[str, Estimate]:
+    """Return the estimate of each group from one of flows; empty for a metric of none, or without groups.
+
+    Args:
+        estimate: of a metric.
+        groups: of its flows; none if flows are alike.
+    """
+    if estimate.part != "flow" or len(estimate.means) != len(groups):
+        return {}
+    values = np.array([estimate.means]) if estimate.each is None else estimate.each
+    dims = ("flow",) if estimate.each is None else ("replication", "flow")
+    found = {}
+    for group in dict.fromkeys(groups):
+        own = values[:, [one == group for one in groups]]
+        found[group] = _estimate(own[0] if estimate.each is None else own, dims)
     return {group: one for group, one in found.items() if not math.isnan(one.mean)}
 
 
