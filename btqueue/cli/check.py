@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 REPORTS = {".json": "JSON", ".csv": "CSV"}
 """Formats of `--out`, by suffix."""
+CAUSES = "something differs: simulating neighbours of the scenario to find out why"
 
 
 EXAMPLES = (
@@ -85,7 +86,7 @@ def check(
     wanted = load(scenario, set_ or ())
     target = None if out is None else Target.checked(out, "--out", REPORTS, force=force)
     picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
-    simulator = None if no_simulate else _simulator(threads, quiet)
+    simulator = None if no_simulate else simulator_of(threads, quiet, CAUSES)
     found = read_results(results, wanted, format=format, renamed=checked_map(map_ or []), flow=flow)
     keep_compiled_models()
     report = study(found, wanted, confidence=confidence, simulate=simulator)
@@ -104,8 +105,8 @@ def check(
         raise typer.Exit(NO_ANSWER)
 
 
-def _simulator(threads: int | None, quiet: bool) -> Callable[[Scenario], xr.Dataset]:
-    """Return our simulator with its progress bar; after the first run it says that causes are looked for."""
+def simulator_of(threads: int | None, quiet: bool, more: str = "") -> Callable[[Scenario], xr.Dataset]:
+    """Return our simulator with its progress bar; after the first run it says why there are *more*."""
     from btqueue.cli.engines import run_simulator
 
     runs = 0
@@ -113,8 +114,8 @@ def _simulator(threads: int | None, quiet: bool) -> Callable[[Scenario], xr.Data
     def simulate(scenario: Scenario) -> xr.Dataset:
         nonlocal runs
         runs += 1
-        if runs == 2 and not quiet:
-            say("something differs: simulating neighbours of the scenario to find out why")
+        if runs == 2 and more and not quiet:
+            say(more)
         answer = run_simulator(scenario, threads=threads, quiet=quiet)
         if answer.interrupted:  # half a comparison is none
             raise KeyboardInterrupt

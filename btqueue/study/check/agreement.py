@@ -33,6 +33,8 @@ NEGLIGIBLE = 0.01
 """Relative difference that does not matter."""
 NEGLIGIBLE_SHARE = 0.001
 """Difference of a loss or another share that does not matter."""
+CLOCK_S = 1e-6
+"""Difference of a time (s) that does not matter: captures stamp packets to a microsecond."""
 NEGLIGIBLE_RATE = 0.01
 """Difference of a rate of events (1/s) that does not matter; in short runs two events."""
 
@@ -223,6 +225,8 @@ def negligible(name: str, reference: float, seconds: float) -> float:
         least = NEGLIGIBLE_SHARE
     elif metric.unit == "1/s" and name not in ("polls_per_s", "sessions_per_s"):
         least = max(NEGLIGIBLE_RATE, 2 / seconds)
+    elif metric.unit == "s":
+        least = CLOCK_S
     return max(least, NEGLIGIBLE * abs(reference))
 
 
