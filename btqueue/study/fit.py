@@ -1,7 +1,7 @@
 """Values of a scenario's keys that the results of a testbed point to: `fit(file, scenario, keys)`.
 
 The measured metrics are held against theory by weighted least squares, with theory's gradients. Theory is
-approximate, so each round simulates the values found so far and corrects theory by the
+approximate, so each round simulates the latest values and corrects theory by the
 ratio of the two (Bandler et al., IEEE Trans. Microwave Theory Tech. 42, 1994: space mapping): the last round
 compares measured numbers with simulated ones. The replications, each as long as the file's run, also give the
 spread of the metrics and their correlations, and so the weights and Student's intervals. Nothing is fitted
