@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 REPORTS = {".json": "JSON", ".csv": "CSV"}
 """Formats of `--out`, by suffix."""
-CAUSES = "something differs: simulating neighbours of the scenario to find out why"
 
 
 EXAMPLES = (
@@ -44,6 +44,13 @@ def check(
     confidence: Annotated[
         float, Option(metavar="P", help="1 - the chance that a correct simulator fails in any metric.")
     ] = 0.99,
+    tolerance: Annotated[
+        str | None,
+        Option(
+            metavar="SHARE",
+            help="Difference that does not matter, as 3%; default: 1%, or 3% if nothing is random.",
+        ),
+    ] = None,
     format: Annotated[
         Literal["csv", "pcap", "flowmonitor", "omnet"] | None,
         Option(help="Of RESULTS; default: told from the file."),
@@ -83,13 +90,14 @@ def check(
 
     if not 0.5 <= confidence < 1:
         raise BadInput(f"--confidence {confidence:g}: must be at least 0.5 and below 1")
+    share = None if tolerance is None else _share(tolerance)
     wanted = load(scenario, set_ or ())
     target = None if out is None else Target.checked(out, "--out", REPORTS, force=force)
     picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
-    simulator = None if no_simulate else simulator_of(threads, quiet, CAUSES)
+    simulator = None if no_simulate else simulator_of(threads, quiet)
     found = read_results(results, wanted, format=format, renamed=checked_map(map_ or []), flow=flow)
     keep_compiled_models()
-    report = study(found, wanted, confidence=confidence, simulate=simulator)
+    report = study(found, wanted, confidence=confidence, tolerance=share, simulate=simulator)
     with AnswerFirst() as files:
         if target is not None:
             files.write(write_report, report, target)
@@ -105,17 +113,37 @@ def check(
         raise typer.Exit(NO_ANSWER)
 
 
-def simulator_of(threads: int | None, quiet: bool, more: str = "") -> Callable[[Scenario], xr.Dataset]:
-    """Return our simulator with its progress bar; after the first run it says why there are *more*."""
+def _share(text: str) -> float:
+    """Return a share from a number or a percentage.
+
+    Raises:
+        BadInput: it is none, or not from 0 to below 1.
+    """
+    number = text.strip().removesuffix("%")
+    try:
+        found = float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < 1:
+        raise BadInput(f"--tolerance {text}: must be at least 0 and below 1, or a percentage as 3%")
+    return found
+
+
+def simulator_of(
+    threads: int | None, quiet: bool, *, causes: bool = True
+) -> Callable[[Scenario], xr.Dataset]:
+    """Return our simulator with its progress bar; where *causes* are sought it says when that begins."""
     from btqueue.cli.engines import run_simulator
 
-    runs = 0
+    first: Scenario | None = None
+    told = quiet or not causes
 
     def simulate(scenario: Scenario) -> xr.Dataset:
-        nonlocal runs
-        runs += 1
-        if runs == 2 and more and not quiet:
-            say(more)
+        nonlocal first, told
+        first = first or scenario
+        if not told and scenario.model_copy(update={"run": first.run}) != first:
+            told = True
+            say("something differs: simulating neighbours of the scenario to find out why")
         answer = run_simulator(scenario, threads=threads, quiet=quiet)
         if answer.interrupted:  # half a comparison is none
             raise KeyboardInterrupt

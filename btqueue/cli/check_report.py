@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -23,6 +24,7 @@ SIGNS = {"passed": ("✓", "green"), "doubtful": ("?", "yellow"), "failed": ("�
 VERDICTS = {
     "agrees": ("✓ agrees", "green"),
     "negligible": ("✓ negligible", "green"),
+    "cannot tell": ("? cannot tell", "yellow"),
     "differs": ("✗ differs", "red"),
     "not compared": ("not compared", "dim"),
 }
@@ -40,12 +42,14 @@ def document(report: Report) -> dict[str, Any]:
         "flow": results.flow,
         "agrees": report.agrees,
         "summary": report.summary,
-        "confidence": report.confidence,
+        "confidence": report.rules.confidence,
+        "tolerance": report.rules.tolerance,
         "consistency": list(map(asdict, report.findings)),
         "metrics": agreements_document(report.agreements),
         "pattern": report.pattern,
         "causes": list(map(asdict, report.causes)),
         "neighbours_tried": report.tried,
+        "cannot_tell": list(report.unseen),
         "notes": report.notes,
     }
     return as_document(report.scenario, check=check)
@@ -85,7 +89,10 @@ def print_report(report: Report, name: str) -> None:
         line("    nothing in the file can be checked against the rest of it")
     screen.print(agreements_table(report.agreements))
     for one in report.agreements:
-        if one.verdict in ("differs", "negligible"):
+        no_chance = (
+            math.isnan(one.p_value) and one.simulation != one.theirs and not math.isnan(one.simulation)
+        )
+        if one.verdict in ("differs", "negligible") or no_chance:
             line(f"  {one.sentence}", VERDICTS[one.verdict][1])
     if report.pattern and not report.causes:
         line(f"  pattern: {report.pattern}")
@@ -94,6 +101,8 @@ def print_report(report: Report, name: str) -> None:
     if report.tried and not report.causes:
         kinds = "buffers, limits, timers, windows, rates, delays, errors, warm-up"
         line(f"  none of {report.tried} neighbours of the scenario fits ({kinds})")
+    if report.unseen:
+        line(f"cannot tell: half or twice {', '.join(report.unseen)} would pass (by the model)", "yellow")
     if unknown := sum(one.verdict == "not compared" for one in report.agreements):
         line(f"{unknown} metrics were not compared: neither simulation nor model gives them here", "dim")
     for note in report.notes:

@@ -66,7 +66,7 @@ def fit(
         ranges[key.strip()] = spread.strip() if equals else None
     keep_compiled_models()
     found = read_results(results, wanted, renamed=checked_map(map_ or []), flow=flow)
-    report = study(found, wanted, ranges, simulate=simulator_of(threads, quiet))
+    report = study(found, wanted, ranges, simulate=simulator_of(threads, quiet, causes=False))
     if as_json:
         put_json(_document(report))
     else:

@@ -13,7 +13,9 @@ from btqueue.explorer.curves import Curve, finite
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.topology import topology
+from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.study.evaluate import Answer
+from btqueue.study.summary import Estimate
 from btqueue.study.value_ranges import known_key, parse_one
 from btqueue.text_files import BadToml, parse_toml
 
@@ -58,17 +60,20 @@ def told_scenario(scenario: Scenario, found: list[Control]) -> dict[str, Any]:
     }
 
 
-def told_curve(curve: Curve, like: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def told_curve(
+    curve: Curve, like: Mapping[str, Any] | None = None, groups: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return a curve: its places, and a list of values for each metric with gaps where none is.
 
     Args:
         curve: the points that are there.
         like: a complete curve that was told before. If it has the same places, it gives this one its form
             between the points that are there: its values, times the ratio of new to old at the nearest.
+        groups: of the flows, where these differ.
     """
     failures = [one.failure for one in curve.answers.values() if one.failure is not None]
     numbers = sorted(curve.answers)
-    values = [_values(curve.answers[number]) for number in numbers]
+    values = [_values(curve.answers[number], groups) for number in numbers]
     metrics = {
         name: [finite(one.get(name, math.nan)) for one in values]
         for name in dict.fromkeys(name for one in values for name in one)
@@ -110,15 +115,35 @@ def _scaled(
     return scaled
 
 
-def _values(answer: Answer) -> dict[str, float]:
-    """Return the means of an answer; a single queue's mean is named as in "queue_packets uplink"."""
+def _values(answer: Answer, groups: Sequence[str]) -> dict[str, float]:
+    """Return the means of an answer; those of queues and groups are named as in "queue_packets uplink"."""
     queues = answer.metrics.get("queue_packets")
     by_queue = zip(answer.names.get("queue", ()), queues.means, strict=False) if queues else ()
-    return answer.means | {f"queue_packets {name}": mean for name, mean in by_queue}
+    found = answer.means | {f"queue_packets {name}": mean for name, mean in by_queue}
+    for metric, one in answer.metrics.items():
+        found |= {f"{metric} {group}": mean for group, (mean, _) in _by_group(one, groups).items()}
+    return found
 
 
-def told_answer(answer: Answer) -> dict[str, Any]:
-    """Return an answer: mean and interval of each metric, and the values of its flows, links and queues."""
+def _by_group(one: Estimate, groups: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return mean and half-width of each group of flows; empty where flows do not differ."""
+    if one.part != "flow" or not groups or len(one.means) != len(groups):
+        return {}
+    found = {}
+    for group in dict.fromkeys(groups):
+        own = np.array([other == group for other in groups])
+        means = np.array(one.means)[own]
+        if np.isfinite(means).any():
+            width = math.nan if one.each is None else float(student_half_width(one.each[:, own].mean(axis=1)))
+            found[group] = float(np.nanmean(means)), width
+    return found
+
+
+def told_answer(answer: Answer, groups: Sequence[str] = ()) -> dict[str, Any]:
+    """Return an answer: mean and interval of each metric, and the values of its flows, links and queues.
+
+    Beside flows stand their `groups`, where flows differ.
+    """
     return {
         "problem": "" if answer.failure is None else str(answer.failure),
         "warnings": answer.notes.get("warnings", []),
@@ -128,8 +153,10 @@ def told_answer(answer: Answer) -> dict[str, Any]:
             name: {
                 "mean": finite(one.mean),
                 "ci95": finite(one.ci95),
-                "parts": dict(zip(answer.names.get(one.part, ()), map(finite, one.means), strict=False)),
-                "intervals": dict(zip(answer.names.get(one.part, ()), map(finite, one.ci95s), strict=False)),
+                "parts": dict(zip(answer.names.get(one.part, ()), map(finite, one.means), strict=False))
+                | {group: finite(mean) for group, (mean, _) in _by_group(one, groups).items()},
+                "intervals": dict(zip(answer.names.get(one.part, ()), map(finite, one.ci95s), strict=False))
+                | {group: finite(width) for group, (_, width) in _by_group(one, groups).items()},
             }
             for name, one in answer.metrics.items()
         },

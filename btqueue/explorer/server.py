@@ -28,6 +28,7 @@ from btqueue.explorer.controls import axis_of, controls
 from btqueue.explorer.curves import SIMULATED, Desk, places_between
 from btqueue.explorer.messages import metrics_told, scenario_of, told_answer, told_curve, told_scenario
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario.topology import topology
 from btqueue.study.value_ranges import known_key, takes_whole_numbers
 
 HOST = "127.0.0.1"
@@ -201,23 +202,25 @@ class Explorer:
         async def simulated() -> None:
             if not message.get("simulate"):
                 return
+            groups = topology(scenario).flow_labels().get("group", ())
             present = await self.desk.answer(scenario, "simulate")
-            await tell("simulated", **about, place=None, **told_answer(present))
+            await tell("simulated", **about, place=None, **told_answer(present, groups))
             for place in places_between(low, high, whole, SIMULATED):
                 found = await self.desk.answer_at(scenario, along, place, "simulate")
-                await tell("simulated", **about, place=place, **told_answer(found))
+                await tell("simulated", **about, place=place, **told_answer(found, groups))
 
         with suppress(WebSocketDisconnect, RuntimeError):  # the page has gone
             present: dict[str, Any] = {}
+            groups = topology(scenario).flow_labels().get("group", ())
             places, like = places_between(low, high, whole), last.get(about["side"])
             alike = like is not None and like["places"] == list(places)
             async for curve in self.desk.curve(scenario, along, places, 1 if alike else 2):
-                told = told_curve(curve, like)
+                told = told_curve(curve, like, groups)
                 await tell("curve", **about, **told)
                 if curve.complete:
                     last[about["side"]] = told
                 if not present:
-                    present = told_answer(await self.desk.answer(scenario))
+                    present = told_answer(await self.desk.answer(scenario), groups)
                     await tell("answer", **about, **present)
             await asyncio.gather(ranked(), simulated())
             await tell("done", **about)

@@ -17,6 +17,8 @@ SIDES = (
     ("model and its known error", "model", "", PALETTE[2], "D", -0.22),
 )
 """Label, value, half-width, colour, marker and place in the row of each side."""
+SIGNS = {"differs": " ✗", "cannot tell": " ?"}
+"""Behind the name of a metric."""
 WIDEST = 3.0
 """Relative values beyond this are drawn at the edge, as arrows."""
 
@@ -34,7 +36,7 @@ def check_figure(report: Report) -> Figure:
         axes.axvline(1.0, color="#555555", linewidth=0.9, linestyle=(0, (5, 3)))
         for place, one in enumerate(rows):
             _row(axes, len(rows) - 1 - place, one)
-        names = [f"{long_name(one.metric)}{' ✗' if one.verdict == 'differs' else ''}" for one in rows]
+        names = [f"{long_name(one.metric)}{SIGNS.get(one.verdict, '')}" for one in rows]
         axes.set_yticks(range(len(rows) - 1, -1, -1), names)
         for tick, one in zip(axes.get_yticklabels(), rows, strict=True):
             tick.set_fontweight("bold" if one.verdict == "differs" else "normal")

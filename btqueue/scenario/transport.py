@@ -41,6 +41,7 @@ LINUX: Mapping[str, object] = MappingProxyType(
         "hold_ssthresh": False, "byte_counting": True, "ssthresh_rule": "window",
         "loss_detection": "rack", "timer_tick_s": 0.004, "hystart": True, "loss_probes": True, "frto": True,
         "rto_variation": "largest", "buffers": "tuned", "ack_delay_s": 0.04, "quick_acks": 16,
+        "ack_clock": "adaptive",
         "ack_ends_backoff": True, "initial_window_segments": 10,
         "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0, "receive_window_segments": 2048,
     }
@@ -232,8 +233,11 @@ class Transport(Table):
     ack_every_segments: int = key(
         2, "segments that force a delayed acknowledgement out", DELAYED, ge=1, le=64
     )
-    ack_clock: Literal["timer", "tick"] = key(
-        "timer", "delayed ACK: ack_delay_s after the segment, or at the tick of a free-running clock", DELAYED
+    ack_clock: Literal["timer", "tick", "adaptive"] = key(
+        "timer",
+        "delayed ACK: ack_delay_s after the segment, at the tick of a free-running clock, or as Linux adapts "
+        "the wait to the gaps between segments, from ack_delay_s on",
+        DELAYED,
     )
     ack_delay_s: PositiveSeconds = key(0.2, "longest wait of a delayed ACK, or period of the tick", DELAYED)
     quick_acks: int = key(

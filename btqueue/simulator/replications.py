@@ -20,6 +20,7 @@ from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Job, Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
@@ -304,7 +305,9 @@ class LongRun:
 
     def is_random(self) -> bool:
         """Whether anything random has happened in the run by now."""
-        return bool(self.sim.connections.ack_tick.any() or np.any(self.sim.streams != self.untouched))
+        return bool(
+            (self.sim.connections.ack_clock == TICKS).any() or np.any(self.sim.streams != self.untouched)
+        )
 
 
 def run_until(sim: State, end_s: float) -> State:

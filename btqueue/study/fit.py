@@ -27,8 +27,11 @@ from scipy.optimize import least_squares
 
 from btqueue.scenario import NotBuiltYet, Problem, Scenario, ScenarioError
 from btqueue.study.check.agreement import (
+    NEGLIGIBLE,
+    TOLERANCE,
     UNMEASURED,
     Agreement,
+    Rules,
     asked_quantities,
     compare_all,
     negligible,
@@ -36,6 +39,7 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.causes import misfit
 from btqueue.study.check.facts import compare_facts
+from btqueue.study.check.randomness import is_random
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import HELPERS, BadResults, Finding, ForeignResults
 from btqueue.study.check.verdicts import Engine, modelled, reference_scenario
@@ -137,7 +141,7 @@ class Fit:
     @property
     def summary(self) -> str:
         """Return the verdict of the simulation in a sentence."""
-        compared = [one for one in self.agreements if one.verdict != "not compared"]
+        compared = [one for one in self.agreements if one.verdict in ("agrees", "negligible", "differs")]
         if self.confirmed:
             return f"confirmed by simulation: {len(compared)} of {len(compared)} metrics agree"
         differing = [one.metric for one in compared if one.verdict == "differs"]
@@ -280,10 +284,10 @@ class _Search:
                 f"{self.found.source}: {len(self.unknown)} free keys ({keys}) and only {len(names)} "
                 f"metrics that can tell them ({', '.join(names) or 'none'}): free fewer keys"
             )
-        self.names, seconds = tuple(names), self.scenario.run.duration_s
+        self.names, rules = tuple(names), Rules(seconds=self.scenario.run.duration_s)
         self.measured = np.array([self.found.value(name) for name in names])
         self.ratio = np.ones(len(names)) if ratio is None else ratio
-        limits = [negligible(name, value, seconds) for name, value in zip(names, self.measured, strict=True)]
+        limits = [negligible(name, value, rules) for name, value in zip(names, self.measured, strict=True)]
         self.limits = np.array(limits)
 
     def _values(self, place: Numbers) -> tuple[float, ...]:
@@ -350,15 +354,14 @@ class _Search:
         """Simulate the values of the place, and compare as `check` does."""
         final = self.changed(self.rounded(self.place))
         model, errors, said = modelled(final, self.found, solve=True)
-        agreements = compare_all(
-            self.found,
-            self.simulated(final),
-            model,
-            confidence=0.99,
-            runs=self.scenario.run.replications,
-            seconds=final.run.duration_s,
-            errors=errors,
+        random, run = is_random(final.changed({"run.jitter_s": 0.0})), final.run
+        rules = Rules(
+            runs=run.replications,
+            seconds=run.duration_s,
+            tolerance=NEGLIGIBLE if random else TOLERANCE,
+            random=random,
         )
+        agreements = compare_all(self.found, self.simulated(final), model, rules, errors)
         doubts = [one for one in said if "doubts" in one or one.startswith("no model")]
         if self.left_out:
             names = ", ".join(self.left_out)

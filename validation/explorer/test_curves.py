@@ -3,13 +3,14 @@
 import asyncio
 import time
 
+import numpy as np
 import pytest
 
 import btqueue as bt
 from btqueue.explorer import curves as module
 from btqueue.explorer.controls import axis_of, controls, effect
 from btqueue.explorer.curves import Curve, Desk, places_between, spread_order
-from btqueue.explorer.messages import told_curve
+from btqueue.explorer.messages import told_answer, told_curve, told_scenario
 from btqueue.study.evaluate import Answer, Failure
 from btqueue.study.summary import Estimate
 
@@ -109,3 +110,25 @@ def test_effects_count_shares_of_four_metrics():
     assert effect(base, [answer(goodput_kbps=50.0, rtt_s=1.0)]) == pytest.approx(0.5 / 4)
     assert effect(base, [answer(segment_loss=0.1), answer(rtt_s=4.0)]) == pytest.approx((1 + 0.75) / 4)
     assert effect(base, [Answer(failure=Failure("error", "none"))]) == 0
+
+
+@pytest.mark.parametrize("name", bt.scenario.list_models())
+def test_the_page_starts_with_every_scenario_that_comes_along(name):
+    scenario = bt.load(name)
+    turned = controls(scenario)
+    axis = axis_of(turned)
+    scenario.changed({axis["along"]: axis["high"]})
+    assert told_scenario(scenario, turned)["network"]["nodes"]
+
+
+def test_flows_that_differ_have_a_line_a_group():
+    one = Estimate(2.0, 0.1, "flow", (1.0, 2.0, 3.0), (), (), np.array([[1.0, 2.0, 3.0], [1.2, 2.0, 3.2]]))
+    answers = {0: Answer({"goodput_kbps": one})}
+    told = told_curve(Curve((1.0,), answers, 0), None, ("download", "sensors", "sensors"))
+    assert told["metrics"]["goodput_kbps download"] == [1.0]
+    assert told["metrics"]["goodput_kbps sensors"] == [2.5]
+    parts = told_answer(answers[0], ("download", "sensors", "sensors"))["metrics"]["goodput_kbps"]
+    assert parts["parts"]["sensors"] == 2.5
+    # Student's half-width of 2.5 and 2.6: 12.706 times 0.05
+    assert parts["intervals"]["sensors"] == pytest.approx(12.706 * 0.05, rel=1e-3)
+    assert "goodput_kbps sensors" not in told_curve(Curve((1.0,), answers, 0))["metrics"]

@@ -106,7 +106,9 @@ def curves(page: Page) -> list[str]:
 
 def slider(page: Page, key: str, side: str = "A"):
     """The slider of a key, also one that is folded away."""
-    page.locator(f"#side-{side} form details").evaluate("(one) => { one.open = true; }")
+    page.locator(f"#side-{side} form details").evaluate_all(
+        "(all) => { for (const one of all) one.open = true; }"
+    )
     return page.locator(f"#side-{side} [data-key='{key}'] input[type=range]")
 
 
@@ -118,7 +120,7 @@ def test_01_the_page_opens_and_draws(visit):
     page = visit()
     expect(page.locator("#side-A h2")).to_have_text(re.compile("two peripherals"))
     expect(page.locator("figcaption")).to_have_text(
-        ["Goodput (kbit/s)", "Round trip (s)", "Losses", "Queues (packet)"]
+        ["Goodput (kbit/s)", "Round trip (s)", "Message delay (s)", "Losses", "Queues (packet)"]
     )
     assert len(curves(page)) >= 6 and all(path.startswith("M") for path in curves(page))
     expect(page.locator(".network circle")).to_have_count(3)
@@ -186,7 +188,9 @@ def test_04_on_a_phone_nothing_leaves_the_screen(visit):
         box = page.wait_for_function(BOX, arg=f"#side-A {part}", timeout=WAIT_MS).json_value()
         assert box["x"] >= 0 and box["x"] + box["width"] <= 360
         assert part == "figure svg" or box["height"] >= 30  # a finger wide
-    page.locator("#side-A form details").evaluate("(one) => { one.open = true; }")  # wherever a key stands
+    page.locator("#side-A form details").evaluate_all(
+        "(all) => { for (const one of all) one.open = true; }"
+    )  # wherever a key stands
     page.locator("#side-A .control select").first.tap()
 
 
@@ -223,7 +227,7 @@ def test_06_two_scenarios_stand_side_by_side(visit):
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#side-B .toml")).to_contain_text("limit = 4")
     assert "limit = 4" not in text_of(page)
-    page.locator("#side-B form details").evaluate("(one) => { one.open = false; }")
+    page.locator("#side-B form details").evaluate_all("(all) => { for (const one of all) one.open = false; }")
     expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
 
 
@@ -314,3 +318,32 @@ def test_without_a_browser_journeys_are_skipped_and_fail_where_one_is_named(tmp_
     )  # fmt: skip
     assert done.returncode == code, done.stdout
     assert re.search(f"^{result} .*", done.stdout, re.MULTILINE) and "no Chromium (chromium" in done.stdout
+
+
+def test_11_the_pointer_reads_values_of_the_nearest_point(visit):
+    page = visit()
+    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
+    chart = page.locator("figure:first-child svg")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] / 2)
+    told = page.locator("figure:first-child .read").text_content() or ""
+    place, goodput = re.findall(r"traffic.load_kbps ([\d.]+): goodput ([\d.]+)", told)[0]
+    answer = evaluate(bt.load("venugopal-2006/piconet", {**SETS, "traffic.load_kbps": float(place)}))
+    assert float(goodput) == pytest.approx(
+        answer.mean("goodput_kbps"), rel=0.02
+    )  # the nearest point, rounded
+    page.mouse.move(5, 5)
+    expect(page.locator("figure:first-child .read")).to_have_text("")
+
+
+def test_12_keys_stand_by_table_and_those_without_effect_apart(visit):
+    page = visit()
+    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
+    expect(page.locator("#side-A .without")).to_be_visible(timeout=WAIT_MS)
+    assert page.locator("#side-A .idle .control").count() > 0
+    for key in page.locator("#side-A .table1 .control").evaluate_all(
+        "(all) => all.map((one) => one.dataset.key)"
+    ):
+        assert key.partition(".")[0] in ("radio", "link", "le", "energy", "voice")

@@ -150,3 +150,25 @@ def test_acknowledgement_bits_that_are_lost_with_data_packets_are_in_doubt(chang
     """Simulated with lossy feedback: 38 kbit/s; theory, as without: 103 (Chen 2004, figure 5, always DH5)."""
     one = bt.load("chen-2004/regular-1").changed({"link.arq_feedback": "lossy"} | changes)
     assert any("arq_feedback" in why for why in bt.solve(one).attrs["why"]) == doubted
+
+
+def test_the_dispersion_of_two_speeds_is_that_of_a_modulated_process():
+    """W. Fischer & K. Meier-Hellstern, Performance Evaluation 18 (1993), section 2: counts of an MMPP."""
+    fast, slow, worse, stay, service = 3.0, 7.0, 0.2, 0.5, 0.02
+    found = fading.dispersion(
+        Train(1.0, 1.0, 1.0, 1.0, 0.0, fast=fast, slow=slow, worse=worse, stay_s=stay), service
+    )
+    shape = np.array([1.0 / fast, 1.0 / slow])
+    rates = shape / (shape @ (1.0 - worse, worse)) / service
+    leave = np.array([worse / (1.0 - worse), 1.0]) / stay
+    mean = (rates[0] * leave[1] + rates[1] * leave[0]) * leave.sum()
+    assert found == pytest.approx(2.0 * np.ptp(rates) ** 2 * leave.prod() / (leave.sum() * mean))
+    assert fading.dispersion(Train(1.0, 1.0, 1.0, 1.0, 0.0), service) == 0.0
+
+
+@pytest.mark.parametrize("keys", [{"radio__fading": "per-piconet"}, {"radio__model": "alternating"}])
+def test_sessions_over_a_radio_whose_links_fade_at_once_are_answered(keys):
+    """The first pass of the fixed point has no segments at all: two decay rates of the queue are equal."""
+    alone = bt.load("avancha-2002/bluetooth-tcp").with_(radio__model="gilbert-elliott")
+    one, other = (float(bt.solve(model)["sessions_per_s"].mean()) for model in (alone, alone.with_(**keys)))
+    assert other == pytest.approx(one, rel=1e-9 if "radio__fading" in keys else 0.1)

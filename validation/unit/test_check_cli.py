@@ -85,6 +85,18 @@ def test_json_holds_the_whole_report(app, wrong):
     assert found["neighbours_tried"] > 40
 
 
+def test_a_tolerance_is_a_share_or_a_percentage(app, wrong):
+    for text in ("45%", "0.45"):
+        document = json.loads(run(app, wrong, "--json", "--tolerance", text).stdout)["check"]
+        assert (document["tolerance"], document["agrees"]) == (0.45, True)
+        assert document["metrics"]["goodput_kbps"]["verdict"] == "negligible"
+    for text in ("3 percent", "100%", "-1", "nan"):
+        assert (
+            "must be at least 0 and below 1, or a percentage"
+            in run(app, wrong, "--tolerance", text, code=2).stderr
+        )
+
+
 def test_without_simulation_the_model_is_asked(app, theirs, engines):
     engines.simulator.simulate = None
     document = json.loads(run(app, theirs, "--no-simulate", "--json").stdout)

@@ -218,3 +218,41 @@ def test_keys_that_every_flow_has_of_its_own_bound_the_numbers_as_those_of_the_t
     linux = {"window_segments": 100.0, "timeouts_per_s": 3.0}
     assert wrong(linux, GREEDY)
     assert wrong(linux, common) == wrong(linux, own) == []
+
+
+UPLINK = SCENARIO.with_(
+    **{"network__flows": "uplink", "transport__protocol": "none", "flow_control__enabled": False},
+    **{"traffic__message_bytes": 295, "traffic__load_kbps": 250},
+)
+
+
+@pytest.mark.parametrize(("delay_s", "bad"), [(0.012, False), (0.0031, True)])
+def test_a_delay_from_the_start_of_service_leaves_the_wait_out(delay_s, bad):
+    # 212 messages of one packet come each second; 1.4 packets that wait make 6.6 ms of each
+    values = {"goodput_kbps": 250.0, "delay_s": delay_s, "queue_packets[uplink]": 1.4}
+    found = wrong(values, UPLINK)
+    assert len(found) == bad
+    assert all("as if counted from the start of service" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("polls", "used", "bad"),
+    # 1600 slots, two peripherals: 297 visits of 2.7 slots, or 602 of 1.3, of which POLL and NULL need two
+    [(297.0, 0.226, False), (602.0, 0.229, True), (30.0, 0.93, False)],
+)
+def test_polls_and_nulls_have_their_slots(polls, used, bad):
+    found = wrong({"polls_per_s": polls, "slot_utilisation": used})
+    assert len(found) == bad
+    assert all("a POLL or a NULL slot is forgotten" in one for one in found)
+
+
+def test_replications_may_be_alike_where_ours_are():
+    runs = {"goodput_kbps": (145.65, 145.65, 145.9), "rtt_s": (0.2317, 0.2317, 0.234)}
+    found = ForeignResults(
+        "t", "CSV", {name: Quantity(name, sum(values) / 3, values) for name, values in runs.items()}
+    )
+    ours = {"goodput_kbps": np.array([145.651, 145.652, 147.0]), "rtt_s": np.array([0.23171, 0.23172, 0.24])}
+    other = {name: values * np.array([1.0, 1.1, 1.2]) for name, values in ours.items()}
+    for simulated, status in ((ours, "passed"), (other, "failed"), ({}, "failed")):
+        (one,) = check_randomness(found, SCENARIO, 0.01, simulated)
+        assert one.status == status, one.sentence

@@ -2,6 +2,9 @@
 
 import pytest
 
+from btqueue.simulator.records.connections import ADAPTIVE, TICKS
+from btqueue.simulator.records.conventions import NOTHING
+
 from .tcp_receiver_calls import Receiver
 
 MS = 1_000_000
@@ -80,5 +83,32 @@ def test_the_deadline_counts_from_the_first_segment_that_waits(receiver):
 )
 def test_a_free_running_clock_ticks_whatever_arrives(receiver, now, tick):
     # Johansson 2000, section 4.1: the next tick of a 500 ms clock; here it ticks at 120 ms, 620 ms, ...
-    tcp = receiver(ack_tick=True, tick_phase=120 * MS)
+    tcp = receiver(ack_clock=TICKS, tick_phase=120 * MS)
     assert tcp.delayed_ack.deadline(tcp.conn, now * MS) == tick * MS
+
+
+def test_an_adaptive_wait_follows_the_gaps(receiver):
+    # Linux: half the old wait (in whole ticks of 4 ms) and the gap; for a gap below 20 ms, 20 ms
+    tcp = receiver(ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=40 * MS, tick=4 * MS, min_rto=200 * MS)
+    tcp.conn.receiver_rtt = tcp.conn.in_order_at = NOTHING
+    waits = []
+    for now in (0, 32, 64, 96, 128, 130):
+        tcp.delayed_ack.follow_gap(tcp.conn, now * MS)
+        waits.append(int(tcp.conn.ack_wait) // MS)
+    assert waits == [40, 52, 56, 60, 60, 48], "20 + 32, 24 + 32, 28 + 32, 28 + 32, 28 + 20"
+
+
+@pytest.mark.parametrize(("round_trip", "due"), [(NOTHING, 1120), (60 * MS, 1060), (20 * MS, 1040)])
+def test_an_adaptive_wait_is_no_longer_than_the_round_trip_that_the_receiver_knows(receiver, round_trip, due):
+    tcp = receiver(ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=117 * MS, tick=4 * MS, min_rto=200 * MS)
+    tcp.conn.receiver_rtt = round_trip
+    assert tcp.delayed_ack.deadline(tcp.conn, 1000 * MS) == due * MS
+
+
+def test_an_adaptive_wait_that_was_too_short_doubles(receiver):
+    tcp = receiver(ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=40 * MS, tick=4 * MS, min_rto=200 * MS)
+    tcp.conn.receiver_rtt = 10 * MS
+    tcp.receive(0)
+    for doubled in (80, 160, 210, 210):  # 10 ms and 200 ms: the receiver's timeout
+        tcp.delayed_ack.on_timer(tcp.conn)
+        assert int(tcp.conn.ack_wait) == doubled * MS

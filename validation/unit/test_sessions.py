@@ -18,7 +18,7 @@ OPTIONS = [
     "largest_variation", "tuned_buffers", "mss", "packet_cost", "tick", "timeout_exit_holds",
     "inflate_by_one", "vegas_on_srtt", "ack_ends_backoff", "impatient", "sack", "sack_blocks",
     "rate_reduction", "alpha", "beta", "gamma", "adjustment", "timestamps", "initial_rto", "min_rto",
-    "max_rto", "granularity", "backoff", "delayed_ack", "ack_every", "ack_delay", "ack_tick", "tick_phase",
+    "max_rto", "granularity", "backoff", "delayed_ack", "ack_every", "ack_delay", "ack_clock", "tick_phase",
     "piggyback", "ack_direct",
 ]  # fmt: skip
 """Fields of a connection that stay as they are when it is opened anew."""

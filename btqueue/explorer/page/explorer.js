@@ -5,8 +5,14 @@
 const PANELS = [
   ["Goodput", ["goodput_kbps", "throughput_kbps"]],
   ["Round trip", ["rtt_s", "rtt_p50_s", "rtt_p90_s", "rtt_p95_s", "rtt_p99_s", "session_time_s"]],
+  ["Message delay", ["delay_s", "delay_p50_s", "delay_p90_s", "delay_p95_s", "delay_p99_s"]],
   ["Losses", ["segment_loss", "loss_token_buffer", "loss_baseband_buffer", "loss_radio", "loss_arq", "loss_relay", "loss_outside"]],
   ["Queues", ["queue_packets"]],
+];
+const BY_PART = ["Goodput", "Round trip", "Message delay", "Queues"]; // a line a queue, or a group where flows differ
+const TABLES = [
+  ["Traffic", ["traffic"]], ["Radio", ["radio", "link", "le", "energy", "voice"]], ["Host", ["transport"]],
+  ["Polling and tokens", ["polling", "flow_control"]], ["Network and run", ["network", "run"]],
 ];
 const SHOWN_FIRST = { sliders: 6, choices: 3 };
 const sides = {};
@@ -122,7 +128,9 @@ const HEARD = {
   ranking(message, side) {
     side.effects = message.effects;
     side.ranked = true;
-    drawControls(side);
+    const form = by("form", side.section); // nothing moves under the pointer
+    if (form.matches(":hover")) form.addEventListener("pointerleave", () => drawControls(side), { once: true });
+    else drawControls(side);
     const best = ranked(side).find((control) => control.low !== null);
     if (side.axisIsFirst && side.effects[side.along] === 0 && best) { goAlong(side, best.key); drawAxis(side); } // a greedy source has no load
   },
@@ -167,6 +175,11 @@ function open(name, toml, axis) {
   const [along, low, high] = axis || [];
   const side = sides[name] = { name, section, toml, changes: {}, simulated: [], effects: {}, controls: [], wanted: null };
   if (along && Number(low) < Number(high)) Object.assign(side, { along, low: Number(low), high: Number(high) });
+  by(".others", section).append(...TABLES.map(([title], number) => {
+    const box = made("div", { class: `table${number}` });
+    box.append(made("h3", {}, title));
+    return box;
+  }));
   by("form", section).onsubmit = (event) => event.preventDefault();
   by(".along", section).onchange = (event) => { goAlong(side, event.target.value); drawAxis(side); };
   for (const end of ["low", "high"]) by(`.${end}`, section).onchange = (event) => { side[end] = Number(event.target.value); ask(side); };
@@ -200,12 +213,17 @@ function drawControls(side) {
   side.boxes ||= {};
   const shown = { sliders: 0, choices: 0 };
   for (const control of ranked(side)) {
-    const kind = control.choices.length ? "choices" : "sliders";
+    const kind = control.choices.length ? "choices" : "sliders", idle = side.ranked && side.effects[control.key] === 0;
     side.boxes[control.key] ||= controlBox(side, control);
-    by(shown[kind]++ < SHOWN_FIRST[kind] ? ".first" : ".others", side.section).append(side.boxes[control.key]);
+    const place = shown[kind]++ < SHOWN_FIRST[kind] && !idle ? ".first" : idle ? ".idle" : `.table${tableOf(control.key)}`;
+    by(place, side.section).append(side.boxes[control.key]);
   }
+  for (const box of side.section.querySelectorAll(".others > div")) box.hidden = !by(".control", box);
+  by(".without", side.section).hidden = !by(".idle .control", side.section);
   focused?.focus(); // a moved element loses it
 }
+
+const tableOf = (key) => TABLES.findIndex(([, tables]) => tables.includes(key.split(".")[0]));
 
 function controlBox(side, control) {
   const box = made("div", { class: "control", "data-key": control.key, title: control.meaning });
@@ -243,10 +261,9 @@ function heading(name) {
   return queue.length ? queue.join(" ").replaceAll("_", " ") : metrics[metric]?.title || metric;
 }
 
-function panelNames(side, names) {
-  const all = Object.keys(side.curve?.metrics || {});
-  const queues = all.filter((name) => name.startsWith("queue_packets "));
-  const wanted = names[0] === "queue_packets" && queues.length ? queues : names;
+function panelNames(side, title, names) {
+  const parts = Object.keys(side.curve?.metrics || {}).filter((name) => BY_PART.includes(title) && name.startsWith(`${names[0]} `));
+  const wanted = parts.length ? parts : names;
   return wanted.filter((name) => side.curve.metrics[name]?.some((value) => value !== null)).slice(0, 7);
 }
 
@@ -263,7 +280,7 @@ function draw() { // both sides, because they share their scales
 function drawCharts(side) {
   const charts = by(".charts", side.section);
   charts.classList.toggle("draft", !side.curve.complete);
-  charts.replaceChildren(...PANELS.map(([title, names]) => chart(side, title, panelNames(side, names))));
+  charts.replaceChildren(...PANELS.map(([title, names]) => chart(side, title, panelNames(side, title, names))));
 }
 
 function chart(side, title, names) {
@@ -303,7 +320,14 @@ function chart(side, title, names) {
     entry.append(made("b", { class: `s${place}`, "aria-hidden": "true" }, "▬ "), heading(name));
     legend.append(entry);
   });
-  figure.append(svg, legend);
+  const read = made("p", { class: "key read" }); // values at the pointer
+  svg.onpointermove = ({ clientX }) => {
+    const box = svg.getBoundingClientRect(), at = from + ((clientX - box.x) / box.width * width - left) / (width - left - right) * (to - from);
+    const nearest = places.reduce((best, place, number) => Math.abs(place - at) < Math.abs(places[best] - at) ? number : best, 0);
+    read.textContent = `${side.along} ${short(places[nearest])}: ` + names.map((name) => `${heading(name)} ${short(side.curve.metrics[name][nearest])}`).join("; ");
+  };
+  svg.onpointerleave = () => { read.textContent = ""; };
+  figure.append(svg, legend, read);
   return figure;
 }
 
@@ -357,8 +381,8 @@ function save(text, type, name) {
 }
 
 function figureOf(side) {
-  const whole = made("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: "0 0 880 640", width: 880, height: 640 });
-  whole.append(made("rect", { width: 880, height: 640, fill: getComputedStyle(document.body).backgroundColor }));
+  const whole = made("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: "0 0 880 960", width: 880, height: 960 });
+  whole.append(made("rect", { width: 880, height: 960, fill: getComputedStyle(document.body).backgroundColor }));
   [...side.section.querySelectorAll(".charts figure")].forEach((figure, place) => {
     const part = made("g", { transform: `translate(${10 + 440 * (place % 2)} ${30 + 315 * Math.floor(place / 2)})` });
     part.append(made("text", { class: "name", y: -8, x: 5, "font-weight": "bold" }, by("figcaption", figure).textContent));

@@ -44,6 +44,8 @@ LEAST_AWAY = 0.01
 """Services after which a server that has found an empty queue polls it again."""
 SHORTEST, MANY = 8, 25.0
 """Messages, and multiples of the mean, for which a queue without limit has room in formulas."""
+ABRUPT = 2.0
+"""Times that a segment takes longer in the worse states of a radio: beyond it segments do not move singly."""
 LONGEST_VISIT = 200
 """Packets of a visit at most; visits without a limit hardly ever have as many."""
 
@@ -353,7 +355,9 @@ def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | Non
         places=places[0] + 1.0,
         behind=min(places[1:]) + 1.0 if len(ports) == 2 else inf,
     )
-    return transport.wandering(flow, path)
+    law = transport.wandering(flow, path)
+    abrupt = any(visit.train.slow > ABRUPT * visit.train.fast > 0.0 for visit in flow.forth)
+    return law._replace(known=law.known and not abrupt)
 
 
 def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:

@@ -105,7 +105,7 @@ IN_RECOVERY = neutral_values(
 UNREAD = neutral_values(
     *("traffic.phase", "transport.quick_acks", "transport.vegas_on_srtt", "transport.vegas_adjustment"),
     *("transport.buffers", "link.flush_timeout_s", "traffic.application_timeout_s"),
-)
+) | {"transport.ack_clock": ("timer", "tick")}
 """Keys that no law reads, and that matter always; with the values that the laws assume."""
 
 

@@ -30,6 +30,8 @@ Vector = NDArray[np.float64]
 
 APART = 1e-9
 """Least share of the better speed that the worse one has, and least relative difference of both."""
+LEAST = 1e-6
+"""Least load of a queue: without any, its two decay rates are equal."""
 FULL = 0.999
 """Highest load for which a steady state is computed."""
 EXPIRIES = 7
@@ -82,6 +84,20 @@ class _Queue(NamedTuple):
         return float(worse + known[1] - worse * known.sum())
 
 
+def dispersion(train: Train, service_s: float) -> float:
+    """Return by how much changes of the radio raise the variance of the segments served, over their mean.
+
+    Two speeds alternate, each for an exponential time: over long times the variance grows by twice the
+    variance of the speed and its correlation time (D. Cox & V. Isham, Point Processes, 1980, section 2.3).
+    """
+    if train.worse <= 0.0 or train.slow <= train.fast:
+        return 0.0
+    speeds = 1.0 / np.array([train.fast, train.slow])
+    share = np.array([1.0 - train.worse, train.worse])
+    apart = (speeds[0] - speeds[1]) / (share @ speeds)
+    return float(2.0 * share.prod() * apart**2 * train.stay_s * share[0] / service_s)
+
+
 def doubts(network: Network, point: Any) -> list[str]:
     """Return the doubts about radios at a point, with errors against the simulator."""
     found, flows = [], network.flows
@@ -115,7 +131,7 @@ def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queu
     bad = float(np.clip(speeds[1], APART * good, (1.0 - APART) * good))
     speeds, share = np.array([good, bad]), moves[::-1] / moves.sum()
     mean_speed = float(share @ speeds)
-    x = min(rate, FULL * mean_speed)
+    x = float(np.clip(rate, LEAST * mean_speed, FULL * mean_speed))
     spare = speeds - x
     p, q = moves[0] * bad + moves[1] * good, (mean_speed - x) * moves.sum()
     cubic = np.array(

@@ -262,7 +262,14 @@ class Laws:
         forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
         alike = forth & (service[ports] >= CROWDED * service.max(initial=0.0))
         found = np.flatnonzero(alike).astype(np.int64)
-        return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
+        if not len(found):
+            return found, 0.0
+        slow = [
+            fading.dispersion(visit.train, float(service[visit.index]))
+            for visit in self.network.flows[f].forth
+            if visit.kind == "port" and visit.index in found
+        ]
+        return found, float((self.varies[0, f, found] - 1.0).mean() + np.mean(slow))
 
     def travelling_s(self, f: int, port: int) -> float:
         """Return the time (s) that a segment and its acknowledgement take past full visits to bridges.
@@ -1032,9 +1039,9 @@ class Laws:
                 if visit.train.together:
                     here = links.piconet[links.port_link] == port.piconet
                     at = forth[:, : len(here)][:, here].any(axis=1)
-                    work = float(links.load[links.piconet == port.piconet].sum())
-                    each_s = work / max(float((rate * sent)[at].sum()), 1e-12)
                 arrivals = float((rate * sent)[at].sum())
+                if visit.train.together and arrivals > 0.0:
+                    each_s = float(links.load[links.piconet == port.piconet].sum()) / arrivals
                 size = (float(self.varies[0, f, r]) + 4.0 * transport.ahead(flow)) / 2.0
                 found = fading.faded(
                     flow,

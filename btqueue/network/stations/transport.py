@@ -145,7 +145,7 @@ def by_clock_s(flow: Flow) -> float:
     transport = flow.transport
     if not transport.delayed_ack or transport.ack_every_segments <= 1:
         return 0.0
-    return transport.ack_delay_s / (1.0 if transport.ack_clock == "timer" else 2.0)
+    return transport.ack_delay_s / (2.0 if transport.ack_clock == "tick" else 1.0)
 
 
 def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carried: bool) -> Answers:
@@ -183,7 +183,7 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
             forward=bursts,
             reverse=against.rate * (1.0 - flow.more),
             period=delay,
-            clock=transport.ack_clock,
+            clock="tick" if transport.ack_clock == "tick" else "timer",
         )
         law = acknowledgements(receiver, every)
         if not against.rate:
@@ -256,7 +256,7 @@ def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Receive
     """
     if not delays_received(flow) or flow.messages:
         return Received(flow.acks, 0.0, 0.0, 0.0)
-    every, tick = flow.transport.ack_every_segments, flow.transport.ack_clock != "timer"
+    every, tick = flow.transport.ack_every_segments, flow.transport.ack_clock == "tick"
     delay = flow.transport.ack_delay_s
     if flow.window < every or flow.short:  # a short segment waits for the acknowledgement before (Nagle)
         return Received(flow.acks, delay / 2.0 if tick else delay, float(flow.window < every), 0.0)

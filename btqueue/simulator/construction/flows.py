@@ -33,6 +33,7 @@ MOST_LENGTHS = 8192
 LEAST_RING = 64
 """Fewest segments that sender and receiver remember; a power of two."""
 
+ACK_CLOCKS = {"timer": kinds.ON_TIMER, "tick": kinds.TICKS, "adaptive": kinds.ADAPTIVE}
 APPLICATIONS = {
     "poisson": kinds.POISSON,
     "ibp": kinds.IBP,
@@ -299,7 +300,7 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
         "packet_cost": 256 + 2 ** (transport.mss_bytes + 575).bit_length(),
         "ack_every": transport.ack_every_segments,
         "ack_delay": nanoseconds(transport.ack_delay_s),
-        "ack_tick": transport.ack_clock == "tick",
+        "ack_clock": ACK_CLOCKS[transport.ack_clock],
         "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
     }

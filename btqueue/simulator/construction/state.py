@@ -17,7 +17,7 @@ from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.records.arrays import State, columns, record_type
-from btqueue.simulator.records.connections import backlog_dtype, flow_statistics_dtype
+from btqueue.simulator.records.connections import TICKS, backlog_dtype, flow_statistics_dtype
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS, queue_statistics_dtype
 from btqueue.simulator.records.packed_state import pack, unpack
@@ -217,7 +217,7 @@ def paths(plan: Topology) -> list[list[int]]:
 
 def draw_phases(sim: State, seed: int, replication: int) -> None:
     """Give every receiver's free-running clock a random phase."""
-    ticking = sim.connections.ack_tick
+    ticking = sim.connections.ack_clock == TICKS
     if ticking.any():
         sequence = np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1))
         phases = np.random.default_rng(sequence).random(len(ticking)) * sim.connections.ack_delay

@@ -55,7 +55,7 @@ def receive_tcp(sim, index, now):
         connection_setup.on_segment(sim, flow, segment, now)
         return
     if segment.kind == ACK and not segment.backward:
-        sim.connections[flow].drained_since = now  # the last segment of a handshake
+        connection_setup.on_last_segment(sim.connections[flow], now)
     if segment.acknowledges:
         acknowledged = flow if segment.backward else sim.connections[flow].reverse
         take_acknowledgement(sim, acknowledged, segment, now)

@@ -23,6 +23,8 @@ SACKED, RETRANSMITTED, LOST, RESENT = 1, 2, 4, 8
 ENDS, PUSHED = 16, 32
 """With tuned buffers: a piece of the send buffer ends with this segment; it bears PSH."""
 
+ON_TIMER, TICKS, ADAPTIVE = range(3)
+"""When a delayed acknowledgement leaves: a fixed time after its segment, at a tick, or as Linux adapts it."""
 OPEN, DISORDER, REDUCING, RECOVERY, LOSS = range(5)
 """States of Linux's sender: no segment is missing, one is, the window shrinks without a recovery, a recovery,
 segments outstanding at a timeout are sent again."""
@@ -109,8 +111,7 @@ connection_dtype = record_type(
     integers("recent_blocks", 4),
     flags("delayed_ack"),
     integers("ack_every ack_delay"),
-    flags("ack_tick"),
-    integers("tick_phase quick_acks quick_left"),
+    integers("ack_clock tick_phase quick_acks quick_left ack_wait in_order_at answered_at receiver_rtt"),
     flags("piggyback"),
     reals("unacknowledged"),
     flags("ack_now ack_direct"),

@@ -14,7 +14,7 @@ The numbers were reported by Linux 6.18 (SO_MEMINFO, TCP_INFO) in transfers of 1
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.records.connections import ENDS, NO_NAGLE, PUSHED, SACKED
+from btqueue.simulator.records.connections import ENDS, NO_NAGLE, PUSHED, RECOVERY, SACKED
 from btqueue.simulator.records.conventions import MILLISECOND, NOTHING, SECOND
 from btqueue.simulator.tcp.stream import position
 
@@ -151,6 +151,36 @@ def most_together(conn):
 
 
 @compiled
+def waits_for_burst(conn, sent_at, starts, now):
+    """Whether the next burst waits for an acknowledgement that is near, because the windows cut it.
+
+    Only a burst directly after another one waits. A third of the window goes at once (Linux
+    `tcp_tso_should_defer`, since 6.18).
+    """
+    if conn.piece_length > 0 or conn.snd_max == conn.snd_una or conn.state >= RECOVERY:
+        return False
+    last = len(sent_at) - 1
+    if now - sent_at[(conn.snd_max - 1) & last] > MILLISECOND:
+        return False
+    here = bytes_of(conn, position(conn, starts, conn.snd_nxt))
+    if bytes_of(conn, conn.accepted) - here <= conn.mss:  # one segment is no burst
+        return False
+    window = (conn.cwnd - conn.pipe) * conn.mss
+    room = min(conn.send_edge - here, window)
+    if room >= most_together(conn) * conn.mss or 3 * room >= min(conn.last_window, conn.cwnd * conn.mss):
+        return False
+    left = sent_at[conn.snd_una & last] + int(conn.srtt) - now
+    return left <= min(MILLISECOND, int(conn.srtt) // 2)
+
+
+@compiled
+def cwnd_cuts(conn, starts):
+    """Whether cwnd, and not the receive window, leaves less room for the next burst."""
+    here = bytes_of(conn, position(conn, starts, conn.snd_nxt))
+    return (conn.cwnd - conn.pipe) * conn.mss < conn.send_edge - here
+
+
+@compiled
 def split(conn, board, starts, number):
     """A new segment is sent: it ends a piece, or shares one with the next segment if the window allows both.
 
@@ -158,7 +188,7 @@ def split(conn, board, starts, number):
     """
     conn.piece_length += 1
     end = position(conn, starts, number + 1)
-    last = end == conn.accepted or end == conn.tail_start or conn.piece_length >= most_together(conn)
+    last = end == conn.accepted or conn.piece_length >= most_together(conn)
     shut = bytes_of(conn, end) + conn.mss > conn.send_edge and cut_short(conn, starts) == 0
     if last or conn.pipe + 2.0 > conn.cwnd or shut:
         board[number & (len(board) - 1)] |= ENDS if conn.piece_length == 1 else ENDS | PUSHED
@@ -302,11 +332,12 @@ def tune(conn, read):
 def drain(conn, first, now):
     """The application reads up to the next segment expected, from segment `first` on; tune the buffer.
 
-    Of several that can be read at once, only the first is read before the buffer is tuned.
+    Of several that can be read at once, only the first is read before the buffer is tuned; the others are
+    subtracted (Linux `tcp_rcv_space_adjust`, since 6.16).
     """
     if conn.drain_rtt == 0.0 or now - conn.drained_since < conn.drain_rtt:
         return
-    read = (first + 1 - conn.drained_from) * conn.mss
+    read = (2 * (first + 1) - conn.drained_from - conn.rcv_nxt) * conn.mss
     if read > conn.drained:
         tune(conn, read)
     conn.drained_from = first + 1

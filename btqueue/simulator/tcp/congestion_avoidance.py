@@ -27,6 +27,12 @@ def grow_window(conn, arrived, now):
     """
     if arrived == 0.0 or (conn.variant == VEGAS and vegas.adjusts_window(conn)):
         return
+    if conn.byte_counting and conn.cwnd < conn.ssthresh:
+        before = conn.cwnd
+        conn.cwnd = min(before + arrived, conn.ssthresh)
+        arrived -= conn.cwnd - before
+        if not conn.rack or arrived <= 0.0:  # in Linux the others count in congestion avoidance
+            return
     if conn.variant == CUBIC and conn.cwnd >= conn.ssthresh:
         cubic.grow(conn, arrived, now)
     elif conn.byte_counting:
@@ -40,9 +46,6 @@ def grow_window(conn, arrived, now):
 @compiled
 def count_arrived(conn, arrived):
     """Open cwnd by whole segments for the segments that have arrived, as Linux's Reno does."""
-    if conn.cwnd < conn.ssthresh:
-        conn.cwnd = min(conn.cwnd + arrived, conn.ssthresh)
-        return
     window = max(int(conn.cwnd), 1)
     if conn.window_count >= window:
         conn.window_count = 0.0

@@ -47,10 +47,18 @@ def on_segment(sim, flow, segment, now):
     conn = sim.connections[flow]
     if segment.kind == SYN:
         conn.opening = SYN_ACK
+        conn.answered_at = now
         sim.clock[0].sending = flow
     elif not conn.open:
         conn.heard = segment.timestamp
         on_connected(sim, flow, now)
+
+
+@outlined
+def on_last_segment(conn, now):
+    """The last segment of a handshake comes: from now on the receiver measures, and knows a round trip."""
+    conn.drained_since = now
+    conn.receiver_rtt = now - conn.answered_at
 
 
 @outlined

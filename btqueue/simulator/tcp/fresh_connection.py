@@ -83,4 +83,6 @@ def set_initial_values(conn):
         conn.recent_blocks[place] = NOTHING
     conn.unacknowledged = 0.0
     conn.quick_left = conn.quick_acks
+    conn.ack_wait = conn.ack_delay
+    conn.in_order_at = conn.receiver_rtt = conn.answered_at = NOTHING
     conn.ack_now = False

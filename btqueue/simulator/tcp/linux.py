@@ -33,7 +33,7 @@ from btqueue.simulator.tcp.retransmission_timer import (
     start_if_stopped,
 )
 from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
-from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length
+from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length, position
 
 
 @outlined
@@ -166,7 +166,7 @@ def undo(conn, board):
     """Take a timeout back: no segment is lost, and the windows are restored (RFC 5682, section 3.1)."""
     for number in range(conn.snd_una, conn.high_lost + 1):
         place = number & (len(board) - 1)
-        board[place] = board[place] & ~LOST
+        board[place] &= 255 - LOST
     conn.cwnd = max(conn.cwnd, conn.recover_fs)
     conn.ssthresh = conn.prior_ssthresh
     conn.frto_runs = False
@@ -343,9 +343,9 @@ def on_timeout(conn, board, sent_at, starts, now):
     if conn.state <= DISORDER or conn.snd_una > conn.recover or (conn.state == LOSS and not again):
         conn.recover_fs = conn.cwnd
         conn.prior_ssthresh = conn.ssthresh
-        if conn.variant == CUBIC:
-            cubic.on_timeout(conn)
         conn.ssthresh = float(int(reduced_threshold(conn, starts)))
+    if conn.variant == CUBIC:
+        cubic.on_timeout(conn)
     conn.pipe = rack.pipe(conn, board, starts)
     conn.cwnd = conn.pipe + 1.0
     conn.window_count = 0.0
@@ -364,10 +364,11 @@ def on_timeout(conn, board, sent_at, starts, now):
 
 
 @outlined
-def next_segment(conn, board, starts):
+def next_segment(conn, board, sent_at, starts, alone, now):
     """Return the first segment that counts as lost, else a new one; NOTHING if cwnd has no room.
 
-    The first step of F-RTO has new data go first.
+    The first step of F-RTO has new data go first. `alone`: the application has just written a burst that
+    nothing waits before (Linux `tcp_push_one`).
     """
     if conn.forced:
         return forced_segment(conn, starts)
@@ -376,6 +377,9 @@ def next_segment(conn, board, starts):
         if number != NOTHING:
             return number
     length = next_length(conn, starts)
+    if conn.tuned_buffers and not alone and buffers.waits_for_burst(conn, sent_at, starts, now):
+        rack.note_use(conn, buffers.cwnd_cuts(conn, starts))
+        return NOTHING
     room = conn.pipe + length / conn.unit <= conn.cwnd and window_takes(conn, starts, length)
     if length > 0 and not room and conn.tuned_buffers and conn.pipe + 1.0 <= conn.cwnd:
         length = conn.cut = buffers.cut_short(conn, starts)
@@ -388,7 +392,7 @@ def next_segment(conn, board, starts):
         if conn.snd_max <= conn.recover + 1:  # there was none: as without F-RTO
             conn.frto_runs = False
             return next_segment_again(conn, board)
-    rack.note_use(conn)
+    rack.note_use(conn, False)
     return NOTHING
 
 
@@ -416,9 +420,10 @@ def send_next(conn, board, sent_at, starts, statistics, now):
         number = conn.snd_una
         conn.snd_nxt = max(conn.snd_nxt, number + 1)
     else:
-        number = next_segment(conn, board, starts)
+        number = next_segment(conn, board, sent_at, starts, False, now)
         while number == NOTHING and conn.tuned_buffers and buffers.accept(conn, board, starts):
-            number = next_segment(conn, board, starts)
+            alone = conn.tail_start <= position(conn, starts, conn.snd_nxt)
+            number = next_segment(conn, board, sent_at, starts, alone, now)
     if number != NOTHING:
         count_sent(conn, board, sent_at, starts, statistics, number, now)
     return number

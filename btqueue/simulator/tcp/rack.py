@@ -213,12 +213,13 @@ def on_order_timer(conn, board, sent_at, settled, now):
 
 
 @compiled
-def note_use(conn):
+def note_use(conn, waits):
     """Remember whether cwnd limited the flight, after all permitted segments have been sent (Linux).
 
-    It holds until the segments then outstanding are acknowledged; a greater flight replaces it.
+    So it did if a burst that cwnd would cut `waits`. This holds until the segments then outstanding are
+    acknowledged; a greater flight replaces it.
     """
-    limited = conn.pipe + 1.0 > conn.cwnd
+    limited = waits or conn.pipe + 1.0 > conn.cwnd
     if not limited and conn.snd_max == conn.use_end:
         return  # nothing was sent
     out = float(conn.snd_max - conn.snd_una)

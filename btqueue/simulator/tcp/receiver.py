@@ -8,7 +8,7 @@ segment of each of the last blocks that grew, the latest first; a number up to `
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.packets import DATA, SACK_BLOCKS
 from btqueue.simulator.tcp import buffers
-from btqueue.simulator.tcp.delayed_ack import on_segment_in_order
+from btqueue.simulator.tcp.delayed_ack import count_quick, on_segment_in_order
 from btqueue.simulator.tcp.stream import position
 
 
@@ -19,7 +19,7 @@ def on_segment(conn, out_of_order, starts, statistics, segment, now):
     if conn.tuned_buffers:
         return into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now)
     if segment.number == conn.rcv_nxt:
-        return on_expected_segment(conn, out_of_order, starts)
+        return on_expected_segment(conn, out_of_order, starts, now)
     keep(conn, out_of_order, statistics, segment.number)
     return 0
 
@@ -32,7 +32,7 @@ def into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now):
     if number == conn.rcv_nxt:
         conn.charged = conn.held + 1
         buffers.offer_more(conn, conn.charged)
-        in_order = on_expected_segment(conn, out_of_order, starts)
+        in_order = on_expected_segment(conn, out_of_order, starts, now)
         if segment.pushed and conn.held == 0 and not conn.ack_now:
             conn.ack_now = True
             conn.charged = 0
@@ -66,7 +66,10 @@ def keep(conn, out_of_order, statistics, number):
     if conn.sack and conn.rcv_nxt < number < end:
         remember_block(conn, out_of_order, number)
     conn.ack_now = True
-    conn.quick_left = conn.quick_acks if number < conn.rcv_nxt else max(conn.quick_left - 1, 0)
+    if number < conn.rcv_nxt:
+        conn.quick_left, conn.ack_wait = conn.quick_acks, conn.ack_delay
+    else:
+        count_quick(conn)
 
 
 @compiled
@@ -78,7 +81,7 @@ def window_end(conn, out_of_order):
 
 
 @compiled
-def on_expected_segment(conn, out_of_order, starts):
+def on_expected_segment(conn, out_of_order, starts, now):
     """Advance over the expected segment and kept segments that follow it; return their number."""
     before = conn.rcv_nxt
     size = position(conn, starts, before + 1) - position(conn, starts, before)
@@ -91,7 +94,7 @@ def on_expected_segment(conn, out_of_order, starts):
             conn.held -= 1
             conn.rcv_nxt += 1
             place = conn.rcv_nxt & (len(out_of_order) - 1)
-    on_segment_in_order(conn, size)
+    on_segment_in_order(conn, size, now)
     return conn.rcv_nxt - before
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from btqueue.network.measured_errors import MeasuredError
 
 NEGLIGIBLE = 0.01
-"""Relative difference that does not matter."""
+"""Relative difference that does not matter, unless a tolerance is given."""
+TOLERANCE = 0.03
+"""The same where nothing is random: programs round and take turns differently."""
 NEGLIGIBLE_SHARE = 0.001
 """Difference of a loss or another share that does not matter."""
 CLOCK_S = 1e-6
@@ -49,7 +51,26 @@ NONE_ASKED: Final[Asked] = MappingProxyType({})
 
 NONE_MEASURED: Final[Mapping[str, MeasuredError]] = MappingProxyType({})
 
-Verdict = Literal["agrees", "negligible", "differs", "not compared"]
+Verdict = Literal["agrees", "negligible", "cannot tell", "differs", "not compared"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How numbers are compared.
+
+    Attributes:
+        confidence: one minus the probability that any metric of a correct simulator is called different.
+        runs: replications behind an interval whose file does not say how many.
+        seconds: simulated time of one run.
+        tolerance: relative difference that does not matter.
+        random: whether chance explains differences; else the range of our runs does.
+    """
+
+    confidence: float = 0.99
+    runs: int = 10
+    seconds: float = 480.0
+    tolerance: float = NEGLIGIBLE
+    random: bool = True
 
 
 @dataclass(frozen=True)
@@ -62,8 +83,10 @@ class Agreement:
         simulation: our mean over replications, and `simulation_ci95`; NaN if it was not simulated.
         model: the model's answer, NaN if it gives none; `model_error` is its relative error, that 95 % of the
             points of its grid keep, or `UNMEASURED`.
-        p_value: of the comparison with the simulation, NaN if there was none, or if neither side varies.
-        limit: absolute difference from the simulation, or the model, that does not matter.
+        p_value: of the comparison with the simulation, NaN if there was none, or if nothing is random.
+        away: absolute difference from the simulation's mean, where nothing is random from its range, and from
+            the model where nothing was simulated.
+        limit: the part of it that does not matter.
         verdict: against the simulation, or, without one, against the model.
         sentence: why.
     """
@@ -76,6 +99,7 @@ class Agreement:
     model: float
     model_error: float
     p_value: float
+    away: float
     limit: float
     verdict: Verdict
     sentence: str
@@ -137,10 +161,7 @@ def compare_all(
     results: ForeignResults,
     simulated: Mapping[str, np.ndarray],
     model: Mapping[str, float],
-    *,
-    confidence: float,
-    runs: int,
-    seconds: float,
+    rules: Rules,
     errors: Mapping[str, MeasuredError] = NONE_MEASURED,
 ) -> tuple[Agreement, ...]:
     """Return the agreement of every metric of the file, in the order of the vocabulary.
@@ -149,21 +170,39 @@ def compare_all(
         results: read from the file.
         simulated: samples of `reference_samples`; empty if nothing was simulated.
         model: answers of `model_values`; empty if there is no model.
-        confidence: one minus the probability that any metric of a correct simulator is called different.
-        runs: replications behind an interval whose file does not say how many.
-        seconds: simulated time of one run.
+        rules: how they are compared.
         errors: measured errors of the model, by metric.
     """
-    metrics = {name: q for name, q in results.quantities.items() if metric_name(name) not in HELPERS}
-    order = list(METRICS)
-    names = sorted(metrics, key=lambda name: (order.index(metric_name(name)), name))
-    p_values = {name: p_value(metrics[name], simulated[name], runs) for name in names if name in simulated}
-    different = holm(p_values, 1 - confidence)
+    metrics = compared_metrics(results)
+    p_values, level = tests_of(results, simulated, rules)
+    different = holm(p_values, 1 - rules.confidence)
     return tuple(
-        _judged(metrics[name], simulated.get(name), model.get(name, math.nan), errors.get(name),
-                p_values.get(name, math.nan), name in different, seconds)
-        for name in names
+        _judged(one, simulated.get(name), model.get(name, math.nan), errors.get(name),
+                p_values.get(name, math.nan), level, name in different, rules)
+        for name, one in metrics.items()
     )  # fmt: skip
+
+
+def compared_metrics(results: ForeignResults) -> dict[str, Quantity]:
+    """Return the metrics of a file in the order of the vocabulary, without the helpers."""
+    order = list(METRICS)
+    metrics = [name for name in results.quantities if metric_name(name) not in HELPERS]
+    names = sorted(metrics, key=lambda name: (order.index(metric_name(name)), name))
+    return {name: results.quantities[name] for name in names}
+
+
+def tests_of(
+    results: ForeignResults, simulated: Mapping[str, np.ndarray], rules: Rules
+) -> tuple[dict[str, float], float]:
+    """Return the p-value of each metric, and the level that the smallest of them must be below."""
+    if not rules.random:
+        return {}, 0.0
+    metrics = compared_metrics(results)
+    found = {
+        name: p_value(one, simulated[name], rules.runs) for name, one in metrics.items() if name in simulated
+    }
+    tests = sum(not math.isnan(p) for p in found.values())
+    return found, (1 - rules.confidence) / max(1, tests)
 
 
 def p_value(theirs: Quantity, ours: np.ndarray, runs: int) -> float:
@@ -217,17 +256,50 @@ def _tail(difference: float, variance: float, freedom: float) -> float:
     return float(2 * stats.t.sf(difference / math.sqrt(variance), max(1.0, freedom)))
 
 
-def negligible(name: str, reference: float, seconds: float) -> float:
+def negligible(name: str, reference: float, rules: Rules) -> float:
     """Return the absolute difference of a metric that does not matter."""
     least = 0.0
     metric = metric_of(name)
     if metric.unit == "1" and ("loss" in name or name in ("messages_refused", "sessions_lost")):
         least = NEGLIGIBLE_SHARE
     elif metric.unit == "1/s" and name not in ("polls_per_s", "sessions_per_s"):
-        least = max(NEGLIGIBLE_RATE, 2 / seconds)
+        least = max(NEGLIGIBLE_RATE, 2 / rules.seconds)
     elif metric.unit == "s":
         least = CLOCK_S
-    return max(least, NEGLIGIBLE * abs(reference))
+    return max(least, rules.tolerance * abs(reference))
+
+
+def distance(value: float, ours: np.ndarray, rules: Rules) -> float:
+    """Return how far a value is from our mean, or, where nothing is random, from the range of our runs."""
+    if rules.random:
+        return abs(value - float(ours.mean()))
+    return max(float(ours.min()) - value, value - float(ours.max()), 0.0)
+
+
+def shows(theirs: Quantity, ours: np.ndarray, value: float, level: float, rules: Rules) -> bool:
+    """Whether *value* in place of theirs would be called different, at the level of a single test."""
+    if distance(value, ours, rules) <= negligible(theirs.name, float(ours.mean()), rules):
+        return False
+    if not rules.random:
+        return True
+    shift = value - theirs.value
+    moved = replace(theirs, value=value, samples=tuple(sample + shift for sample in theirs.samples))
+    return not p_value(moved, ours, rules.runs) >= level
+
+
+def least_excess(theirs: Quantity, ours: np.ndarray, level: float, rules: Rules) -> float | None:
+    """Return the least relative excess over our mean that would show; None if half or twice it would not."""
+    mean = float(ours.mean())
+    if not all(shows(theirs, ours, mean * factor, level, rules) for factor in (0.5, 2.0)):
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(10):
+        middle = (low + high) / 2
+        if shows(theirs, ours, mean * (1 + middle), level, rules):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _judged(
@@ -236,75 +308,79 @@ def _judged(
     model: float,
     measured: MeasuredError | None,
     p: float,
+    level: float,
     different: bool,
-    seconds: float,
+    rules: Rules,
 ) -> Agreement:
     name, width = theirs.name, theirs.shown_half_width
     error = UNMEASURED if measured is None else measured.high
-    mean, own_width = math.nan, math.nan
-    reference = model
+    mean = own_width = math.nan if ours is None else float(ours.mean())
     if ours is not None:
-        reference = mean = float(ours.mean())
         own_width = student_half_width(ours)
-    limit = negligible(name, reference, seconds) if not math.isnan(reference) else math.nan
+    reference = model if ours is None else mean
+    limit = math.nan if math.isnan(reference) else negligible(name, reference, rules)
+    away = abs(theirs.value - model) if ours is None else distance(theirs.value, ours, rules)
     chance = width if math.isfinite(width) else 0.0
     near = abs(theirs.value - model) <= max(limit, error * abs(theirs.value)) + chance
-    verdict: Verdict
+    verdict: Verdict = "agrees"
     if math.isnan(reference):
-        verdict = "not compared"
+        verdict, sentence = (
+            "not compared",
+            "neither simulation nor model gives it here, so it was not compared",
+        )
     elif ours is None:
         verdict = "agrees" if near else "differs"
-    elif math.isnan(p):
-        verdict = "agrees" if abs(theirs.value - reference) <= limit else "differs"
-    elif not different:
-        verdict = "agrees"
+        sentence = _beside_model(theirs.value, model, measured, near)
     else:
-        verdict = "negligible" if abs(theirs.value - reference) <= limit else "differs"
-    sentence = _sentence(name, theirs.value, mean, model, measured, p, limit, verdict, near)
-    return Agreement(name, theirs.value, width, mean, own_width, model, error, p, limit, verdict, sentence)
+        gap = f"{_gap(theirs.value, mean)} the simulation"
+        if math.isnan(p):
+            verdict = "agrees" if away <= limit else "differs"
+            sentence = _without_chance(theirs.value, ours, away, limit, rules)
+        elif different and away > limit:
+            verdict, sentence = "differs", f"{gap}, more than chance explains (p = {p:.1g})"
+        elif different:
+            verdict, sentence = "negligible", f"{gap}, too small a difference to matter (p = {p:.1g})"
+        elif mean and (excess := least_excess(theirs, ours, level, rules)) is None:
+            verdict = "cannot tell"
+            sentence = (
+                f"{gap}, which chance explains (p = {p:.2g}), but half or twice as much would pass, too"
+            )
+        else:
+            show = f"; {excess:.1%} more would show" if mean else ""
+            sentence = f"{gap}, which chance explains (p = {p:.2g}{show})"
+        if not math.isnan(model):
+            side = "near" if near else "far from"
+            sentence += f"; the model, which is approximate, is {side} theirs ({model:.4g})"
+    sentence = f"{long_name(name)}: {sentence}"
+    return Agreement(
+        name, theirs.value, width, mean, own_width, model, error, p, away, limit, verdict, sentence
+    )
 
 
-def _sentence(
-    name: str,
-    theirs: float,
-    mean: float,
-    model: float,
-    measured: MeasuredError | None,
-    p: float,
-    limit: float,
-    verdict: Verdict,
-    near: bool,
-) -> str:
-    """Return the verdict in a sentence, with the model's value."""
-    what = long_name(name)
-    if verdict == "not compared":
-        return f"{what}: neither simulation nor model gives it here, so it was not compared"
-    if math.isnan(mean):
-        side = "within" if near else "beyond"
-        known = f"the {UNMEASURED:.0%} allowed, for its error in this metric was never measured"
-        if measured is not None:
-            known = f"its measured error of {measured.high:.1%} (95 % of {measured.points} points keep it)"
-        return (
-            f"{what}: {_gap(theirs, model)} the model, {side} {known}; the model is approximate, so this is "
-            "weak evidence"
-        )
-    witness = ""
-    if not math.isnan(model):
-        witness = (
-            f"; the model, which is approximate, is {'near' if near else 'far from'} theirs ({model:.4g})"
-        )
-    gap = _gap(theirs, mean)
-    if math.isnan(p):
-        side = "within" if verdict == "agrees" else "beyond"
-        return (
-            f"{what}: {gap} the simulation, {side} the tolerance of {limit:.2g} (neither varies from "
-            f"run to run, so that chance explains nothing){witness}"
-        )
-    if verdict == "agrees":
-        return f"{what}: {gap} the simulation, which chance explains (p = {p:.2g}){witness}"
-    if verdict == "negligible":
-        return f"{what}: {gap} the simulation, too small a difference to matter (p = {p:.1g}){witness}"
-    return f"{what}: {gap} the simulation, more than chance explains (p = {p:.1g}){witness}"
+def _beside_model(theirs: float, model: float, measured: MeasuredError | None, near: bool) -> str:
+    """Return the verdict of the model alone in words."""
+    side = "within" if near else "beyond"
+    known = f"the {UNMEASURED:.0%} allowed, for its error in this metric was never measured"
+    if measured is not None:
+        known = f"its measured error of {measured.high:.1%} (95 % of {measured.points} points keep it)"
+    return (
+        f"{_gap(theirs, model)} the model, {side} {known}; the model is approximate, so this is weak evidence"
+    )
+
+
+def _without_chance(theirs: float, ours: np.ndarray, away: float, limit: float, rules: Rules) -> str:
+    """Return the verdict in words where nothing varies by chance."""
+    mean, low, high = (float(x) for x in (ours.mean(), ours.min(), ours.max()))
+    if theirs == mean:
+        return "the same as the simulation"
+    if away == 0:
+        return f"within the range of our runs with jittered starts, {low:.4g} to {high:.4g}"
+    size, most = f"{away:.2g}", f"{limit:.2g} that do not matter"
+    if mean and limit <= rules.tolerance * abs(mean):
+        size, most = f"{100 * away / abs(mean):.2g} %", f"tolerance of {100 * rules.tolerance:.2g} %"
+    side = "within" if away <= limit else "beyond"
+    spread = f"{low:.4g} to {high:.4g}" if low < high else f"always {mean:.4g}"
+    return f"differs by {size}, {side} the {most} (chance explains nothing here; ours is {spread})"
 
 
 def _gap(theirs: float, ours: float) -> str:
@@ -313,7 +389,6 @@ def _gap(theirs: float, ours: float) -> str:
     if ours == 0:
         return f"{theirs:.3g} against 0 of"
     ratio = theirs / ours - 1
-    size = f"{abs(ratio):.1%}" if abs(ratio) < 2 else f"{theirs / ours:.3g} times"
     if abs(ratio) >= 2:
-        return size
-    return f"{size} {'above' if theirs > ours else 'below'}"
+        return f"{theirs / ours:.3g} times"
+    return f"{abs(ratio):.1%} {'above' if theirs > ours else 'below'}"

@@ -3,8 +3,9 @@
 Mistakes of simulators are seldom wild. A buffer that counts the packet in service, or does not, is a buffer
 of one place more or less; a timer that does not double and a warm-up that was not left out are scenarios,
 too. So are keys read in another unit, and defaults of another program. Each such neighbour is simulated. The
-report names the neighbours that fit, of each key the best value. Of the keys whose neighbours came nearest,
-further values are tried, round values first.
+report names the neighbours that fit, of each key the best value; among values that fit equally the usual one
+comes first. Of the keys whose neighbours came nearest, further values are tried, round values first. Where
+none fits, the neighbour that explains most is named, and what remains.
 """
 
 from __future__ import annotations
@@ -15,16 +16,29 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.network.bounds import on_air
+from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.scenario.transport import PRESETS
-from btqueue.study.check.agreement import Agreement, asked_quantities, compare_all, reference_samples
+from btqueue.study.check.agreement import (
+    Agreement,
+    Rules,
+    asked_quantities,
+    compare_all,
+    compared_metrics,
+    model_values,
+    reference_samples,
+    shows,
+    tests_of,
+)
 from btqueue.study.check.results import ForeignResults
+from btqueue.study.comparison import long_name
 
 SEARCHED = 3
 """Keys whose value is searched where no neighbour fits; where one does, the nearest alone."""
@@ -39,8 +53,15 @@ MOST_ROUND = 10
 NO_SCALE = 20.0
 """Share of the misfit where nothing at all may differ and something does."""
 SEVERAL = (0.5, 0.9, 1.1, 2.0)
+"""Multiples to try; those near 1 are no usual mistakes."""
+STAMPS = 12
+"""Bytes of the time stamps option (RFC 7323), padding included."""
 LONGEST_WINDOW = 65_535
 """Bytes that a window has without scaling (RFC 9293)."""
+EQUAL = 1.0
+"""Difference of the misfits of two neighbours that fit equally."""
+USUAL, ROUNDED, ANY = range(3)
+"""Of a value: a usual mistake, a round number, any number. The first are named first where several fit."""
 OFF_BY_ONE = "an off-by-one, such as counting the packet in service"
 
 
@@ -52,52 +73,74 @@ class Cause:
         changes: keys and values; of the first outside link as `network.outside_links[1].buffer_packets`.
         sentence: the mistake that it stands for.
         misfit: distance of its simulation from the file (`misfit`).
+        remains: metrics that still differ; none unless nothing fits.
     """
 
     changes: Mapping[str, Any]
     sentence: str
     misfit: float
+    remains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A change of the scenario that stands for a usual mistake; `judged` once it was simulated."""
+    """A change of the scenario that stands for a usual mistake; `judged` once it was simulated.
+
+    `rank`: whether its value is usual, round or any.
+    """
 
     changes: Mapping[str, Any]
     meaning: str
+    rank: int = USUAL
     judged: tuple[Agreement, ...] = ()
 
     @property
     def fits(self) -> bool:
         """Whether no metric differs from its simulation."""
-        return all(one.verdict != "differs" for one in self.judged)
+        return not self.remains
+
+    @property
+    def remains(self) -> tuple[str, ...]:
+        """Return the metrics that differ from its simulation."""
+        return tuple(one.metric for one in self.judged if one.verdict == "differs")
 
 
 def neighbours(scenario: Scenario, results: ForeignResults) -> Iterator[Neighbour]:
-    """Yield the changes to try, each of one key, none twice."""
-    tried = set()
-    for key, values, meaning in _ladders(scenario, results):
-        own = scenario.value_of(key)
+    """Yield the changes to try, none twice: of one key, or of several that go together."""
+    tried = []
+    for name, values, meaning in _ladders(scenario, results):
+        keys = name.split()
         for value in values:
-            if value != own and (key, value) not in tried:
-                tried.add((key, value))
-                yield Neighbour({key: value}, meaning)
+            changes = dict(zip(keys, value if len(keys) > 1 else (value,), strict=True))
+            if changes not in tried and any(scenario.value_of(key) != new for key, new in changes.items()):
+                tried.append(changes)
+                own = scenario.value_of(keys[0])
+                number = isinstance(own, int | float) and meaning.startswith("another")
+                slight = number and value != own and value in _times(own)[1:-1]
+                yield Neighbour(changes, meaning, ROUNDED if slight else USUAL)
 
 
 def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str, tuple[Any, ...], str]]:
-    """Yield keys with the values that usual mistakes give them."""
+    """Yield keys with the values that usual mistakes give them; of several keys together as `one two`."""
     flow = scenario.flow_control
+    packets = round(on_air(scenario, scenario.transport.mss_bytes).packets)
+    of_segments = "a queue that counts segments, not packets"
     if flow.enabled:
         yield (
             "flow_control.buffer_packets",
             _one_off(flow.buffer_packets),
             f"{OFF_BY_ONE}, at the token buffer S",
         )
+        yield "flow_control.buffer_packets", (packets * flow.buffer_packets,), of_segments
         yield "flow_control.buffer_packets", _times(flow.buffer_packets), "another size of the token buffer S"
         yield "flow_control.token_rate_kbps", _times(flow.token_rate_kbps), "another token rate"
+        price = "another price of a packet: the bytes that it carries, or those that it could carry"
+        yield "flow_control.charge", ("payload", "actual"), price
+        yield "flow_control.drop", ("packet", "segment"), "a full buffer refuses packets, or whole segments"
     if flow.baseband_packets is not None:
         key = "flow_control.baseband_packets"
         yield key, _one_off(flow.baseband_packets), f"{OFF_BY_ONE}, at the baseband queue L"
+        yield key, (packets * flow.baseband_packets,), of_segments
         yield key, _times(flow.baseband_packets), "another size of the baseband queue L"
     if scenario.polling.discipline == "e-limited":
         yield "polling.limit", _one_off(scenario.polling.limit), "an off-by-one in the polling limit M"
@@ -107,15 +150,21 @@ def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str,
     if scenario.radio.model == "constant" and scenario.radio.per is None:
         yield (
             "radio.ber",
-            tuple(scenario.radio.ber * x for x in (0.1, 0.2, *SEVERAL, 5.0, 10.0)),
+            _times(scenario.radio.ber, (0.1, 0.2, *SEVERAL, 5.0, 10.0)),
             "another bit error rate",
         )
     if scenario.radio.model != "perfect":
         yield "radio.model", ("perfect",), "the radio makes no errors"
+        hit = "bit errors hit the payload alone, or the headers, too"
+        yield "radio.bits", ("payload", "on-air"), hit
     if scenario.traffic.source not in ("greedy", "file"):
         yield "traffic.load_kbps", _times(scenario.traffic.load_kbps), "another load"
     if not results.measured_from_start and scenario.run.warmup_s != 0:
         yield "run.warmup_s", (0.0,), "the warm-up was not left out"
+        if isinstance(scenario.run.warmup_s, float):
+            whole = scenario.run.warmup_s + scenario.run.duration_s
+            text = "the time is counted from 0, warm-up and all"
+            yield "run.warmup_s run.duration_s", ((0.0, whole),), text
 
 
 def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
@@ -133,11 +182,28 @@ def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     yield "transport.receive_window_segments", wide, "another receive window"
     initial = "another initial window: 1 in RFC 5681, 2 to 4 in RFC 3390, 10 in RFC 6928"
     yield "transport.initial_window_segments", (1, 2, 3, 4, 10), initial
+    mss = transport.mss_bytes
+    yield (
+        "transport.mss_bytes",
+        (mss - STAMPS, mss + STAMPS),
+        "an MSS without, or with, the bytes of time stamps",
+    )
     yield "transport.mss_bytes", (536, 1000, 1448, 1460), "another MSS"
-    senders = ("tahoe", "reno", "newreno", "sack", "cubic")
+    senders = ("tahoe", "reno", "newreno", "sack", "vegas", "cubic")
     yield "transport.variant", senders, "another kind of TCP sender"
+    if any(scenario.of_flow(flow.spec).transport.variant == "vegas" for flow in topology(scenario).flows):
+        thresholds = ((1.0, 3.0), (2.0, 4.0), (1.0, 2.0), (3.0, 6.0), (4.0, 6.0))
+        yield "transport.alpha transport.beta", thresholds, "other thresholds of Vegas"
+        often = ("per-ack", "per-rtt")
+        yield (
+            "transport.vegas_adjustment",
+            often,
+            "Vegas moves its window at each ACK, or once in a round trip",
+        )
     yield "transport.preset", tuple(PRESETS), "another TCP: all keys of the preset"
     yield "transport.sack", (not transport.sack,), "selective acknowledgements in one of the two alone"
+    early = "limited transmit (RFC 3042) in one of the two alone"
+    yield "transport.limited_transmit", (not transport.limited_transmit,), early
     yield "transport.handshake", (not transport.handshake,), "connections that open with a SYN in one alone"
     if any(shares_segments(scenario.of_flow(flow.spec)) for flow in topology(scenario).flows):
         nagle = tuple({True, False, "minshall"} - {transport.nagle})
@@ -166,9 +232,9 @@ def _one_off(value: int) -> tuple[int, ...]:
     return (value - 1, value + 1)
 
 
-def _times(value: Any) -> tuple[Any, ...]:
+def _times(value: Any, factors: tuple[float, ...] = SEVERAL) -> tuple[Any, ...]:
     """Return multiples of a number, whole ones of a whole number."""
-    found = (value * factor for factor in SEVERAL)
+    found = (value * factor for factor in factors)
     return tuple(dict.fromkeys(round(x) if isinstance(value, int) else float(f"{x:.6g}") for x in found))
 
 
@@ -177,21 +243,20 @@ def likely_causes(
     results: ForeignResults,
     simulate: Callable[[Scenario], Results | xr.Dataset],
     own: tuple[Agreement, ...],
-    *,
-    confidence: float,
-    seconds: float,
+    rules: Rules,
 ) -> tuple[tuple[Cause, ...], int]:
     """Return the neighbours that fit, the best one first, and how many were tried.
 
-    A neighbour fits if no metric differs from its simulation, judged as the scenario itself was.
+    A neighbour fits if no metric differs from its simulation, judged as the scenario itself was, and if it is
+    nearer than the scenario. If none fits, the one that leaves the fewest metrics different is returned,
+    unless it explains none.
 
     Args:
         scenario: as it was simulated.
         results: read from the file.
         simulate: the simulator.
         own: the file beside the simulation of the scenario itself.
-        confidence: as for the scenario.
-        seconds: simulated time of one run.
+        rules: as for the scenario.
     """
     tried: list[Neighbour] = []
 
@@ -201,29 +266,90 @@ def likely_causes(
         except ScenarioError:  # a limit of 0, for instance
             return None
         samples = reference_samples(simulate(changed), results.flow, asked_quantities(results, scenario))
-        judged = compare_all(
-            results, samples, {}, confidence=confidence, runs=scenario.run.replications, seconds=seconds
-        )
+        judged = compare_all(results, samples, {}, rules=rules)
         tried.append(replace(neighbour, judged=judged))
         return tried[-1]
 
+    def far(one: Neighbour) -> float:
+        return misfit(one.judged, own, random=rules.random)
+
+    farthest = misfit(own, own, random=rules.random)
     for neighbour in neighbours(scenario, results):
         judge(neighbour)
-    found_one = any(one.fits and misfit(one.judged, own) < misfit(own, own) for one in tried)
-    _search(scenario, list(tried), judge, own, keys=1 if found_one else SEARCHED)
-    found: dict[tuple[str, ...], Cause] = {}
-    for one in sorted(tried, key=lambda one: misfit(one.judged, own)):
-        if one.fits:
-            cause = Cause(one.changes, _sentence(scenario, one), misfit(one.judged, own))
-            found.setdefault(tuple(cause.changes), cause)
-    return tuple(found.values()), len(tried)
+    found_one = any(one.fits and far(one) < farthest for one in tried)
+    _search(scenario, list(tried), judge, far, keys=1 if found_one else SEARCHED)
+    nearer = [one for one in tried if far(one) < farthest]
+    found = {}
+    if fitting := sorted((one for one in nearer if one.fits), key=lambda one: (one.rank, far(one))):
+        for one in fitting:
+            found.setdefault(tuple(one.changes), one)
+        best = min(map(far, found.values()))
+        order = sorted(found.values(), key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one)))
+        found = {tuple(one.changes): one for one in order}
+    else:
+        differing = {one.metric for one in own if one.verdict == "differs"}
+        partial = [one for one in nearer if set(one.remains) < differing]
+        for one in sorted(partial, key=lambda one: (len(one.remains), one.rank, far(one)))[:1]:
+            found[()] = one
+    causes = (
+        Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found.values()
+    )
+    return tuple(causes), len(tried)
+
+
+def unseen_keys(
+    scenario: Scenario,
+    results: ForeignResults,
+    solve: Callable[[Scenario], Results | xr.Dataset],
+    model: Mapping[str, float],
+    simulated: Mapping[str, np.ndarray],
+    rules: Rules,
+) -> tuple[str, ...]:
+    """Return the keys of which the file's metrics cannot tell half from twice, as far as the model knows.
+
+    The model says by which factor a change of the key moves each metric; `shows` says whether the file would
+    be called different if it were moved so far.
+
+    Args:
+        scenario: the scenario.
+        results: read from the file.
+        solve: the model; changes that it cannot answer are left out.
+        model: its answer to the scenario, by metric.
+        simulated: our samples.
+        rules: of the comparison.
+    """
+    from btqueue.network import ImpossibleAnswer, NoConvergence  # loads JAX
+
+    level = tests_of(results, simulated, rules)[1]
+    metrics = [one for name, one in compared_metrics(results).items() if name in simulated and name in model]
+    asked, seen = asked_quantities(results, scenario), {}
+    for one in neighbours(scenario, results):
+        ((key, value), *more), own = one.changes.items(), scenario.value_of(next(iter(one.changes)))
+        if (
+            more
+            or isinstance(own, bool)
+            or not isinstance(own, int | float)
+            or value not in (own // 2, own / 2, 2 * own)
+        ):
+            continue
+        try:
+            changed = model_values(solve(scenario.changed(one.changes)), results.flow, asked)
+        except (ScenarioError, NotBuiltYet, NoConvergence, ImpossibleAnswer):
+            continue
+        ratios = {x.name: changed.get(x.name, math.nan) / model[x.name] for x in metrics if model[x.name]}
+        seen[key] = seen.get(key, False) or any(
+            shows(x, simulated[x.name], float(simulated[x.name].mean()) * ratios[x.name], level, rules)
+            for x in metrics
+            if math.isfinite(ratios.get(x.name, math.nan))
+        )
+    return tuple(key for key, shown in seen.items() if not shown)
 
 
 def _search(
     scenario: Scenario,
     tried: list[Neighbour],
     judge: Callable[[Neighbour], Neighbour | None],
-    agreements: tuple[Agreement, ...],
+    distance: Callable[[Neighbour], float],
     *,
     keys: int,
 ) -> None:
@@ -235,25 +361,33 @@ def _search(
     of_key: dict[str, dict[float, float]] = defaultdict(dict)
     meanings: dict[str, str] = {}
     for one in tried:
-        ((key, value),) = one.changes.items()
+        (key, value), *more = one.changes.items()
         numbers = [value, scenario.value_of(key)]
-        if all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in numbers):
-            of_key[key][value] = misfit(one.judged, agreements)
+        if not more and all(
+            isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in numbers
+        ):
+            of_key[key][value] = distance(one)
             meanings[key] = one.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
         own = scenario.value_of(key)
 
-        def far(value: float, key: str = key, known: dict[float, float] = known, own: float = own) -> float:
+        def far(
+            value: float,
+            rank: int = ANY,
+            key: str = key,
+            known: dict[float, float] = known,
+            own: float = own,
+        ) -> float:
             value = round(value) if isinstance(own, int) else float(f"{value:.3g}")
             if value == own:
                 return math.inf
             if value not in known:
-                one = judge(Neighbour({key: value}, meanings[key]))
-                known[value] = math.inf if one is None else misfit(one.judged, agreements)
+                one = judge(Neighbour({key: value}, meanings[key], rank))
+                known[value] = math.inf if one is None else distance(one)
             return known[value]
 
         for value in _round_values(*_around(known, own)):
-            far(value)
+            far(value, ROUNDED)
         low, high = (math.log(x) for x in _around(known, own))
         if high > low:
             minimize_scalar(
@@ -283,7 +417,7 @@ def _round_values(low: float, high: float) -> list[float]:
     return every if len(every) <= MOST_ROUND else fewer
 
 
-def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> float:
+def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...], *, random: bool = True) -> float:
     """Return how far a simulation is from the file: the sum over metrics of ln(1 + z^2).
 
     z is the difference over a width: the half-width of the file's interval (of the scenario's if the file has
@@ -293,6 +427,7 @@ def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> f
     Args:
         judged: the file beside the simulation.
         scenarios: the file beside the simulation of the scenario itself.
+        random: whether chance explains differences; else the negligible difference alone is the width.
     """
     widths = {one.metric: one.simulation_ci95 for one in scenarios}
     total = 0.0
@@ -300,18 +435,25 @@ def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> f
         if math.isnan(one.simulation):
             continue
         width = one.theirs_ci95 if math.isfinite(one.theirs_ci95) else widths.get(one.metric, math.nan)
-        scale = math.hypot(width if math.isfinite(width) else 0.0, one.limit)
-        gap = abs(one.theirs - one.simulation)
-        total += math.log1p((gap / scale) ** 2) if scale > 0 else (NO_SCALE if gap else 0.0)
+        scale = math.hypot(width if random and math.isfinite(width) else 0.0, one.limit)
+        total += math.log1p((one.away / scale) ** 2) if scale > 0 else (NO_SCALE if one.away else 0.0)
     return total
 
 
-def _sentence(scenario: Scenario, neighbour: Neighbour) -> str:
-    parts = [
+def _sentence(scenario: Scenario, neighbour: Neighbour, own: tuple[Agreement, ...]) -> str:
+    change = " and ".join(
         f"{key} = {_shown(value)} (the scenario has {_shown(scenario.value_of(key))})"
         for key, value in neighbour.changes.items()
-    ]
-    return f"their numbers fit {' and '.join(parts)}: {neighbour.meaning}"
+    )
+    if neighbour.fits:
+        return f"their numbers fit {change}: {neighbour.meaning}"
+    before = [one.metric for one in own if one.verdict == "differs"]
+    explained, remains = (
+        " and ".join(long_name(name) for name in before if (name in neighbour.remains) == left)
+        for left in (False, True)
+    )
+    verb = "remain" if remains.endswith("s") or " and " in remains else "remains"
+    return f"{change} explains {explained}; {remains} {verb}: {neighbour.meaning}"
 
 
 def _shown(value: object) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from btqueue.network.bounds import capacity, window_kbps
+from btqueue.baseband.packets import SLOT_S, packet_type
+from btqueue.network.bounds import capacity, on_air, window_kbps
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.scenario.traits import in_tables
@@ -43,7 +44,8 @@ def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Find
             _conservation(results, scenario),
             "every packet sent was delivered, lost or is under way",
         ),
-        ("Little's law", _little(results), "queue lengths are arrival rate times delay"),
+        ("Little's law", _little(results, scenario), "queue lengths are arrival rate times delay"),
+        ("slot budget", _slots(results, scenario), "POLL and NULL packets have their slots"),
         ("range", _ranges(results, scenario), "shares lie between 0 and 1, and nothing is negative"),
         ("order", _orders(results, scenario), "smaller ones are smaller: percentiles, windows, rates"),
         (
@@ -111,7 +113,8 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
             yield bad, text
 
 
-def _little(results: ForeignResults) -> Problems:
+def _little(results: ForeignResults, scenario: Scenario) -> Problems:
+    """Look at single queues, and at all packets that wait: they are part of messages not yet delivered."""
     for name, quantity in results.quantities.items():
         base, _, queue = name.partition("[")
         rate, delay = (results.value(f"{what}[{queue}") for what in ("arrivals_per_s", "queue_delay_s"))
@@ -124,6 +127,42 @@ def _little(results: ForeignResults) -> Problems:
             bad,
             f"{name} = {length:.4g}, but {rate:.4g} packets/s that stay {delay:.4g} s make {expected:.4g}",
         )
+    lines = [name for name in results.quantities if name.startswith("queue_packets[")]
+    goodput, delay, load = results.value("goodput_kbps"), results.value("delay_s"), load_kbps(scenario)
+    alone = scenario.transport.protocol == "none" and results.flow is None
+    if not (alone and lines and load and goodput > (1 - EDGES) * load and delay > 0):
+        return
+    size, flows = scenario.traffic.message_bytes, topology(scenario).flows
+    rate = len(flows) * goodput * 1000 / 8 / size * on_air(scenario, size).packets
+    waiting, slack = sum(map(results.value, lines)), sum(map(results.slack, lines))
+    most = rate * delay * (1 + EDGES) + slack + rate * results.slack("delay_s")
+    text = (
+        f"{waiting:.4g} packets wait, but {rate:.4g} packets/s that are delivered in {delay:.4g} s make "
+        f"{rate * delay:.4g}: the delay leaves the wait out, as if counted from the start of service"
+    )
+    yield waiting > most, text
+
+
+def _slots(results: ForeignResults, scenario: Scenario) -> Problems:
+    """Look at the slots without data: a visit that its limit does not end ends with a POLL and a NULL.
+
+    The limit ends at most one visit for each `limit` data packets.
+    """
+    polling, plan = scenario.polling, topology(scenario)
+    polls, used = results.value("polls_per_s"), results.value("slot_utilisation")
+    limited = polling.discipline in ("e-limited", "exhaustive") and scenario.link.bearer == "br-edr"
+    if not limited or plan.bridges or scenario.voice.reservation or not polls > 0:
+        return
+    slots = len(plan.piconets) / SLOT_S / sum(len(one.members) for one in plan.piconets) / polls
+    packets = slots * used / min(packet_type(name).slots for name in scenario.link.packets)
+    share = packets / polling.limit if polling.discipline == "e-limited" else 0.0
+    least, free = 2 * (1 - share), slots * (1 - used)
+    text = (
+        f"POLL and NULL packets take {free:.3g} slots of a visit, but at least {least:.3g} are needed: a "
+        "POLL or a NULL slot is forgotten in each exchange"
+    )
+    slack = results.slack("polls_per_s") / polls
+    yield free < least * (1 - EDGES - slack), text
 
 
 def _ranges(results: ForeignResults, scenario: Scenario) -> Problems:

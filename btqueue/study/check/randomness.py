@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 from scipy import stats
@@ -15,6 +16,7 @@ from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import interval
 from btqueue.simulator.statistics.doubts import autocorrelation
 from btqueue.simulator.statistics.warmup import BATCH, FEWEST_BATCHES, find_warm_up
+from btqueue.study.check.agreement import Rules
 from btqueue.study.check.results import Finding, ForeignResults
 
 LATE_BATCHES = 8
@@ -45,18 +47,24 @@ WATCHED = ("goodput_kbps", "throughput_kbps", "rtt_s", "window_segments", "cycle
 """Metrics whose replications are nearly normal, as the test wants them."""
 
 
-def check_randomness(results: ForeignResults, scenario: Scenario, alpha: float) -> tuple[Finding, ...]:
+def check_randomness(
+    results: ForeignResults,
+    scenario: Scenario,
+    alpha: float,
+    simulated: Mapping[str, np.ndarray] = MappingProxyType({}),
+) -> tuple[Finding, ...]:
     """Return the findings on series and replications.
 
     Args:
         results: read from the file.
         scenario: tells whether anything is random at all.
-        alpha: probability of a false alarm, of each kind of check over all metrics.
+        alpha: probability of a false alarm of each kind of check, over all metrics.
+        simulated: our samples; where ours come out alike, theirs may.
     """
     return (
         *_warm_up(results, alpha),
         *_optimistic(results, alpha),
-        *_shared_streams(results, scenario),
+        *_shared_streams(results, scenario, simulated),
         *_correlated(results, alpha),
     )
 
@@ -193,7 +201,9 @@ def is_random(scenario: Scenario) -> bool:
     return not (fixed and quiet and perfect and scenario.run.jitter_s == 0)
 
 
-def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding]:
+def _shared_streams(
+    results: ForeignResults, scenario: Scenario, simulated: Mapping[str, np.ndarray]
+) -> list[Finding]:
     """Look for replications that are copies of each other."""
     sampled = {name: q.samples for name, q in results.quantities.items() if len(q.samples) > 1}
     if not sampled or not is_random(scenario):
@@ -216,6 +226,8 @@ def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding
         return []
     rows = list(zip(*varying.values(), strict=True))
     copies = [(a + 1, b + 1) for a, b in combinations(range(count), 2) if rows[a] == rows[b]]
+    if copies and _alike({name: simulated[name] for name in varying if name in simulated}, varying):
+        return [Finding("replications", "passed", "some replications are alike, as some of ours are")]
     if copies:
         a, b = copies[0]
         more = f" (and {len(copies) - 1} more pairs)" if len(copies) > 1 else ""
@@ -225,6 +237,16 @@ def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding
         )
         return [Finding("replications", "failed", text)]
     return [Finding("replications", "passed", f"no two of {count} replications are copies")]
+
+
+def _alike(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence[float]]) -> bool:
+    """Whether two of our replications are equal in the digits that theirs have."""
+    digits = {
+        name: max(len(f"{x:.15e}".split("e")[0].rstrip("0")) - 1 for x in theirs[name]) for name in ours
+    }
+    rounded = ([f"{x:.{digits[name]}g}" for x in values] for name, values in ours.items())
+    rows = list(zip(*rounded, strict=True))
+    return len(set(rows)) < len(rows)
 
 
 def _correlated(results: ForeignResults, alpha: float) -> list[Finding]:
@@ -257,7 +279,7 @@ def neighbours_alike(samples: np.ndarray) -> float:
 
 
 def check_spread(
-    results: ForeignResults, simulated: Mapping[str, np.ndarray], alpha: float, *, runs: int, seconds: float
+    results: ForeignResults, simulated: Mapping[str, np.ndarray], alpha: float, rules: Rules
 ) -> tuple[Finding, ...]:
     """Compare the variance between their replications with ours by Fisher's F test, one-sided.
 
@@ -265,15 +287,16 @@ def check_spread(
         results: read from the file.
         simulated: our samples.
         alpha: probability of a false alarm over all metrics.
-        runs: replications behind an interval whose file does not say how many.
-        seconds: simulated time of one of our runs.
+        rules: how long our runs are; where nothing is random, narrow intervals are right.
     """
+    if not rules.random:
+        return ()
     narrow = {}
     for name in WATCHED:
         ours, quantity = simulated.get(name), results.quantities.get(name)
         if quantity is None or ours is None or len(ours) < 2 or ours.var(ddof=1) == 0:
             continue
-        if (own := quantity.spread(runs)) is None:
+        if (own := quantity.spread(rules.runs)) is None:
             continue
         variance, count = own
         ratio = math.inf if variance == 0 else float(ours.var(ddof=1)) / variance
@@ -284,7 +307,7 @@ def check_spread(
         return ()
     shown = ", ".join(f"{name} {ratio:.3g} times" for name, ratio in narrow.items())
     text = (
-        f"replications vary less than ours of {seconds:g} s ({shown}): unless their runs are far "
+        f"replications vary less than ours of {rules.seconds:g} s ({shown}): unless their runs are far "
         "longer, the intervals are too optimistic, as intervals from correlated values or a shared "
         "random stream are"
     )

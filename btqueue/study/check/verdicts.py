@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,20 @@ import xarray as xr
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.metrics import Results
 from btqueue.study.check.agreement import (
+    NEGLIGIBLE,
     NONE_MEASURED,
+    TOLERANCE,
     Agreement,
+    Rules,
     asked_quantities,
     compare_all,
     model_values,
     reference_samples,
 )
-from btqueue.study.check.causes import Cause, likely_causes, misfit
+from btqueue.study.check.causes import Cause, likely_causes, unseen_keys
 from btqueue.study.check.consistency import check_consistency
 from btqueue.study.check.facts import compare_facts
-from btqueue.study.check.randomness import check_randomness, check_spread
+from btqueue.study.check.randomness import check_randomness, check_spread, is_random
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
 
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 
 REPLICATIONS_FOR_ONE = 30
 """Least replications of ours beside a single run of theirs, whose variance must come from ours."""
+
+JITTERED = 8
+"""Runs with jittered starts where nothing is random."""
+JITTER = 0.01
+"""Longest delay of a packet at its sender in these runs, as a share of the round trip (or message delay)."""
 
 MOST_TIMES = 100
 """Most that the time in a file may be of the scenario's."""
@@ -63,7 +71,8 @@ class Report:
         agreements: metric by metric.
         causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
         pattern: a cause that the metrics that differ have in common, empty if there is none.
-        confidence: one minus the probability of any false alarm in the comparison with the simulation.
+        unseen: keys half or twice as large of which these metrics cannot tell, as far as the model knows.
+        rules: of the comparison; one minus their confidence is the probability of any false alarm.
         notes: checks that were left out, and why; the meaning of the numbers.
     """
 
@@ -74,7 +83,8 @@ class Report:
     causes: tuple[Cause, ...]
     tried: int
     pattern: str
-    confidence: float
+    unseen: tuple[str, ...]
+    rules: Rules
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -99,22 +109,27 @@ class Report:
     @property
     def summary(self) -> str:
         """Return the result in a sentence."""
-        compared = sum(one.verdict != "not compared" for one in self.agreements)
+        compared = [one for one in self.agreements if one.verdict != "not compared"]
+        blind = sum(one.verdict == "cannot tell" for one in compared)
         if any(not math.isnan(one.p_value) for one in self.agreements):
-            alarm = f"chance of any false alarm {1 - self.confidence:.2g}"
+            alarm = f"chance of any false alarm {1 - self.rules.confidence:.2g}"
         elif any(not math.isnan(one.simulation) for one in self.agreements):
-            alarm = "nothing varies from run to run: differences below 1 % do not matter"
+            alarm = f"nothing is random: tolerance {100 * self.rules.tolerance:.2g} %"
         else:
             alarm = "against the model alone"
         if self.agrees:
             doubts = sum(one.status == "doubtful" for one in self.findings)
             rest = f", {doubts} doubtful" if doubts else ""
-            return f"agrees: {compared} of {compared} metrics, nothing inconsistent{rest} ({alarm})"
+            if blind and blind == len(compared):
+                return f"cannot tell: half or twice as much would pass in every metric{rest} ({alarm})"
+            told = f"agrees: {len(compared) - blind} of {len(compared)} metrics"
+            told += f", {blind} cannot tell" if blind else ""
+            return f"{told}, nothing inconsistent{rest} ({alarm})"
         parts = []
         if self.inconsistent:
             parts.append(f"{len(self.inconsistent)} checks of consistency failed")
         if self.differing:
-            parts.append(f"{len(self.differing)} of {compared} metrics differ")
+            parts.append(f"{len(self.differing)} of {len(compared)} metrics differ")
         return f"does not agree: {' and '.join(parts)} ({alarm})"
 
 
@@ -123,6 +138,7 @@ def check(
     scenario: Scenario,
     *,
     confidence: float = 0.99,
+    tolerance: float | None = None,
     flow: int | None = None,
     simulate: Engine | bool | None = True,
     solve: Engine | bool | None = True,
@@ -132,64 +148,94 @@ def check(
     Args:
         results: a file, or the result of `read_results`.
         scenario: the scenario that was simulated there.
-        confidence: one minus the probability that a correct simulator fails in any metric.
+        confidence: one minus the probability that a correct simulator fails in any metric or test.
+        tolerance: relative difference that does not matter; default: 0.03 where nothing in the scenario is
+            random, else 0.01.
         flow: the flow, from 1, that the file is about; see `read_results`.
         simulate: True for our simulator, another function in its place, or None to leave it out.
         solve: the same for the model.
 
     Raises:
         BadResults: the file cannot be used.
-        ValueError: the confidence is not between 0 and 1.
+        ValueError: the confidence is not between 0 and 1, or the tolerance is below 0 or not below 1.
         NotBuiltYet: neither engine can answer the scenario.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence = {confidence:g}: must be between 0 and 1")
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance = {tolerance:g}: must be at least 0 and below 1")
     found = (
         results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
     )  # fmt: skip
-    alpha = 1 - confidence
+    random = is_random(scenario.changed({"run.jitter_s": 0.0}))
     reference = reference_scenario(found, scenario)
-    seconds = reference.run.duration_s
-    facts = compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s)
-    findings = [*facts, *check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
+    # Bonferroni: the numbers are one part of the tests, the warm-up and the intervals of series two more
+    alpha = (1 - confidence) / (3 if found.series else 1)
+    rules = Rules(
+        1 - alpha,
+        scenario.run.replications,
+        reference.run.duration_s,
+        (NEGLIGIBLE if random else TOLERANCE) if tolerance is None else tolerance,
+        random,
+    )
     asked = asked_quantities(found, scenario)
     model, errors, notes = modelled(scenario, found, solve)
     simulator = _simulator() if simulate is True else simulate
     samples: dict[str, np.ndarray] = {}
     if simulator:
+        simulator = simulator if random else jittered(simulator)
         samples = reference_samples(simulator(reference), found.flow, asked)
-        findings += check_spread(found, samples, alpha, runs=scenario.run.replications, seconds=seconds)
     elif not model:
         raise NotBuiltYet(
             f"there is nothing to compare with: {'; '.join(notes) or 'no engine was asked for'}"
         )
-    agreements = compare_all(
-        found,
-        samples,
-        model,
-        confidence=confidence,
-        runs=scenario.run.replications,
-        seconds=seconds,
-        errors=errors,
+    findings = (
+        *compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s),
+        *check_consistency(found, scenario),
+        *check_randomness(found, scenario, alpha, samples),
+        *check_spread(found, samples, alpha, rules),
     )
+    agreements = compare_all(found, samples, model, rules=rules, errors=errors)
     differing = [one for one in agreements if one.verdict == "differs"]
-    causes, tried = (), 0
+    causes, tried, unseen = (), 0, ()
     if differing and simulator:
-        causes, tried = likely_causes(
-            reference, found, simulator, agreements, confidence=confidence, seconds=seconds
-        )
-        causes = tuple(cause for cause in causes if cause.misfit < misfit(agreements, agreements))
+        causes, tried = likely_causes(reference, found, simulator, agreements, rules)
+    elif simulator and model:
+        unseen = unseen_keys(scenario, found, _solver(solve), model, samples, rules)
     return Report(
         found,
         reference,
-        tuple(findings),
+        findings,
         agreements,
         causes,
         tried,
         pattern(differing),
-        confidence,
+        unseen,
+        replace(rules, confidence=confidence),
         (*found.notes, *_assumptions(found, scenario), *notes),
     )
+
+
+def jittered(simulate: Engine) -> Engine:
+    """Return a simulator that plays a scenario as it stands and, after that, with jittered starts.
+
+    A network without chance settles in one of several limit cycles; a small delay of packets at their senders
+    makes it visit others.
+    """
+
+    def both(scenario: Scenario) -> xr.Dataset:
+        exact = _dataset(simulate(scenario.changed({"run.replications": 1})))
+        times = [float(exact[name].mean()) for name in ("rtt_s", "delay_s") if name in exact]
+        longest = JITTER * next((time for time in times if time > 0), 0.1)
+        changes = {"run.jitter_s": scenario.run.jitter_s or min(longest, 1.0), "run.replications": JITTERED}
+        parts = [exact, _dataset(simulate(scenario.changed(changes)))]
+        return xr.concat(parts, "replication", data_vars="minimal", coords="minimal", compat="override")
+
+    return both
+
+
+def _dataset(results: Results | xr.Dataset) -> xr.Dataset:
+    return results.to_dataset() if isinstance(results, Results) else results
 
 
 def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
@@ -254,10 +300,9 @@ def modelled(
     if solve is None or solve is False:
         return {}, NONE_MEASURED, []
     from btqueue.network import ImpossibleAnswer, NoConvergence  # loads JAX
-    from btqueue.network import solve as own
 
     try:
-        solved = (own if solve is True else solve)(scenario)
+        solved = _solver(solve)(scenario)
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
         return {}, NONE_MEASURED, [f"no model: {error}"]
     errors = NONE_MEASURED
@@ -268,6 +313,14 @@ def modelled(
     text = "the model is approximate: a difference within its usual error is no fault of theirs"
     doubts = [f"the model doubts its answer: {doubt}" for doubt in solved.attrs.get("why", ())]
     return model_values(solved, results.flow, asked_quantities(results, scenario)), errors, [text, *doubts]
+
+
+def _solver(solve: Engine | bool | None) -> Engine:
+    if callable(solve):
+        return solve
+    from btqueue.network import solve as own  # loads JAX
+
+    return own
 
 
 def _simulator() -> Engine:

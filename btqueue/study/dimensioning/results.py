@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -13,7 +13,6 @@ import xarray as xr
 from btqueue.files import write_rows
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
 from btqueue.study.dimensioning.front import spread
-from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.prices import Price
 from btqueue.study.dimensioning.table import Candidate
 from btqueue.study.points import as_labels
@@ -21,6 +20,9 @@ from btqueue.study.provenance import attributes, plain
 from btqueue.study.summary import Estimate
 from btqueue.study.tables import number
 from btqueue.text_table import TextTable
+
+if TYPE_CHECKING:  # which imports this module
+    from btqueue.study.dimensioning.optimum import Dimensioning
 
 
 def as_dataset(found: Dimensioning) -> xr.Dataset:

@@ -293,7 +293,12 @@ def _delayed_acknowledgements(setting: Setting) -> dict[str, Numbers]:
     """Answers that wait for data of the other direction to ride on, where there is any."""
     transport, traffic = setting.scenario.transport, setting.scenario.traffic
     rides = transport.delayed_ack and transport.piggyback and traffic.two_way
-    if not rides or traffic.source != "poisson" or traffic.message_bytes > transport.mss_bytes:
+    if (
+        not rides
+        or transport.ack_clock == "adaptive"
+        or traffic.source != "poisson"
+        or traffic.message_bytes > transport.mss_bytes
+    ):
         return {}
     numbers = {"Lambda": setting.rate, "T": Number(transport.ack_delay_s, "transport.ack_delay_s")}
     clock = transport.ack_clock
