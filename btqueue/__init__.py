@@ -1,8 +1,9 @@
 """Queueing models and simulation of Bluetooth networks that carry TCP or another transport.
 
 ``load`` a scenario, ``solve`` it with Markov chains and queueing theory, ``simulate`` it event by event, or
-``compare`` the two; ``sweep`` keys, ask for their ``sensitivity``, ``dimension`` them, or ``check`` another
-simulator's results. Each name is imported on first use, so that importing the package costs nothing.
+``compare`` the two; ``sweep`` keys, ask for their ``sensitivity``, ``dimension`` them; ``check`` another
+simulator's results, or ``fit`` keys to them. Each name is imported on first use, so that importing the
+package costs nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from btqueue.study import compare
     from btqueue.study.check import check
     from btqueue.study.dimensioning import dimension
+    from btqueue.study.fit import fit
     from btqueue.study.sensitivity import sensitivity
     from btqueue.study.sweep import sweep
     from btqueue.study.tables import table
@@ -32,6 +34,7 @@ __all__ = [
     "check",
     "compare",
     "dimension",
+    "fit",
     "hints",
     "load",
     "progress",
@@ -49,6 +52,7 @@ _HOME = {
     "check": "btqueue.study.check",
     "compare": "btqueue.study",
     "dimension": "btqueue.study.dimensioning",
+    "fit": "btqueue.study.fit",
     "hints": "btqueue.network.hints",
     "load": "btqueue.scenario",
     "progress": "btqueue.progress_bars",

@@ -1,4 +1,4 @@
-"""The command line: `btqueue solve|simulate|compare|sweep|sensitivity|dimension|check|validate|...`.
+"""The command line: `btqueue solve|simulate|compare|sweep|sensitivity|dimension|check|fit|...`.
 
 Results go to standard output, messages and progress to standard error. Each command imports its modules when
 it runs, so that `btqueue --help` answers at once.
@@ -14,7 +14,7 @@ import typer
 from typer import Argument, Option
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, emulate, explore, sensitivity, sweep, validate
+from btqueue.cli import check, dimension, emulate, explore, fit, sensitivity, sweep, validate
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, Commands, put, put_json, put_titles, say
 from btqueue.cli.options import AsJson, Check, Force, Name, Out, Quiet, Sets, Threads, examples
 
@@ -234,6 +234,7 @@ for command, typed in (
     (sensitivity.sensitivity, sensitivity.EXAMPLES),
     (dimension.dimension, dimension.EXAMPLES),
     (check.check, check.EXAMPLES),
+    (fit.fit, fit.EXAMPLES),
     (emulate.emulate, emulate.EXAMPLES),
     (explore.explore, explore.EXAMPLES),
     (validate.validate, validate.EXAMPLES),

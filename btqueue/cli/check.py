@@ -94,7 +94,7 @@ def check(
     wanted = load(scenario, set_ or ())
     target = None if out is None else Target.checked(out, "--out", REPORTS, force=force)
     picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
-    simulator = None if no_simulate else _simulator(threads, quiet)
+    simulator = None if no_simulate else simulator_of(threads, quiet)
     found = read_results(results, wanted, format=format, renamed=checked_map(map_ or []), flow=flow)
     keep_compiled_models()
     report = study(found, wanted, confidence=confidence, tolerance=share, simulate=simulator)
@@ -129,12 +129,14 @@ def _share(text: str) -> float:
     return found
 
 
-def _simulator(threads: int | None, quiet: bool) -> Callable[[Scenario], xr.Dataset]:
-    """Return our simulator with its progress bar; it says when it begins to look for causes."""
+def simulator_of(
+    threads: int | None, quiet: bool, *, causes: bool = True
+) -> Callable[[Scenario], xr.Dataset]:
+    """Return our simulator with its progress bar; where *causes* are sought it says when that begins."""
     from btqueue.cli.engines import run_simulator
 
     first: Scenario | None = None
-    told = quiet
+    told = quiet or not causes
 
     def simulate(scenario: Scenario) -> xr.Dataset:
         nonlocal first, told

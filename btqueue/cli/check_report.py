@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from btqueue.cli.files import Target
 from btqueue.cli.tables import Screen, new_table
 from btqueue.files import write_rows
 from btqueue.study import Estimate
-from btqueue.study.check import Report
+from btqueue.study.check import Agreement, Report
 from btqueue.study.comparison import long_name, metric_of
 from btqueue.study.provenance import as_document
 from btqueue.study.tables import number, with_interval
@@ -44,10 +45,7 @@ def document(report: Report) -> dict[str, Any]:
         "confidence": report.rules.confidence,
         "tolerance": report.rules.tolerance,
         "consistency": list(map(asdict, report.findings)),
-        "metrics": {
-            one.metric: {column: getattr(one, column) for column in (*COLUMNS, "verdict", "sentence")}
-            for one in report.agreements
-        },
+        "metrics": agreements_document(report.agreements),
         "pattern": report.pattern,
         "causes": list(map(asdict, report.causes)),
         "neighbours_tried": report.tried,
@@ -55,6 +53,12 @@ def document(report: Report) -> dict[str, Any]:
         "notes": report.notes,
     }
     return as_document(report.scenario, check=check)
+
+
+def agreements_document(agreements: Iterable[Agreement]) -> dict[str, dict[str, Any]]:
+    """Return the columns of each metric, by its name."""
+    columns = (*COLUMNS, "verdict", "sentence")
+    return {one.metric: {column: getattr(one, column) for column in columns} for one in agreements}
 
 
 def write_report(report: Report, target: Target) -> None:
@@ -83,7 +87,7 @@ def print_report(report: Report, name: str) -> None:
         line(f"  {sign} {one.check}: {one.sentence}", style if one.status != "passed" else "")
     if not report.findings:
         line("    nothing in the file can be checked against the rest of it")
-    screen.print(_table(report))
+    screen.print(agreements_table(report.agreements))
     for one in report.agreements:
         no_chance = (
             math.isnan(one.p_value) and one.simulation != one.theirs and not math.isnan(one.simulation)
@@ -106,10 +110,11 @@ def print_report(report: Report, name: str) -> None:
     line(report.summary, "bold green" if report.agrees else "bold red")
 
 
-def _table(report: Report) -> Table:
+def agreements_table(agreements: Iterable[Agreement]) -> Table:
+    """Return the table of metrics: theirs beside the model and the simulation."""
     table = new_table("metric", "unit", "theirs", "model", "simulation ± 95 %", "verdict", left=2)
     table.columns[-1].justify = "left"
-    for one in report.agreements:
+    for one in agreements:
         text, style = VERDICTS[one.verdict]
         table.add_row(
             long_name(one.metric),

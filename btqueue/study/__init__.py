@@ -1,7 +1,7 @@
 """Studies on top of the two engines.
 
 Here: summaries, the comparison of solver and simulator, provenance. In separate modules, imported when they
-are needed: `sweep`, `sensitivity`, `dimensioning`, `check`, `closed_forms`.
+are needed: `sweep`, `sensitivity`, `dimensioning`, `check`, `fit`, `closed_forms`.
 """
 
 from btqueue.study.comparison import compare, side_by_side

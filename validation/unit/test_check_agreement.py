@@ -95,7 +95,7 @@ def test_where_nothing_is_random_the_range_of_our_runs_and_the_tolerance_judge()
             assert (one.verdict, words in one.sentence) == (verdict, True), one.sentence
             assert math.isnan(one.p_value)
     none = compared(Quantity("rtt_sd_s", 0.02), np.zeros(3), rules=rules)
-    assert "differs by 0.02, beyond the 0 that do not matter" in none.sentence
+    assert "differs by 0.02, beyond the 1e-06 that do not matter" in none.sentence
     rare = compared(Quantity("timeouts_per_s", 0.02), np.array([0.015, 0.015]), rules=rules)
     assert "differs by 0.005, within the 0.01 that do not matter" in rare.sentence
 

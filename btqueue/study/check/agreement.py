@@ -35,6 +35,8 @@ TOLERANCE = 0.03
 """The same where nothing is random: programs round and take turns differently."""
 NEGLIGIBLE_SHARE = 0.001
 """Difference of a loss or another share that does not matter."""
+CLOCK_S = 1e-6
+"""Difference of a time (s) that does not matter: captures stamp packets to a microsecond."""
 NEGLIGIBLE_RATE = 0.01
 """Difference of a rate of events (1/s) that does not matter; in short runs two events."""
 
@@ -262,6 +264,8 @@ def negligible(name: str, reference: float, rules: Rules) -> float:
         least = NEGLIGIBLE_SHARE
     elif metric.unit == "1/s" and name not in ("polls_per_s", "sessions_per_s"):
         least = max(NEGLIGIBLE_RATE, 2 / rules.seconds)
+    elif metric.unit == "s":
+        least = CLOCK_S
     return max(least, rules.tolerance * abs(reference))
 
 

@@ -397,4 +397,4 @@ def _says(
     values = list(dict.fromkeys(allowed))
     if said is not None and said not in values:
         theirs, *ours = (f"{x:.4g}" if isinstance(x, float) else str(x).lower() for x in (said, *values))
-        yield Finding(key, status, f"the {whose} says {theirs}, the scenario {' or '.join(ours)}")
+        yield Finding(key, status, f"the {whose} says {theirs}, the scenario {' or '.join(ours)}", said)

@@ -50,12 +50,14 @@ Status = Literal["passed", "doubtful", "failed"]
 class Finding:
     """One check of internal consistency: its name, how it ended, and why in a sentence.
 
-    A doubtful result is suspicious and need not be an error.
+    A doubtful result is suspicious and need not be an error. The value is the file's own of a key, where the
+    check is named after a key that the file states.
     """
 
     check: str
     status: Status
     sentence: str
+    value: float | str | bool | None = None
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def check(
         random,
     )
     asked = asked_quantities(found, scenario)
-    model, errors, notes = _modelled(scenario, found, solve)
+    model, errors, notes = modelled(scenario, found, solve)
     simulator = _simulator() if simulate is True else simulate
     samples: dict[str, np.ndarray] = {}
     if simulator:
@@ -296,7 +296,7 @@ def _reference(one: Agreement) -> float:
     return one.model if math.isnan(one.simulation) else one.simulation
 
 
-def _modelled(
+def modelled(
     scenario: Scenario, results: ForeignResults, solve: Engine | bool | None
 ) -> tuple[dict[str, float], Mapping[str, MeasuredError], list[str]]:
     """Return the model's answers, its measured errors and notes on them.
