@@ -122,9 +122,9 @@ def test_a_delayed_acknowledgement_counts_bytes(plain):
         conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         conn.unit, conn.delayed_ack, conn.ack_every = parts, True, 2
         for _ in range(2 * parts - 1):
-            plain.delayed_ack.on_segment_in_order(conn, 1)
+            plain.delayed_ack.on_segment_in_order(conn, 1, 0)
         assert not conn.ack_now
-        plain.delayed_ack.on_segment_in_order(conn, 1)
+        plain.delayed_ack.on_segment_in_order(conn, 1, 0)
         assert conn.ack_now
 
 

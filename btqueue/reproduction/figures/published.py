@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from btqueue.reproduction.claims.record import claims_of
+from btqueue.reproduction.claims.recorded import limit
 from btqueue.scenario import Scenario, load
 
 SIGN = "black"
@@ -56,7 +57,7 @@ def stated(paper: str, name: str) -> Stated:
     if claim["kind"] != "value" or not isinstance(claim["value"], int | float):
         raise KeyError(f"{paper}: claim {name} states no single value")
     value = claim["value"] / claim.get("times", 1)
-    tolerance = claim.get("abs_tol", claim.get("rel_tol", 0.0) * value)
+    tolerance = claim.get("abs_tol", limit(claim) * value)
     scenario = load(claim["scenario"]).with_sets(claim.get("set", ()))
     words = claim["published"] if not case else f"{claim['value']:g}"
     return Stated(claim["metric"], value, tolerance, scenario, f"{words} (section {claim['where']})")
