@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put_json, say
-from btqueue.cli.options import AsJson, Force, Plot, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, FlowOfResults, Force, Map, Plot, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,13 +55,8 @@ def check(
         Literal["csv", "pcap", "flowmonitor", "omnet"] | None,
         Option(help="Of RESULTS; default: told from the file."),
     ] = None,
-    map_: Annotated[
-        list[str] | None,
-        Option("--map", metavar="THEIRS=METRIC", help="Our metric for a name of theirs. Repeatable."),
-    ] = None,
-    flow: Annotated[
-        int | None, Option(min=1, metavar="N", help="Flow of the scenario that RESULTS is about.")
-    ] = None,
+    map_: Map = None,
+    flow: FlowOfResults = None,
     no_simulate: Annotated[bool, Option("--no-simulate", help="Compare with the model alone.")] = False,
     strict: Annotated[
         bool, Option("--strict", help="Exit code 3 if anything is inconsistent or differs.")

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from btqueue.cli.check import simulator_of
 from btqueue.cli.errors import BadInput, put_json
-from btqueue.cli.options import AsJson, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, FlowOfResults, Map, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     from btqueue.study.fit import Fit, Fitted
@@ -36,13 +36,8 @@ def fit(
         ),
     ],
     set_: Sets = None,
-    map_: Annotated[
-        list[str] | None,
-        Option("--map", metavar="THEIRS=METRIC", help="Our metric for a name of theirs. Repeatable."),
-    ] = None,
-    flow: Annotated[
-        int | None, Option(min=1, metavar="N", help="Flow of the scenario that RESULTS is about.")
-    ] = None,
+    map_: Map = None,
+    flow: FlowOfResults = None,
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

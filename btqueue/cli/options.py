@@ -70,6 +70,13 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no message
 Threads = Annotated[
     int | None, Option("--threads", min=1, metavar="N", help="Cores to use at once; default: all.")
 ]
+Map = Annotated[
+    list[str] | None,
+    Option("--map", metavar="THEIRS=METRIC", help="Our metric for a name of theirs. Repeatable."),
+]
+FlowOfResults = Annotated[
+    int | None, Option("--flow", min=1, metavar="N", help="Flow of the scenario that RESULTS is about.")
+]
 Auto = Annotated[
     Literal["auto"],
     Option("--engine", help="Theory where it stands, else simulation; there is no other choice."),

@@ -30,7 +30,7 @@ def scenario_of(message: Mapping[str, Any], files: Collection[str]) -> Scenario:
         files: that it may name; they were named on the command line.
 
     Raises:
-        ScenarioError: the message holds none, or one that is not valid or names another file.
+        ScenarioError: the message holds no scenario, or it is not valid, or names another file.
     """
     text, changes = message.get("toml"), message.get("changes", {})
     if not isinstance(text, str) or len(text) > LONGEST_TOML or not isinstance(changes, dict):
@@ -115,7 +115,7 @@ def _scaled(
 
 
 def _values(answer: Answer, groups: Sequence[str]) -> dict[str, float]:
-    """Return the means of an answer; those of queues and groups are named as in "queue_packets uplink"."""
+    """Return the means of an answer; means of queues and groups are named as in "queue_packets uplink"."""
     queues = answer.metrics.get("queue_packets")
     by_queue = zip(answer.names.get("queue", ()), queues.means, strict=False) if queues else ()
     found = answer.means | {f"queue_packets {name}": mean for name, mean in by_queue}

@@ -24,7 +24,7 @@ Discipline = Literal[
 
 
 class Rule(NamedTuple):
-    """A polling discipline: its plain name, what it does, and who described it."""
+    """A polling discipline: its plain name, its rule, and its author."""
 
     plain: str
     meaning: str

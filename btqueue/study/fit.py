@@ -1,11 +1,11 @@
 """Values of a scenario's keys that the results of a testbed point to: `fit(file, scenario, keys)`.
 
 The measured metrics are held against theory by weighted least squares, with theory's gradients. Theory is
-approximate, so each round simulates the latest values and corrects theory by the
-ratio of the two (Bandler et al., IEEE Trans. Microwave Theory Tech. 42, 1994: space mapping): the last round
-compares measured numbers with simulated ones. The replications, each as long as the file's run, also give the
-spread of the metrics and their correlations, and so the weights and Student's intervals. Nothing is fitted
-that packets state themselves.
+approximate, so each round simulates the latest values and corrects theory by the ratio of the two (Bandler
+et al., IEEE Trans. Microwave Theory Tech. 42, 1994: space mapping): the last round compares measured numbers
+with simulated ones. The replications, each as long as the file's run, also give the spread of the metrics
+and their correlations, and so the weights and Student's intervals. Nothing is fitted that packets state
+themselves.
 
 A direction in the space of the free keys is flat where its 95 % interval is wider than half their ranges: a
 factor of ten, where none are given.
@@ -114,7 +114,8 @@ class Fit:
         flat: a sentence for each direction in which the file tells nothing.
         agreements: metric by metric beside the simulation at the values found.
         used: metrics that were fitted.
-        doubts: of theory at the values found; only gradients are taken from it.
+        doubts: of theory at the values found, of which gradients alone are taken; and of a search that has
+            not settled.
         notes: how the file was read.
     """
 
@@ -171,12 +172,14 @@ def fit(
             on a free key.
         ScenarioError: a free key is unknown (the message suggests the nearest), unset or no number.
         NotBuiltYet: theory has no answer at the scenario.
+        ValueError: `simulate` is False.
     """
     ranges = free if isinstance(free, Mapping) else dict.fromkeys([free] if isinstance(free, str) else free)
     unknown = _unknowns(scenario, ranges)
     found = results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
+    if simulate is False:
+        raise ValueError("simulate = False: values are fitted beside simulations; give True or a function")
     simulator = _own() if simulate is True else simulate
-    assert simulator
     findings, scenario, stated = _with_facts(found, scenario, unknown)
     unknown = [one for one in unknown if one.key not in stated]
     keys = {key: Fitted(key, before, value) for key, (before, value) in stated.items()}
@@ -274,6 +277,7 @@ class _Search:
         self._known: dict[tuple[float, ...], Mapping[str, float]] = {}
         self._said: Sequence[str] = ()
         self.left_out: list[str] = []
+        self.settled = True
         self._keep([name for name in found.quantities if metric_name(name) not in HELPERS])
 
     def _keep(self, names: Sequence[str], ratio: Numbers | None = None) -> None:
@@ -366,6 +370,8 @@ class _Search:
         if self.left_out:
             names = ", ".join(self.left_out)
             doubts.append(f"theory misses {names} by more than {UNMEASURED:.0%}: not fitted")
+        if not self.settled:
+            doubts.append(f"the values have not settled after {ROUNDS} simulations")
         used, notes = self.names if self.unknown else (), self.found.notes
         return Fit(self.found, final, keys, findings, flat, agreements, used, tuple(doubts), notes)
 
@@ -381,7 +387,8 @@ class _Search:
             sizes, ways = np.linalg.eigh(cover)
             told = stats.t.ppf(0.975, runs - 1) * np.sqrt(np.abs(sizes)) < TOLD
             moved = np.abs((self.place - here) @ ways) / np.sqrt(np.abs(sizes))
-            if np.all(moved[told] < SETTLED):
+            self.settled = bool(np.all(moved[told] < SETTLED))
+            if self.settled:
                 break
         return self._intervals(cover, float(stats.t.ppf(0.975, runs - 1)))
 
@@ -418,7 +425,7 @@ class _Search:
             least_squares(
                 lambda at: self._residuals(at - 2, weights),
                 np.clip(place, -0.999, 0.999) + 2,
-                lambda at: self._slopes(at - 2, weights),  # type: ignore[arg-type]
+                lambda at: self._slopes(at - 2, weights),  # type: ignore[arg-type] (scipy's hints know names)
                 (1, 3),
                 xtol=1e-4,
                 ftol=1e-6,

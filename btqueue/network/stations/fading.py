@@ -89,6 +89,11 @@ def dispersion(train: Train, service_s: float) -> float:
 
     Two speeds alternate, each for an exponential time: over long times the variance grows by twice the
     variance of the speed and its correlation time (D. Cox & V. Isham, Point Processes, 1980, section 2.3).
+    For its error in chains see `buffers.ABRUPT`.
+
+    Args:
+        train: the packets of a segment on the air.
+        service_s: mean service of a segment (s).
     """
     if train.worse <= 0.0 or train.slow <= train.fast:
         return 0.0

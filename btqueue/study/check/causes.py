@@ -5,7 +5,7 @@ of one place more or less; a timer that does not double and a warm-up that was n
 too. So are keys read in another unit, and defaults of another program. Each such neighbour is simulated. The
 report names the neighbours that fit, of each key the best value; among values that fit equally the usual one
 comes first. Of the keys whose neighbours came nearest, further values are tried, round values first. Where
-none fits, the neighbour that explains most is named, and what remains.
+none fits, the neighbour that explains most is named, and the metrics that remain.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MOST_ROUND = 10
 NO_SCALE = 20.0
 """Share of the misfit where nothing at all may differ and something does."""
 SEVERAL = (0.5, 0.9, 1.1, 2.0)
-"""Multiples to try; those near 1 are no usual mistakes."""
+"""Multiples to try; usual mistakes are no multiples near 1."""
 STAMPS = 12
 """Bytes of the time stamps option (RFC 7323), padding included."""
 LONGEST_WINDOW = 65_535
@@ -62,7 +62,7 @@ EQUAL = 1.0
 """Difference of the misfits of two neighbours that fit equally."""
 USUAL, ROUNDED, ANY = range(3)
 """Of a value: a usual mistake, a round number, any number. The first are named first where several fit."""
-OFF_BY_ONE = "an off-by-one, such as counting the packet in service"
+OFF_BY_ONE = "an off-by-one, as if the packet in service were counted"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str,
         yield "flow_control.buffer_packets", (packets * flow.buffer_packets,), of_segments
         yield "flow_control.buffer_packets", _times(flow.buffer_packets), "another size of the token buffer S"
         yield "flow_control.token_rate_kbps", _times(flow.token_rate_kbps), "another token rate"
-        price = "another price of a packet: the bytes that it carries, or those that it could carry"
+        price = "another price of a packet: the bytes that it carries, or the bytes that it could carry"
         yield "flow_control.charge", ("payload", "actual"), price
         yield "flow_control.drop", ("packet", "segment"), "a full buffer refuses packets, or whole segments"
     if flow.baseband_packets is not None:
@@ -222,7 +222,7 @@ def _outside(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
         yield f"{key}.buffer_packets", _times(link.buffer_packets), f"another buffer {where}"
         yield f"{key}.rate_kbps", _times(link.rate_kbps), f"another rate {where}"
         if link.delay_s:
-            ways = "such as the round-trip delay in place of the one-way delay"
+            ways = "as the round-trip delay in place of the one-way delay"
             yield f"{key}.delay_s", _times(link.delay_s), f"another delay {where}, {ways}"
         if link.loss:
             yield f"{key}.loss", (0.0, *_times(link.loss)), f"another loss {where}"
@@ -248,7 +248,7 @@ def likely_causes(
     """Return the neighbours that fit, the best one first, and how many were tried.
 
     A neighbour fits if no metric differs from its simulation, judged as the scenario itself was, and if it is
-    nearer than the scenario. If none fits, the one that leaves the fewest metrics different is returned,
+    nearer than the scenario. If none fits, the neighbour that leaves fewest metrics different is returned,
     unless it explains none.
 
     Args:

@@ -32,7 +32,7 @@ def sensitivity(
         scenario: the operating point.
         method: "local" (derivatives and elasticities, `local_sensitivity`), "sobol" or "morris" (over the
             spreads of all keys, `global_sensitivity`), or "simulate" (`simulated_slopes`).
-        metrics: names, or quantities such as ``"p95(delay_s, sensors)"``; by default goodput, round-trip
+        metrics: names, or quantities, as ``"p95(delay_s, sensors)"``; by default goodput, round-trip
             time, message delay (of a source with a load), segment loss and timeouts.
         keys: dotted; by default all that matter.
         spread: plausible range by key, as ``{"radio.ber": "1e-6..1e-4"}``.
