@@ -17,7 +17,7 @@ from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
 from btqueue.simulator.construction import low_energy
 from btqueue.simulator.construction.flows import Layouts
-from btqueue.simulator.construction.numbering import Rows, Streams, Timers
+from btqueue.simulator.construction.numbering import NO_FIELDS, Rows, Streams, Timers
 from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
 from btqueue.simulator.records import le_links, nodes, piconets
 from btqueue.simulator.records.conventions import (
@@ -122,9 +122,10 @@ def build_network(
         **layer_options(scenario),
     )
     limit = scenario.link.node_buffer_bytes
-    empty = {"outbox": NOTHING, "inbox": NOTHING, "buffer_limit": UNLIMITED if limit is None else limit}
+    empty: dict[str, object] = {"outbox": NOTHING, "inbox": NOTHING, "bridge": NOTHING}
+    empty |= {"buffer_limit": UNLIMITED if limit is None else limit}
     for _ in plan.nodes:
-        parts.nodes.add(empty, bridge=NOTHING)
+        parts.nodes.add(empty)
     if lengths is not None:
         low_energy.add_links(parts, scenario, plan, timers, streams, partial(add_radio_port, parts))
     else:
@@ -185,8 +186,8 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
     polling, piconet = scenario.polling, plan.piconets[index]
     single = polling.discipline in SINGLE_FRAME
     limit = 1 if single else polling.limit
-    bridges = [member for member in piconet.members if parts.nodes[member]["bridge"] != NOTHING]
-    away = parts.nodes[piconet.central]["bridge"]
+    bridges = [member for member in piconet.members if "bridge" in parts.nodes[member]]
+    away = parts.nodes[piconet.central].get("bridge", NOTHING)
     ordinary = max(1, len(piconet.members) - len(bridges))
     bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
     bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
@@ -226,7 +227,7 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         voice_window=links.window if links else 0,
     )
     for member in piconet.members:
-        bridge = parts.nodes[member]["bridge"]
+        bridge = parts.nodes[member].get("bridge", NOTHING)
         link = parts.links.add(
             piconet=index,
             node=member,
@@ -283,7 +284,7 @@ def add_radio_port(parts: Parts, link: int, node: int, peer: int, kind: int, lim
 
 
 def add_port(
-    parts: Parts, kind: int, limit: int, alike: dict[str, object] | None = None, **fields: object
+    parts: Parts, kind: int, limit: int, alike: dict[str, object] = NO_FIELDS, **fields: object
 ) -> int:
     """Add a port, its queue of at most `limit` packets, and its token bucket, off until a host sends.
 
@@ -383,7 +384,7 @@ def bucket_options(scenario: Scenario) -> dict[str, object]:
 
 def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> None:
     """Set up the token bucket of a port."""
-    bucket = parts.buckets.share(port, parts.bucket)
+    parts.buckets.alike[port], bucket = parts.bucket, parts.buckets[port]
     if scenario.flow_control.enabled:
         limit = scenario.flow_control.buffer_packets
         bucket["queue"] = parts.queues.add(EMPTY_QUEUE, limit=limit, kind=nodes.TOKEN_BUFFER)

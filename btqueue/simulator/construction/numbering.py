@@ -1,6 +1,5 @@
 """Give out places in the arrays of a state that is being built: rows, timers and random streams."""
 
-from collections.abc import Mapping
 from itertools import chain
 
 import numpy as np
@@ -10,6 +9,9 @@ from btqueue.simulator.records.arrays import empty_row, record_type
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.run import timer_dtype
 
+NO_FIELDS: dict[str, object] = {}
+"""Fields that a row has in common with other rows: none."""
+
 
 class Rows:
     """Rows of one record type, added one by one with named fields; fields not named are 0 or False."""
@@ -18,21 +20,13 @@ class Rows:
         """Start without rows."""
         self.dtype = dtype
         self.rows: list[dict] = []
-        self.alike: dict[int, tuple[Mapping[str, object], list[int]]] = {}
+        self.alike: list[dict[str, object]] = []
 
-    def add(self, alike: Mapping[str, object] | None = None, **fields: object) -> int:
+    def add(self, alike: dict[str, object] = NO_FIELDS, **fields: object) -> int:
         """Add a row and return its index; *alike* are fields that it has in common with other rows."""
         self.rows.append(fields)
-        if alike is not None:
-            self.share(len(self.rows) - 1, alike)
+        self.alike.append(alike)
         return len(self.rows) - 1
-
-    def share(self, index: int, alike: Mapping[str, object]) -> dict:
-        """Let a row have these fields, and only these, in common with other rows; return its other fields."""
-        if id(alike) not in self.alike:
-            self.alike[id(alike)] = alike, []
-        self.alike[id(alike)][1].append(index)
-        return self.rows[index]
 
     def __getitem__(self, index: int) -> dict:
         """Return the named fields of a row, but for common ones, to be changed in place."""
@@ -49,21 +43,24 @@ class Rows:
             KeyError: a row names a field that records of this type do not have.
         """
         dtype, defaults = record_type(self.dtype), empty_row(self.dtype)
+        names = dict.fromkeys(chain.from_iterable(self.rows))
+        kinds = {id(common): common for common in self.alike}
+        members: dict[int, list[int]] = {number: [] for number in kinds}
+        for place, common in enumerate(self.alike):
+            members[id(common)].append(place)
+        if not (names.keys() | set().union(*kinds.values())) <= defaults.keys():
+            raise KeyError(f"records have the fields {list(defaults)}, not all of {list(names)}")
         table = np.zeros(len(self.rows), dtype)
         whole = table.view(f"V{dtype.itemsize}")
-        for common, members in self.alike.values():
-            if not common.keys() <= defaults.keys():
-                raise KeyError(f"no fields {sorted(common.keys() - defaults.keys())}")
-            whole[members] = np.array([tuple((defaults | {**common}).values())], dtype).view(whole.dtype)
-        for name in dict.fromkeys(chain.from_iterable(self.rows)):
-            members = [index for index, row in enumerate(self.rows) if name in row]
-            values = [self.rows[index][name] for index in members]
-            if name not in defaults:
-                raise KeyError(f"no field {name}")
-            if len(members) == len(table):
-                table[name] = values
-            else:
-                table[name][members] = values
+        for number, common in kinds.items():
+            one = np.array([tuple((defaults | common).values())], dtype).view(whole.dtype)
+            whole[members[number]] = one
+        for name in names:
+            try:
+                table[name] = [row[name] for row in self.rows]
+            except KeyError:
+                having = [index for index, row in enumerate(self.rows) if name in row]
+                table[name][having] = [self.rows[index][name] for index in having]
         return table
 
 

@@ -16,7 +16,7 @@ from btqueue.simulator.construction.numbering import Rows, Streams, Timers, heap
 from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.records.arrays import State, columns, pack, record_type
+from btqueue.simulator.records.arrays import FIELDS, State, columns, pack, record_type
 from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
@@ -132,7 +132,6 @@ def build(scenario: Scenario) -> dict[str, Any]:
     timer_table, heap, islands = timers.arrays(island_of * 0 if scenario.radio.colocated else island_of)
     patterns, schedules = tables(flows)
     count, ring = len(flows.connections), flows.ring
-    tables_of_radio = parts.tables
     cut = layouts.rows.array()
     pools, free = first_pools(largest=int(cut["count"].max()))
     clock, settings = Rows(clock_dtype), Rows(settings_dtype)
@@ -146,34 +145,22 @@ def build(scenario: Scenario) -> dict[str, Any]:
             "node_buffers": scenario.link.node_buffer_bytes is not None,
         }
     )
+    radio = ("error_rates", "trace_levels", "level_quality", "type_for_level", "type_for_quality")
     return dict(
         **pools,
+        **{name: rows.array() for name, rows in parts._asdict().items() if isinstance(rows, Rows)},
+        **{name: np.asarray(getattr(parts.tables, name), FIELDS[name][0]) for name in radio},
         clock=clock.array(),
         settings=settings.array(),
         timers=timer_table,
         heap=heap,
         islands=islands,
         streams=(streams.count,),
-        packet_types=tables_of_radio.packet_types,
+        packet_types=parts.tables.packet_types,
         layouts=cut,
         routes=np.array(ports_of_routes, np.int64),
-        queues=parts.queues.array(),
         queue_statistics=(len(parts.queues),),
-        buckets=parts.buckets.array(),
-        nodes=parts.nodes.array(),
-        lines=parts.lines.array(),
-        ports=parts.ports.array(),
-        media=parts.media.array(),
         channels=parts.channels,
-        error_rates=tables_of_radio.error_rates,
-        trace_levels=tables_of_radio.trace_levels.astype(np.int64),
-        level_quality=tables_of_radio.level_quality.astype(np.float64),
-        type_for_level=tables_of_radio.type_for_level.astype(np.int64),
-        type_for_quality=tables_of_radio.type_for_quality.astype(np.int64),
-        piconets=parts.piconets.array(),
-        links=parts.links.array(),
-        bridges=parts.bridges.array(),
-        le_links=parts.le_links.array(),
         le_neighbours=np.array(parts.le_neighbours, np.int64),
         le_channels=np.array([one.channels for one in scenario.le.channel_classes], np.int64),
         connections=flows.connections.array(),
@@ -195,13 +182,14 @@ def build(scenario: Scenario) -> dict[str, Any]:
     )
 
 
-def first_pools(largest: int) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+def first_pools(largest: int) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """Return the pools that a replication begins with, and the fields of the clock that tell of them.
 
     Args:
         largest: packets of a segment, at most.
     """
-    pools, fields = {}, {}
+    pools: dict[str, np.ndarray] = {}
+    fields: dict[str, object] = {}
     for name, reserve in {"packet": largest + 2, "segment": 2, "message": MESSAGES_RESERVED}.items():
         size = max(FIRST_POOL, 2 * reserve)
         pools[name + "s"] = _pool(POOLS[name], size)

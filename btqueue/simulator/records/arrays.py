@@ -226,17 +226,15 @@ def pack(arrays: Mapping[str, np.ndarray | tuple[int, ...]]) -> Packed:
     Raises:
         TypeError: an array is not of the type that compiled code expects.
     """
-    table = np.zeros((len(FIELDS), WORDS), np.int64)
-    size, copied = 0, []
+    table, contents, size = [], [], 0
     for name, (dtype, dimensions) in FIELDS.items():
         array = arrays[name]
-        shape = array if isinstance(array, tuple) else SHAPE(array)
-        table[PLACES[name], : 1 + dimensions] = size, *shape
-        if not isinstance(array, tuple):
+        if isinstance(array, tuple):
+            shape, content = array, bytes(math.prod(array) * dtype.itemsize)
+        else:
             require_type(name, array)
-            copied.append((size, array.tobytes()))  # bytes: NumPy would copy records field by field
-        size += -(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT
-    block = np.zeros(size, np.uint8)
-    for begin, content in copied:
-        block[begin : begin + len(content)] = np.frombuffer(content, np.uint8)
-    return Packed(block, table)
+            shape, content = SHAPE(array), array.tobytes()  # NumPy would copy records field by field
+        table.append([size, *shape, *[0] * (WORDS - 1 - dimensions)])
+        contents += [content, bytes(-len(content) % ALIGNMENT)]
+        size += len(content) + len(contents[-1])
+    return Packed(np.frombuffer(bytearray().join(contents), np.uint8), np.array(table, np.int64))
