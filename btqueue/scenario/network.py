@@ -100,7 +100,9 @@ class Flow(_WithOwnKeys):
     @property
     def own(self) -> dict[str, Any]:
         """The values in which this flow differs from the tables, its preset resolved; named as there."""
-        return self.written if self._differs is None else self._differs
+        # `self._differs` takes pydantic ten times as long, and a network may have thousands of flows.
+        differs = (self.__pydantic_private__ or {}).get("_differs")
+        return self.written if differs is None else differs
 
     def resolved(self, traffic: Traffic, transport: Transport, le: LowEnergy | None = None) -> Flow:
         """Return this flow in a scenario with these tables, all of its values known; `le`: with this bearer.

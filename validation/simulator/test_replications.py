@@ -236,7 +236,7 @@ def test_ctrl_c_is_heard_in_the_middle_of_a_chunk_of_very_many_events(parts, mon
 
     monkeypatch.setattr(replications, "FIRST_CHUNK_S", 1e6)
     monkeypatch.setattr(replications, "advance", interrupted_advance)
-    job = replications.replicate(scenario, 0, 0.0, None)
+    job = replications.replicate(state.empty_network(scenario), scenario, 0, 0.0, None)
     while not pauses:
         next(job)
     with pytest.raises(StopIteration) as end:

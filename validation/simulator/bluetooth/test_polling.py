@@ -86,9 +86,7 @@ class Piconet:
 def sleepless(state, scenario):
     """Return the state at time 0 of a network that plays every idle visit, made by this module of states."""
     state.keep.cache_clear()
-    empty = state.empty_network(scenario)
-    empty.state.piconets.can_sleep = False
-    empty.packed = state.EmptyNetwork(empty.state).packed
+    state.State(state.empty_network(scenario).packed).piconets.can_sleep = False
     try:
         return state.new_state(scenario, 0)
     finally:

@@ -20,12 +20,6 @@ MS = 1_000_000
 TEN_SECONDS = 10 * SECOND
 
 
-@pytest.fixture(autouse=True)
-def every_visit_is_counted(monkeypatch):
-    """No piconet sleeps here: what sleeping ones skip is the business of the poller's own tests."""
-    monkeypatch.setattr(measurement, "visits_until_now", lambda sim: sim.piconets.visits.copy())
-
-
 def network(flows=2, stars=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLINK), ports=(UPLINK,)) -> Any:
     """A network that was measured from 5 s to 15 s and in which nothing happened."""
     sim = SimpleNamespace(
