@@ -88,8 +88,14 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
             cells.append(today(key))
         rows.append(cells)
     summary = (table.__doc__ or "").strip().split("\n")[0].replace("``", "`")
-    parts = [heading, "", summary, "", *markdown_table(columns, rows), ""]
+    names = ", ".join(row[0] for row in rows)
+    parts = [heading, "", summary, "", *folded(names, markdown_table(columns, rows))]
     return "\n".join([*parts, *(disciplines() if table is Polling else [])])
+
+
+def folded(title: str, lines: list[str]) -> list[str]:
+    """Return lines as a block that opens at its title."""
+    return [f":::{{dropdown}} {title}", *lines, ":::", ""]
 
 
 def disciplines() -> list[str]:
@@ -152,9 +158,8 @@ def metrics() -> str:
         "Names, units and meanings are the same from both engines, in files and in tables. "
         "Units 1 are shares. A metric that one side cannot give is absent, never zero."
     )
-    return "\n".join(
-        ["## Metrics", "", text, "", *markdown_table(["name", "heading", "unit", "meaning"], rows), ""]
-    )
+    table = markdown_table(["name", "heading", "unit", "meaning"], rows)
+    return "\n".join(["## Metrics", "", text, "", *folded(f"{len(rows)} metrics", table)])
 
 
 def markdown_table(columns: list[str], rows: list[list[str]]) -> list[str]:
@@ -450,8 +455,8 @@ def results() -> str:
         ]
         summary = (part.__doc__ or "").replace("\n", " ")
         parts += [f"## {heading}", "", summary, "", *markdown_table(["key", "there", "meaning"], rows), ""]
-    schema = json.dumps(Results.model_json_schema(by_alias=True), indent=2)
-    return "\n".join([*parts, "## JSON Schema", "", "```json", schema, "```", ""])
+    schema = json.dumps(Results.model_json_schema(by_alias=True), indent=2).split("\n")
+    return "\n".join([*parts, "## JSON Schema", "", *folded("The schema", ["```json", *schema, "```"])])
 
 
 def readme() -> str:
