@@ -46,12 +46,19 @@ def site(tmp_path_factory):
     return folder
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and tells nobody."""
+
+    def log_message(self, format, *args):
+        """Write nothing."""
+
+
 @pytest.fixture(scope="module")
 def page(site):
     playwright = pytest.importorskip("playwright.sync_api")
     named = os.environ.get("BTQUEUE_CHROMIUM")
     found = shutil.which(named or "chromium") or pytest.skip("no Chromium")
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
+    handler = functools.partial(Quiet, directory=str(site))
     with (
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
         playwright.sync_playwright() as driver,
