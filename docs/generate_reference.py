@@ -6,9 +6,11 @@ python docs/generate_reference.py --check    exits with 1 if a page is not up to
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,6 +30,7 @@ from btqueue.simulator.scope import require_simulated
 
 FOLDER = Path(__file__).parent / "reference"
 README = Path(__file__).parents[1] / "README.md"
+PICTURE = Path(__file__).parent / "printer.svg"
 
 INTRODUCTION = """\
 <!-- Written by docs/generate_reference.py: change the definitions in btqueue/scenario, not this page. -->
@@ -475,10 +478,23 @@ def readme() -> str:
     return text if same else f"{before}```text\n{now}```{after}"
 
 
+def readme_picture() -> str:
+    """Return the picture of README, as its command draws it from the file that README shows."""
+    text = README.read_text("utf-8")
+    words = shlex.split(text.partition("```console\nbtqueue sweep ")[2].splitlines()[0])
+    with TemporaryDirectory() as folder:
+        scenario, drawn = Path(folder) / words[0], Path(folder) / PICTURE.name
+        scenario.write_text(text.partition("```toml\n")[2].partition("```")[0], "utf-8")
+        words[0], words[words.index("--plot") + 1] = str(scenario), str(drawn)
+        CliRunner().invoke(app, ["sweep", *words, "--quiet"])
+        return drawn.read_text("utf-8")
+
+
 def main() -> int:
-    """Write the pages, or with `--check` compare them; `--readme`: write README; return the exit code."""
+    """Write the pages, or with `--check` compare them, or README and its picture; return the exit code."""
     if "--readme" in sys.argv[1:]:
         README.write_text(readme(), "utf-8")
+        PICTURE.write_text(readme_picture(), "utf-8")
         return 0
     stale = [path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" not in sys.argv[1:]:

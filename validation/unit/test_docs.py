@@ -206,10 +206,10 @@ def test_the_generated_reference_is_up_to_date(generator):
 
 
 @pytest.mark.long  # other processors may round the last digit of a mean otherwise
-def test_the_sample_in_readme_is_what_the_command_prints(generator):
-    assert generator.README.read_text("utf-8") == generator.readme(), (
-        "run python docs/generate_reference.py --readme"
-    )
+def test_the_sample_and_the_picture_of_readme_are_those_of_its_commands(generator):
+    remedy = "run python docs/generate_reference.py --readme"
+    assert generator.README.read_text("utf-8") == generator.readme(), remedy
+    assert generator.PICTURE.read_text("utf-8") == generator.readme_picture(), remedy
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
