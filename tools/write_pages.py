@@ -10,6 +10,8 @@ script writes docs/explanation/claims-<paper>.md in a minute or two.
 
 import re
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 from btqueue.cli.engines import keep_compiled_models
@@ -18,10 +20,10 @@ from btqueue.reproduction.claims import chen_2004 as chen
 from btqueue.reproduction.claims import johansson_2000 as johansson
 from btqueue.reproduction.claims.engines import Engine, Model, Simulator
 from btqueue.reproduction.claims.judgement import interval, shown
-from btqueue.reproduction.claims.record import PAPERS, claims_of
+from btqueue.reproduction.claims.record import PAPERS, VERDICTS, claims_of
 from btqueue.reproduction.report.judging import judge_all
 from btqueue.reproduction.report.markdown import section, table
-from btqueue.reproduction.report.sentences import citation
+from btqueue.reproduction.report.sentences import CLAIM_HEADINGS, citation
 from btqueue.reproduction.report.store import Store
 
 PAGES = Path(__file__).parents[1] / "docs" / "explanation"
@@ -122,6 +124,28 @@ def summary(report: str) -> str:
     return report.replace("## Made with", "\n".join(["## Claim by claim", "", *links, "", "## Made with"]))
 
 
+def folded(lines: Iterable[str]) -> Iterator[str]:
+    """Yield a page's lines with the table of claims in blocks that open, one for each verdict."""
+    columns = len(CLAIM_HEADINGS)
+    for is_claims, part in groupby(
+        lines, lambda line: line.startswith("|") and line.count("|") == columns + 1
+    ):
+        if not is_claims:
+            yield from part
+            continue
+        heading, rule, *rows = part
+        of_verdict: dict[str, list[str]] = {}
+        for row in rows:
+            of_verdict.setdefault(row[2:].partition(" |")[0], []).append(row)
+        for verdict in sorted(of_verdict, key=VERDICTS.index):
+            yield from (
+                f":::{{dropdown}} {len(of_verdict[verdict])} {verdict}",
+                ":class-container: claims",
+                "",
+            )
+            yield from (heading, rule, *of_verdict[verdict], ":::", "")
+
+
 def main(folder: Path) -> None:
     """Write all pages."""
     report_of_all = (folder / "report.md").read_text("utf-8")
@@ -143,7 +167,8 @@ def main(folder: Path) -> None:
             *more,
         ]
         path = PAGES / f"claims-{paper}.md"
-        path.write_text("\n".join(lines).rstrip("\n").replace("\n### ", "\n## ") + "\n", "utf-8")
+        page = "\n".join(folded(lines)).rstrip("\n").replace("\n### ", "\n## ")
+        path.write_text(f"{page}\n", "utf-8")
         print(path)
 
 

@@ -1,7 +1,9 @@
 """Studies at the top level, and what a notebook shows of answers and figures."""
 
+import pickle
 import subprocess
 import sys
+from typing import Any, cast
 
 import matplotlib.figure
 import pytest
@@ -19,8 +21,25 @@ SHORT = bt.load("johansson-2000/asymmetric").with_(run__duration_s=5.0, run__rep
 
 
 def test_the_studies_are_at_the_top_level():
-    assert (bt.check, bt.dimension, bt.sensitivity, bt.sweep) == (check, dimension, sensitivity, sweep)
+    studies = [bt.check, bt.dimension, bt.sensitivity, bt.sweep]
+    assert [study.__wrapped__ for study in studies] == [check, dimension, sensitivity, sweep]
     assert {"check", "dimension", "sensitivity", "sweep"} <= {*bt.__all__} & {*dir(bt)}
+
+
+def test_functions_take_the_name_of_a_scenario_as_load_does(tmp_path):
+    name: Any = "johansson-2000/asymmetric"
+    file: Any = tmp_path / "mine.toml"
+    file.write_text(SHORT.to_toml(), "utf-8")
+    by_name = bt.solve(name)
+    assert float(by_name.goodput_kbps.mean()) == float(bt.solve(bt.load(name)).goodput_kbps.mean())
+    assert bt.solve(scenario=file).identical(bt.solve(SHORT))
+    assert bt.hints(name) == bt.hints(bt.load(name))
+    simulated = bt.simulate(SHORT)
+    assert bt.simulate(file).goodput_kbps.equals(simulated.goodput_kbps)
+    assert bt.simulate_many(iter([file]))[0].goodput_kbps.equals(simulated.goodput_kbps)
+    with pytest.raises(bt.ScenarioError, match="johansson-2000/asymetric"):
+        bt.compare(cast(Any, "johansson-2000/asymetric"))
+    assert pickle.loads(pickle.dumps(bt.simulate)) is bt.simulate  # for pools of processes
 
 
 def test_importing_the_package_stays_light():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -63,16 +63,23 @@ def agreements_document(agreements: Iterable[Agreement]) -> dict[str, dict[str, 
 
 def write_report(report: Report, target: Target) -> None:
     """Write the report: all of it as JSON, the metrics as CSV."""
+    columns = (*COLUMNS, "verdict", "sentence")
+    rows = (
+        [one.metric, metric_of(one.metric).unit, *(getattr(one, c) for c in columns)]
+        for one in report.agreements
+    )
+    write_json_or_rows(target, lambda: document(report), [["metric", "unit", *columns], *rows])
+
+
+def write_json_or_rows(
+    target: Target, content: Callable[[], dict[str, object]], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Write a document as JSON, or rows as CSV, as the file's name says."""
     with target.replaced() as part:
         if target.path.suffix.lower() == ".json":
-            part.write_text(json.dumps(document(report), indent=2, allow_nan=False), "utf-8")
-            return
-        columns = (*COLUMNS, "verdict", "sentence")
-        rows = (
-            [one.metric, metric_of(one.metric).unit, *(getattr(one, c) for c in columns)]
-            for one in report.agreements
-        )
-        write_rows(part, [["metric", "unit", *columns], *rows])
+            part.write_text(json.dumps(content(), indent=2, allow_nan=False), "utf-8")
+        else:
+            write_rows(part, rows)
 
 
 def print_report(report: Report, name: str) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from btqueue.cli.check import simulator_of
+from btqueue.cli.check import REPORTS, simulator_of
 from btqueue.cli.errors import BadInput, put_json
-from btqueue.cli.options import AsJson, FlowOfResults, Map, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, FlowOfResults, Force, Map, Plot, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
+    from btqueue.cli.files import Target
     from btqueue.study.fit import Fit, Fitted
 
 EXAMPLES = (
@@ -38,6 +39,11 @@ def fit(
     set_: Sets = None,
     map_: Map = None,
     flow: FlowOfResults = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", help="Write the report (.json) or the values (.csv) to FILE.")
+    ] = None,
+    plot: Plot = None,
+    force: Force = False,
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -47,11 +53,15 @@ def fit(
     Values have 95 % intervals. Keys that the results do not tell, or that packets state, are named.
     """
     from btqueue.cli.engines import keep_compiled_models
+    from btqueue.cli.files import AnswerFirst, Target
+    from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.study.check import read_results
     from btqueue.study.check.results import checked_map
     from btqueue.study.fit import fit as study
 
+    target = None if out is None else Target.checked(out, "--out", REPORTS, force=force)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     wanted = load(scenario, set_ or ())
     ranges = {}
     for text in (part.strip() for one in free for part in one.split(",")):
@@ -62,10 +72,26 @@ def fit(
     keep_compiled_models()
     found = read_results(results, wanted, renamed=checked_map(map_ or []), flow=flow)
     report = study(found, wanted, ranges, simulate=simulator_of(threads, quiet, causes=False))
-    if as_json:
-        put_json(_document(report))
-    else:
-        _print(report, scenario)
+    with AnswerFirst() as files:
+        if target is not None:
+            files.write(_write, report, target)
+        if picture is not None:
+            from btqueue.plots.check import check_figure
+
+            files.write(picture.draw, check_figure, report)
+        if as_json:
+            put_json(_document(report))
+        else:
+            _print(report, scenario)
+
+
+def _write(report: Fit, target: Target) -> None:
+    """Write the report: all of it as JSON, the values of the keys as CSV."""
+    from btqueue.cli.check_report import write_json_or_rows
+
+    columns = ("key", "before", "value", "low", "high", "verdict")
+    rows = ([getattr(one, column) for column in columns] for one in report.keys)
+    write_json_or_rows(target, lambda: _document(report), [columns, *rows])
 
 
 def _document(report: Fit) -> dict[str, object]:

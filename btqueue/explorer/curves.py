@@ -145,8 +145,12 @@ class Desk:
 
 
 def places_between(low: float, high: float, whole: bool, count: int = POINTS) -> tuple[float, ...]:
-    """Return values of a key from low to high, even; whole numbers are fewer where there are no more."""
-    numbers = np.linspace(low, high, count).tolist()
+    """Return values of a key from low to high, whole numbers fewer where there are no more.
+
+    They are even, or even in their logarithms where the ends span two decades, as the page draws them.
+    """
+    spaced = np.geomspace if 0 < 100 * low <= high else np.linspace
+    numbers = spaced(low, high, count).tolist()
     if whole:
         return tuple(dict.fromkeys(round(number) for number in numbers))
     return tuple(float(f"{number:.6g}") for number in numbers)

@@ -72,13 +72,15 @@ def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
 def _tornado(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
     """Draw the metric at both ends of each spread, from its value in the scenario; ends are written on."""
     base = float(one["base"])
-    for end, colour, hatch in (("low", LOW, "///"), ("high", HIGH, "")):
-        change = np.nan_to_num(one[f"at_{end}"].values - base)
+    changes = {end: np.nan_to_num(one[f"at_{end}"].values - base) for end in ("low", "high")}
+    together = changes["low"] * changes["high"] > 0  # both on one side: one above the other
+    for end, colour, hatch, up in (("low", LOW, "///", -0.175), ("high", HIGH, "", 0.175)):
+        change, rows, heights = changes[end], places + up * together, np.where(together, 0.35, 0.7)
         axes.barh(
-            places, change, left=base, height=0.7, color=colour, hatch=hatch, edgecolor="white",
+            rows, change, left=base, height=heights, color=colour, hatch=hatch, edgecolor="white",
             linewidth=0.5, label=f"key at its {end} end",
         )  # fmt: skip
-        for place, width, value in zip(places, change, one[end].values, strict=True):
+        for place, width, value in zip(rows, change, one[end].values, strict=True):
             if width:
                 side = "left" if width > 0 else "right"
                 axes.annotate(
@@ -86,7 +88,7 @@ def _tornado(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> No
                     textcoords="offset points", ha=side, va="center", fontsize=7, color="#444444",
                 )  # fmt: skip
     axes.axvline(base, color="#333333", linewidth=0.9)
-    axes.margins(x=0.12)
+    axes.margins(x=0.2)
     axes.set_xlabel(axis_label(metric))
 
 

@@ -13,6 +13,9 @@ from btqueue.text_table import TextTable
 if TYPE_CHECKING:
     import sympy
 
+LONG = 300
+"""Characters of LaTeX; a longer form is shown in parts."""
+
 
 @dataclass(frozen=True)
 class ClosedForm:
@@ -64,11 +67,22 @@ class ClosedForm:
         """The expression in LaTeX; of one in steps the result, then each of its parts."""
         import sympy
 
+        steps = isinstance(self._built, Steps)
+        return r",\quad ".join(self.lines()) if steps else sympy.latex(self._built)
+
+    def lines(self) -> list[str]:
+        """The expression in LaTeX, in lines that fit a page: the result, then the parts of a long form."""
+        import sympy
+
         built = self._built
         if not isinstance(built, Steps):
-            return sympy.latex(built)
-        lines = [f"{sympy.latex(symbol)} = {sympy.latex(part)}" for symbol, part in built.parts]
-        return r",\quad ".join([sympy.latex(built.result), *lines])
+            whole = sympy.latex(built)
+            if len(whole) <= LONG:
+                return [whole]
+            found: Any = sympy.cse(built, symbols=sympy.numbered_symbols("c_", start=1))
+            built = Steps(found[1][0], tuple(found[0]))
+        parts = [f"{sympy.latex(symbol)} = {sympy.latex(part)}" for symbol, part in built.parts]
+        return [sympy.latex(built.result), *parts]
 
     def table(self) -> TextTable:
         """Return the symbols with their units and meanings, as a table."""

@@ -242,25 +242,40 @@ def _tcp_law(name: str) -> Any:
 @cache
 def closed_forms() -> Mapping[str, ClosedForm]:
     """All closed forms by name."""
-    entries = [
-        *_queueing_entries(), *_source_entries(), *_baseband_entries(),
-        *_radio_entries(), *_piconet_entries(), *_tcp_entries(),
-    ]  # fmt: skip
-    return MappingProxyType({entry.name: entry for entry in entries})
+    return MappingProxyType({entry.name: entry for entries in SUBJECTS.values() for entry in entries()})
+
+
+SUBJECTS: Mapping[str, Callable[[], list[ClosedForm]]] = {
+    "Queues and polling": _queueing_entries,
+    "Sources, delayed answers, fairness": _source_entries,
+    "Slots and packets": _baseband_entries,
+    "Bit errors and packet errors": _radio_entries,
+    "TCP over a piconet": _piconet_entries,
+    "Laws of TCP": _tcp_entries,
+}
+"""The parts of the catalogue; the entries of a part share their symbols."""
 
 
 def table() -> str:
-    """The catalogue as a table in Markdown; of the packet types only DM1 and DH5 are printed."""
-    rows = ["| name | unit | expression | symbols | numerical twin |", "|---|---|---|---|---|"]
-    for entry in closed_forms().values():
-        words = entry.name.replace(",", "").split()
-        if any(word in PACKET_TYPES and word not in ("DM1", "DH5") for word in words):
-            continue
-        symbols = "; ".join(
-            f"${_latex_name(name)}$ {meaning} ({unit})" for name, (unit, meaning) in entry.symbols.items()
-        )
-        rows.append(f"| {entry.name} | {entry.unit} | ${entry.latex()}$ | {symbols} | `{entry.twin}` |")
-    return "\n".join(rows) + "\n"
+    """The catalogue in Markdown, a block for each subject; of the packet types only DM1 and DH5."""
+    return "\n".join(line for subject in SUBJECTS for line in _block(subject))
+
+
+def _block(subject: str) -> Iterable[str]:
+    entries = [
+        entry
+        for entry in SUBJECTS[subject]()
+        if {"DM1", "DH5"}.issuperset(PACKET_TYPES.keys() & entry.name.replace(",", "").split())
+    ]
+    yield from (f":::{{dropdown}} {subject}: {len(entries)} forms", "")
+    symbols = {name: about for entry in entries for name, about in entry.symbols.items()}
+    listed = (f"${_latex_name(name)}$ {meaning} ({unit})" for name, (unit, meaning) in symbols.items())
+    yield from (f"{'; '.join(listed)}.", "")
+    for entry in entries:
+        yield from (f"**{entry.name}** ({entry.unit}); twin: `{entry.twin}`", "")
+        for line in entry.lines():
+            yield from (f"$${line}$$", "")
+    yield from (":::", "")
 
 
 def _latex_name(name: str) -> str:

@@ -4,6 +4,7 @@ An interval covers with 95 %, so that by chance 12 captures have two misses or m
 seeds; the seeds are fixed.
 """
 
+import csv
 import json
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def command(*arguments: object, code: int = 0):
     return result
 
 
-def test_packets_state_a_value_and_theory_finds_the_other(capture):
+def test_packets_state_a_value_and_theory_finds_the_other(capture, tmp_path):
     """The segment size is the file's, and is set before the bit error rate is fitted."""
     sets = [word for key, value in WARM.items() for word in ("--set", f"{key}={value}")]
     asked = (capture, "--scenario", "practice/printer", *sets, "--quiet")
@@ -130,7 +131,13 @@ def test_packets_state_a_value_and_theory_finds_the_other(capture):
     assert keys[BER]["low"] < 2e-4 < keys[BER]["high"] < 1.2 * keys[BER]["low"]
     assert found["scenario"]["transport"]["mss_bytes"] == 1000
     assert found["fit"]["confirmed"] and found["fit"]["metrics"]["goodput_kbps"]["verdict"] == "agrees"
-    printed = command(*asked, "--free", f"{BER}=5e-5..5e-4").stdout
+    files = [tmp_path / "found.csv", tmp_path / "found.svg"]
+    written = ("--out", files[0], "--plot", files[1])
+    printed = command(*asked, "--free", f"{BER}=5e-5..5e-4", *written).stdout
+    row = next(csv.DictReader(files[0].read_text("utf-8").splitlines()))
+    assert row["key"] == BER and float(row["low"]) < 2e-4 < float(row["high"]) and row["verdict"] == "fitted"
+    assert "<svg" in files[1].read_text("utf-8")
+    assert "found.csv" in command(*asked, "--free", BER, *written, code=2).stderr  # is there already
     assert "the capture says 1000, the scenario" in printed
     assert printed.rstrip().splitlines()[-1].startswith("confirmed by simulation: ")
 

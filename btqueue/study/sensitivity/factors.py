@@ -80,7 +80,8 @@ def factors(
             one, and not beyond the limits of the key.
 
     Raises:
-        ScenarioError: a key is unknown, holds no number or belongs to `[run]`; or a range cannot be read.
+        ScenarioError: a key is unknown, holds no number, belongs to `[run]` or has no meaning in the
+            scenario; or a range cannot be read.
     """
     if not 0 < share < 1:
         raise ScenarioError(Problem(f"a spread of {share:.0%}: give more than 0 % and less than 100 %"))
@@ -89,6 +90,8 @@ def factors(
     if keys is None and not wanted:
         raise ScenarioError(Problem("the scenario has no key that holds a number"))
     values = {key: _number(scenario, key) for key in [*wanted, *ranges]}
+    for key in (*(keys or ()), *ranges):
+        scenario.changed({key: values[key]})  # refuses a key that says nothing about the scenario
     return [_factor(scenario, key, values[key], ranges.get(key), share) for key in wanted]
 
 

@@ -198,7 +198,14 @@ def test_replications_that_vary_too_little_are_doubted():
 
 
 @pytest.mark.parametrize(
-    "name", ["venugopal-2006/piconet", "suliman-2005/round-trips", "avancha-2002/ethernet"]
+    "name",
+    [
+        "venugopal-2006/piconet",
+        "suliman-2005/round-trips",
+        "avancha-2002/ethernet",
+        "ble-sensors/sensors",
+        "ble-throughput/notifications-softdevice",
+    ],
 )
 def test_the_neighbours_of_a_scenario_differ_from_it_and_from_each_other(name):
     scenario = load(name)
@@ -212,6 +219,14 @@ def test_the_neighbours_of_a_scenario_differ_from_it_and_from_each_other(name):
         assert {key: changed.value_of(key) for key in one.changes} == one.changes
         assert changed != scenario
     assert len({str(one.changes) for one in found}) == len(found)
+
+
+def test_of_low_energy_the_keys_of_its_table_are_tried_and_none_of_classic():
+    found = neighbours(load("ble-throughput/notifications-softdevice"), ForeignResults("t", "CSV", {}))
+    keys = {key for one in found for key in one.changes}
+    of_le = "interval_s phy payload_bytes encrypted controller event_packets att_mtu_bytes"
+    assert {f"le.{key}" for key in of_le.split()} <= keys
+    assert not {key for key in keys if key.startswith(("polling.", "flow_control.", "link."))}
 
 
 def test_what_usual_mistakes_change_is_tried():

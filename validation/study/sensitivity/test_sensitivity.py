@@ -1,5 +1,6 @@
 """Sensitivity of scenarios: tables, ranges, formulas and simulated slopes against what is known."""
 
+import itertools
 import math
 from typing import Any
 
@@ -124,6 +125,13 @@ def test_the_dataset_holds_the_rows(chain):
         np.testing.assert_equal(float(one["at_high"]), row.at_high)
         assert one["kind"].item() == row.derivative.kind
     assert dataset.attrs["without_effect"] == list(chain.without_effect)
+
+
+def test_a_key_that_means_nothing_to_the_bearer_is_refused_by_name():
+    sensors = load("ble-sensors/sensors")
+    with pytest.raises(ScenarioError, match=r'\[polling\] limit = 5: has no meaning with link.bearer = "le"'):
+        factors(sensors, ["polling.limit"])
+    assert "le.interval_s" in {factor.key for factor in factors(sensors)}
 
 
 def test_spreads_stay_within_what_a_key_allows():
@@ -333,6 +341,20 @@ def test_figures_show_the_largest_effects_on_top(chain):
     assert axes.transData.inverted().transform((right, 0))[0] == pytest.approx(top.at_high)
     with pytest.raises(NoFigure, match="no key has an effect"):
         sensitivity_figure(chain.dataset().sel(metric=["timeouts_per_s"]))
+
+
+def test_labels_of_a_tornado_do_not_overlap():
+    """Where both ends move a metric to the same side, their bars and labels stand one above the other."""
+    found = local_sensitivity(load("venugopal-2006/piconet").with_(traffic__load_kbps=60), ["delay_s"])
+    limit = next(row for row in found.rows if row.factor.key == "polling.limit")
+    assert (limit.at_low - limit.base) * (limit.at_high - limit.base) > 0  # what the test is about
+    figure = sensitivity_figure(found.dataset())
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) > 6
+    assert not [(one, other) for one, other in itertools.combinations(boxes, 2) if one.overlaps(other)]
+    bars = [bar.get_window_extent() for bar in figure.axes[0].patches]  # some have no width
+    assert not [(one, bar) for one in boxes for bar in bars if one.overlaps(bar)]
 
 
 def test_formulas_read_a_key_that_every_flow_has_of_its_own():
