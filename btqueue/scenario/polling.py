@@ -88,7 +88,7 @@ DISCIPLINES: Final[Mapping[Discipline, Rule]] = MappingProxyType(
 )
 """Each polling discipline in words."""
 
-BRIDGES = {"bridges": (True,)}
+BRIDGES = {"bridges": (True,), **CLASSIC}
 
 
 class Polling(Table):
