@@ -16,8 +16,6 @@ from pathlib import Path
 
 from btqueue.cli.engines import keep_compiled_models
 from btqueue.cli.validate_report import report_of
-from btqueue.reproduction.claims import chen_2004 as chen
-from btqueue.reproduction.claims import johansson_2000 as johansson
 from btqueue.reproduction.claims.engines import Engine, Model, Simulator
 from btqueue.reproduction.claims.judgement import interval, shown
 from btqueue.reproduction.claims.record import PAPERS, VERDICTS, claims_of
@@ -25,9 +23,11 @@ from btqueue.reproduction.report.judging import judge_all
 from btqueue.reproduction.report.markdown import section, table
 from btqueue.reproduction.report.sentences import CLAIM_HEADINGS, citation
 from btqueue.reproduction.report.store import Store
+from btqueue.scenario import load
 
 PAGES = Path(__file__).parents[1] / "docs" / "explanation"
 
+LINKS = ("regular", "adaptive")
 AS_SHIPPED = "as in the scenarios"
 
 CHEN: dict[str, dict] = {
@@ -61,18 +61,24 @@ JOHANSSON: dict[str, dict] = {
 
 def chen_reading(engine: Engine, changes: dict) -> list[str]:
     """Return regular / adaptive goodput (kbit/s) over each number of hops, at a bit error rate of 5e-4."""
-    pairs = ([chen.goodput(engine, link, hops, 5e-4, **changes) for link in chen.LINKS] for hops in chen.HOPS)
+    at = {"radio__ber": 5e-4, "run__replications": 5, **changes}
+    pairs = (
+        [engine.sample(load(f"chen-2004/{link}-{hops}"), "goodput_kbps", **at) for link in LINKS]
+        for hops in (1, 2, 4)
+    )
     return [" / ".join(f"{one.mean():.0f}" for one in pair) for pair in pairs]
 
 
 def johansson_reading(engine: Engine, changes: dict) -> list[str]:
     """Return saturated goodputs (kbit/s, one way and both ways) and the delay (ms) at load 0.3, PEP 0.3."""
     at = {"radio__per": 0.3, **changes}
-    kbps = 0.3 * float(johansson.capacity(engine, "symmetric", 0.3).mean())
-    one_way = engine.sample(johansson.model("asymmetric"), "goodput_kbps", **at)
-    both = engine.sample(johansson.model("symmetric"), "goodput_kbps", **at)
-    smooth = johansson.model("smooth", traffic__load_kbps=kbps)
-    delay = engine.sample(smooth, "acknowledged_delay_s", **at)
+    asymmetric, symmetric, smooth = (
+        load(f"johansson-2000/{name}") for name in ("asymmetric", "symmetric", "smooth")
+    )
+    kbps = 0.3 * float(engine.sample(symmetric, "goodput_kbps", radio__per=0.3).mean())
+    one_way = engine.sample(asymmetric, "goodput_kbps", **at)
+    both = engine.sample(symmetric, "goodput_kbps", **at)
+    delay = engine.sample(smooth, "acknowledged_delay_s", **at, traffic__load_kbps=kbps)
     overloaded = kbps > 0.9 * interval(both)[0]
     return [shown(one_way, 4), shown(both, 4), "overload" if overloaded else shown(1000 * delay, 4)]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 SCREEN = (1200, 800)
 """Width and height (pixels) of a screen."""
 PHONE = 400

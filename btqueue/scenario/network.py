@@ -20,6 +20,7 @@ from btqueue.scenario.fields import (
     listed,
     with_own_keys,
 )
+from btqueue.scenario.link import CLASSIC
 from btqueue.scenario.low_energy import LowEnergy, with_headers
 from btqueue.scenario.traffic import Source, Traffic
 from btqueue.scenario.transport import Transport, Variant
@@ -252,6 +253,7 @@ class Network(Table):
     relay: Literal["packet", "segment"] = key(
         "packet",
         "centrals and bridges pass packets on one by one, or put whole segments together and cut them anew",
+        CLASSIC,
         said='`"packet"`; `"segment"` in a chain, with outside links, or with `link.adaptation`',
     )
     piconet_list: tuple[Piconet, ...] = listed((), "piconets of a custom network", most=10_000)

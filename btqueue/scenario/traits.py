@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from btqueue.scenario.fields import Condition, cases_of, neutral
+from btqueue.scenario.fields import Condition, conditions, neutral
 from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import ENDS, Flow
 from btqueue.scenario.problems import field_at
@@ -48,20 +48,17 @@ def is_trait(key: str) -> bool:
 
 
 @cache
-def conditions(*tables: str) -> Mapping[str, tuple[Condition, ...]]:
+def conditions_in(*tables: str) -> Mapping[str, tuple[Condition, ...]]:
     """Return, by dotted name, the cases in which the keys of tables have an effect."""
-    found: dict[str, tuple[Condition, ...]] = {}
-    for name in tables:
-        table: Any = Scenario.model_fields[name].annotation
-        keys = (key for key in table.model_fields if key not in table.CHOICES)
-        found |= {f"{name}.{key}": cases_of(table, key) for key in keys}
-    return found
+    choices = {f"{name}.{key}" for name in tables for key in getattr(Scenario(), name).CHOICES}
+    every = conditions(Scenario).items()
+    return {key: cases for key, cases in every if key.partition(".")[0] in tables and key not in choices}
 
 
 def read(scenario: Scenario, tables: tuple[str, ...], facts: Mapping[str, bool]) -> Iterator[str]:
     """Yield the keys of tables that have an effect where these facts hold."""
     known: dict[str, bool] = {}
-    every = conditions(*OF_LINKS, *OF_FLOWS)
+    every = conditions_in(*OF_LINKS, *OF_FLOWS)
 
     def fits(name: str, of: tuple[object, ...]) -> bool:
         return facts.get(name, False) if name not in every else value(scenario, name) in of and matters(name)
@@ -71,7 +68,7 @@ def read(scenario: Scenario, tables: tuple[str, ...], facts: Mapping[str, bool])
             known[name] = any(all(fits(*pair) for pair in case.items()) for case in every[name])
         return known[name]
 
-    return (name for name in conditions(*tables) if matters(name))
+    return (name for name in conditions_in(*tables) if matters(name))
 
 
 def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:

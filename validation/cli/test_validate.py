@@ -102,4 +102,4 @@ def test_a_model_answers_with_one_replication_or_says_why_not(monkeypatch):
 
 
 def test_every_claim_has_a_size_for_the_time_that_is_left():
-    assert all(papers.points(paper, claim) >= 0 for paper in PAPERS for claim in claims_of(paper).values())
+    assert all(papers.points(claim) >= 0 for paper in PAPERS for claim in claims_of(paper).values())

@@ -6,7 +6,7 @@ from thesis import thesis
 import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.scenario.problems import all_keys, field_at
-from btqueue.scenario.traits import OF_FLOWS, OF_LINKS, conditions, traits
+from btqueue.scenario.traits import OF_FLOWS, OF_LINKS, conditions_in, traits
 
 STAR = {"network.topology": "piconet", "network.peripherals": 3, "network.flows": "downlink"}
 REPEATED = {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 1e-4}
@@ -58,7 +58,7 @@ def test_what_makes_no_difference_is_left_out(changes, kind):
 def test_conditions_name_keys_and_facts_that_there_are():
     known = {*all_keys(Scenario), "errors", "packets are repeated", "repetition", "bridges"}
     known |= {"several piconets", "both ways", "messages share segments", "single messages"}
-    every = conditions(*OF_LINKS, *OF_FLOWS).values()
+    every = conditions_in(*OF_LINKS, *OF_FLOWS).values()
     assert {name for cases in every for case in cases for name in case} <= known
     values = {name: of for cases in every for case in cases for name, of in case.items() if "." in name}
     for name, of in values.items():

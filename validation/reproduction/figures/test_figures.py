@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.plotting import MARKERS, PALETTE, axis_label, line_panel
+from btqueue.plotting import MARKERS, PALETTE, axis_label
 from btqueue.reproduction.figures import points, published
 from btqueue.reproduction.figures.catalogue import (
     KINDS,
@@ -25,6 +25,7 @@ from btqueue.reproduction.figures.catalogue import (
     drawn_figures,
     find,
 )
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, draw_panel
 from btqueue.reproduction.figures.points import ComputationFailed, Store
 from btqueue.reproduction.figures.published import marks_in, stated
 from btqueue.reproduction.figures.runs import events
@@ -334,7 +335,7 @@ def test_a_curve_shows_model_simulation_and_interval():
     axes = Figure().subplots()
     x, mean, ci95 = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.array([0.5, 1.0])
     model = np.array([3.5, np.nan])
-    line_panel(axes, x, mean, ci95, model, place=1)
+    draw_panel(axes, Panel([Curve("one", x, mean, ci95, model)], ""), ["another", "one"])
     line, bars = axes.lines[0], axes.containers[0]
     assert isinstance(bars, ErrorbarContainer)
     markers, _, (segments, *_) = bars.lines
