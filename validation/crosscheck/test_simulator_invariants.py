@@ -225,7 +225,7 @@ def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit(count):
     """The short suite keeps the first thirty scenarios: plain Python is a hundred times as slow."""
     compared = [*some(count), *map(Scenario.from_dict, [*LINUX.values(), *LOW_ENERGY.values()])]
     answer = subprocess.run(
-        [sys.executable, "-c", UNCOMPILED, str(Path(__file__).parent)],
+        [sys.executable, "-c", UNCOMPILED, str(ROOT / "validation" / "helpers")],
         input=json.dumps([scenario.to_dict(resolved=False) for scenario in compared]),
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         cwd=ROOT,

@@ -1,7 +1,7 @@
 """Right runs of other programs, as facts: the scenario of each, and its numbers in `right_runs.json`.
 
-`python validation/peers/right_runs.py` writes those of `polling_loop` and SimPy; the others stand as they
-were measured (README.md).
+`PYTHONPATH=tools python validation/peers/right_runs.py` writes the runs of `polling_loop` and SimPy; the
+others stand as they were measured (README.md).
 """
 
 import json

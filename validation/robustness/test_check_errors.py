@@ -14,7 +14,7 @@ from btqueue.cli.check import check
 from btqueue.scenario import Scenario
 from btqueue.study.check import BadResults, read_results
 
-DATA = Path(__file__).parents[1] / "unit" / "data"
+DATA = Path(__file__).parents[1] / "study" / "check" / "data"
 FLOW_MONITOR, SCALARS, VECTORS = (DATA / name for name in ("ns3_flowmon.xml", "omnet.sca", "omnet.vec"))
 NAME = "venugopal-2006/piconet"
 

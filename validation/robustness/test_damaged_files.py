@@ -33,7 +33,7 @@ from btqueue.study.sweep_store import StoreError
 
 from .damage import damaged
 
-DATA = Path(__file__).parents[1] / "unit" / "data"
+DATA = Path(__file__).parents[1] / "study" / "check" / "data"
 DEADLINE_S, MEMORY = 300, 2**30
 """A file has so long, and may take so much more memory (bytes)."""
 BATCH = 50

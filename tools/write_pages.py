@@ -1,0 +1,151 @@
+"""The pages of docs/explanation about the claims of each publication, and what other readings would change.
+
+    btqueue validate --out FOLDER
+    python tools/write_pages.py FOLDER
+
+The first command judges all claims (a quarter of an hour on two cores) and writes FOLDER/report.md.
+Its summary goes to docs/explanation/reproduction.md. The verdicts are kept, so that this
+script writes docs/explanation/claims-<paper>.md in a minute or two.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from btqueue.cli.engines import keep_compiled_models
+from btqueue.cli.validate_report import report_of
+from btqueue.reproduction.claims import chen_2004 as chen
+from btqueue.reproduction.claims import johansson_2000 as johansson
+from btqueue.reproduction.claims.engines import Engine, Model, Simulator
+from btqueue.reproduction.claims.judgement import interval, shown
+from btqueue.reproduction.claims.record import PAPERS, claims_of
+from btqueue.reproduction.report.judging import judge_all
+from btqueue.reproduction.report.markdown import section, table
+from btqueue.reproduction.report.sentences import citation
+from btqueue.reproduction.report.store import Store
+
+PAGES = Path(__file__).parents[1] / "docs" / "explanation"
+
+AS_SHIPPED = "as in the scenarios"
+
+CHEN: dict[str, dict] = {
+    AS_SHIPPED: {},
+    "500 bytes with headers": {"traffic__message_bytes": 460, "transport__mss_bytes": 460},
+    "receive window 8 segments": {"transport__receive_window_segments": 8},
+    "receive window 64 segments": {"transport__receive_window_segments": 64},
+    "least timeout 0.2 s in place of 1 s": {"transport__min_rto_s": 0.2},
+    "Tahoe": {"transport__variant": "tahoe"},
+    "Reno": {"transport__variant": "reno"},
+    "estimate from the link quality": {"link__adaptation_estimate": "link-quality"},
+    "acknowledgement bit lost with its packet": {"link__arq_feedback": "lossy"},
+    "errors also in access code, headers, CRC": {"radio__bits": "on-air"},
+    "one exchange a visit": {"polling__discipline": "1-limited"},
+    "central/peripheral as bridge": {"network__bridge": "MS"},
+}
+"""Other readings of open points, as changes of the scenarios."""
+
+JOHANSSON: dict[str, dict] = {
+    AS_SHIPPED: {},
+    "DH1 only, as section 4.2 says": {"link__packets": ("DH1",)},
+    "DH5 only": {"link__packets": ("DH5",)},
+    "acknowledgement bit lost with its packet": {"link__arq_feedback": "lossy"},
+    "TCP and IP delays of 1 ms": {"transport__tcp_delay_s": 1e-3, "transport__ip_delay_s": 1e-3},
+    "least timeout 0.2 s in place of 1 s": {"transport__min_rto_s": 0.2},
+    "Vegas once in a round trip (Linux)": {"transport__vegas_adjustment": "per-rtt"},
+    "slow start left at three segments too many": {"transport__gamma": 3.0},
+}
+"""The same of the other paper."""
+
+
+def chen_reading(engine: Engine, changes: dict) -> list[str]:
+    """Return regular / adaptive goodput (kbit/s) over each number of hops, at a bit error rate of 5e-4."""
+    pairs = ([chen.goodput(engine, link, hops, 5e-4, **changes) for link in chen.LINKS] for hops in chen.HOPS)
+    return [" / ".join(f"{one.mean():.0f}" for one in pair) for pair in pairs]
+
+
+def johansson_reading(engine: Engine, changes: dict) -> list[str]:
+    """Return saturated goodputs (kbit/s, one way and both ways) and the delay (ms) at load 0.3, PEP 0.3."""
+    at = {"radio__per": 0.3, **changes}
+    kbps = 0.3 * float(johansson.capacity(engine, "symmetric", 0.3).mean())
+    one_way = engine.sample(johansson.model("asymmetric"), "goodput_kbps", **at)
+    both = engine.sample(johansson.model("symmetric"), "goodput_kbps", **at)
+    smooth = johansson.model("smooth", traffic__load_kbps=kbps)
+    delay = engine.sample(smooth, "acknowledged_delay_s", **at)
+    overloaded = kbps > 0.9 * interval(both)[0]
+    return [shown(one_way, 4), shown(both, 4), "overload" if overloaded else shown(1000 * delay, 4)]
+
+
+def chen_readings(engine: Engine) -> list[str]:
+    """Return the section about other readings."""
+    headings = ("1 hop", "2 hops", "4 hops")
+    return [
+        "## Readings",
+        "",
+        "Goodput at a bit error rate of 5e-4, kbit/s, regular / adaptive:",
+        "",
+        *table(
+            ("reading", *headings), [[name, *chen_reading(engine, changes)] for name, changes in CHEN.items()]
+        ),
+        "",
+    ]
+
+
+def johansson_readings(engine: Engine) -> list[str]:
+    """Return the section about other readings."""
+    return [
+        "## Readings",
+        "",
+        "Saturated goodput (kbit/s, each way) and delay at a load of 82 kbit/s each way (ms), PEP 0.3:",
+        "",
+        *table(
+            ("reading", "asymmetric", "symmetric", "delay"),
+            [[name, *johansson_reading(engine, changes)] for name, changes in JOHANSSON.items()],
+        ),
+        "",
+        "A link whose return packets have one slot only cannot be said with the scenario's keys: packet",
+        "types hold for both directions. A separate acknowledgement is one DH3 here; there it would be",
+        "three DH1, which ride in the one-slot answers at no cost: 653 kbit/s by the count of slots in",
+        "place of 630.",
+        "",
+    ]
+
+
+READINGS = {"chen-2004": chen_readings, "johansson-2000": johansson_readings}
+
+
+def summary(report: str) -> str:
+    """Return a report with links to the pages of the publications in place of their sections."""
+    for paper in PAPERS:
+        own = re.compile(rf"^## {re.escape(citation(paper))}$.*?^(?=## )", re.MULTILINE | re.DOTALL)
+        report = own.sub("", report)
+    links = [f"* [Claims of {citation(paper)}](claims-{paper}.md)" for paper in PAPERS]
+    return report.replace("## Made with", "\n".join(["## Claim by claim", "", *links, "", "## Made with"]))
+
+
+def main(folder: Path) -> None:
+    """Write all pages."""
+    report_of_all = (folder / "report.md").read_text("utf-8")
+    (PAGES / "reproduction.md").write_text(summary(report_of_all), "utf-8")
+    keep_compiled_models()
+    simulator = Simulator()
+    store = Store(quick=False)
+    wanted = [(paper, claim) for paper in PAPERS for claim in claims_of(paper).values()]
+    report = report_of(judge_all(wanted, simulator, Model(), store), {}, quick=False, wall_s=0.0)
+    for paper, outcomes in report.papers().items():
+        more = READINGS[paper](simulator) if paper in READINGS else []
+        lines = [
+            f"# Claims of {citation(paper)}",
+            "",
+            "Written by `tools/write_pages.py` after `btqueue validate`. How to read it is",
+            "said in [the report on all publications](reproduction.md).",
+            "",
+            *section(report, paper, outcomes),
+            *more,
+        ]
+        path = PAGES / f"claims-{paper}.md"
+        path.write_text("\n".join(lines).rstrip("\n").replace("\n### ", "\n## ") + "\n", "utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
