@@ -89,7 +89,8 @@ def solve(
     hinted = run_hints(wanted, simulated=False, quiet=quiet)
     solved = run_solver(wanted)
     with AnswerFirst() as files:
-        files.write(target, WRITERS, solved.marked(), wanted)
+        if target is not None:  # a dataset takes time to load
+            files.write(target, WRITERS, solved.marked(), wanted)
         if as_json:
             checked = run_check(wanted, solved, check, quiet=quiet)
             _print_json(wanted, hints=hinted, solved=solved, checked=checked, quiet=quiet)
@@ -177,7 +178,8 @@ def simulate(
     hinted = run_hints(wanted, quiet=quiet)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet, device=device)
     with AnswerFirst() as files:
-        files.write(target, WRITERS, simulated.marked(), wanted)
+        if target is not None:
+            files.write(target, WRITERS, simulated.marked(), wanted)
         if as_json:
             _print_json(wanted, hints=hinted, simulated=simulated, quiet=quiet)
         else:
@@ -212,15 +214,15 @@ def compare(
     solved = run_solver(wanted)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
     with AnswerFirst() as files:
-        comparison = side_by_side(wanted, solved.results, simulated.results)
-        files.write(target, WRITERS, simulated.marked(comparison), wanted)
+        if target is not None:
+            comparison = side_by_side(wanted, solved.results, simulated.results)
+            files.write(target, WRITERS, simulated.marked(comparison), wanted)
         if as_json:
             _print_json(wanted, hints=hinted, solved=solved, simulated=simulated, quiet=quiet)
         else:
             from btqueue.cli.tables import comparison_table, heading
 
-            title = heading(scenario, wanted)
-            comparison_table(title, wanted, comparison, solved, simulated, every=every)
+            comparison_table(heading(scenario, wanted), wanted, solved, simulated, every=every)
         _end(simulated)
 
 
@@ -342,7 +344,7 @@ def _wanted(name: str, sets: list[str] | None) -> Scenario:
 
 
 def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
-    from btqueue.cli.tables import document
+    from btqueue.cli.documents import document
 
     content = document(scenario, **parts)
     put_json(content)

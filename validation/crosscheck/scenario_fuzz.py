@@ -118,8 +118,8 @@ def answered(engine: str, scenario, dataset) -> dict[str, Any]:
 
 def report_faults(scenario, solved, simulated) -> list[str]:
     """Lay two answers side by side and write them as JSON; return what goes wrong."""
+    from btqueue.cli.documents import document
     from btqueue.cli.engines import Answer
-    from btqueue.cli.tables import document
     from btqueue.study import side_by_side
 
     try:

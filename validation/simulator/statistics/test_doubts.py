@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 from thesis import thesis, thesis_of
 
+from btqueue.cli.documents import document
 from btqueue.cli.engines import Answer
-from btqueue.cli.tables import document, simulated_table
+from btqueue.cli.tables import simulated_table
 from btqueue.scenario import load
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import simulate
