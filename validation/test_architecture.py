@@ -122,7 +122,7 @@ def running(tree: ast.AST) -> list[ast.AST]:
 
 @cache
 def names_of(tree: ast.AST) -> set[str]:
-    """The full names that a tree imports, and those it reads from what it has imported."""
+    """The full names that a tree imports, and the names it reads from its imports."""
     here: dict[str, str] = {}
     nodes = running(tree)
     for node in nodes:
@@ -130,11 +130,22 @@ def names_of(tree: ast.AST) -> set[str]:
             here |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             here |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    return set(here.values()) | {
-        f"{here[node.value.id]}.{node.attr}"
+    drawn = {  # named by a command, which imports matplotlib if a picture is wanted
+        node.value
         for node in nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in here
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.startswith("btqueue.plots.")
     }
+    return (
+        drawn
+        | set(here.values())
+        | {
+            f"{here[node.value.id]}.{node.attr}"
+            for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in here
+        }
+    )
 
 
 @cache

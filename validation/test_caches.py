@@ -15,7 +15,7 @@ import pytest
 from btqueue import caches
 from btqueue.caches import KEEP_S, MARK, TAG, VARIABLE, cache_folder, keep
 from btqueue.simulator.machinery import code_cache, numba_cache
-from btqueue.study.workers import environment
+from btqueue.study.evaluate import environment
 
 HERE, OTHER = "0123456789abcdef", "fedcba9876543210"
 LONG_AGO = time.time() - 2 * KEEP_S

@@ -17,7 +17,7 @@ import btqueue
 from btqueue.cli import app
 from btqueue.reproduction.figures.catalogue import catalogue
 from btqueue.scenario import METRICS, Scenario
-from btqueue.study import many_points, workers
+from btqueue.study import many_points
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -86,7 +86,7 @@ DEAR = [
 def test_the_examples_of_a_page_run_in_order(page, as_printed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if not as_printed:  # no processes for a few points
-        monkeypatch.setattr(workers, "available_cores", lambda: 1)
+        monkeypatch.setattr(many_points, "available_cores", lambda: 1)
         monkeypatch.setattr(many_points, "ALONE_S", 1e6)
     for linked in re.findall(r"\]\(([^)\s]+/data/[^)\s]+)\)", page.read_text("utf-8")):
         shutil.copy(page.parent / linked, tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from btqueue import search_path
 from btqueue.scenario.library import models_folder
 from btqueue.search_path import without_working_directory
-from btqueue.study.workers import environment
+from btqueue.study.evaluate import environment
 
 from .commands import COMMAND as MODULE
 from .commands import DEADLINE_S

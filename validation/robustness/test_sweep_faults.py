@@ -399,7 +399,7 @@ def test_a_journal_of_another_sweep_is_refused(engines, tmp_path, change, words)
 
 def test_other_versions_are_another_sweep(engines, tmp_path, monkeypatch):
     interrupted(3, tmp_path / "result.nc")
-    monkeypatch.setattr("btqueue.study.sweep_definition.versions", lambda: {"btqueue": "9.9"})
+    monkeypatch.setattr("btqueue.study.sweep_store.versions", lambda: {"btqueue": "9.9"})
     with pytest.raises(StoreError, match=r'versions\.btqueue is ".*" there and "9\.9" here'):
         sweep(Scenario(), OVER, out=tmp_path / "result.nc", workers=1)
 
@@ -440,7 +440,7 @@ def test_a_target_that_cannot_be_is_refused_before_anything_is_computed(engines,
 MORTAL = """
 import os, signal, sys
 from pathlib import Path
-from btqueue.study import workers
+from btqueue.study import many_points
 from btqueue.study.evaluate import Answer, PointResult
 from btqueue.study.summary import Estimate
 
@@ -454,15 +454,15 @@ def mortal(base, number, changes, engines, threads):
     print("what anybody prints does no harm")
     return PointResult(number, {{"solve": Answer({{"rtt_s": Estimate(float(number))}})}})
 
-workers.evaluate_point = mortal
-workers.serve()
+many_points.evaluate_point = mortal
+many_points.serve()
 """
 """A worker that dies at point 3, at point 5 the first time, and that leaves at point 7."""
 
 
 def test_a_point_whose_worker_dies_is_tried_once_more_and_then_kept_as_failed(tmp_path, monkeypatch):
     script = MORTAL.format(folder=str(tmp_path))
-    monkeypatch.setattr("btqueue.study.workers.COMMAND", (sys.executable, "-c", script))
+    monkeypatch.setattr("btqueue.study.many_points.COMMAND", (sys.executable, "-c", script))
     points = [{LIMIT: number + 1} for number in range(12)]
     found = {one.number: one.answers["solve"] for one in map_points(Scenario(), points, workers=2)}
     assert sorted(found) == list(range(12))
@@ -476,7 +476,7 @@ def test_a_point_whose_worker_dies_is_tried_once_more_and_then_kept_as_failed(tm
 
 SLOW = """
 import time
-from btqueue.study import workers
+from btqueue.study import many_points
 from btqueue.study.evaluate import Answer, PointResult
 from btqueue.study.summary import Estimate
 
@@ -484,16 +484,16 @@ def slow(base, number, changes, engines, threads):
     time.sleep(0.02)
     return PointResult(number, {"solve": Answer({"rtt_s": Estimate(float(number))})})
 
-workers.evaluate_point = slow
-workers.serve()
+many_points.evaluate_point = slow
+many_points.serve()
 """
 
 INTERRUPTED = f"""
 import sys
 from btqueue.scenario import Scenario
-from btqueue.study import workers
+from btqueue.study import many_points
 from btqueue.study.sweep import SweepInterrupted, sweep
-workers.COMMAND = (sys.executable, "-c", {SLOW!r})
+many_points.COMMAND = (sys.executable, "-c", {SLOW!r})
 try:
     sweep(Scenario(), {{"polling.limit": range(1, 1001)}}, out=sys.argv[1], workers=2)
 except SweepInterrupted as interruption:
@@ -505,10 +505,10 @@ ENDLESS = SLOW.replace("0.02", "3600")
 
 ORPHANS = f"""
 from btqueue.scenario import Scenario
-from btqueue.study import workers
-workers.COMMAND = (sys.executable, "-c", {ENDLESS!r})
+from btqueue.study import many_points
+many_points.COMMAND = (sys.executable, "-c", {ENDLESS!r})
 points = [{{"polling.limit": number}} for number in range(1, 9)]
-list(workers.map_in_processes(Scenario(), points, ("solve",), range(8), 2))
+list(many_points.map_in_processes(Scenario(), points, ("solve",), range(8), 2))
 """
 
 
@@ -543,7 +543,7 @@ def test_ctrl_c_ends_workers_and_keeps_their_points(tmp_path):
 
 
 def test_leaving_early_ends_the_workers(monkeypatch):
-    monkeypatch.setattr("btqueue.study.workers.COMMAND", (sys.executable, "-c", SLOW))
+    monkeypatch.setattr("btqueue.study.many_points.COMMAND", (sys.executable, "-c", SLOW))
     before = set(children(os.getpid()))
     # so many points that workers are still busy when they are counted
     results = map_points(Scenario(), [{LIMIT: number + 1} for number in range(3)] * 5000, workers=2)

@@ -17,7 +17,7 @@ from btqueue.study.comparison import side_by_side
 from btqueue.study.dimensioning.problem import parse_constraint
 from btqueue.study.summary import Estimate
 from btqueue.study.sweep import sweep
-from btqueue.study.sweep_dataset import with_quantities
+from btqueue.study.sweep_files import with_quantities
 from btqueue.study.tables import SPREAD, comparison_rows, number
 
 WARD = Scenario.from_dict(

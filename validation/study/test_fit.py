@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import btqueue as bt
 from btqueue.cli import app
-from btqueue.cli.files import Target
+from btqueue.cli.files import WRITERS
 from btqueue.scenario import Scenario
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import BadResults
@@ -47,7 +47,7 @@ def measured(folder: Path, base: Scenario, truth: dict, seed: int, *, results: b
     true = base.changed({**truth, "run.seed": seed})
     path = folder / ("run.csv" if results else "run.pcap")
     if results:
-        Target.checked(path).write(bt.simulate(true).to_dataset(), true)
+        WRITERS[path.suffix](path, bt.simulate(true).to_dataset(), true)
     else:
         record(true, pcap=path)
     return path

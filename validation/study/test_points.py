@@ -11,8 +11,8 @@ from thesis import thesis
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.problems import all_keys, field_at, keys_of_entries
-from btqueue.study import value_ranges
-from btqueue.study.dimensioning.choices import parse_choice
+from btqueue.study import points
+from btqueue.study.dimensioning.problem import parse_choice
 from btqueue.study.points import Points, grid, latin_hypercube, listing, read_points
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
@@ -141,9 +141,9 @@ def test_a_grid_numbers_every_combination_once_the_last_key_fastest(sizes):
 
 @pytest.mark.parametrize("number", [-1, 3])
 def test_points_outside_are_errors(number):
-    for points in (grid({LIMIT: [1, 2, 3]}), listing([{LIMIT: 1}, {LIMIT: 2}, {LIMIT: 3}])):
+    for found in (grid({LIMIT: [1, 2, 3]}), listing([{LIMIT: 1}, {LIMIT: 2}, {LIMIT: 3}])):
         with pytest.raises(IndexError):
-            points[number]
+            found[number]
 
 
 @given(st.integers(1, 40), st.integers(0, 5))
@@ -238,7 +238,7 @@ def numbers_of_all_keys():
         field = field_at(Scenario, key)
         assert field is not None
         for one in (key, *(f"{key}[1].{name}" for name in keys_of_entries(field))):
-            schema = value_ranges._checker(one).json_schema()
+            schema = points._checker(one).json_schema()
             for kind in schema.get("anyOf", [schema]):
                 if kind.get("type") in ("integer", "number"):
                     low = kind.get("minimum", kind.get("exclusiveMinimum"))
@@ -248,7 +248,7 @@ def numbers_of_all_keys():
 
 def test_whether_a_key_takes_whole_numbers_is_said_by_its_type_and_not_by_its_bounds():
     kinds = {key: whole for key, whole, _, _ in numbers_of_all_keys()}
-    assert kinds == {key: value_ranges.takes_whole_numbers(key) for key in kinds}
+    assert kinds == {key: points.takes_whole_numbers(key) for key in kinds}
     real = {key for key in kinds if not kinds[key]}
     assert {"radio.per", "run.jitter_s", "run.warmup_s", "network.outside_links[1].loss"} < real
     assert {
@@ -274,6 +274,6 @@ def test_a_whole_number_for_a_real_key_becomes_real_at_its_upper_bound_too():
 @pytest.mark.parametrize("key", all_keys(Scenario))
 def test_every_key_is_checked_by_its_own_type(key):
     """Without warnings; no key takes an object that is neither number, truth, text, list nor table."""
-    value_ranges._checker.cache_clear()
+    points._checker.cache_clear()
     with pytest.raises(ScenarioError, match=re.escape(key.partition(".")[2])):
-        value_ranges.checked_value(key, object())
+        points.checked_value(key, object())

@@ -19,8 +19,7 @@ from btqueue.study.many_points import map_points
 from btqueue.study.points import grid
 from btqueue.study.summary import Estimate
 from btqueue.study.sweep import failures, own_seed, sweep
-from btqueue.study.sweep_dataset import assemble
-from btqueue.study.sweep_files import digest, read_sweep, table
+from btqueue.study.sweep_files import assemble, digest, read_sweep, table
 from btqueue.study.sweep_store import StoreError
 
 LIMIT, SIZE = "polling.limit", "network.peripherals"

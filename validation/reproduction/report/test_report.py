@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from btqueue.cli.validate_report import report_of, report_targets, write_report
+from btqueue.cli.validate_report import WRITERS, report_of, report_targets
 from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator, in_one_line
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
 from btqueue.reproduction.report import sentences
@@ -238,7 +238,7 @@ def report(engines, store):
 def written(report, folder):
     targets = report_targets(folder, force=False)
     for target in targets:
-        write_report(report, target)
+        target.write(WRITERS, report)
     return [target.path for target in targets]
 
 

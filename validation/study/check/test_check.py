@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.cli.files import Target
+from btqueue.cli.files import WRITERS
 from btqueue.scenario import Scenario
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import Report, check
@@ -31,7 +31,7 @@ LOSSY = BASE.with_(radio__model="constant", radio__ber=2e-5)
 def csv_of(scenario: Scenario, folder: Path) -> Path:
     """Write what `btqueue simulate --out` would."""
     path = folder / "theirs.csv"
-    Target.checked(path).write(bt.simulate(scenario).to_dataset(), scenario)
+    WRITERS[path.suffix](path, bt.simulate(scenario).to_dataset(), scenario)
     return path
 
 

@@ -16,7 +16,7 @@ from btqueue.study.dimensioning.confirmation import (
     replications_to_decide,
     samples_of,
 )
-from btqueue.study.dimensioning.results import as_values
+from btqueue.study.dimensioning.optimum import as_values
 from btqueue.study.summary import holm
 
 
@@ -27,7 +27,7 @@ def test_the_winner_its_neighbours_and_the_runner_up_are_simulated():
         "winner", "runner-up, polling.limit = 7", "polling.limit = 9",
     ]  # fmt: skip
     assert [point.verdict for point in confirmation.points] == ["winner", "worse", "worse"]
-    assert confirmation.winner.bounds == ("met",) and confirmation.warnings == ()
+    assert confirmation.points[0].bounds == ("met",) and confirmation.warnings == ()
 
 
 def test_common_random_numbers_tell_apart_what_independent_ones_cannot():
@@ -63,7 +63,7 @@ def test_a_simulation_that_disagrees_with_the_model_is_reported():
     assert found.confirmation is not None
     warnings = " / ".join(found.confirmation.warnings)
     assert "the winner violates rtt_s <= 0.42" in warnings
-    assert found.confirmation.winner.bounds == ("violated",)
+    assert found.confirmation.points[0].bounds == ("violated",)
     better = next(p for p in found.confirmation.points if p.changes == {"polling.limit": 9})
     assert better.verdict == "better" and better.worthless  # it violates the bound as well
 
@@ -148,7 +148,7 @@ def test_an_open_bound_says_how_many_replications_would_decide_it(slack, done):
 def test_what_would_decide_is_said_and_in_the_json(capsys):
     found = simulated(subject_to="goodput_kbps >= 99.5")
     assert found.confirmation is not None
-    winner = found.confirmation.winner
+    winner = found.confirmation.points[0]
     assert winner.bounds == ("open",) and winner.needed[0] > len(winner.samples)
     said = f"about {winner.needed[0]:,.0f} replications would decide it"
     assert said in found.confirmation.warnings[0]

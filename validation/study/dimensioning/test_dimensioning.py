@@ -13,8 +13,8 @@ from btqueue.plots import save
 from btqueue.plots.dimension import dimension_figure
 from btqueue.scenario import ScenarioError
 from btqueue.study.dimensioning import DimensioningInterrupted, dimension
+from btqueue.study.dimensioning.optimum import as_dataset, as_values, write_csv
 from btqueue.study.dimensioning.problem import task_of
-from btqueue.study.dimensioning.results import as_dataset, as_values, write_csv
 from btqueue.study.evaluate import evaluate
 from btqueue.study.summary import flows_without_goodput
 

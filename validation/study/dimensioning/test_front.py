@@ -16,9 +16,9 @@ from btqueue.cli.dimension_report import print_report
 from btqueue.plots.dimension import front_figure
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.dimensioning import dimension
-from btqueue.study.dimensioning.front import MOST_SIMULATED, spread
+from btqueue.study.dimensioning.confirmation import MOST_SIMULATED, spread
+from btqueue.study.dimensioning.optimum import as_dataset, as_values
 from btqueue.study.dimensioning.problem import aims_of
-from btqueue.study.dimensioning.results import as_dataset, as_values
 
 DOCS = Path(__file__).parents[3] / "docs"
 TWO = {"maximize": None, "pareto": "goodput_kbps, rtt_s"}

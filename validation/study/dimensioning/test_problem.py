@@ -11,8 +11,7 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_expression
 from btqueue.scenario.problems import all_keys
 from btqueue.study.dimensioning import dimension
-from btqueue.study.dimensioning.choices import parse_choice, parse_choices
-from btqueue.study.dimensioning.problem import parse_constraint
+from btqueue.study.dimensioning.problem import parse_choice, parse_choices, parse_constraint
 from btqueue.study.summary import Estimate
 
 

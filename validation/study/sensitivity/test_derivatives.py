@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.study.sensitivity.derivatives import of_simulations, of_steps, of_zero
+from btqueue.study.sensitivity.local import of_simulations, of_steps, of_zero
 
 numbers = st.floats(-100, 100)
 

@@ -1,12 +1,10 @@
-"""Sobol and Morris on functions whose indices are known."""
+"""Sobol on functions whose indices are known."""
 
 import numpy as np
 import pytest
 
-from btqueue.study.sensitivity.variance import (
+from btqueue.study.sensitivity.over_ranges import (
     TooFewPoints,
-    morris_effects,
-    morris_points,
     sobol_indices,
     sobol_points,
 )
@@ -54,23 +52,6 @@ def test_an_output_that_does_not_vary_has_no_shares():
     found = sobol_indices(function, NAMES, 64, seed=1)
     assert np.isnan(found.values["first"][1]).all()
     assert found.values["total"][0] == pytest.approx([1, 0, 0], abs=0.05)
-    assert (morris_effects(function, NAMES, 4, seed=1).values["absolute"][1] == 0).all()
-
-
-def test_morris_of_a_linear_function_is_exact():
-    slopes = np.array([2.0, -3.0, 0.5])
-    found = morris_effects(lambda shares: (shares @ slopes + 4)[:, None], NAMES, 10, seed=2)
-    np.testing.assert_allclose(found.values["mean"][0], slopes, rtol=1e-12)
-    np.testing.assert_allclose(found.values["absolute"][0], np.abs(slopes), rtol=1e-12)
-    np.testing.assert_allclose(found.values["deviation"][0], 0, atol=1e-12)
-    assert found.points == morris_points(3, 10) == 40
-
-
-def test_morris_tells_an_interaction_by_its_deviation():
-    found = morris_effects(lambda s: (s[:, 0] * s[:, 1] + s[:, 2])[:, None], NAMES, 40, seed=2)
-    deviation = found.values["deviation"][0]
-    assert deviation[0] > 0.2 and deviation[1] > 0.2
-    assert deviation[2] == pytest.approx(0, abs=1e-12)
 
 
 def test_groups_with_a_missing_point_are_left_out_whole():
@@ -81,11 +62,8 @@ def test_groups_with_a_missing_point_are_left_out_whole():
         values[5] = np.nan
         return values
 
-    found = morris_effects(with_holes, NAMES, 10, seed=2)
-    assert (found.groups, found.kept[0], found.missing[0]) == (10, 9, 1)
-    np.testing.assert_allclose(found.values["mean"][0], slopes, rtol=1e-12)
     blocks = sobol_indices(with_holes, NAMES, 256, seed=2)
-    assert (blocks.groups, blocks.kept[0]) == (256, 255)
+    assert (blocks.groups, blocks.kept[0], blocks.missing[0]) == (256, 255, 1)
     shares = slopes**2 / (slopes**2).sum()
     np.testing.assert_allclose(blocks.values["total"][0], shares, atol=0.05)
 
@@ -94,9 +72,7 @@ def test_too_many_missing_points_make_no_index():
     def mostly_missing(shares: np.ndarray) -> np.ndarray:
         return np.where(shares[:, :1] > 0.3, np.nan, shares[:, :1])
 
-    with pytest.raises(TooFewPoints, match=r"of 40 points have no answer.*narrower"):
-        morris_effects(mostly_missing, NAMES, 10, seed=2)
-    with pytest.raises(TooFewPoints):
+    with pytest.raises(TooFewPoints, match=r"of 320 points have no answer.*narrower"):
         sobol_indices(mostly_missing, NAMES, 64, seed=2)
 
 
