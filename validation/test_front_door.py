@@ -1,8 +1,5 @@
 """Studies at the top level, and what a notebook shows of answers and figures."""
 
-import subprocess
-import sys
-
 import matplotlib.figure
 import pytest
 from dimension_stand_ins import choose_limit
@@ -21,13 +18,6 @@ SHORT = bt.load("johansson-2000/asymmetric").with_(run__duration_s=5.0, run__rep
 def test_the_studies_are_at_the_top_level():
     assert (bt.check, bt.dimension, bt.sensitivity, bt.sweep) == (check, dimension, sensitivity, sweep)
     assert {"check", "dimension", "sensitivity", "sweep"} <= {*bt.__all__} & {*dir(bt)}
-
-
-def test_importing_the_package_stays_light():
-    heavy = "[m for m in ('numpy', 'xarray', 'numba', 'pydantic') if m in sys.modules]"
-    words = f"import sys, btqueue; print({heavy})"
-    run = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
 
 
 def test_results_are_a_line_in_python_and_a_table_in_a_notebook():

@@ -102,7 +102,7 @@ def test_a_key_that_theory_does_not_notice_makes_no_difference(name: str):
 def quick_simulation(scenario_toml: str) -> Results:
     """Return the simulator's answer; equal scenarios are simulated once."""
     scenario = Scenario.from_dict(tomllib.loads(scenario_toml))
-    return bt.simulate(scenario.with_(run__duration_s=200, run__replications=4), threads=1)
+    return bt.simulate(scenario.with_(run__duration_s=100, run__replications=4), threads=1)
 
 
 SECONDS = {

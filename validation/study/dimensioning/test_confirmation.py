@@ -17,7 +17,6 @@ from btqueue.study.dimensioning.confirmation import (
     samples_of,
 )
 from btqueue.study.dimensioning.results import as_values
-from btqueue.study.summary import holm
 
 
 def test_the_winner_its_neighbours_and_the_runner_up_are_simulated():
@@ -111,12 +110,6 @@ def test_a_neighbour_that_cannot_be_simulated_is_kept_with_its_reason():
     failed = next(point for point in confirmation.points if point.changes == {"polling.limit": 9})
     assert failed.failure is not None and "out of memory" in failed.failure.message
     assert failed.verdict == "no comparison"
-
-
-def test_holm_compares_the_smallest_p_value_with_the_whole_number_of_comparisons():
-    assert holm({"a": 0.02, "b": 0.012, "c": 0.04, "d": math.nan}, 0.05) == {"a", "b", "c"}
-    assert holm({"a": 0.02, "b": 0.018, "c": 0.04}, 0.05) == set()
-    assert holm({}, 0.05) == set()
 
 
 def test_p_values_of_paired_differences():
