@@ -8,11 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from commands import COMMAND, DEADLINE_S, UNCOMPILED
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-
-from .commands import COMMAND, DEADLINE_S, UNCOMPILED
 
 NAME = "venugopal-2006/piconet"
 SHORT = ["--set", "run.duration_s=1", "--set", "run.warmup_s=0.2", "--set", "run.replications=2"]
