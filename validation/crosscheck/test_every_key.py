@@ -106,9 +106,7 @@ def quick_simulation(scenario_toml: str) -> Results:
 
 
 SECONDS = {
-    "ring with radio errors": 3000,
     "lossy ring": 3000,
-    "bulk with losses": 4000,
     "sessions": 5000,
     "CentaurusComm": 5000,
 }

@@ -194,5 +194,5 @@ def test_what_no_engine_may_raise_is_a_fault(monkeypatch):
         raise ZeroDivisionError("nobody expected this")
 
     monkeypatch.setattr(bt.simulator, "simulate", fails)
-    found = scenario_fuzz.ask_simulator(Scenario())
+    found = scenario_fuzz.ask("simulate", Scenario())
     assert "ZeroDivisionError: nobody expected this" in found["faults"][0]
