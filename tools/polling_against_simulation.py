@@ -152,10 +152,10 @@ def simulate(seed: int) -> list[Point]:
     ]  # fmt: skip
 
 
-def solved(points: list[Point]) -> list[Point]:
+def solved(points: list[Point], max_limit: int = MAX_LIMIT) -> list[Point]:
     """The points of one system with the solver's waits."""
     model = drawn(points[0].seed).model
-    wait = solve_polling(model, max_limit=MAX_LIMIT).mean_wait
+    wait = solve_polling(model, max_limit=max_limit).mean_wait
     names = np.array(["exhaustive", "gated", "limited"])[np.asarray(model.discipline)]
     return [
         point._replace(

@@ -1,16 +1,14 @@
 """Cache folders: whose they are, what is removed, and what happens where none can be used."""
 
 import os
-import resource
-import signal
 import stat
 import sys
 import time
-from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from commands import full_disk
 
 from btqueue import caches
 from btqueue.caches import KEEP_S, MARK, TAG, VARIABLE, cache_folder, keep
@@ -32,19 +30,6 @@ def place(tmp_path, monkeypatch):
 def age(*paths: Path) -> None:
     for path in paths:
         os.utime(path, (LONG_AGO, LONG_AGO), follow_symlinks=False)
-
-
-@contextmanager
-def full_disk():
-    """Let every write fail; the limit on the size of files stands for the disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
 
 
 def files_in(folder: Path) -> set[Path]:
@@ -212,7 +197,7 @@ def test_a_folder_of_another_user_is_not_used(place, monkeypatch, caplog):
 
 def test_on_a_full_disk_nothing_is_kept_and_that_is_said_once(place, tmp_path, caplog):
     folder = cache_folder("simulator", HERE)
-    with full_disk():
+    with full_disk(0):
         keep(folder / "answer.json", b"{}")
         keep(folder / "another.json", b"{}")
     assert os.listdir(folder) == [TAG]
@@ -221,7 +206,7 @@ def test_on_a_full_disk_nothing_is_kept_and_that_is_said_once(place, tmp_path, c
 
 
 def test_without_any_folder_there_is_no_cache(place, caplog):
-    with full_disk():
+    with full_disk(0):
         folder = cache_folder("simulator", HERE)
         keep(folder / "answer.json", b"{}")
     assert not folder.exists() and not place.joinpath("simulator", HERE, TAG).exists()
@@ -277,7 +262,7 @@ def test_numba_never_writes_beside_the_sources_where_there_is_no_cache(
 
 def test_a_disk_that_becomes_full_costs_only_the_cache(place, function, caplog):
     compiled = numba_cache.entry_point(function)
-    with full_disk():
+    with full_disk(0):
         assert compiled(21) == 42
     assert machine_code(place) == []
     (line,) = caplog.messages

@@ -51,29 +51,31 @@ def run_command(line: str) -> None:
 WITH_EXAMPLES = [page for page in PAGES if {"python", "console"} & {language for language, _ in blocks(page)}]
 
 
-SHORT_STUDY = "--set run.duration_s=30 --set run.warmup_s=10 --set run.replications=3"
-"""Dimensioning simulates dozens of points for minutes; the same commands run with less of each."""
+SHORT_RUN = {"run.duration_s": 20, "run.warmup_s": 5, "run.replications": 3}
+"""What is simulated where an example does not say how long."""
 FEWER_POINTS = {
     "5..40:5 --choose flow_control.token_rate_kbps=60..120:10": "35..40:5 --choose "
     "flow_control.token_rate_kbps=70..80:10",
+    "buffer_packets=5..40:5": "buffer_packets=20..30:5",
+    "polling.limit=5..25:5": "polling.limit=5..15:5",
+    "token_rate_kbps=180..400:20": "token_rate_kbps=180..260:40",
+    "segments=2..30": "segments=2..30:7",
     "--samples 64": "--samples 8",
 }
-"""Of the 56 points of a page the four beside its answer: each takes theory a second; fewer samples, too."""
+"""Of the points of a study those beside its answer; fewer samples, too."""
+STUDIES = ("simulate", "compare", "sweep", "sensitivity", "dimension", "check")
 
 
 def shortened(line: str) -> str:
-    """Return a command that dimensions with fewer points and shorter simulations, any other as it is."""
+    """Return a command with fewer points and shorter simulations than it has."""
     for all_points, few in FEWER_POINTS.items():
         line = line.replace(all_points, few)
-    dear = line.startswith("btqueue dimension") and "run.duration_s" not in line
-    return f"{line} {SHORT_STUDY}" if dear else line
+    if line.split()[1] not in STUDIES or "--formula" in line:
+        return line
+    return line + "".join(f" --set {key}={value}" for key, value in SHORT_RUN.items() if key not in line)
 
 
-DEAR = [
-    page
-    for page in WITH_EXAMPLES
-    if any(words in page.read_text("utf-8") for words in ("\nbtqueue dimension", *FEWER_POINTS))
-]
+DEAR = [page for page in WITH_EXAMPLES if any(words in page.read_text("utf-8") for words in FEWER_POINTS)]
 
 
 @pytest.mark.parametrize(

@@ -35,15 +35,6 @@ def test_pure_ack_takes_one_dh3() -> None:
     assert _names(segment(44, packet_types(["DH5", "DH3"]))) == ["DH3"]
 
 
-def test_johansson_frame_is_55_full_dh1_or_four_dh5_and_one_dh3() -> None:
-    # 1429 bytes of data, 32 of TCP, 20 of IP, 4 of L2CAP; a separate ACK of 56 bytes takes 3 DH1
-    one_slot = segment(1485, packet_types(["DH1"]))
-    assert _names(one_slot) == ["DH1"] * 55
-    assert one_slot[-1].padding_bytes == 0
-    assert _names(segment(56, packet_types(["DH1"]))) == ["DH1"] * 3
-    assert _names(segment(1485, packet_types(["DH5", "DH3", "DH1"]))) == ["DH5"] * 4 + ["DH3"]
-
-
 def test_osu_tail_prefers_fewer_slots_to_smaller_payload() -> None:
     # 300 bytes fit DH5 (339 bytes, 5 slots) and 2-DH3 (367 bytes, 3 slots); 2-DH5 is the largest
     fragments = segment(679 + 300, packet_types(["DH5", "2-DH3", "2-DH5"]))

@@ -445,7 +445,7 @@ def test_a_second_ctrl_c_stops_at_once():
 
 # ---------------------------------------------------------------------------- traces and time series
 
-SHORT = ("--set", "run.duration_s=2", "--set", "run.warmup_s=0.5")
+SHORT = ("--set", "run.duration_s=0.8", "--set", "run.warmup_s=0.2")
 
 
 def test_one_replication_as_trace_capture_and_series(tmp_path):
@@ -453,7 +453,7 @@ def test_one_replication_as_trace_capture_and_series(tmp_path):
     names = {"trace": "t.parquet", "pcap": "t.pcap", "series": "t.csv"}
     options = [part for option, name in names.items() for part in (f"--{option}", str(tmp_path / name))]
     without_dpkt = "import sys; sys.modules['dpkt'] = None; from btqueue.cli import app; app(sys.argv[1:])"
-    rest = (*SHORT, *options, "--at", "p1.2", "--step", "0.5", "--json")
+    rest = (*SHORT, *options, "--at", "p1.2", "--step", "0.2", "--json")
     done = python("-c", without_dpkt, "simulate", NAME, *rest)
     assert done.returncode == 0, done.stderr
     files = json.loads(done.stdout)["files"]
@@ -466,7 +466,7 @@ def test_one_replication_as_trace_capture_and_series(tmp_path):
     assert (tmp_path / "t.pcap").stat().st_size > 1000
     assert [
         row["time"] for row in rows_of(tmp_path / "t.csv") if (row["metric"], row["flow"]) == ("srtt_s", "1")
-    ][-1] == "2.5"
+    ][-1] == "1.0"
     assert sorted(os.listdir(tmp_path)) == sorted(names.values())
 
 

@@ -188,15 +188,6 @@ def test_more_replications_leave_the_first_ones_as_they_were():
     assert same_metrics(simulate(scenario).data_vars, more.isel(replication=slice(3)).data_vars)
 
 
-def test_run_until_precision_goes_on_until_the_interval_is_narrow_enough():
-    scenario = thesis().with_(**SHORT, run__precision=0.01)
-    result = simulate(scenario)
-    assert result.sizes["replication"] > 3, "three short runs are not enough"
-    assert result.attrs["relative_half_width"] <= 0.01
-    fixed = simulate(scenario.with_(run__precision=None))
-    assert same_metrics(fixed.data_vars, result.isel(replication=slice(3)).data_vars)
-
-
 def test_an_interruption_stops_all_threads():
     def interrupt(share):
         raise KeyboardInterrupt

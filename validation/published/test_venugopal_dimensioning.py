@@ -19,7 +19,7 @@ FAIR_SHARE_KBPS = 359.4 / 2
 
 @pytest.fixture(scope="module")
 def overloaded():
-    return bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=200)
+    return bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=200, run__replications=5)
 
 
 def least(scenario, key, values):

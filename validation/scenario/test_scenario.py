@@ -10,7 +10,8 @@ from functools import partial
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from any_scenario import scenarios
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from thesis import thesis
@@ -26,6 +27,7 @@ from btqueue.scenario import (
     models_folder,
 )
 from btqueue.scenario.fields import declared
+from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.link import PACKETS_OF_RATE
 from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Computed, Results, Variable
@@ -414,7 +416,8 @@ def test_results_are_read_like_the_dataset_that_they_become():
 def test_importing_the_package_imports_no_engine():
     code = (
         "import sys, btqueue; "
-        "print(btqueue.__version__, sorted({'jax', 'numba', 'numpy', 'pydantic'} & set(sys.modules))); "
+        "heavy = {'jax', 'numba', 'numpy', 'pydantic', 'xarray'}; "
+        "print(btqueue.__version__, sorted(heavy & set(sys.modules))); "
         "btqueue.load('venugopal-2006/piconet'); "
         "print(sorted({'jax', 'numba', 'matplotlib'} & set(sys.modules)))"
     )
@@ -422,41 +425,17 @@ def test_importing_the_package_imports_no_engine():
     assert done.stdout.split("\n")[:2] == ["0.2.0 []", "[]"]
 
 
-numbers = st.floats(min_value=1e-3, max_value=1e5, allow_subnormal=False)
-changes_strategy = st.fixed_dictionaries(
-    {},
-    optional={
-        "title": st.text(max_size=50).filter(lambda t: t.isprintable()),
-        "network.peripherals": st.integers(2, 7),
-        "radio.ber": st.floats(0, 0.5),
-        "radio.model": st.sampled_from(["perfect", "constant", "gilbert-elliott"]),
-        "link.packets": st.lists(
-            st.sampled_from(["DM1", "DH1", "DM3", "DH3", "DM5", "DH5"]), min_size=1, unique=True
-        ),
-        "link.arq": st.one_of(st.just("unlimited"), st.integers(1, 100)),
-        "flow_control.token_rate_kbps": numbers,
-        "flow_control.buffer_packets": st.integers(1, 1000),
-        "polling.bridge_limit": st.integers(1, 100),
-        "traffic.load_kbps": numbers,
-        "traffic.load_schedule": st.lists(st.integers(0, 1000), unique=True, max_size=4).map(
-            lambda times: [{"at_s": t, "load_kbps": 100} for t in sorted(times)]
-        ),
-        "transport.timestamps": st.booleans(),
-        "run.seed": st.integers(0, 2**63 - 1),
-        "run.precision": st.floats(1e-6, 0.5),
-        "run.precision_of": st.sampled_from(["rtt_s", "max(delay_p95_s) + 10 ms", "goodput_kbps[2]"]),
-    },
-)
-
-
-@given(changes_strategy)
-@settings(deadline=None, derandomize=True)
-def test_writing_and_reading_returns_the_same_scenario(changes):
-    s = Scenario().changed(changes)
+@given(scenarios(), st.text(max_size=50).filter(str.isprintable))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_writing_and_reading_returns_the_same_scenario_with_the_same_flows(drawn, title):
+    """Presets and defaults are plain values in what is written in full."""
+    s = drawn.with_(title=title)
     for resolved in (True, False):
         again = Scenario.from_dict(tomllib.loads(s.to_toml(resolved=resolved)))
-        assert again == s
-        assert again.to_toml() == s.to_toml()
+        assert (again, hash(again)) == (s, hash(s))
+        assert again.to_dict() == s.to_dict() and again.to_toml() == s.to_toml()
+        for one, other in zip(flows_of(s.network), flows_of(again.network), strict=True):
+            assert s.of_flow(one) == again.of_flow(other)
 
 
 def test_an_acknowledgement_has_at_least_one_byte():

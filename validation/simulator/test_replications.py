@@ -65,13 +65,6 @@ def test_run_until_precision_goes_on_with_further_batches():
     xr.testing.assert_equal(narrow["goodput_kbps"].isel(replication=slice(BATCHES)), wider["goodput_kbps"])
 
 
-def test_a_precision_that_is_out_of_reach_is_said_not_to_be_reached(monkeypatch):
-    monkeypatch.setattr("btqueue.simulator.replications.MOST_OBSERVATIONS", 5)
-    result = simulate(LIGHT.with_(run__precision=1e-6, run__replications=3, run__duration_s=5))
-    assert result.sizes["replication"] == 5
-    assert any("precision was not reached" in warning for warning in result.attrs["warnings"])
-
-
 def test_autocorrelation_by_hand():
     # around the mean 2: -1, 0, 1, 0; products of neighbours 0, 0, 0
     assert autocorrelation(np.array([1.0, 2.0, 3.0, 2.0])) == 0.0

@@ -12,27 +12,6 @@ from btqueue.study.closed_forms import closed_forms as catalogue
 FORMS = catalogue()
 
 
-VOICE = {
-    ("DH1", "DH1", 4, 6): (115.20, 115.20),
-    ("DM3", "DH1", 4, 6): (258.13, 57.60),
-    ("DH3", "DH1", 4, 6): (390.40, 57.60),
-    ("DH5", "DH1", 4, 6): (0.0, 0.0),
-    ("DH1", "DH1", 2, 6): (57.60, 57.60),
-    ("DH1", "DH1", 2, 4): (86.40, 86.40),
-    ("DH1", "DH1", 0, 6): (0.0, 0.0),
-}
-
-
-@pytest.mark.parametrize(("case", "rates"), VOICE.items())
-def test_rates_beside_voice(case, rates):
-    forward, reverse, gap, period = case
-    function = FORMS["rate beside voice"].function("u", "n", "m", "g", "P", "T_s")
-    first, second = PACKET_TYPES[forward], PACKET_TYPES[reverse]
-    one = function(first.payload_bytes, first.slots, second.slots, gap, period, SLOT_S) / 1e3
-    other = function(second.payload_bytes, second.slots, first.slots, gap, period, SLOT_S) / 1e3
-    assert (one, other) == pytest.approx(rates, abs=5e-3)
-
-
 @pytest.mark.parametrize(
     ("peripherals", "packets", "message", "slots"),
     [

@@ -125,7 +125,8 @@ def test_holm_rejects_what_bonferroni_does_and_never_skips_a_smaller_p(p, alpha)
 
 def test_holm_by_hand():
     assert holm({"a": 0.01, "b": 0.04, "c": 0.03}, 0.05) == {"a"}
-    assert holm({"a": 0.01, "b": 0.02, "c": 0.03}, 0.05) == {"a", "b", "c"}
+    assert holm({"a": 0.01, "b": 0.02, "c": 0.03, "d": math.nan}, 0.05) == {"a", "b", "c"}
+    assert holm({}, 0.05) == set()
 
 
 def test_verdicts_and_their_sentences():

@@ -6,11 +6,11 @@ all metrics together), so that a change of the simulator's random numbers fails 
 chance with a probability of at most 10 %.
 """
 
-import lzma
 from pathlib import Path
 
 import numpy as np
 import pytest
+from capture_files import DATA, unpacked
 
 import btqueue as bt
 from btqueue.cli.files import WRITERS
@@ -19,7 +19,6 @@ from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import Report, check
 from btqueue.study.check.randomness import is_random
 
-DATA = Path(__file__).parent / "data"
 NS3 = bt.load(str(DATA / "ns3.toml"))
 """What data/make_ns3_files.py simulates."""
 BASE = bt.load("venugopal-2006/piconet").with_(run__duration_s=90, run__warmup_s=30)
@@ -32,15 +31,6 @@ def csv_of(scenario: Scenario, folder: Path) -> Path:
     """Write what `btqueue simulate --out` would."""
     path = folder / "theirs.csv"
     WRITERS[path.suffix](path, bt.simulate(scenario).to_dataset(), scenario)
-    return path
-
-
-def of_ns3(name: str, folder: Path) -> Path:
-    """Return a file of ns-3, unpacked if need be."""
-    path = DATA / name
-    if not path.exists():
-        path = folder / name
-        path.write_bytes(lzma.decompress((DATA / f"{name}.xz").read_bytes()))
     return path
 
 
@@ -69,7 +59,8 @@ def test_our_own_capture_agrees(seed, tmp_path):
 
 @pytest.mark.parametrize("name", ["ns3_flowmon.xml", "ns3_sender.pcap"])
 def test_ns3_agrees(name, tmp_path):
-    report = check(of_ns3(name, tmp_path), NS3)
+    there = DATA / name
+    report = check(there if there.exists() else unpacked(name, tmp_path), NS3)
     assert report.agrees, report.summary
     models = {one.metric: one.model for one in report.agreements}
     assert models["throughput_kbps"] == pytest.approx(90, rel=0.1)
@@ -80,7 +71,7 @@ def test_ns3_agrees(name, tmp_path):
 def test_a_wrong_window_is_named_whatever_the_scenario_says(window, tmp_path):
     """With 6 it is no window of 44 segments, either: its few timeouts scatter the round trips widely."""
     scenario = NS3.with_(transport__receive_window_segments=window)
-    report = check(of_ns3("ns3_sender.pcap", tmp_path), scenario)
+    report = check(unpacked("ns3_sender.pcap", tmp_path), scenario)
     assert not report.agrees
     assert dict(report.causes[0].changes) == {"transport.receive_window_segments": 4}
 
@@ -160,19 +151,13 @@ def slow_link(**keys: float) -> dict[str, list[dict]]:
 
 
 PLANTED = {
-    "queue size": (BROKEN["off by one in S"][0], {"flow_control__buffer_packets": 10}, "buffer_packets"),
-    "least timeout": (LOSSY, {"transport__min_rto_s": 0.3}, "min_rto_s"),
-    "delayed acknowledgements": (LINK, {"transport__delayed_ack": True}, "delayed_ack"),
-    "initial window": (SHORT, {"transport__initial_window_segments": 3}, "initial_window_segments"),
     "bit error rate": (LOSSY, {"radio__ber": 3.1e-5}, "radio.ber"),
     "rate": (LINK, slow_link(rate_kbps=125.0), "network.outside_links[2].rate_kbps"),
-    "MSS": (LINK, {"transport__mss_bytes": 1400}, "mss_bytes"),
     "window": (LINK, {"transport__receive_window_segments": 6}, "receive_window_segments"),
-    "delay": (LINK, slow_link(delay_s=0.08), "network.outside_links[2].delay_s"),
     "Nagle's algorithm": (WRITES, {"transport__nagle": False}, "transport.nagle"),
     "windows in segments": (WRITES, {"transport__windows": "segments"}, "transport.windows"),
 }
-"""Beside `BROKEN`, and the shared streams below: scenario, fault, and the key that must be named first."""
+"""Beside `BROKEN` and `peers/planted_faults.py`: scenario, fault, and the key that must be named first."""
 RIGHT = {
     "knee": BROKEN["off by one in S"][0],
     "radio": LOSSY,

@@ -4,7 +4,6 @@
 `validation/peers/captures/capture.py` made over 400 kbit/s and 40 ms each way, without losses.
 """
 
-import lzma
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from capture_files import unpacked
 from thesis import over_wires, thesis
 
 from btqueue.captures.packets import Packet
@@ -23,7 +23,6 @@ from btqueue.study.check.packet_capture import captured_packets
 from btqueue.study.check.results import ForeignResults
 from btqueue.study.check.tcp_sender import SenderObserver
 
-DATA = Path(__file__).parent / "data"
 LINK = {"name": "far", "from": "sender", "to": "receiver", "kind": "other", "rate_kbps": 200, "delay_s": 0.03}
 TCP = {
     "preset": "rfc", "variant": "newreno", "sack": True, "mss_bytes": 536, "handshake": True,
@@ -107,8 +106,7 @@ def test_a_fact_that_contradicts_the_scenario_is_named_with_its_key(captured, ke
 
 
 def test_a_sender_that_paces_is_named_as_unknown(tmp_path):
-    path = tmp_path / "bbr.pcap"
-    path.write_bytes(lzma.decompress((DATA / "linux_bbr.pcap.xz").read_bytes()))
+    path = unpacked("linux_bbr.pcap", tmp_path)
     linux = scenario(LINK | {"rate_kbps": 400, "delay_s": 0.04}, preset="linux", mss_bytes=1448)
     transport = {"initial_window_segments": 10, "receive_window_segments": 2048, "buffers": "tuned"}
     linux = linux.with_(**{f"transport__{name}": value for name, value in transport.items()})
@@ -136,9 +134,7 @@ def test_segments_that_messages_do_not_fill_say_nothing_against_an_mss_that_was_
 
 @cache
 def ns3_packets(folder: Path) -> tuple[Packet, ...]:
-    path = folder / "ns3.pcap"
-    path.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
-    return tuple(captured_packets(path, []))
+    return tuple(captured_packets(unpacked("ns3_sender.pcap", folder), []))
 
 
 def facts(packets: Sequence[Packet]) -> Facts:

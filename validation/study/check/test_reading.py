@@ -1,7 +1,6 @@
 """Reading other simulators' files: values by hand, and files of ns-3 (data/make_ns3_files.py made them)."""
 
 import csv
-import lzma
 import math
 import sqlite3
 import struct
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from capture_files import DATA, as_pcapng, unpacked
 from thesis import thesis
 
 from btqueue.scenario import load
@@ -18,7 +18,6 @@ from btqueue.study.check import BadResults, read_results
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import checked_map
 
-DATA = Path(__file__).parent / "data"
 MONITOR, SCALARS = DATA / "ns3_flowmon.xml", DATA / "omnet.sca"
 SCENARIO = thesis()
 NS3 = load(str(DATA / "ns3.toml"))
@@ -116,9 +115,8 @@ def test_without_a_transport_that_repeats_what_arrives_is_the_goodput():
 
 
 def test_a_capture_of_ns3_tells_the_same_rates(tmp_path):
-    path = tmp_path / "sender.pcap"
-    path.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
-    capture, monitor = read_results(path, NS3), read_results(MONITOR, NS3)
+    capture = read_results(unpacked("ns3_sender.pcap", tmp_path), NS3)
+    monitor = read_results(MONITOR, NS3)
     assert capture.value("throughput_kbps") == pytest.approx(monitor.value("throughput_kbps"), rel=0.02)
     assert capture.value("goodput_kbps") <= monitor.value("arrived_kbps") * 1.001
     assert capture.value("goodput_kbps") == pytest.approx(monitor.value("arrived_kbps"), rel=0.02)
@@ -177,14 +175,8 @@ def test_the_format_is_told_from_the_content(tmp_path):
 
 
 def test_pcapng_and_pcap_say_the_same(tmp_path):
-    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
-    old, new = tmp_path / "sender.pcap", tmp_path / "sender.pcapng"
-    old.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
-    with old.open("rb") as source, new.open("wb") as target:
-        reader = dpkt.pcap.Reader(source)
-        writer = dpkt.pcapng.Writer(target, snaplen=reader.snaplen, linktype=reader.datalink())
-        for time, raw in reader:
-            writer.writepkt(raw, float(time))
+    old, new = unpacked("ns3_sender.pcap", tmp_path), tmp_path / "sender.pcapng"
+    new.write_bytes(as_pcapng(old.read_bytes()))
     first, second = read_results(old, NS3), read_results(new, NS3)
     assert first.quantities.keys() == second.quantities.keys()
     for name in first.quantities:
@@ -250,8 +242,7 @@ def hci_log(packets: list[tuple[float, bytes]], sender: bytes, link: int) -> byt
 def test_the_log_of_a_bluetooth_host_says_the_same_as_the_packets_in_it(tmp_path, link):
     from btqueue.captures.files import frames
 
-    plain, log = tmp_path / "sender.pcap", tmp_path / "btsnoop_hci.log"
-    plain.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
+    plain, log = unpacked("ns3_sender.pcap", tmp_path), tmp_path / "btsnoop_hci.log"
     whole = [(one.time, one.raw[2:]) for one in frames(plain, [])]
     ip = [
         (time, raw.ljust(int.from_bytes(raw[2:4], "big"), b"\0")) for time, raw in whole
@@ -325,8 +316,7 @@ def test_a_file_of_one_flow_is_about_this_flow_by_its_number_or_name(tmp_path):
 
 
 def test_names_of_map_that_match_nothing_are_said(tmp_path):
-    table, capture = written(tmp_path, "metric,value\nrtt_s,1\n"), tmp_path / "sender.pcap"
-    capture.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
+    table, capture = written(tmp_path, "metric,value\nrtt_s,1\n"), unpacked("ns3_sender.pcap", tmp_path)
     for path in (table, SCALARS, MONITOR, capture):
         found = read_results(path, NS3, renamed=checked_map(["Thruput=goodput_kbps"]))
         assert '--map "Thruput=goodput_kbps": the file has no "Thruput"' in found.notes

@@ -113,12 +113,6 @@ def test_a_neighbour_that_cannot_be_simulated_is_kept_with_its_reason():
     assert failed.verdict == "no comparison"
 
 
-def test_holm_compares_the_smallest_p_value_with_the_whole_number_of_comparisons():
-    assert holm({"a": 0.02, "b": 0.012, "c": 0.04, "d": math.nan}, 0.05) == {"a", "b", "c"}
-    assert holm({"a": 0.02, "b": 0.018, "c": 0.04}, 0.05) == set()
-    assert holm({}, 0.05) == set()
-
-
 def test_p_values_of_paired_differences():
     from scipy.stats import ttest_1samp
 
