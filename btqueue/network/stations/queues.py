@@ -58,6 +58,8 @@ MOST_FRAMES = 1e5
 """Frames of a train at most: they last for minutes, in which a connection stands still anyway."""
 LEAST_AWAY = 0.01
 """Slots after which a server that has found an empty queue polls it again."""
+TURNS, SETTLED = 20, 1e-7
+"""Most turns in which the chances of a packet at the ports settle, and their change at which they have."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 RUN = np.arange(1.0, 41.0)
@@ -540,7 +542,7 @@ class Queues:
         facing_work, own_work = own * paired[:, None], own * work_in[:, None]
         broken, spread = self.at_port @ (rate * self.breaks), (self.same - own) @ squares
         kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
-        for _ in range(8):
+        for _ in range(TURNS):
             shared, fills, alone_then = self._meetings(rate, at_once)
             save = EMPTY * (shared + self.at_link @ (rate * fills))
             work_at = work_by - save
@@ -566,7 +568,7 @@ class Queues:
             none = part * np.maximum(1.0 - under, 0.0) + alone_then
             self.present = np.clip((1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD)), 0.0, MOST_LOAD)
             self.service = service
-            if np.abs(self.present - before).max() < 1e-4:
+            if np.abs(self.present - before).max() < SETTLED:
                 break
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.apart = others
