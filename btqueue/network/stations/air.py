@@ -543,6 +543,7 @@ class Links:
         self.settled: dict[tuple[int, int], tuple[float, list[float]]] = {}
         self.filled: dict[int, Matrix] = {}  # waits at full visits, by the first link of a bridge
         self.ready = False
+        self.given: list[bytes] = []  # what the air was found for
         self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
         for f, flow in enumerate(network.flows):
             pieces = [visit for message in flow.messages for piece in message for visit in piece.visits]
@@ -572,6 +573,10 @@ class Links:
             full: ports with a queue that never runs empty, shape (ports,).
             most: frames that windows let wait at once, shape (ports,).
         """
+        given = [one.tobytes() for one in (sent, answered, full, most, self.alone, self.endless)]
+        if given == self.given and not self.network.bridges:
+            return
+        self.given = given
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]
         self.rate_of, self.rates_now, self.slots_s = frames, sent, slots
