@@ -1,6 +1,8 @@
 """Studies at the top level, and what a notebook shows of answers and figures."""
 
 import pickle
+import subprocess
+import sys
 from typing import Any, cast
 
 import matplotlib.figure
@@ -38,6 +40,13 @@ def test_functions_take_the_name_of_a_scenario_as_load_does(tmp_path):
     with pytest.raises(bt.ScenarioError, match="johansson-2000/asymetric"):
         bt.compare(cast(Any, "johansson-2000/asymetric"))
     assert pickle.loads(pickle.dumps(bt.simulate)) is bt.simulate  # for pools of processes
+
+
+def test_importing_the_package_stays_light():
+    heavy = "[m for m in ('numpy', 'xarray', 'numba', 'pydantic') if m in sys.modules]"
+    words = f"import sys, btqueue; print({heavy})"
+    run = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 def test_results_are_a_line_in_python_and_a_table_in_a_notebook():

@@ -17,7 +17,6 @@ from btqueue.study.dimensioning.confirmation import (
     samples_of,
 )
 from btqueue.study.dimensioning.optimum import as_values
-from btqueue.study.summary import holm
 
 
 def test_the_winner_its_neighbours_and_the_runner_up_are_simulated():
