@@ -2,7 +2,7 @@
 
 import networkx as nx
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from thesis import thesis
 
@@ -444,7 +444,6 @@ def only_scenario_errors(action):
 
 
 @given(st.lists(tables, max_size=4).map(dict), st.dictionaries(st.text(max_size=5), values, max_size=2))
-@settings(max_examples=100)
 @example({"network": {"flows": [{"from": {}, "to": []}]}}, {})
 @example({"network": {"topology": []}}, {"self": 1})
 def test_any_table_of_tables_is_a_scenario_or_a_scenario_error(data, extra):
@@ -468,7 +467,6 @@ def test_any_object_is_a_scenario_or_a_scenario_error(data):
         max_size=3,
     )
 )
-@settings(max_examples=300)
 def test_any_setting_is_applied_or_a_scenario_error(settings_given):
     only_scenario_errors(lambda: STANDARD.with_sets(settings_given))
 
@@ -515,7 +513,6 @@ def graphs(draw):
 
 
 @given(graphs(), st.lists(st.one_of(values, st.tuples(names_of_nodes, names_of_nodes)), max_size=3))
-@settings(max_examples=300)
 def test_any_graph_is_a_scenario_or_a_scenario_error(graph, flows):
     only_scenario_errors(lambda: scenario_from_graph(graph, flows))
 
