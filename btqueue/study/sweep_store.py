@@ -129,6 +129,7 @@ class Journal:
         """
         try:
             self._append(_line(to_plain(result), self._key))
+            self.done.add(result.number)  # at once: Ctrl-C may come while the disk is waited for
             if time.monotonic() - self._synced > SYNC_EVERY_S:
                 self.sync()
         except OSError as error:
@@ -138,7 +139,6 @@ class Journal:
                 f"{self.path}: cannot be written ({error.strerror or error}); {len(self.done)} finished "
                 "points are kept there, and the same sweep goes on from them"
             ) from None
-        self.done.add(result.number)
 
     def sync(self) -> None:
         """Wait until all is on the disk."""
