@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from btqueue.reproduction.claims.record import PAPERS
+from btqueue.reproduction.claims.record import PAPERS, claims_of
 from btqueue.reproduction.figures.catalogue import KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -219,8 +219,12 @@ def examples() -> Iterator[str]:
 def test_every_module_is_reached_from_a_command_an_example_or_a_figure():
     starts = {"btqueue.__main__"}
     # named by a publication or by the table of a figure, and imported by that name
-    claims = [f"btqueue.reproduction.claims.{paper.replace('-', '_')}" for paper in PAPERS]
-    starts |= {f"{claim}.{name}" for claim in claims for name in ("PROCEDURES",)}
+    starts |= {
+        f"btqueue.reproduction.claims.{paper.replace('-', '_')}.{claim['procedure']}"
+        for paper in PAPERS
+        for claim in claims_of(paper).values()
+        if "procedure" in claim
+    }
     starts |= set(KINDS.values())
     trees = [parsed(path) for path in (ROOT / "figures").rglob("*.py")]
     trees += [ast.parse(text) for text in examples()]

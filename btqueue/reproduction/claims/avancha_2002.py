@@ -55,10 +55,3 @@ def centaurus_is_linear(engine: Engine, _claim: Claim) -> Finding:
     ]
     fit = float(np.corrcoef(sizes, [t.mean() for t in times])[0, 1] ** 2)
     return Finding(fit > 0.95, f"R² = {fit:.4f}: {rounded(*times)} ms")
-
-
-PROCEDURES = {
-    "nothing_twice": nothing_twice,
-    "segments_of_large_messages": segments_of_large_messages,
-    "centaurus_is_linear": centaurus_is_linear,
-}

@@ -163,11 +163,3 @@ def trace_bit_error_rate(time_s: np.ndarray) -> np.ndarray:
     """Return the bit error rates of the synthetic trace at times (s); it has a link quality every 0.1 s."""
     quality = np.loadtxt(models_folder() / "chen-2004" / "link-quality.txt")
     return ber_from_link_quality(quality[np.rint(time_s / 0.1).astype(int)])
-
-
-PROCEDURES = {
-    "alternating": alternating,
-    "almost_tenfold": almost_tenfold,
-    "synthetic_trace": synthetic_trace,
-    "idle_senders": idle_senders,
-}

@@ -65,9 +65,3 @@ def repetition_costs_one_turn(engine: Engine, _claim: Claim) -> Judged:
         parts[name] = bool(np.allclose(cost, slots, rtol=1e-3))
         seen.append(f"{name} {cost.mean():.3f} slots")
     return compared(f"each repetition, its answer included: {', '.join(seen)}", parts)
-
-
-PROCEDURES = {
-    "vegas_bounds_with_more_peripherals": vegas_bounds_with_more_peripherals,
-    "repetition_costs_one_turn": repetition_costs_one_turn,
-}

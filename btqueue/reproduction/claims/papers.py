@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 
 from btqueue.reproduction.claims import recorded
 from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.record import NOT_SIMULATED, TESTBED_ONLY, Claim, Judged, Part, claims_of
 
 
-def procedures_of(paper: str) -> Mapping[str, recorded.Procedure]:
-    """Return the checks of a publication that are functions of its module, by their names in the record."""
-    return import_module(f"btqueue.reproduction.claims.{paper.replace('-', '_')}").PROCEDURES
+def module_of(paper: str) -> ModuleType:
+    """Return the module of a publication, whose functions are the procedures that its record names."""
+    return import_module(f"btqueue.reproduction.claims.{paper.replace('-', '_')}")
 
 
 def is_judged(claim: Claim) -> bool:
@@ -31,7 +31,7 @@ def judge(paper: str, claim: Claim, engine: Engine) -> Judged:
         return Judged(())
     if is_tested(claim):
         return _by_tests(claim)
-    return recorded.judge(engine, claim, procedures_of(paper), claims_of(paper))
+    return recorded.judge(engine, claim, module_of(paper), claims_of(paper))
 
 
 def points(claim: Claim) -> int:

@@ -33,6 +33,7 @@ Keys in the table `[check]` of a record are those of all its claims.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -292,20 +293,16 @@ def points(claim: Claim) -> int:
     return sum(sizes) * claim.get("replications", 10) // 10
 
 
-def judge(
-    engine: Engine, claim: Claim, procedures: Mapping[str, Procedure], record: Mapping[str, Claim]
-) -> Judged:
-    """Judge a claim that the record describes; `record` holds all claims of the publication by id.
+def judge(engine: Engine, claim: Claim, module: ModuleType, record: Mapping[str, Claim]) -> Judged:
+    """Judge a claim that the record describes, with the publication's module, and all of its claims by id.
 
     A model has no limit cycles to average over, so checks with jitter are for the simulator alone.
     """
     if claim["kind"] == "procedure":
-        return of_procedure(engine, procedures[claim["procedure"]], claim)
+        return of_procedure(engine, getattr(module, claim["procedure"]), claim)
     if claim["kind"] == "summary":
         return Judged(
-            tuple(
-                summarised(name, judge(engine, record[name], procedures, record)) for name in claim["claims"]
-            )
+            tuple(summarised(name, judge(engine, record[name], module, record)) for name in claim["claims"])
         )
     wanted = [check for check in checks(claim) if engine.is_simulator or "jitter_s" not in check]
     parts = [part(engine, JUDGES[check["kind"]], check) for check in wanted]

@@ -150,15 +150,3 @@ def jain_of_a_tenth(_engine: Engine, _claim: Claim) -> Finding:
     """An index of 0.10 leaves out 90 % of the users."""
     index = float(jain_index(np.array([1.0] + [0.0] * 9)))
     return Finding(index == 0.1, f"{index:g}")
-
-
-PROCEDURES = {
-    "bandwidth_delay_product": bandwidth_delay_product,
-    "equal_polls": equal_polls,
-    "short_round_trips": short_round_trips,
-    "rtt_against_queue": rtt_against_queue,
-    "spurious_retransmissions": spurious_retransmissions,
-    "window_never_full": window_never_full,
-    "sawtooth": sawtooth,
-    "jain_of_a_tenth": jain_of_a_tenth,
-}

@@ -126,12 +126,3 @@ def errors_after_10_s(engine: Engine, _claim: dict[str, Any]) -> Finding:
     return Finding(
         after < 2 and min(largest) >= 4 * after, f"largest {before:.3g} before, mean {after:.3g} after"
     )
-
-
-PROCEDURES = {
-    "mean_stays": mean_stays,
-    "exponential_stays": exponential_stays,
-    "damaged_packets": damaged_packets,
-    "errors_after_10_s": errors_after_10_s,
-    "longest_stall": longest_stall,
-}
