@@ -236,7 +236,7 @@ def test_06_a_second_scenario_is_drawn_in_the_same_charts(visit):
     expect(page.locator("#side-B .charts")).to_be_hidden()
     assert (
         page.locator("#side-A .control input[type=number]").evaluate_all(
-            "(all) => all.filter((one) => one.value.length > 11).map((one) => one.value)"
+            "(all) => all.filter((one) => one.value.length > 9).map((one) => one.value)"
         )
         == []
     )  # wider than its field

@@ -20,7 +20,7 @@ let metrics = {}, start = "", talk = null, ids = 0;
 
 const by = (selector, from = document) => from.querySelector(selector);
 const say = (text) => { by("#said").textContent = text; };
-const plain = (value) => value !== 0 && Math.abs(value) < 1e-4 ? value.toExponential() : String(value);
+const plain = (value) => value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);
 const short = (value) => value === null || value === undefined ? "–" : plain(Number(value.toPrecision(4)));
 const interval = ({ mean, ci95 }) => `${short(mean)} ± ${short(ci95)}`;
 
