@@ -88,7 +88,7 @@ class Point:
         gather: part of `base` that comes from shared acknowledgements (s).
         found: laws of connections with losses, by their numbers.
         counted: connections whose window overflows a buffer, by number, and whether the law is known well.
-        kept: what has been found from the point, by function and further arguments (`buffers.once`).
+        kept: results that were found from the point, by function and further arguments (`buffers.once`).
         turns_s: waits of each flow at full queues of media that take turns (s).
         between: whether rates, or segments or losses that follow from them, still changed in the last turn.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
