@@ -95,7 +95,7 @@ class Flow(_WithOwnKeys):
     @property
     def written(self) -> dict[str, Any]:
         """The keys that this entry sets, by their names in ``[traffic]`` and ``[transport]``."""
-        values = {name: value for name, value in self if value is not None and name not in ENDS}
+        values = {name: value for name, value in vars(self).items() if value is not None and name not in ENDS}
         return {"source" if name == "law" else name: value for name, value in values.items()}
 
     @property

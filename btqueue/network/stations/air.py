@@ -166,9 +166,9 @@ def _beyond(mean: float, variance: float, bound: float) -> tuple[float, float, f
 
 
 class Mixed:
-    """Speeds up a sequence of values that settle, each found from the one before.
+    """Speeds up a sequence of values that settle, each found from its predecessor.
 
-    Of all mixtures of the last two it takes the one that is nearest to its successor, if this is linear.
+    It takes the mixture of the last two that is nearest to its successor, where values follow linearly.
 
     Source: D. Anderson, Journal of the ACM 12 (1965), with a memory of one.
 
@@ -543,7 +543,7 @@ class Links:
         self.settled: dict[tuple[int, int], tuple[float, list[float]]] = {}
         self.filled: dict[int, Matrix] = {}  # waits at full visits, by the first link of a bridge
         self.ready = False
-        self.given: list[bytes] = []  # what the air was found for
+        self.given: list[bytes] = []  # the numbers that the air was found for
         self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
         for f, flow in enumerate(network.flows):
             pieces = [visit for message in flow.messages for piece in message for visit in piece.visits]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from btqueue.network.stations.queues import CYCLIC
 from btqueue.queueing.vacations import Time, VacationQueue, vacation_queue
 
 Vector = NDArray[np.float64]
+Found = TypeVar("Found")
 
 RARE = 1e-3
 """Share of the segments that find a buffer full, up to which losses make no difference."""
@@ -141,6 +142,21 @@ def stops(network: Network, point: Point) -> Iterator[Stop]:
                 yield Stop(f, flow, visit, packets, bool(back), station)
 
 
+def once(law: Callable[..., Found]) -> Callable[..., Found]:
+    """Return the function of a network and its point that finds each result once."""
+
+    @wraps(law)
+    def kept(network: Network, point: Point, *more: int) -> Found:
+        if network is not point.links.network:
+            return law(network, point, *more)
+        if (place := (law, *more)) not in point.kept:
+            point.kept[place] = law(network, point, *more)
+        return point.kept[place]
+
+    return kept
+
+
+@once
 def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     """Return the buffers of limited room, by the numbers of their stations."""
     laws = point.links
@@ -249,6 +265,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
     return found
 
 
+@once
 def held(network: Network, point: Point) -> dict[int, Held]:
     """Return the laws of connections with buffers whose source has nothing to send at times, by number.
 
@@ -257,8 +274,6 @@ def held(network: Network, point: Point) -> dict[int, Held]:
     segments. For 200 random uplinks with sources of this kind 108 were right; round trips were up to 17 % off
     in nine of ten. Timeouts after overflows are 0 here where the simulator has 0.01 to 0.1 a second.
     """
-    if point.held is not None:
-        return point.held
     found: dict[int, Held] = {}
     for f, flow in enumerate(network.flows):
         open_ = flow.protocol == "tcp" and not flow.messages and point.rate[f] >= CARRIED * flow.load > 0.0
@@ -286,7 +301,6 @@ def held(network: Network, point: Point) -> dict[int, Held]:
         held_s = lone + point.own[f](min(law.rtt_s / service_s, window), lone)
         full = min(rate / law.goodput, 1.0) * (1.0 - (held_s - lone) / waits)
         found[f] = Held(held_s, (lone + waits) / held_s - 1.0, full, law)
-    point.held = found
     return found
 
 
@@ -503,6 +517,7 @@ def at_port(
     return queue._replace(service=float(f"{service:.9g}"), limit=limit, vacations=rows, probe=probe)
 
 
+@once
 def unlimited(network: Network, point: Point, p: int) -> Queue:
     """Return the queue of a port of hosts with unlimited room, with its visits."""
     users = [

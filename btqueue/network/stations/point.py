@@ -88,7 +88,7 @@ class Point:
         gather: part of `base` that comes from shared acknowledgements (s).
         found: laws of connections with losses, by their numbers.
         counted: connections whose window overflows a buffer, by number, and whether the law is known well.
-        held: laws of connections with nothing to send at times (`buffers.held`), once computed.
+        kept: results that were found from the point, by function and further arguments (`buffers.once`).
         turns_s: waits of each flow at full queues of media that take turns (s).
         between: whether rates, or segments or losses that follow from them, still changed in the last turn.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
@@ -113,7 +113,7 @@ class Point:
     sessions: dict[int, Any] = field(default_factory=dict)
     gather: Vector = field(default_factory=lambda: np.zeros(0))
     counted: dict[int, bool] = field(default_factory=dict)
-    held: dict[int, Any] | None = None
+    kept: dict[tuple, Any] = field(default_factory=dict)
     between: bool = False
     turns_s: Vector = field(default_factory=lambda: np.zeros(0))
     carried: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))

@@ -124,7 +124,7 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     """
     laws, flow = point.links, network.flows[f]
     way = (*flow.forth, *flow.back) if back else flow.forth
-    losing = flow.protocol == "tcp" and (f in point.found or (point.held is not None and f in point.held))
+    losing = flow.protocol == "tcp" and (f in point.found or f in buffers.held(network, point))
     if losing or flow.messages or flow.short or any(visit.train.worse > 0.0 for visit in way):
         return None
     if flow.source == "periodic" and any(visit.cycle_s for visit in way):

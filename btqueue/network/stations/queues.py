@@ -401,7 +401,7 @@ class Queues:
             if flow.load < np.inf:
                 count = max(flow.batch, 1.0)
                 self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, flow.uneven * (count - 1.0) / 2.0
-        self.given: list[bytes] = []  # what the queues were found for, if they had settled
+        self.given: list[bytes] = []  # the numbers that settled queues were found for
         self.service = self.slots.copy()
         self.present = np.zeros(ports)
         self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
