@@ -277,7 +277,7 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
     """
     asked = Asked(network, point, rtt, timed)
     only_tcp = all(flow.protocol == "tcp" for flow in network.flows) and not point.sessions
-    if only_tcp and (point.rate * network.run_s < RARE).all():
+    if only_tcp and not point.rate.any():
         return []  # nothing comes through, whatever the way
     certain = all(asked.certain(f) for f in range(len(network.flows)))
     found = [found for rule in (OF_GOODPUT if certain else RULES) for found in rule(asked)]
@@ -507,13 +507,22 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         several = transport.before(flow) > 1.0
         fades = several and any(visit.train.worse > 0.0 for visit in flow.forth)
         met = asked.air(f, regular=True) > BUSY_ALONE or asked.point.stray[f] > MET * asked.rtt[f]
-        # a burst waits at both in series
-        met = met or asked.relayed(f) or any(visit.kind == "wire" for visit in flow.forth)
+        # a burst waits at both in series, and messages of several segments wait at each end
+        met = met or flow.batch > 1.0 or asked.relayed(f) or any(visit.kind == "wire" for visit in flow.forth)
         if flow.more > 0.0 and met and (fades or both_ways(asked, alone=several) or asked.several(f)):
             yield (
                 "the source is an interrupted Bernoulli process, and its bursts meet other traffic (several "
                 "links, data in both directions, or a radio that fades): round trips were up to 16 % off, "
                 "with several links 40 %"
+            )
+            return
+        first = flow.forth[0]
+        # segments of a burst leave at once, in a geometric number
+        spills = flow.more ** (first.places + 1.0) > RARE and flow.window > first.places
+        if first.kind == "wire" and spills:
+            yield (
+                f"bursts of a source overflow a buffer of {first.places:.3g} segments: round trips were up "
+                "to 50 % too long"
             )
             return
         if flow.more > 0.0 and flow.batch <= 1.0:
@@ -522,6 +531,9 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         most = MOST_BURSTS if flow.acks >= 1.0 else SELDOM_MET
         crowded = asked.air(f, regular=True) > most or asked.relayed(f) or flow.batch > flow.window
         crowded = crowded or (flow.acks < 1.0 and flow.source == "periodic")
+        # jitter delays the segments of a message beyond each other
+        jitter_s = sum(visit.jitter_s for visit in (*flow.forth, *flow.back) if visit.kind == "wire")
+        crowded = crowded or jitter_s > MET * asked.rtt[f]
         if ahead * slowest > SMALL * asked.rtt[f] and flow.protocol == "tcp" and crowded:
             yield (
                 f"messages of {flow.batch:g} segments arrive at once, and the path is busy, relays them, or "
@@ -835,7 +847,9 @@ def of_vegas(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
             rests = asked.point.links.rests[f].window
-            if endless and rests < flow.window:
+            # the least round trip is one without jitter
+            varies = any(visit.jitter_s > 0.0 for visit in (*flow.forth, *flow.back))
+            if endless and (rests < flow.window or varies):
                 yield (
                     "the window of TCP Vegas settles at a value that depends on the shortest measured round "
                     "trip: up to 40 % off"
@@ -940,6 +954,21 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
             return
 
 
+def of_datagrams(asked: Asked) -> Iterator[str]:
+    """Yield datagrams beyond the capacity of tokens, or of a link both ways: single packets are refused."""
+    start = len(asked.network.ports) + len(asked.network.wires)
+    for f, flow, endless in asked.flows():
+        if flow.protocol != "none" or not endless:
+            continue
+        tokens = (asked.used[start:] > CROWDED) & (asked.point.service[f, start:] > 0.0)
+        if (tokens.any() and flow.forth[-1].train.packets > 1.0) or flow.reverse is not None:
+            yield (
+                "datagrams overflow the queue for tokens, or both ways of a link, packet by packet: goodput "
+                "was up to 11 % too high"
+            )
+            return
+
+
 def of_turns(asked: Asked) -> Iterator[str]:
     """Yield random sources that wait for the turns of others at a medium for much of a round trip.
 
@@ -947,12 +976,13 @@ def of_turns(asked: Asked) -> Iterator[str]:
     not full, else a third.
     """
     laws = asked.point.links
-    for f, _, endless in asked.flows():
+    for f, flow, endless in asked.flows():
         visits = [visit for visit in asked.network.flows[f].forth if visit.turn in laws.turns.number]
         if endless or not visits:
             continue
         use = max(float(asked.used[laws.number[visit[:2]]]) for visit in visits)
-        known = 0.1 if len(visits) == 1 and use < BUSY_ALONE else 1.0 / 3.0
+        # acknowledgements wait for the other segments of a message
+        known = 0.1 if len(visits) == 1 and use < BUSY_ALONE and flow.batch <= 1.0 else 1.0 / 3.0
         share = float(asked.point.stray[f] + asked.point.own_stray[f]) / max(float(asked.rtt[f]), 1e-12)
         if share * known > TOLERATED:
             yield (
@@ -1067,6 +1097,6 @@ OF_GOODPUT = (of_the_air, of_jumps, of_lost_feedback, of_unread_keys)
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
-    of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
+    of_datagrams, of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
     of_hosts, of_lost_feedback, of_unread_keys,
 )  # fmt: skip

@@ -112,7 +112,8 @@ def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
     stops = [(f, visit) for f, flow in enumerate(flows) for visit in flow.forth if visit.kind == "port"]
     faded = [f for f, visit in stops if timed[f] and visit.train.worse > 0.0 and visit.train.spread > 0.0]
     crowded = any(piconet.members > 1 for piconet in network.piconets)
-    paired = any(flows[f].reverse is not None for f in faded)  # data both ways
+    # data both ways, or over several links in a row
+    paired = any(flows[f].reverse is not None or faded.count(f) > 1 for f in faded)
     if any((crowded or paired) if flows[f].load < inf else (crowded and paired) for f in faded):
         found.append(
             "The radio fades, with several links or data in both directions, and packets are repeated: round "
