@@ -8,7 +8,9 @@ package costs nothing.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,7 +75,36 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(_HOME[name]), name)
     importlib.import_module("btqueue.scenario.metrics").Results.as_html = _as_html
+    globals()[name] = found = found if isinstance(found, type) else _by_name(found)
     return found
+
+
+def _by_name(function: Any) -> Any:
+    """Let a function take the name or path of a scenario, as `load` does, in the place of the scenario."""
+    from inspect import signature as signature_of
+
+    signature = signature_of(function)
+    if not {"scenario", "scenarios"} & set(signature.parameters):
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            if name == "scenario":
+                given.arguments[name] = _loaded(value)
+            elif name == "scenarios":
+                given.arguments[name] = [_loaded(one) for one in value]
+        return function(*given.args, **given.kwargs)
+
+    called.__module__, called.__qualname__ = __name__, function.__name__  # where pickle finds it
+    return called
+
+
+def _loaded(scenario: Any) -> Any:
+    from btqueue.scenario import load
+
+    return load(scenario) if isinstance(scenario, (str, os.PathLike)) else scenario
 
 
 def _as_html(results: Any) -> str:

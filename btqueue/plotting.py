@@ -13,7 +13,6 @@ import matplotlib.figure
 import numpy as np
 import xarray as xr
 from matplotlib import colormaps, rc_context
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -59,56 +58,6 @@ class Figure(matplotlib.figure.Figure):
 def house_style() -> AbstractContextManager[None]:
     """Return a context in which figures are drawn in `STYLE`."""
     return rc_context(STYLE)
-
-
-def line_panel(
-    axes: Axes,
-    x: np.ndarray,
-    mean: np.ndarray,
-    ci95: np.ndarray,
-    model: np.ndarray,
-    *,
-    place: int,
-) -> None:
-    """Draw one curve: the simulation as markers with error bars, the model as a line of the same colour.
-
-    Args:
-        axes: where to draw.
-        x: abscissae, shape (n,).
-        mean: simulated means, shape (n,).
-        ci95: half-widths of their 95 % intervals, shape (n,); NaN draws no bar.
-        model: the model's answers, shape (n,); NaN leaves a gap.
-        place: number of the curve, which chooses colour and marker.
-    """
-    colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
-    axes.plot(x, model, color=colour, linewidth=1.3, zorder=2)
-    axes.errorbar(
-        x, mean, yerr=ci95, color=colour, fmt=marker, markersize=4.5, markerfacecolor="white",
-        markeredgewidth=1.1, elinewidth=1.0, capsize=2.0, zorder=3,
-    )  # fmt: skip
-
-
-def curve_key(labels: list[str]) -> list[Line2D]:
-    """Return legend entries for the curves of `line_panel`, and for the meaning of markers and lines."""
-    curves = [
-        Line2D(
-            [], [], color=PALETTE[i], marker=MARKERS[i], markerfacecolor="white", markersize=4.5, label=label
-        )
-        for i, label in enumerate(labels)
-    ]
-    meaning = [
-        Line2D(
-            [],
-            [],
-            color="#555555",
-            marker="o",
-            markerfacecolor="white",
-            linestyle="",
-            label="simulated, 95 %",
-        ),
-        Line2D([], [], color="#555555", label="model"),
-    ]
-    return curves + meaning
 
 
 def surface_panel(

@@ -1,5 +1,7 @@
 """Sphinx settings: `sphinx-build -W docs docs/_build`."""
 
+from pathlib import Path
+
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
@@ -38,12 +40,19 @@ html_title = "btqueue"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
+html_search_scorer = str(
+    Path(__file__).parent / "_static" / "search.js"
+)  # a guide before the functions that it explains
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,
     "header_links_before_dropdown": 6,
     "show_nav_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        "reference/coverage": [],  # wide tables
+        "explanation/slopes-against-simulation": [],
+    },
 }
 html_sidebars = {"index": []}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -24,7 +24,7 @@ WIDTH, QUALITY = 1100, 65
 COMMENT = "<!-- Written by docs/generate_gallery.py: change the figures, not this page. -->"
 
 INTRODUCTION = """\
-# Gallery of published figures
+# Gallery
 
 Every figure of the five publications that shows results, drawn again: markers with 95 % intervals are
 simulated, lines are solved by the models, and stars or dashed lines are values that the publication states.
@@ -42,13 +42,27 @@ TITLES = {
 }
 """Headings of the publications' pages, in the order of the gallery."""
 
+MOST = 13
+"""Figures of a page."""
+
 
 def anchor(drawn: Drawn) -> str:
     """Return the name of a figure's section."""
     return drawn.name.replace("/", "-").replace("_", "-").lower()
 
 
-def index_page(figures: Iterable[Drawn]) -> Iterator[str]:
+def pages_of(figures: list[Drawn]) -> dict[str, list[Drawn]]:
+    """Return the figures of each page, by its name: a publication with many figures has several pages."""
+    pages = {}
+    for paper, of_paper in groupby(figures, key=lambda drawn: drawn.paper):
+        shown = list(of_paper)
+        parts = [shown[at : at + MOST] for at in range(0, len(shown), MOST)]
+        names = [paper] if len(parts) == 1 else [f"{paper}-{number}" for number in range(1, len(parts) + 1)]
+        pages |= dict(zip(names, parts, strict=True))
+    return pages
+
+
+def index_page(figures: list[Drawn]) -> Iterator[str]:
     """Yield the lines of the page of thumbnails."""
     yield from (COMMENT, "", INTRODUCTION)
     for paper, of_paper in groupby(figures, key=lambda drawn: drawn.paper):
@@ -58,25 +72,33 @@ def index_page(figures: Iterable[Drawn]) -> Iterator[str]:
             yield from (f":link: {anchor(drawn)}", ":link-type: ref", f":img-top: {picture(drawn, 0)}")
             yield from (":::", "")
         yield "::::"
-    yield from ("", "```{toctree}", ":hidden:", "", *TITLES, "```")
+    yield from ("", "```{toctree}", ":hidden:", "", *pages_of(figures), "```")
 
 
-def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
-    """Yield the lines of the page of one publication: pictures, captions, tables or scripts."""
-    yield from (COMMENT, "", f"# {TITLES[paper]}", "", drawings(paper))
+def paper_page(figures: list[Drawn], title: str) -> Iterator[str]:
+    """Yield the lines of a page: pictures, captions, tables or scripts."""
+    yield from (COMMENT, "", f"# {title}", "", drawings(figures[0].paper))
     for drawn in figures:
         yield from ("", f"({anchor(drawn)})=", f"## {heading(drawn)}", "", drawn.title, "")
-        for place, caption in enumerate(drawn.captions):
-            yield f"```{{figure}} {picture(drawn, place)}"
-            yield from (f":alt: {drawn.title}", "", *([caption] if caption else []), "```", "")
+        yield from picture_lines(drawn, 0)
         for paragraph in drawn.caption.splitlines():
             yield from (paragraph, "")
         yield from (f"* {note}" for note in drawn.notes)
         path = find(drawn.name).path
-        yield from ("", f":::{{dropdown}} figures/{drawn.paper}/{path.name}")
+        more = len(drawn.captions) - 1
+        pictures = f"{more} more picture{'s' if more > 1 else ''}, " if more else ""
+        yield from ("", f":::{{dropdown}} {pictures}figures/{drawn.paper}/{path.name}")
+        for place in range(1, len(drawn.captions)):
+            yield from picture_lines(drawn, place)
         yield f"```{{literalinclude}} ../../figures/{drawn.paper}/{path.name}"
         yield from ((":language: toml",) if path.suffix == ".toml" else ())
         yield from ("```", ":::")
+
+
+def picture_lines(drawn: Drawn, place: int) -> Iterator[str]:
+    """Yield the lines of one picture with its caption."""
+    yield f"```{{figure}} {picture(drawn, place)}"
+    yield from (f":alt: {drawn.title}", "", *filter(None, [drawn.captions[place]]), "```", "")
 
 
 def drawings(paper: str) -> str:
@@ -132,9 +154,11 @@ def main(folder: Path) -> None:
     shutil.rmtree(GALLERY, ignore_errors=True)
     for drawn in figures:
         store(drawn, folder)
-    pages = {"index": index_page(figures)}
-    for paper in TITLES:
-        pages[paper] = paper_page(paper, [drawn for drawn in figures if drawn.paper == paper])
+    pages: dict[str, Iterator[str]] = {"index": index_page(figures)}
+    for name, shown in pages_of(figures).items():
+        title = TITLES[shown[0].paper]
+        part = "" if name in TITLES else f", {heading(shown[0]).lower()} and on"
+        pages[name] = paper_page(shown, title + part)
     for name, lines in pages.items():
         (GALLERY / f"{name}.md").write_text("\n".join(lines) + "\n", "utf-8")
     size = sum(path.stat().st_size for path in PICTURES.rglob("*.webp"))

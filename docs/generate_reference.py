@@ -6,9 +6,11 @@ python docs/generate_reference.py --check    exits with 1 if a page is not up to
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,6 +30,7 @@ from btqueue.simulator.scope import require_simulated
 
 FOLDER = Path(__file__).parent / "reference"
 README = Path(__file__).parents[1] / "README.md"
+PICTURE = Path(__file__).parent / "printer.svg"
 
 INTRODUCTION = """\
 <!-- Written by docs/generate_reference.py: change the definitions in btqueue/scenario, not this page. -->
@@ -88,8 +91,14 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
             cells.append(today(key))
         rows.append(cells)
     summary = (table.__doc__ or "").strip().split("\n")[0].replace("``", "`")
-    parts = [heading, "", summary, "", *markdown_table(columns, rows), ""]
+    names = ", ".join(row[0] for row in rows)
+    parts = [heading, "", summary, "", *folded(names, markdown_table(columns, rows))]
     return "\n".join([*parts, *(disciplines() if table is Polling else [])])
+
+
+def folded(title: str, lines: list[str]) -> list[str]:
+    """Return lines as a block that opens at its title."""
+    return [f":::{{dropdown}} {title}", *lines, ":::", ""]
 
 
 def disciplines() -> list[str]:
@@ -152,9 +161,8 @@ def metrics() -> str:
         "Names, units and meanings are the same from both engines, in files and in tables. "
         "Units 1 are shares. A metric that one side cannot give is absent, never zero."
     )
-    return "\n".join(
-        ["## Metrics", "", text, "", *markdown_table(["name", "heading", "unit", "meaning"], rows), ""]
-    )
+    table = markdown_table(["name", "heading", "unit", "meaning"], rows)
+    return "\n".join(["## Metrics", "", text, "", *folded(f"{len(rows)} metrics", table)])
 
 
 def markdown_table(columns: list[str], rows: list[list[str]]) -> list[str]:
@@ -450,8 +458,8 @@ def results() -> str:
         ]
         summary = (part.__doc__ or "").replace("\n", " ")
         parts += [f"## {heading}", "", summary, "", *markdown_table(["key", "there", "meaning"], rows), ""]
-    schema = json.dumps(Results.model_json_schema(by_alias=True), indent=2)
-    return "\n".join([*parts, "## JSON Schema", "", "```json", schema, "```", ""])
+    schema = json.dumps(Results.model_json_schema(by_alias=True), indent=2).split("\n")
+    return "\n".join([*parts, "## JSON Schema", "", *folded("The schema", ["```json", *schema, "```"])])
 
 
 def readme() -> str:
@@ -470,10 +478,23 @@ def readme() -> str:
     return text if same else f"{before}```text\n{now}```{after}"
 
 
+def readme_picture() -> str:
+    """Return the picture of README, as its command draws it from the file that README shows."""
+    text = README.read_text("utf-8")
+    words = shlex.split(text.partition("```console\nbtqueue sweep ")[2].splitlines()[0])
+    with TemporaryDirectory() as folder:
+        scenario, drawn = Path(folder) / words[0], Path(folder) / PICTURE.name
+        scenario.write_text(text.partition("```toml\n")[2].partition("```")[0], "utf-8")
+        words[0], words[words.index("--plot") + 1] = str(scenario), str(drawn)
+        CliRunner().invoke(app, ["sweep", *words, "--quiet"])
+        return drawn.read_text("utf-8")
+
+
 def main() -> int:
-    """Write the pages, or with `--check` compare them; `--readme`: write README; return the exit code."""
+    """Write the pages, or with `--check` compare them, or README and its picture; return the exit code."""
     if "--readme" in sys.argv[1:]:
         README.write_text(readme(), "utf-8")
+        PICTURE.write_text(readme_picture(), "utf-8")
         return 0
     stale = [path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" not in sys.argv[1:]:

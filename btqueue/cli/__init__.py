@@ -14,13 +14,12 @@ import typer
 from typer import Argument, Option
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, emulate, explore, fit, sensitivity, sweep, validate
+from btqueue.cli import check, dimension, emulate, explore, sensitivity, sweep, validate
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, Commands, put, put_json, put_titles, say
 from btqueue.cli.options import AsJson, Check, Force, Name, Out, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
-    from btqueue.cli.files import Target
     from btqueue.scenario import Scenario
 
 # The models' matrices are small: more threads of linear algebra would only wait for each other.
@@ -84,14 +83,14 @@ def solve(
     The last line says whether a simulation of 0.2 s, which begins when the answer is printed, confirms it.
     """
     from btqueue.cli.engines import run_check, run_hints, run_solver
-    from btqueue.cli.files import AnswerFirst
+    from btqueue.cli.files import WRITERS, AnswerFirst, Target
 
-    wanted, target = _wanted(scenario, set_), _target(out, force)
+    wanted, target = _wanted(scenario, set_), Target.checked(out, force=force)
     hinted = run_hints(wanted, simulated=False, quiet=quiet)
     solved = run_solver(wanted)
     with AnswerFirst() as files:
-        if target:
-            files.write(target.write, solved.marked(), wanted)
+        if target is not None:  # a dataset takes time to load
+            files.write(target, WRITERS, solved.marked(), wanted)
         if as_json:
             checked = run_check(wanted, solved, check, quiet=quiet)
             _print_json(wanted, hints=hinted, solved=solved, checked=checked, quiet=quiet)
@@ -152,17 +151,15 @@ def simulate(
     Ctrl-C ends it with the measurements so far, marked as interrupted; a second Ctrl-C stops at once.
     """
     from btqueue.cli.engines import run_hints, run_simulator
-    from btqueue.cli.files import AnswerFirst
+    from btqueue.cli.files import WRITERS, AnswerFirst, Target
     from btqueue.cli.recordings import Recordings
     from btqueue.scenario.expressions import precision_keys
 
     wanted = _wanted(scenario, set_)
     if until is not None:
         wanted = wanted.changed(precision_keys(until))
-    recordings = Recordings.checked(
-        wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, force=force
-    )
-    if recordings is not None:
+    recordings = Recordings(wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, force=force)
+    if recordings.asked:
         if out is not None:
             raise BadInput("--out: goes with replications; --trace, --pcap and --series play a single one")
         if device == "gpu":
@@ -177,12 +174,12 @@ def simulate(
 
                 recordings_table(heading(scenario, wanted), recordings.written)
         return
-    target = _target(out, force)
+    target = Target.checked(out, force=force)
     hinted = run_hints(wanted, quiet=quiet)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet, device=device)
     with AnswerFirst() as files:
-        if target:
-            files.write(target.write, simulated.marked(), wanted)
+        if target is not None:
+            files.write(target, WRITERS, simulated.marked(), wanted)
         if as_json:
             _print_json(wanted, hints=hinted, simulated=simulated, quiet=quiet)
         else:
@@ -209,17 +206,17 @@ def compare(
 ) -> None:
     """Solve and simulate a scenario and lay the two answers side by side."""
     from btqueue.cli.engines import run_hints, run_simulator, run_solver
-    from btqueue.cli.files import AnswerFirst
+    from btqueue.cli.files import WRITERS, AnswerFirst, Target
     from btqueue.study import side_by_side
 
-    wanted, target = _wanted(scenario, set_), _target(out, force)
+    wanted, target = _wanted(scenario, set_), Target.checked(out, force=force)
     hinted = run_hints(wanted, quiet=quiet)
     solved = run_solver(wanted)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
     with AnswerFirst() as files:
-        if target:
+        if target is not None:
             comparison = side_by_side(wanted, solved.results, simulated.results)
-            files.write(target.write, simulated.marked(comparison), wanted)
+            files.write(target, WRITERS, simulated.marked(comparison), wanted)
         if as_json:
             _print_json(wanted, hints=hinted, solved=solved, simulated=simulated, quiet=quiet)
         else:
@@ -234,7 +231,7 @@ for command, typed in (
     (sensitivity.sensitivity, sensitivity.EXAMPLES),
     (dimension.dimension, dimension.EXAMPLES),
     (check.check, check.EXAMPLES),
-    (fit.fit, fit.EXAMPLES),
+    (check.fit, check.FIT_EXAMPLES),
     (emulate.emulate, emulate.EXAMPLES),
     (explore.explore, explore.EXAMPLES),
     (validate.validate, validate.EXAMPLES),
@@ -344,15 +341,6 @@ def _wanted(name: str, sets: list[str] | None) -> Scenario:
     from btqueue.scenario import load
 
     return load(name, sets or ())
-
-
-def _target(out: Path | None, force: bool) -> Target | None:
-    """Return the file to write, checked before anything is computed."""
-    if out is None:
-        return None
-    from btqueue.cli.files import Target
-
-    return Target.checked(out, force=force)
 
 
 def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:

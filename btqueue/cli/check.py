@@ -1,8 +1,7 @@
-"""`btqueue check`: another simulator's output against itself, the model and our simulation."""
+"""`btqueue check` and `btqueue fit`: measured results, or output of another simulator, beside our engines."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,22 +10,20 @@ import typer
 from typer import Argument, Option
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put_json, say
-from btqueue.cli.options import AsJson, FlowOfResults, Force, Map, Plot, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, FlowOfResults, Force, Map, Plot, Quiet, Sets, Threads, fraction
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from btqueue.scenario import Scenario
 
-REPORTS = {".json": "JSON", ".csv": "CSV"}
-"""Formats of `--out`, by suffix."""
-
-
 EXAMPLES = (
     "btqueue check results.csv --scenario five-sensors.toml",
     "btqueue check capture.pcap --scenario venugopal-2006/piconet --set run.duration_s=60",
 )
 """That the help shows."""
+REPORTS = {".json": "JSON", ".csv": "CSV"}
+"""Formats of reports by suffix."""
 
 
 def check(
@@ -74,7 +71,7 @@ def check(
 
     The verdict is in the output, the exit code is 0 either way unless --strict is given.
     """
-    from btqueue.cli.check_report import document, print_report, write_report
+    from btqueue.cli.check_report import WRITERS, document, print_report
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import AnswerFirst, Target
     from btqueue.plots import FORMATS
@@ -85,43 +82,25 @@ def check(
 
     if not 0.5 <= confidence < 1:
         raise BadInput(f"--confidence {confidence:g}: must be at least 0.5 and below 1")
-    share = None if tolerance is None else _share(tolerance)
+    share = None if tolerance is None else fraction(tolerance)
+    if share is not None and not 0 <= share < 1:
+        raise BadInput(f"--tolerance {tolerance}: must be at least 0 and below 1, or a percentage as 3%")
     wanted = load(scenario, set_ or ())
-    target = None if out is None else Target.checked(out, "--out", REPORTS, force=force)
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
+    target = Target.checked(out, "--out", REPORTS, force=force)
+    picture = Target.checked(plot, "--plot", FORMATS, force=force)
     simulator = None if no_simulate else simulator_of(threads, quiet)
     found = read_results(results, wanted, format=format, renamed=checked_map(map_ or []), flow=flow)
     keep_compiled_models()
     report = study(found, wanted, confidence=confidence, tolerance=share, simulate=simulator)
     with AnswerFirst() as files:
-        if target is not None:
-            files.write(write_report, report, target)
-        if picture is not None:
-            from btqueue.plots.check import check_figure
-
-            files.write(picture.draw, check_figure, report)
+        files.write(target, WRITERS, report)
+        files.draw(picture, "btqueue.plots.check.check_figure", report)
         if as_json:
             put_json(document(report))
         else:
             print_report(report, scenario)
     if strict and not report.agrees:
         raise typer.Exit(NO_ANSWER)
-
-
-def _share(text: str) -> float:
-    """Return a share from a number or a percentage.
-
-    Raises:
-        BadInput: it is none, or not from 0 to below 1.
-    """
-    number = text.strip().removesuffix("%")
-    try:
-        found = float(number) / (100 if number != text.strip() else 1)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < 1:
-        raise BadInput(f"--tolerance {text}: must be at least 0 and below 1, or a percentage as 3%")
-    return found
 
 
 def simulator_of(
@@ -145,3 +124,70 @@ def simulator_of(
         return answer.results.to_dataset()
 
     return simulate
+
+
+FIT_EXAMPLES = (
+    "btqueue fit capture.pcap --scenario practice/printer --free radio.ber",
+    "btqueue fit results.csv --scenario five-sensors.toml --free radio.ber=1e-6..1e-4,traffic.load_kbps",
+)
+"""That the help shows."""
+
+
+def fit(
+    results: Annotated[
+        Path, Argument(metavar="RESULTS", help="Measured: a file of any kind that btqueue check reads.")
+    ],
+    scenario: Annotated[
+        str, Option("--scenario", metavar="SCENARIO", help="That was measured: a TOML file or a name.")
+    ],
+    free: Annotated[
+        list[str],
+        Option(
+            metavar="KEY[=LOW..HIGH],...",
+            help="Keys to fit; default range: a tenth to ten times the scenario's value. Repeatable.",
+        ),
+    ],
+    set_: Sets = None,
+    map_: Map = None,
+    flow: FlowOfResults = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", help="Write the report (.json) or the values (.csv) to FILE.")
+    ] = None,
+    plot: Plot = None,
+    force: Force = False,
+    threads: Threads = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit keys of a scenario to measured results, and confirm the values by simulation.
+
+    Values have 95 % intervals. Keys that the results do not tell, or that packets state, are named.
+    """
+    from btqueue.cli.check_report import FIT_WRITERS, fit_document, print_fit
+    from btqueue.cli.engines import keep_compiled_models
+    from btqueue.cli.files import AnswerFirst, Target
+    from btqueue.plots import FORMATS
+    from btqueue.scenario import load
+    from btqueue.study.check import read_results
+    from btqueue.study.check.results import checked_map
+    from btqueue.study.fit import fit as study
+
+    target = Target.checked(out, "--out", REPORTS, force=force)
+    picture = Target.checked(plot, "--plot", FORMATS, force=force)
+    wanted = load(scenario, set_ or ())
+    ranges = {}
+    for text in (part.strip() for one in free for part in one.split(",")):
+        key, equals, spread = text.partition("=")
+        if key.strip() in ranges:
+            raise BadInput(f"--free {key.strip()}: is given twice")
+        ranges[key.strip()] = spread.strip() if equals else None
+    keep_compiled_models()
+    found = read_results(results, wanted, renamed=checked_map(map_ or []), flow=flow)
+    report = study(found, wanted, ranges, simulate=simulator_of(threads, quiet, causes=False))
+    with AnswerFirst() as files:
+        files.write(target, FIT_WRITERS, report)
+        files.draw(picture, "btqueue.plots.check.check_figure", report)
+        if as_json:
+            put_json(fit_document(report))
+        else:
+            print_fit(report, scenario)

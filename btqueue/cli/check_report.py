@@ -1,22 +1,23 @@
-"""The report of a check: as a table for people, as JSON, and as a file."""
+"""The reports of a check and of a fit: as tables for people, as JSON, and as files."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.files import Target
 from btqueue.cli.tables import Screen, new_table
 from btqueue.files import write_rows
 from btqueue.study import Estimate
 from btqueue.study.check import Agreement, Report
 from btqueue.study.comparison import long_name, metric_of
+from btqueue.study.fit import Fit, Fitted
 from btqueue.study.provenance import as_document
 from btqueue.study.tables import number, with_interval
 
@@ -61,30 +62,32 @@ def agreements_document(agreements: Iterable[Agreement]) -> dict[str, dict[str, 
     return {one.metric: {column: getattr(one, column) for column in columns} for one in agreements}
 
 
-def write_report(report: Report, target: Target) -> None:
-    """Write the report: all of it as JSON, the metrics as CSV."""
-    with target.replaced() as part:
-        if target.path.suffix.lower() == ".json":
-            part.write_text(json.dumps(document(report), indent=2, allow_nan=False), "utf-8")
-            return
-        columns = (*COLUMNS, "verdict", "sentence")
-        rows = (
-            [one.metric, metric_of(one.metric).unit, *(getattr(one, c) for c in columns)]
-            for one in report.agreements
-        )
-        write_rows(part, [["metric", "unit", *columns], *rows])
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
+    path.write_text(json.dumps(content, indent=2, allow_nan=False), "utf-8")
+
+
+def _write_csv(path: Path, report: Report) -> None:
+    columns = (*COLUMNS, "verdict", "sentence")
+    rows = (
+        [one.metric, metric_of(one.metric).unit, *(getattr(one, c) for c in columns)]
+        for one in report.agreements
+    )
+    write_rows(path, [["metric", "unit", *columns], *rows])
+
+
+WRITERS = {".json": lambda path, report: _write_json(path, document(report)), ".csv": _write_csv}
+"""Of the whole report, and of its metrics."""
 
 
 def print_report(report: Report, name: str) -> None:
     """Print the report for people."""
     screen, results = Screen(), report.results
     line = screen.say
-    line(f"{results.source} ({results.kind}) against {name}", "bold")
-    line("")
-    line("consistency")
+    line(f"{results.source} ({results.kind}) against {name}", style="bold")
+    line("", "consistency")
     for one in report.findings:
         sign, style = SIGNS[one.status]
-        line(f"  {sign} {one.check}: {one.sentence}", style if one.status != "passed" else "")
+        line(f"  {sign} {one.check}: {one.sentence}", style=style if one.status != "passed" else "")
     if not report.findings:
         line("    nothing in the file can be checked against the rest of it")
     screen.print(agreements_table(report.agreements))
@@ -93,35 +96,95 @@ def print_report(report: Report, name: str) -> None:
             math.isnan(one.p_value) and one.simulation != one.theirs and not math.isnan(one.simulation)
         )
         if one.verdict in ("differs", "negligible") or no_chance:
-            line(f"  {one.sentence}", VERDICTS[one.verdict][1])
+            line(f"  {one.sentence}", style=VERDICTS[one.verdict][1])
     if report.pattern and not report.causes:
         line(f"  pattern: {report.pattern}")
-    for cause in report.causes[:MOST_CAUSES]:
-        line(f"  likely cause: {cause.sentence}")
+    line(*(f"  likely cause: {cause.sentence}" for cause in report.causes[:MOST_CAUSES]))
     if report.tried and not report.causes:
         kinds = "buffers, limits, timers, windows, rates, delays, errors, warm-up"
         line(f"  none of {report.tried} neighbours of the scenario fits ({kinds})")
     if report.unseen:
-        line(f"cannot tell: half or twice {', '.join(report.unseen)} would pass (by the model)", "yellow")
+        keys = ", ".join(report.unseen)
+        line(f"cannot tell: half or twice {keys} would pass (by the model)", style="yellow")
     if unknown := sum(one.verdict == "not compared" for one in report.agreements):
-        line(f"metrics not compared: {unknown}; neither simulation nor model gives them here", "dim")
-    for note in report.notes:
-        line(note, "dim")
-    line(report.summary, "bold green" if report.agrees else "bold red")
+        line(f"metrics not compared: {unknown}; neither simulation nor model gives them here", style="dim")
+    line(*report.notes, style="dim")
+    line(report.summary, style="bold green" if report.agrees else "bold red")
 
 
 def agreements_table(agreements: Iterable[Agreement]) -> Table:
     """Return the table of metrics: theirs beside the model and the simulation."""
-    table = new_table("metric", "unit", "theirs", "model", "simulation ± 95 %", "verdict", left=2)
-    table.columns[-1].justify = "left"
-    for one in agreements:
-        text, style = VERDICTS[one.verdict]
-        table.add_row(
+    rows = (
+        [
             long_name(one.metric),
             metric_of(one.metric).unit,
             with_interval(Estimate(one.theirs, one.theirs_ci95)),
             number(one.model),
             with_interval(Estimate(one.simulation, one.simulation_ci95)),
-            Text(text, style=style),
-        )
+            Text(*VERDICTS[one.verdict]),
+        ]
+        for one in agreements
+    )
+    columns = ("metric", "unit", "theirs", "model", "simulation ± 95 %", "verdict")
+    table = new_table(*columns, left=2, rows=rows)
+    table.columns[-1].justify = "left"
     return table
+
+
+FITTED = {
+    "fitted": "",
+    "stated": "the packets say so",
+    "cannot be told": "cannot be told from this file",
+    "at the end": "at the end of its range: give a wider one",
+}
+"""Remarks on a fitted value, by its verdict."""
+
+
+def fit_document(report: Fit) -> dict[str, object]:
+    """Return the fit as plain values; NaN is None."""
+    results = report.results
+    content = {
+        "file": results.source,
+        "format": results.kind,
+        "flow": results.flow,
+        "keys": {one.key: {k: v for k, v in asdict(one).items() if k != "key"} for one in report.keys},
+        "cannot_be_told": report.flat,
+        "confirmed": report.confirmed,
+        "summary": report.summary,
+        "facts": list(map(asdict, report.findings)),
+        "fitted_metrics": report.used,
+        "metrics": agreements_document(report.agreements),
+        "doubts": report.doubts,
+        "notes": report.notes,
+    }
+    return as_document(report.scenario, fit=content)
+
+
+def _write_fit_csv(path: Path, report: Fit) -> None:
+    columns = ("key", "before", "value", "low", "high", "verdict")
+    write_rows(path, [columns, *([getattr(one, column) for column in columns] for one in report.keys)])
+
+
+FIT_WRITERS = {".json": lambda path, report: _write_json(path, fit_document(report)), ".csv": _write_fit_csv}
+"""Of the whole fit, and of the values of its keys."""
+
+
+def print_fit(report: Fit, name: str) -> None:
+    """Print the values for people, and the comparison at them."""
+
+    def row(one: Fitted) -> tuple[str, ...]:
+        told = one.verdict not in ("cannot be told", "stated")
+        interval = f"{number(one.low)} to {number(one.high)}" if told else ""
+        return one.key, number(one.before), number(one.value), interval, FITTED[one.verdict]
+
+    screen = Screen()
+    table = new_table("key", "scenario", "found", "95 % interval", "", rows=map(row, report.keys))
+    table.columns[-1].justify = "left"
+    screen.show(f"{report.results.source} ({report.results.kind}) fitted to {name}", table)
+    facts = (f"{fact.check}: {fact.sentence}" for fact in report.findings)
+    screen.say(*report.flat, *facts, style="yellow")
+    screen.print(agreements_table(report.agreements))
+    differ = (one.sentence for one in report.agreements if one.verdict == "differs")
+    screen.say(*differ, style=VERDICTS["differs"][1])
+    screen.say(*report.doubts, *report.notes, style="dim")
+    screen.say(report.summary, style="bold green" if report.confirmed else "bold red")

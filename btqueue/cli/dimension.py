@@ -12,7 +12,6 @@ from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, say
 from btqueue.cli.options import AsJson, Force, Name, Out, Plot, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
-    from btqueue.cli.files import Target
     from btqueue.scenario import Scenario
     from btqueue.study.dimensioning import Dimensioning
 
@@ -80,7 +79,7 @@ def dimension(
     All combinations are solved, or searched where they are too many; the simulator then confirms the winner
     against its neighbours. Exit code 3 if nothing meets the bounds.
     """
-    from btqueue.cli.dimension_report import print_json, print_report
+    from btqueue.cli.dimension_report import WRITERS, print_json, print_report
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import AnswerFirst, Target
     from btqueue.plots import FORMATS
@@ -88,8 +87,8 @@ def dimension(
     from btqueue.study.dimensioning import DimensioningInterrupted
 
     base = load(scenario, set_ or ())
-    table = None if out is None else Target.checked(out, force=force)
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
+    table = Target.checked(out, force=force)
+    picture = Target.checked(plot, "--plot", FORMATS, force=force)
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
@@ -105,8 +104,9 @@ def dimension(
         found = interruption.partial
     wall_s = time.perf_counter() - began
     with AnswerFirst() as files:
-        wrote_table = table is not None and files.write(_write_points, found, table)
-        wrote_picture = picture is not None and files.write(_draw, found, picture)
+        wrote_table = files.write(table, WRITERS, found)
+        figure = f"btqueue.plots.dimension.{'front' if found.front else 'dimension'}_figure"
+        wrote_picture = files.draw(picture, figure, found, base.title)
         if as_json:
             written = {"out": out if wrote_table else None, "plot": plot if wrote_picture else None}
             print_json(base, found, written)
@@ -148,20 +148,3 @@ def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning
             notes=note,
             **wanted,
         )
-
-
-def _write_points(found: Dimensioning, table: Target) -> None:
-    from btqueue.study.dimensioning.results import as_dataset, write_csv
-    from btqueue.study.sweep_files import write_netcdf
-
-    with table.replaced() as part:
-        if table.path.suffix.lower() == ".nc":
-            write_netcdf(part, as_dataset(found))
-        else:
-            write_csv(as_dataset(found), part)
-
-
-def _draw(found: Dimensioning, picture: Target) -> None:
-    from btqueue.plots.dimension import dimension_figure, front_figure
-
-    picture.draw(front_figure if found.front else dimension_figure, found, found.task.base.title)

@@ -7,21 +7,33 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich.table import Table
-from rich.text import Text
 
 from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
 from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
-from btqueue.study.dimensioning.optimum import Dimensioning
-from btqueue.study.dimensioning.prices import Price
-from btqueue.study.dimensioning.results import MOST_ROWS, as_values, points_table
+from btqueue.study.dimensioning.optimum import (
+    MOST_ROWS,
+    Dimensioning,
+    as_dataset,
+    as_values,
+    points_table,
+    write_csv,
+)
+from btqueue.study.dimensioning.search import Price
 from btqueue.study.dimensioning.table import NAMES
 from btqueue.study.provenance import as_document
+from btqueue.study.sweep_files import write_netcdf
 from btqueue.study.tables import number, with_interval
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
 """Participle for a point's answer, by engine."""
+
+WRITERS = {
+    ".nc": lambda path, found: write_netcdf(path, as_dataset(found)),
+    ".csv": lambda path, found: write_csv(as_dataset(found), path),
+}
+"""Of the table of points, by suffix."""
 
 MOST_REASONS = 5
 """Reasons for failures that are shown."""
@@ -36,31 +48,22 @@ def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | N
 def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     """Print the best point and the runners-up, the bounds and their prices, and the simulation."""
     screen = Screen()
-    screen.say(heading(name, found.task.base), "bold")
-    screen.print(_points_table(found))
-    for line in _how_found(found, wall_s):
-        screen.say(line, "dim")
+    screen.show(heading(name, found.task.base), _points_table(found), *_how_found(found, wall_s))
     if found.best is not None:
         who = NAMES["simulate" if found.best.answered_by == "simulation" else found.engine]
         where = "front" if found.front else "best point"
-        for warning in dict.fromkeys(
-            text for point in found.front or [found.best] for text in point.warnings
-        ):
-            screen.say(f"{who} warns of the {where}: {warning}", "yellow")
-    for reason, count in list(found.failures.items())[:MOST_REASONS]:
-        screen.say(f"failed: {count:,} x {reason}", "yellow")
-    for line in _ends(found):
-        screen.say(line)
+        warnings = dict.fromkeys(text for point in found.front or [found.best] for text in point.warnings)
+        screen.say(*(f"{who} warns of the {where}: {warning}" for warning in warnings), style="yellow")
+    reasons = list(found.failures.items())[:MOST_REASONS]
+    screen.say(*(f"failed: {count:,} x {reason}" for reason, count in reasons), style="yellow")
+    screen.say(*_ends(found))
     if found.prices:
         screen.print(_price_table(found.prices))
         if not all(price.exact for price in found.prices):
-            screen.say("gains were found by a search: they are lower bounds", "dim")
-    if found.confirmation is not None:
-        screen.print(_simulation_table(found, found.confirmation))
-        for line in _simulation_lines(found, found.confirmation):
-            screen.say(line, "dim")
-        for warning in found.confirmation.warnings:
-            screen.say(f"warning: {warning}", "yellow")
+            screen.say("gains were found by a search: they are lower bounds", style="dim")
+    if (played := found.confirmation) is not None:
+        screen.show("", _simulation_table(found, played), *_simulation_lines(found, played))
+        screen.say(*(f"warning: {warning}" for warning in played.warnings), style="yellow")
 
 
 def _points_table(found: Dimensioning) -> Table:
@@ -131,21 +134,20 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
 
 
 def _price_table(prices: tuple[Price, ...]) -> Table:
-    table = new_table(
-        "bound", "binds", "value", "slack", "gain if 1 % looser", "next gain", "when looser by", left=2
-    )
-    for price in prices:
-        following = math.isnan(price.step)
-        table.add_row(
-            Text(price.constraint.text),
+    columns = ("bound", "binds", "value", "slack", "gain if 1 % looser", "next gain", "when looser by")
+    rows = (
+        [
+            price.constraint.text,
             "yes" if price.binding else "no",
             number(price.side),
             number(price.slack),
             number(price.gain) if price.relaxed_by else "–",
-            "–" if following else number(price.step_gain),
-            "–" if following else number(price.step),
-        )
-    return table
+            "–" if math.isnan(price.step) else number(price.step_gain),
+            number(price.step),
+        ]
+        for price in prices
+    )
+    return new_table(*columns, left=2, rows=rows)
 
 
 def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:

@@ -99,16 +99,16 @@ def _names(results: Results) -> dict[str, list[Any]]:
 
 
 def _metrics(results: Results, *, interval: bool) -> dict[str, Any]:
-    return {name: _metric(results, name, found, interval) for name, found in summarise(results).items()}
+    return {name: _metric(results, found, interval) for name, found in summarise(results).items()}
 
 
-def _metric(results: Results, name: str, found: Estimate, interval: bool) -> dict[str, Any]:
+def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]:
     values: dict[str, Any] = _estimate(found, interval)
     if queues := by_queue(results, found):
         values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
     elif found.part:
         values[f"per_{found.part}"] = list(found.means)
-    if groups := by_group(results, name, found):
+    if groups := by_group(results, found):
         values["per_group"] = {group: _estimate(one, interval) for group, one in groups.items()}
     return values
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LATE_MS = 0.625
 """A slot: a radio would have been on time."""
+SHARES = {"median": 0.5, "p99": 0.99, "most": 1.0}
+"""Of packets that are told how late they were at most."""
 
 
 EXAMPLES = ("btqueue emulate phone.toml --serve 'iperf3 -s -1' --exec 'iperf3 -c 10.77.0.2'",)
@@ -77,7 +79,7 @@ def emulate(
     if duration_s is not None and not 0 < duration_s < math.inf:
         raise BadInput(f"--duration {duration_s:g}: must be above 0")
     programs = [(1, "--serve", words_of("--serve", server)), (0, "--exec", words_of("--exec", program))]
-    target = Target.checked(pcap, "--pcap", {".pcap": "pcap"}, force=force) if pcap else None
+    target = Target.checked(pcap, "--pcap", {".pcap": "pcap"}, force=force)
     require_namespaces()
     prepare_simulator(wanted, quiet=quiet)
     with ExitStack() as stack:
@@ -146,8 +148,8 @@ def introduce(emulation: Emulation, names: tuple[str, str]) -> None:
 def report_line(account: Account) -> None:
     """Return a line with rates, packets and lateness up to now."""
     ways = "; ".join(
-        f"{way} {account.delivered_kbps(i):.4g} kbit/s, {account.delivered[i]} of {account.sent[i]} packets"
-        for i, way in enumerate(("there", "back"))
+        f"{way} {told['delivered_kbps']:.4g} kbit/s, {told['delivered']} of {told['sent']} packets"
+        for way, told in ways_of(account).items()
     )
     late = f"; late {account.lateness_ms(0.99):.3g} ms" if any(account.delivered) else ""
     say(f"{account.elapsed_s:.0f} s: {ways}; {account.queued} wait{late}")
@@ -156,23 +158,21 @@ def report_line(account: Account) -> None:
 def summary(account: Account) -> str:
     """Return the result in words."""
     lines = [f"emulated: {account.elapsed_s:.4g} s in real time"]
-    for i, way in enumerate(("there", "back ")):
-        delay = f"; mean delay {1e3 * account.mean_delay_s(i):.4g} ms" if account.delivered[i] else ""
+    for way, told in ways_of(account).items():
+        delay = f"; mean delay {1e3 * told['mean_delay_s']:.4g} ms" if told["delivered"] else ""
         lines.append(
-            f"  {way}  {account.delivered_kbps(i):.4g} kbit/s; {account.sent[i]} packets sent, "
-            f"{account.delivered[i]} delivered, {account.lost[i]} lost{delay}"
+            f"  {way:<5}  {told['delivered_kbps']:.4g} kbit/s; {told['sent']} packets sent, "
+            f"{told['delivered']} delivered, {told['lost']} lost{delay}"
         )
     if any(account.delivered):
-        shares = ", ".join(f"{account.lateness_ms(share):.3g}" for share in (0.5, 0.99, 1.0))
+        shares = ", ".join(f"{account.lateness_ms(share):.3g}" for share in SHARES.values())
         lines.append(f"  handed over late by {shares} ms (median, 99 of 100, most)")
     return "\n".join(lines)
 
 
-def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[str, Any]:
-    """Return the JSON object."""
-    from btqueue.study.provenance import as_document
-
-    ways = {
+def ways_of(account: Account) -> dict[str, dict[str, Any]]:
+    """Return the numbers of both directions, as JSON has them."""
+    return {
         way: {
             "sent": account.sent[i],
             "delivered": account.delivered[i],
@@ -182,12 +182,17 @@ def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[st
         }
         for i, way in enumerate(("there", "back"))
     }
-    shares = {"median": 0.5, "p99": 0.99, "most": 1.0}
+
+
+def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[str, Any]:
+    """Return the JSON object."""
+    from btqueue.study.provenance import as_document
+
     emulated = {
         "complete": not interrupted,
         "elapsed_s": account.elapsed_s,
-        **ways,
-        "lateness_ms": {name: account.lateness_ms(share) for name, share in shares.items()},
+        **ways_of(account),
+        "lateness_ms": {name: account.lateness_ms(share) for name, share in SHARES.items()},
         "real_time_priority": account.first_in_line,
         "kernel": os.uname().release,
     }

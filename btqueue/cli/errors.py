@@ -42,7 +42,7 @@ EXIT_CODES = (
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
     ("btqueue.study.check.results", "BadResults", BAD_INPUT),
     ("btqueue.study.cluster", "ClusterError", BAD_INPUT),
-    ("btqueue.study.sensitivity.variance", "TooFewPoints", NO_ANSWER),
+    ("btqueue.study.sensitivity.over_ranges", "TooFewPoints", NO_ANSWER),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "BadFiles", BAD_INPUT),
     ("btqueue.reproduction.figures.points", "ComputationFailed", NO_ANSWER),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,9 @@ from btqueue.study.provenance import attributes
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
-    Writer = Callable[[Path, xr.Dataset, Scenario], None]
+    Writers = Mapping[str, Callable[..., None]]
+    """By suffix: functions that write a path, with further arguments."""
 
 RESULTS = {".nc": "netCDF", ".csv": "CSV"}
 SERIES = {**RESULTS, ".png": "picture", ".svg": "picture"}
@@ -42,13 +43,13 @@ class Target:
     @classmethod
     def checked(
         cls,
-        path: Path,
+        path: Path | None,
         option: str = "--out",
         suffixes: Mapping[str, str] | None = None,
         *,
         force: bool = False,
-    ) -> Target:
-        """Return the target at *path*.
+    ) -> Target | None:
+        """Return the target at *path*; None without a path.
 
         Args:
             path: where to write.
@@ -59,6 +60,8 @@ class Target:
         Raises:
             BadInput: if the suffix is unknown, *path* exists, or its folder is missing or read-only.
         """
+        if path is None:
+            return None
         suffixes = suffixes or RESULTS
         if path.suffix.lower() not in suffixes:
             known = " or ".join(f"{suffix} ({format})" for suffix, format in suffixes.items())
@@ -69,23 +72,28 @@ class Target:
             raise BadInput(f"{option} {path}: {_reason(error)}") from None
         return cls(path.parent.resolve() / path.name, option, force)
 
-    def write(self, dataset: xr.Dataset, scenario: Scenario) -> None:
-        """Write *dataset*.
+    def write(self, writers: Writers, *arguments: Any) -> None:
+        """Write by the function of the target's suffix.
 
         Raises:
             BadInput: if the file system refuses; the target is then as it was.
         """
         with self.replaced() as part:
-            WRITERS[self.path.suffix.lower()](part, dataset, scenario)
+            writers[self.path.suffix.lower()](part, *arguments)
 
-    def draw(self, figure: Callable[..., Figure], *arguments: Any) -> None:
-        """Write the picture that the function *figure* returns.
+    def draw(self, figure: str, *arguments: Any) -> None:
+        """Write a picture.
+
+        Args:
+            figure: full name of the function that draws it, which loads matplotlib.
+            arguments: of the function.
 
         Raises:
             BadInput: if there is nothing to draw, or the file system refuses; the target is then as it was.
         """
+        module, _, name = figure.rpartition(".")
         try:
-            drawn = figure(*arguments)
+            drawn = getattr(import_module(module), name)(*arguments)
         except NoFigure as error:
             raise BadInput(f"{self.option} {self.path}: {error}") from None
         with self.replaced() as part:
@@ -114,22 +122,31 @@ def _reason(error: OSError) -> str:
 class AnswerFirst:
     """Files beside an answer that is printed: the answer is printed even if a file cannot be written.
 
-    Within the block, `write` keeps a failure back. The block then prints the answer, and its end raises the
-    failure.
+    Within the block, `write` and `draw` keep a failure back. The block then prints the answer, and its end
+    raises the failure.
     """
 
     def __init__(self) -> None:
         """Begin without a failure."""
         self.failures: list[BadInput] = []
 
-    def write(self, writer: Callable[..., None], *arguments: Any) -> bool:
-        """Call the function `writer`, which writes a file; return whether it succeeded."""
+    def write(self, target: Target | None, writers: Writers, *arguments: Any) -> bool:
+        """Write a file, if there is a target; return whether it was written."""
+        return self.tried(None if target is None else target.write, writers, *arguments)
+
+    def draw(self, target: Target | None, figure: str, *arguments: Any) -> bool:
+        """Draw a picture, if there is a target; return whether it was written."""
+        return self.tried(None if target is None else target.draw, figure, *arguments)
+
+    def tried(self, writer: Callable[..., None] | None, *arguments: Any) -> bool:
+        """Call a function that writes a file; return whether it succeeded."""
         try:
-            writer(*arguments)
+            if writer is not None:
+                writer(*arguments)
         except BadInput as failure:
             self.failures.append(failure)
             return False
-        return True
+        return writer is not None
 
     def __enter__(self) -> AnswerFirst:
         """Return itself."""
@@ -212,10 +229,10 @@ def _write_figure(path: Path, dataset: xr.Dataset, scenario: Scenario, format: s
         save(series_figure(dataset, scenario.title), path, format)
 
 
-WRITERS: dict[str, Writer] = {
+WRITERS: dict[str, Callable[..., None]] = {
     ".nc": _write_netcdf,
     ".csv": _write_csv,
     ".png": partial(_write_figure, format=".png"),
     ".svg": partial(_write_figure, format=".svg"),
 }
-"""By suffix."""
+"""Of results and of time series, by suffix."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,15 @@ from typer import Argument, Option
 def examples(*commands: str) -> str:
     """Return the last paragraphs of a command's help: examples of command lines."""
     return "\n\n".join(["Examples:", *commands])
+
+
+def fraction(text: str) -> float:
+    """Return the share that a number or a percentage gives; NaN for another text."""
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        return math.nan
 
 
 def _names(incomplete: str) -> list[str]:

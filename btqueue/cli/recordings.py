@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from btqueue.cli.engines import prepare_simulator
 from btqueue.cli.errors import BadInput, say
-from btqueue.cli.files import SERIES, AnswerFirst, Target
+from btqueue.cli.files import SERIES, WRITERS, AnswerFirst, Target
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.scenario.problems import closest
 from btqueue.scenario.topology import topology
 
-TRACE = {".parquet": "Parquet"}
-PCAP = {".pcap": "pcap"}
 
-
-@dataclass
 class Recordings:
     """The files to make of the first replication of a scenario; `written` describes the finished files."""
 
-    scenario: Scenario
-    trace: Target | None
-    pcap: Target | None
-    at: str | None
-    series: Target | None
-    step_s: float
-    written: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def checked(
-        cls,
+    def __init__(
+        self,
         scenario: Scenario,
         *,
         trace: Path | None,
@@ -42,39 +28,39 @@ class Recordings:
         series: Path | None,
         step_s: float,
         force: bool = False,
-    ) -> Recordings | None:
-        """Return the recordings asked for, checked before anything is computed; None without any.
+    ) -> None:
+        """Check the recordings that are asked for, if any, before anything is computed.
 
         Raises:
             BadInput: a file cannot be written, there is no node `at`, or the step does not fit into the run.
             MissingPackage: pyarrow, for the trace, is not installed.
         """
+        self.scenario, self.at, self.step_s = scenario, at, step_s
+        self.written: dict[str, dict[str, Any]] = {}
+        self.asked = any(path is not None for path in (trace, pcap, series))
         if at is not None and pcap is None:
             raise BadInput("--at: names the host of --pcap FILE.pcap, which is missing")
-        if trace is None and pcap is None and series is None:
-            return None
+        if self.asked:
+            self._require_possible(series, trace)
+        self.trace = Target.checked(trace, "--trace", {".parquet": "Parquet"}, force=force)
+        self.pcap = Target.checked(pcap, "--pcap", {".pcap": "pcap"}, force=force)
+        self.series = Target.checked(series, "--series", SERIES, force=force)
+
+    def _require_possible(self, series: Path | None, trace: Path | None) -> None:
         from btqueue.simulator.scope import require_simulated
 
-        require_simulated(scenario)
-        nodes = topology(scenario).nodes
-        if at is not None and at not in nodes:
-            guess = closest(at, nodes)
+        require_simulated(self.scenario)
+        nodes = topology(self.scenario).nodes
+        if self.at is not None and self.at not in nodes:
+            guess = closest(self.at, nodes)
             hint = f"did you mean '{guess}'?" if guess else f"the nodes are {', '.join(nodes[:20])}"
-            raise BadInput(f"--at {at}: there is no such node; {hint}")
-        if series is not None and not 0 < step_s <= scenario.run.duration_s:
-            raise BadInput(f"--step {step_s:g}: must be above 0 and at most run.duration_s")
+            raise BadInput(f"--at {self.at}: there is no such node; {hint}")
+        if series is not None and not 0 < self.step_s <= self.scenario.run.duration_s:
+            raise BadInput(f"--step {self.step_s:g}: must be above 0 and at most run.duration_s")
         if trace is not None:
             from btqueue.simulator.traces.extras import require
 
             require("pyarrow", "Parquet files")
-        return cls(
-            scenario,
-            Target.checked(trace, "--trace", TRACE, force=force) if trace else None,
-            Target.checked(pcap, "--pcap", PCAP, force=force) if pcap else None,
-            at,
-            Target.checked(series, "--series", SERIES, force=force) if series else None,
-            step_s,
-        )
 
     def make(self, files: AnswerFirst, *, quiet: bool) -> None:
         """Play the replication and write the files; a failure is kept in *files*.
@@ -83,12 +69,12 @@ class Recordings:
         """
         prepare_simulator(self.scenario, quiet=quiet)
         if self.trace is not None or self.pcap is not None:
-            files.write(self._record, quiet)
+            files.tried(self._record, quiet)
         if self.series is not None:
             from btqueue.simulator.statistics.series import time_series
 
             found = time_series(self.scenario, step_s=self.step_s)
-            if files.write(self.series.write, found, self.scenario):
+            if files.write(self.series, WRITERS, found, self.scenario):
                 self.written["series"] = {"path": str(self.series.path), "steps": found.sizes["time"]}
 
     def _record(self, quiet: bool) -> None:

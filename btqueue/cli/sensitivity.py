@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
 from btqueue.cli.errors import BadInput
-from btqueue.cli.options import AsJson, Auto, Force, MaybeName, Metrics, Out, Plot, Quiet, Sets, Threads
+from btqueue.cli.options import (
+    AsJson,
+    Auto,
+    Force,
+    MaybeName,
+    Metrics,
+    Out,
+    Plot,
+    Quiet,
+    Sets,
+    Threads,
+    fraction,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from btqueue.cli.files import Target
     from btqueue.scenario import Scenario
     from btqueue.study.sensitivity.formulas import Evaluated
 
-Method = Literal["local", "sobol", "morris", "simulate", "closed"]
+Method = Literal["local", "sobol", "closed"]
 
 
 EXAMPLES = (
@@ -34,8 +44,8 @@ def sensitivity(
     method: Annotated[
         Method,
         Option(
-            help="Derivatives at the scenario, and the ends of its spreads; shares of variance (sobol) or "
-            "effects (morris) over the spreads; simulated slopes beside theory's; or formulas."
+            help="Derivatives at the scenario, and the ends of its spreads; shares of variance over the "
+            "spreads (sobol); or formulas."
         ),
     ] = "local",
     engine: Auto = "auto",
@@ -51,13 +61,11 @@ def sensitivity(
             "Repeatable.",
         ),
     ] = None,
-    samples: Annotated[
-        int | None, Option(min=2, metavar="N", help="Blocks (sobol) or paths (morris).")
-    ] = None,
+    samples: Annotated[int | None, Option(min=2, metavar="N", help="Blocks of points (sobol).")] = None,
     pairs: Annotated[
         bool, Option("--pairs", help="Also interactions of two keys (sobol; twice the points).")
     ] = False,
-    seed: Annotated[int, Option("--seed", min=0, metavar="N", help="Of sobol and morris.")] = 1,
+    seed: Annotated[int, Option("--seed", min=0, metavar="N", help="Of sobol.")] = 1,
     formula: Annotated[
         str | None, Option(metavar="NAME", help="One closed form, its derivatives and LaTeX.")
     ] = None,
@@ -77,8 +85,8 @@ def sensitivity(
     Keys are ranked by their elasticity times a plausible spread. Where there is no derivative (a kink, a
     jump, noise) the table says so in place of a number.
     """
-    from btqueue.cli.files import AnswerFirst, Target
-    from btqueue.cli.sensitivity_report import print_json, print_tables
+    from btqueue.cli.files import WRITERS, AnswerFirst, Target
+    from btqueue.cli.sensitivity_report import print_json, print_tables, write_csv
     from btqueue.cli.tables import heading
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
@@ -93,25 +101,20 @@ def sensitivity(
         return
     if at:
         raise BadInput(f"--at {at[0]}: goes with --formula")
-    if samples is not None and method not in ("sobol", "morris"):
-        raise BadInput(f"--samples: goes with --method sobol or morris, not {method}")
-    if pairs and method != "sobol":
-        raise BadInput(f"--pairs: goes with --method sobol, not {method}")
+    for option, given in (("--samples", samples is not None), ("--pairs", pairs)):
+        if given and method != "sobol":
+            raise BadInput(f"{option}: goes with --method sobol, not {method}")
     assert base is not None and scenario is not None
-    target = None if out is None else Target.checked(out, force=force)
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
+    target = Target.checked(out, force=force)
+    picture = Target.checked(plot, "--plot", FORMATS, force=force)
     ranges, share = _spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
     found = _run(
         base, method, wanted, {"samples": samples, "pairs": pairs, "seed": seed}, threads, quiet=quiet
     )
     with AnswerFirst() as files:
-        if target is not None:
-            files.write(_write, target, found, base)
-        if picture is not None:
-            from btqueue.plots.sensitivity import sensitivity_figure
-
-            files.write(picture.draw, sensitivity_figure, found, base.title)
+        files.write(target, WRITERS | {".csv": write_csv}, found, base)
+        files.draw(picture, "btqueue.plots.sensitivity.sensitivity_figure", found, base.title)
         if as_json:
             print_json(base, found)
         else:
@@ -128,14 +131,12 @@ def _run(
     quiet: bool,
 ) -> xr.Dataset:
     """Run a study with progress."""
-    from btqueue.cli.engines import keep_compiled_models, prepare_simulator
+    from btqueue.cli.engines import keep_compiled_models
     from btqueue.progress_bars import bars
     from btqueue.study import sensitivity as study
 
     keep_compiled_models()
-    if method == "simulate":
-        prepare_simulator(base, quiet=quiet)
-    more = sampling if method in ("sobol", "morris") else {}
+    more = {name: one for name, one in sampling.items() if one is not None} if method == "sobol" else {}
     assert method != "closed"
     with bars(quiet=quiet) as bar:
         return study.sensitivity(base, method, **wanted, **more, workers=threads, progress=bar("points"))
@@ -151,11 +152,8 @@ def _spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
         if equals:
             ranges[key.strip()] = values.strip()
             continue
-        try:
-            share = float(text.strip().removesuffix("%")) / 100 if text.strip().endswith("%") else math.nan
-        except ValueError:
-            share = math.nan
-        if not 0 < share < 1:
+        share = fraction(text)
+        if not 0 < share < 1 or "%" not in text:
             raise BadInput(f"--spread {text}: write KEY=LOW..HIGH, or a share such as 20%")
     return ranges, share
 
@@ -163,7 +161,7 @@ def _spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
 def _formulas(
     base: Scenario | None, name: str, formula: str | None, at: list[str] | None, *, as_json: bool
 ) -> None:
-    from btqueue.cli.formula_report import print_formula, print_formulas, print_formulas_json
+    from btqueue.cli.sensitivity_report import print_formula, print_formulas, print_formulas_json
     from btqueue.cli.tables import heading
     from btqueue.study.sensitivity import formula as evaluated
     from btqueue.study.sensitivity import formulas_of
@@ -184,34 +182,3 @@ def _formulas(
     else:
         assert base is not None
         print_formulas(heading(name, base), found)
-
-
-def _write(target: Target, found: xr.Dataset, base: Scenario) -> None:
-    from btqueue.files import write_rows
-
-    if target.path.suffix.lower() == ".nc":
-        target.write(found, base)
-        return
-    with target.replaced() as part:
-        write_rows(part, _rows(_wide(found)))
-
-
-def _rows(found: xr.Dataset) -> Iterator[list[Any]]:
-    """Yield the heading, then one row for each metric and key."""
-    columns = ["metric", "units", "key", "value", "low", "high", *map(str, found.data_vars)]
-    yield ["unit" if name == "units" else name for name in columns]
-    for metric in found["metric"].values:
-        for key in found["key"].values:
-            one = found.sel(metric=metric, key=key)
-            yield [one[name].item() for name in columns]
-
-
-def _wide(found: xr.Dataset) -> xr.Dataset:
-    """Return the study with a column for each other key in place of the interactions of pairs."""
-    pairs = {name: variable for name, variable in found.data_vars.items() if "other" in variable.dims}
-    columns = {
-        f"{name} with {key}": variable.sel(other=key, drop=True)
-        for name, variable in pairs.items()
-        for key in variable["other"].values
-    }
-    return found.drop_vars(list(pairs)).assign(columns)

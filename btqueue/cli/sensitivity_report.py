@@ -1,9 +1,10 @@
-"""The output of `btqueue sensitivity`: tables for people, or a JSON object."""
+"""The output of `btqueue sensitivity`: tables for people (formulas with their LaTeX), or a JSON object."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from rich.text import Text
 
 from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, new_table
+from btqueue.files import write_rows
 from btqueue.scenario import Scenario
-from btqueue.study import Estimate
 from btqueue.study.comparison import axis_label, long_name
-from btqueue.study.provenance import as_document
-from btqueue.study.sensitivity.derivatives import BENT
-from btqueue.study.tables import number, with_interval
+from btqueue.study.provenance import as_document, plain
+from btqueue.study.sensitivity.formulas import Evaluated
+from btqueue.study.sensitivity.local import BENT
+from btqueue.study.tables import number
 
 LEAST_SHARE = 5e-4
 """Share of the variance below which a key is left out of the table."""
@@ -47,18 +49,12 @@ WORDS = {
 def print_tables(heading: str, found: xr.Dataset) -> None:
     """Print a table for each metric, then remarks about the study."""
     screen = Screen()
-    screen.say(heading, "bold")
-    printer = {
-        "local": _local,
-        "sobol": _sobol,
-        "morris": _morris,
-        "simulate": _slopes,
-    }
+    screen.say(heading, style="bold")
     notes: list[str] = []
     for metric in found["metric"].values.tolist():
-        table, more = printer[found.attrs["study"]](found.sel(metric=metric))
+        table, more = (_sobol if found.attrs["study"] == "sobol" else _local)(found.sel(metric=metric))
         base = f" = {number(float(found['base'].sel(metric=metric)))}" if "base" in found.coords else ""
-        screen.say(f"\n{axis_label(metric)}{base}", "bold")
+        screen.say(f"\n{axis_label(metric)}{base}", style="bold")
         unknown = found.attrs.get("failed") and not found.sizes["key"]
         nothing = "no other value has an answer" if unknown else "no key has an effect"
         screen.print(table if table.row_count else Text(f"  {nothing}", style="dim"))
@@ -66,16 +62,14 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
             row["key"] for row in _rows(found.sel(metric=metric)) if not _shown(row)
         ]
         if idle and table.row_count:
-            screen.say(f"  no effect on {long_name(metric)}: {', '.join(idle)}", "dim")
+            screen.say(f"  no effect on {long_name(metric)}: {', '.join(idle)}", style="dim")
         notes += [note for note in more if note not in notes]
     attrs = found.attrs
     answered = [f"answered by {attrs['answered_by']}"] if "answered_by" in attrs else []
     answered += [f"theory does not stand: {why}" for why in attrs.get("why", ())]
-    for line in [*notes, *_footer(found), *answered]:
-        screen.say(line, "dim")
+    screen.say(*notes, *_footer(found), *answered, style="dim")
     who = "simulation" if attrs.get("answered_by") == "simulation" else "model"
-    for warning in attrs["warnings"]:
-        screen.say(f"{who} warns: {warning}", "yellow")
+    screen.say(*(f"{who} warns: {warning}" for warning in attrs["warnings"]), style="yellow")
 
 
 def _rows(one: xr.Dataset) -> list[dict[str, Any]]:
@@ -131,9 +125,13 @@ def _elasticity(row: Row) -> str:
 
 
 def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:
+    """Return the keys, the largest share first, and notes on pairs."""
     table = new_table("key", "low..high", "alone", "with interactions")
-    rows = _index_rows(one, table, ("first", "total"), "total", _share, LEAST_SHARE)
-    return rows, _pair_notes(one) if "pair" in one else []
+    for row in sorted(_rows(one), key=lambda row: -np.nan_to_num(row["total"])):
+        if row["total"] > LEAST_SHARE:
+            shares = [_share(row[name], row[f"{name}_ci95"]) for name in ("first", "total")]
+            table.add_row(row["key"], _range(row), *shares)
+    return table, _pair_notes(one) if "pair" in one else []
 
 
 def _pair_notes(one: xr.Dataset) -> list[str]:
@@ -150,45 +148,8 @@ def _pair_notes(one: xr.Dataset) -> list[str]:
     return [f"{metric}: {names} together {_share(share, ci95)}" for share, ci95, names in together]
 
 
-def _morris(one: xr.Dataset) -> tuple[Table, list[str]]:
-    table = new_table("key", "low..high", "mean effect", "mean size", "deviation")
-    return _index_rows(one, table, ("mean", "absolute", "deviation"), "absolute", _effect), []
-
-
 def _share(mean: float, ci95: float) -> str:
     return f"{mean:.3f} ± {ci95:.3f}"
-
-
-def _effect(mean: float, ci95: float) -> str:
-    return with_interval(Estimate(mean, ci95))
-
-
-def _index_rows(
-    one: xr.Dataset,
-    table: Table,
-    columns: Sequence[str],
-    by: str,
-    written: Callable[[float, float], str],
-    least: float = 0.0,
-) -> Table:
-    """Add the keys to a table, the largest index *by* first, without indices of *least* or less."""
-    for row in sorted(_rows(one), key=lambda row: -np.nan_to_num(row[by])):
-        if row[by] > least:
-            cells = [written(row[name], row.get(f"{name}_ci95", math.nan)) for name in columns]
-            table.add_row(row["key"], _range(row), *cells)
-    return table
-
-
-def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
-    table = new_table("key", "low..high", "simulated ± 95 %", "solved", "", "worth of common numbers")
-    for row in _rows(one):
-        if math.isnan(row["simulated"]):
-            continue
-        verdict = "no model" if math.isnan(row["inside"]) else "✓ inside" if row["inside"] else "outside"
-        gain = "–" if math.isnan(row["gain"]) else f"{row['gain']:.3g} x the replications"
-        slope = with_interval(Estimate(row["simulated"], row["ci95"]))
-        table.add_row(row["key"], _range(row), slope, number(row["solved"]), verdict, gain)
-    return table, []
 
 
 def _footer(found: xr.Dataset) -> list[str]:
@@ -204,20 +165,10 @@ def _footer(found: xr.Dataset) -> list[str]:
                 f"other values of these keys cannot be solved (--json has the reasons): {', '.join(failed)}",
             ]
         return lines + [f"another value of {key} cannot be solved: {why}" for key, why in failed.items()]
-    if attrs["study"] == "simulate":
-        compared = int(np.isfinite(found["inside"].values).sum())
-        return [
-            f"slopes from the low to the high end; {attrs['replications']} replications with the same seeds",
-            f"of {compared} comparisons about {0.05 * compared:.1f} are outside by chance alone; "
-            "more of them mean that the model errs",
-        ]
-    groups = "blocks" if attrs["study"] == "sobol" else "paths"
-    lines = [f"{attrs['points']:,} points in {attrs['groups']} {groups}, seed {attrs['seed']}"]
+    lines = [f"{attrs['points']:,} points in {attrs['groups']} blocks, seed {attrs['seed']}"]
     if attrs["failed"]:
         left_out = attrs["groups"] - int(found["kept"].min())
-        lines.append(
-            f"{attrs['failed']:,} points have no answer; {left_out} {groups} were left out with them"
-        )
+        lines.append(f"{attrs['failed']:,} points have no answer; {left_out} blocks were left out with them")
         lines += [f"  {count:,} x {reason}" for reason, count in attrs["reasons"].items()]
     if attrs["simulated"]:
         lines.append(f"{attrs['simulated']:,} of the points simulated: theory does not stand there")
@@ -252,3 +203,116 @@ def _json_value(value: xr.DataArray) -> Any:
     if not value.ndim:
         return value.item()
     return {str(key): value.sel(other=key).item() for key in value["other"].values}
+
+
+LONGEST_LATEX = 600
+"""Characters of an expression, or of its LaTeX, that are printed for people."""
+
+
+def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
+    """Print the formulas that apply to a scenario, with their values and elasticities."""
+    screen, sources = Screen(), dict[str, str]()
+    table = new_table("formula", "value", "unit", "elasticity by")
+    for column in table.columns[2:]:
+        column.justify = "left"
+    for entry in found:
+        shares = ", ".join(
+            f"{d.symbol}: {d.elasticity:.3g}" for d in entry.derivatives if math.isfinite(d.elasticity)
+        )
+        style, told = ("yellow", "does not hold here, see below") if entry.doubt else (None, shares)
+        table.add_row(entry.form.name, number(entry.value), entry.form.unit, told, style=style)
+        for symbol, given in entry.numbers.items():
+            if meaning := entry.form.symbols.get(symbol, ("", ""))[1]:
+                sources[f"{symbol} {meaning}"] = f"{number(given.value)} ({given.source})"
+    screen.show(heading, table)
+    screen.say(*(f"{entry.form.name}: {entry.doubt}" for entry in found if entry.doubt), style="yellow")
+    screen.say(*(f"{symbol}: {source}" for symbol, source in sources.items()), style="dim")
+
+
+def print_formula(entry: Evaluated) -> None:
+    """Print a formula with the numbers of its symbols, its derivatives, and LaTeX."""
+    screen, told = Screen(), _formula(entry)
+    screen.say(entry.form.name, style="bold")
+    screen.say(told["expression"])
+    screen.say(f"LaTeX: {_short(told['latex'])}", style="dim")
+    rows = (
+        [
+            symbol,
+            one["meaning"] + (f": {one['source']}" if one["source"] not in (None, "given") else ""),
+            one["unit"],
+            number(one["value"]),
+            number(one["derivative"]),
+            "–" if math.isnan(one["elasticity"]) else f"{one['elasticity']:.4g}",
+        ]
+        for symbol, one in told["symbols"].items()
+    )
+    table = new_table("symbol", "meaning", "unit", "value", "derivative", "elasticity", rows=rows)
+    for column in table.columns[1:3]:
+        column.justify = "left"
+    screen.print(table)
+    for symbol, one in told["symbols"].items():
+        screen.say(f"d/d{symbol}: {_short(one['expression'])}")
+        screen.say(f"LaTeX: {_short(one['latex'])}", style="dim")
+    if entry.missing:
+        hint = " ".join(f"--at {symbol}=..." for symbol in entry.missing)
+        screen.say(f"no value without {', '.join(entry.missing)}: {hint}")
+    else:
+        unit = "" if entry.form.unit == "1" else f" {entry.form.unit}"
+        screen.say(f"value: {number(entry.value)}{unit}", style="bold")
+    if entry.doubt:
+        screen.say(f"warning: {entry.doubt}", style="yellow")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_LATEX else f"{len(text):,} characters, printed with --json"
+
+
+def print_formulas_json(base: Scenario | None, found: Sequence[Evaluated]) -> None:
+    """Print formulas, derivatives and numbers as one JSON object."""
+    formulas = {entry.form.name: _formula(entry) for entry in found}
+    put_json(plain({"formulas": formulas}) if base is None else as_document(base, formulas=formulas))
+
+
+def _formula(entry: Evaluated) -> dict[str, Any]:
+    symbols = {}
+    for one in entry.derivatives:
+        given = entry.numbers.get(one.symbol)
+        unit, meaning = entry.form.symbols[one.symbol]
+        symbols[one.symbol] = {
+            "unit": unit, "meaning": meaning,
+            "value": math.nan if given is None else given.value,
+            "source": None if given is None else given.source,
+            "derivative": one.value, "elasticity": one.elasticity,
+            "expression": str(one.expression), "latex": one.latex,
+        }  # fmt: skip
+    return {
+        "unit": entry.form.unit, "value": entry.value, "holds": not entry.doubt,
+        "doubt": entry.doubt, "expression": str(entry.form.expression),
+        "latex": entry.form.latex(), "symbols": symbols,
+    }  # fmt: skip
+
+
+def write_csv(path: Path, found: xr.Dataset, base: Scenario) -> None:
+    """Write a row for each metric and key."""
+    write_rows(path, _csv_rows(_wide(found)))
+
+
+def _csv_rows(found: xr.Dataset) -> Iterator[list[Any]]:
+    """Yield the heading, then one row for each metric and key."""
+    columns = ["metric", "units", "key", "value", "low", "high", *map(str, found.data_vars)]
+    yield ["unit" if name == "units" else name for name in columns]
+    for metric in found["metric"].values:
+        for key in found["key"].values:
+            one = found.sel(metric=metric, key=key)
+            yield [one[name].item() for name in columns]
+
+
+def _wide(found: xr.Dataset) -> xr.Dataset:
+    """Return the study with a column for each other key in place of the interactions of pairs."""
+    pairs = {name: variable for name, variable in found.data_vars.items() if "other" in variable.dims}
+    columns = {
+        f"{name} with {key}": variable.sel(other=key, drop=True)
+        for name, variable in pairs.items()
+        for key in variable["other"].values
+    }
+    return found.drop_vars(list(pairs)).assign(columns)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -99,12 +98,12 @@ def sweep(
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.scenario.expressions import parse_metric
-    from btqueue.study.sweep_dataset import with_quantities
+    from btqueue.study.sweep_files import with_quantities
 
     base = load(scenario, set_ or ())
     quantities = [parse_metric(text, "--metric", base) for text in metric or DEFAULT_METRICS]
     metrics = tuple(dict.fromkeys(map(str, quantities)))
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
+    picture = Target.checked(plot, "--plot", FORMATS, force=force)
     if not over and points is None:
         raise BadInput(
             "--over: name a key and its values, as in --over polling.limit=1..25 (or give --points)"
@@ -130,11 +129,9 @@ def sweep(
         written = {"out": None if files.failures else out, "plot": None}
         wall_s = time.perf_counter() - began
         if picture is not None and found.attrs["answered"]:
-            from btqueue.plots.sweep import sweep_figure
-
             there = [name for name in metrics if name in found and found[name].notnull().any()]
-            draw = partial(sweep_figure, surface=surface)
-            if files.write(picture.draw, draw, found, metrics if metric else there or metrics, base.title):
+            shown = metrics if metric else there or metrics
+            if files.draw(picture, "btqueue.plots.sweep.sweep_figure", found, shown, base.title, surface):
                 written["plot"] = plot
         if as_json:
             print_json(base, found, metrics, written)

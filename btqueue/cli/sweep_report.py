@@ -60,27 +60,22 @@ def print_table(
     name: str, base: Scenario, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: Path | None
 ) -> None:
     """Print the first points, how many there are, and why points failed."""
-    screen = Screen()
-    screen.say(heading(name, base), "bold")
-    screen.print(_points_table(found, metrics))
+    screen, rows, reasons = Screen(), found["failure"].size, failures(found)
     total = found.attrs["answered"] + found.attrs["failed"]
-    rows = found["failure"].size
+    lines = [f"{found.attrs['answered']:,} of {total:,} points answered in {wall_s:.1f} s"]
     if rows > MOST_ROWS:
-        screen.say(f"the first {MOST_ROWS} of {rows:,} rows", "dim")
-    line = f"{found.attrs['answered']:,} of {total:,} points answered in {wall_s:.1f} s"
-    screen.say(line, "dim")
-    reasons = failures(found)
-    for reason, count in list(reasons.items())[:MOST_REASONS]:
-        screen.say(f"failed: {count:,} x {reason}", "yellow")
+        lines.insert(0, f"the first {MOST_ROWS} of {rows:,} rows")
+    screen.show(heading(name, base), _points_table(found, metrics), *lines)
+    told = [f"failed: {count:,} x {reason}" for reason, count in list(reasons.items())[:MOST_REASONS]]
     if len(reasons) > MOST_REASONS:
-        screen.say(f"... and for {len(reasons) - MOST_REASONS} more reasons", "yellow")
+        told.append(f"... and for {len(reasons) - MOST_REASONS} more reasons")
     if "answered_by" in found and "engine" not in found.dims:
-        for line in _about_engines(found):
-            screen.say(line, "yellow")
+        told += _about_engines(found)
     if warned := int((found["warnings"] != "").sum()):
-        screen.say(f"warnings at {warned:,} points, in words with --out", "yellow")
+        told.append(f"warnings at {warned:,} points, in words with --out")
+    screen.say(*told, style="yellow")
     if out is not None:
-        screen.say(f"written to {out}", "dim")
+        screen.say(f"written to {out}", style="dim")
 
 
 def _about_engines(found: xr.Dataset) -> list[str]:

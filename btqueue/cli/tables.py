@@ -15,19 +15,11 @@ from rich.text import Text
 
 from btqueue.files import printable
 from btqueue.study.summary import Estimate
-from btqueue.study.tables import (
-    CLOSE_BY,
-    COMPARED,
-    INSIDE,
-    OUTSIDE,
-    SPREAD,
-    comparison_rows,
-    limit_lines,
-    metric_rows,
-    with_interval,
-)
+from btqueue.study.tables import CLOSE_BY, INSIDE, OUTSIDE, limit_lines, table, with_interval
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from btqueue.cli.engines import Answer
     from btqueue.scenario import Scenario
     from btqueue.scenario.metrics import Results
@@ -58,9 +50,17 @@ class Screen(Console):
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(printable(piece.text), piece.style)
 
-    def say(self, line: str, style: str = "") -> None:
-        """Print a line of text, which the terminal breaks where it likes."""
-        self.print(Text(line, style=style), soft_wrap=True)
+    def say(self, *lines: str, style: str = "") -> None:
+        """Print lines of text, which the terminal breaks where it likes."""
+        for line in lines:
+            self.print(Text(line, style=style), soft_wrap=True)
+
+    def show(self, heading: str, table: Table, *lines: str) -> None:
+        """Print a heading, a table and lines about it."""
+        if heading:
+            self.say(heading, style="bold")
+        self.print(table)
+        self.say(*lines, style="dim")
 
 
 def heading(name: str, scenario: Scenario) -> str:
@@ -68,40 +68,34 @@ def heading(name: str, scenario: Scenario) -> str:
     return f"{name}: {' '.join(scenario.title.split())}" if scenario.title else name
 
 
-def new_table(*columns: str, left: int = 1) -> Table:
-    """Return an empty table; the first `left` columns are aligned to the left, the others to the right."""
+def new_table(*columns: str, left: int = 1, rows: Iterable[Iterable[str | Text]] = ()) -> Table:
+    """Return a table; the first `left` columns are aligned to the left, the others to the right."""
     table = Table(box=box.SIMPLE_HEAD)
     for place, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if place < left else "right")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
 def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
     """Print the metrics of a solution; `check_lines` come after it."""
-    footer = [*limit_lines(solved.results), _model_line(solved), *_warnings("model", solved)]
-    _print(heading, _metric_table(solved.results, "value", every), footer)
+    lines = [*limit_lines(solved.results), _model_line(solved), *_warnings("model", solved)]
+    Screen().show(heading, _table(solved.results, every), *lines)
     sys.stdout.flush()
 
 
 def check_lines(solved: Answer, checked: Check | str | None) -> None:
     """Print the verdict of a check; without a check the usual error, and the reason for no check."""
     lines = _usual_error(solved) if checked is None or isinstance(checked, str) else []
-    for line in [*lines, *([str(checked)] if checked else [])]:
-        Screen().say(line, "dim")
+    Screen().say(*lines, *([str(checked)] if checked else []), style="dim")
 
 
 def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:
     """Print the metrics of a simulation with their intervals."""
-    table = _metric_table(simulated.results, "mean ± 95 % interval", every)
-    _print(
-        heading,
-        table,
-        [
-            *limit_lines(simulated.results),
-            *_simulation_lines(scenario, simulated),
-            *_warnings("simulation", simulated),
-        ],
-    )
+    limits, warnings = limit_lines(simulated.results), _warnings("simulation", simulated)
+    lines = [*limits, *_simulation_lines(scenario, simulated), *warnings]
+    Screen().show(heading, _table(simulated.results, every), *lines)
 
 
 def comparison_table(
@@ -111,32 +105,27 @@ def comparison_table(
     from btqueue.study import side_by_side
 
     comparison = side_by_side(scenario, solved.results, simulated.results)
-    table = new_table(*COMPARED, *([SPREAD] if "least" in comparison else []), left=2)
-    place = COMPARED.index("interval")
-    for row in comparison_rows(comparison, every=every):
-        verdict = [Text(one, STYLES.get(one, "dim")) for one in row[place : place + 1]]
-        table.add_row(*row[:place], *verdict, *row[place + 1 :])
     lines = limit_lines(simulated.results)
     lines += [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
     lines += [_model_line(solved), *_usual_error(solved), *_warnings("model", solved)]
-    _print(heading, table, lines)
+    Screen().show(heading, _table(comparison, every), *lines)
 
 
 def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) -> None:
     """Print which files were written."""
-    table = new_table("file", "content", left=2)
     words = {"trace": "{events:,} events", "pcap": "segments of {host}", "series": "{steps:,} steps"}
-    for name, facts in written.items():
-        table.add_row(Text(str(facts["path"])), words[name].format(**facts))
-    _print(heading, table, [])
+    rows = [(str(facts["path"]), words[name].format(**facts)) for name, facts in written.items()]
+    Screen().show(heading, new_table("file", "content", left=2, rows=rows))
 
 
-def _metric_table(results: Results, column: str, every: bool) -> Table:
-    spread = [SPREAD] if "group" in results.variables else []
-    table = new_table("metric", "unit", column, *spread, left=2)
-    for row in metric_rows(results, every=every):
-        table.add_row(*row)
-    return table
+def _table(found: Results | xr.Dataset, every: bool) -> Table:
+    """Return the table of an answer or a comparison, with the verdicts of intervals in colours."""
+    plain = table(found, every=every)
+    rows = (
+        [Text(c, STYLES.get(c, "dim")) if name == "interval" else c for name, c in zip(plain.columns, row)]  # noqa: B905
+        for row in plain.rows
+    )
+    return new_table(*plain.columns, left=2, rows=rows)
 
 
 def _model_line(solved: Answer) -> str:
@@ -183,12 +172,3 @@ def _warnings(side: str, answer: Answer) -> list[str]:
 
 def _seconds(value: float) -> str:
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
-
-
-def _print(heading: str, table: Table, footer: list[str]) -> None:
-    screen = Screen()
-    if heading:
-        screen.say(heading, "bold")
-    screen.print(table)
-    for line in footer:
-        screen.say(line, "dim")

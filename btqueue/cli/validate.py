@@ -59,7 +59,7 @@ def validate(
     finding, not a failure: the exit code is 0. It is 3 if a figure cannot be drawn.
     """
     from btqueue.cli.files import AnswerFirst
-    from btqueue.cli.validate_report import print_summary, report_of, report_targets, write_report
+    from btqueue.cli.validate_report import WRITERS, print_summary, report_of, report_targets
     from btqueue.reproduction.report.document import summary
     from btqueue.reproduction.report.pictures import found_figures
 
@@ -77,7 +77,7 @@ def validate(
         drawn, failed = _figures(papers, folder, quick=quick, force=force, quiet=quiet)
     report = report_of(outcomes, drawn, quick=quick, wall_s=time.perf_counter() - began)
     with AnswerFirst() as files:
-        written = [str(folder / t.path.name) for t in targets if files.write(write_report, report, t)]
+        written = [str(folder / t.path.name) for t in targets if files.write(t, WRITERS, report)]
         if as_json:
             put_json({"files": written, **summary(report)})
         else:

@@ -23,11 +23,13 @@ from btqueue.scenario import load
 from btqueue.study import provenance
 
 WRITERS = {
-    "report.html": page,
-    "report.md": markdown,
-    "report.json": lambda report: json.dumps(document(report), indent=1, allow_nan=False) + "\n",
+    ".html": lambda path, report: path.write_text(page(report), "utf-8"),
+    ".md": lambda path, report: path.write_text(markdown(report), "utf-8"),
+    ".json": lambda path, report: path.write_text(
+        json.dumps(document(report), indent=1, allow_nan=False) + "\n", "utf-8"
+    ),
 }
-"""Files of the report, and the functions that write them."""
+"""Files of the report by suffix, and the functions that write them."""
 SHORT_HEADINGS = {
     False: ("claims", "yes", "in part", "no", "not sim.", "testbed", "share", "or in part"),
     True: ("answered", "yes", "in part", "no", "share", "or in part", "as simulated"),
@@ -70,18 +72,11 @@ def report_targets(folder: Path, *, force: bool) -> list[Target]:
     Raises:
         BadInput: one is there already and not *force*, or the folder is missing or read-only.
     """
-    files = [folder / name for name in WRITERS]
-    return [Target.checked(file, "--out", {file.suffix: "report"}, force=force) for file in files]
-
-
-def write_report(report: Report, target: Target) -> None:
-    """Write a file of the report; it is complete, or as it was.
-
-    Raises:
-        BadInput: the file system refuses.
-    """
-    with target.replaced() as part:
-        part.write_text(WRITERS[target.path.name](report), "utf-8")
+    formats = dict.fromkeys(WRITERS, "report")
+    targets = [
+        Target.checked(folder / f"report{suffix}", "--out", formats, force=force) for suffix in WRITERS
+    ]
+    return [target for target in targets if target is not None]
 
 
 def print_summary(report: Report) -> None:

@@ -61,7 +61,7 @@ class Carrier:
         self.flow, self._first_layout = flow, len(sim.layouts) - LEAST_IP
         sim.clock[0].packet_reserve = max(int(sim.clock[0].packet_reserve), int(own["count"].max()) + 2)
         sim.connections[flow].ack_direct = False
-        self._sim = sim._replace(layouts=np.concatenate([sim.layouts, own]).view(np.recarray))
+        self._sim = sim.replaced(layouts=np.concatenate([sim.layouts, own]).view(np.recarray))
         self._inside: dict[int, tuple[int, int, bool, bytes]] = {}
         self._handed = 0
         self._out: list[Delivery] = []
@@ -71,7 +71,7 @@ class Carrier:
     def warm_up(self) -> None:
         """Compile the simulator, by carrying a packet through a copy of the network."""
         kept = self._sim
-        self._sim = kept._replace(**{name: getattr(kept, name).copy() for name in kept._fields})
+        self._sim = kept.replaced(**{name: array.copy() for name, array in kept.arrays().items()})
         self.hand_down(bytes(LEAST_IP), backward=False)
         self._sim = kept
         self._inside.clear()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.evaluate import Answer
-from btqueue.study.sensitivity.factors import factors
+from btqueue.study.sensitivity.factors import changed, factors
 
 TIMES = 4
 """A slider goes from the value divided by this to the value times this."""
@@ -92,7 +92,7 @@ def _moved(answer: Answer, other: Answer, name: str) -> float:
 
 
 def _sliders(scenario: Scenario) -> Iterator[Control]:
-    meanings = _meanings(scenario)
+    meanings = {key: meaning for key, (_, meaning, _) in _fields(scenario).items()}
     for factor in factors(scenario):
         value = factor.value
         far = next((most for end, most in FROM_NOTHING.items() if factor.key.endswith(end)), 10.0)
@@ -111,11 +111,9 @@ def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, who
     """Return an end of the slider that the scenario accepts: `end`, else half as far from `value`, ..."""
     for _ in range(8):
         rounded = round(end) if whole else float(f"{end:.6g}")
-        try:
-            scenario.changed({key: rounded})
+        if changed(scenario, {key: rounded}) is not None:
             return rounded
-        except ScenarioError:
-            end = (end + value) / 2
+        end = (end + value) / 2
     return value
 
 
@@ -125,21 +123,9 @@ def _choices(scenario: Scenario) -> Iterator[Control]:
         named = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
         options = (True, False) if annotation is bool else named
         if value is not None and value in options and not key.startswith("run."):
-            taken = tuple(other for other in options if _takes(scenario, {key: other}))
+            taken = tuple(other for other in options if changed(scenario, {key: other}) is not None)
             if len(taken) > 1:
                 yield Control(key, value, meaning, choices=taken)
-
-
-def _takes(scenario: Scenario, change: Mapping[str, Any]) -> bool:
-    try:
-        scenario.changed(change)
-    except ScenarioError:
-        return False
-    return True
-
-
-def _meanings(scenario: Scenario) -> dict[str, str]:
-    return {key: meaning for key, (_, meaning, _) in _fields(scenario).items()}
 
 
 def _fields(scenario: Scenario) -> dict[str, tuple[Any, str, Any]]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from btqueue.explorer.controls import changes_to_try, effect
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.evaluate import Answer, Engine, available_cores, evaluate, failure_of
+from btqueue.study.sensitivity.factors import changed
 
 POINTS = 50
 """Of a curve."""
@@ -129,24 +130,28 @@ class Desk:
     async def answer_at(self, scenario: Scenario, key: str, value: float, engine: Engine = "solve") -> Answer:
         """Return an engine's answer for the scenario with one key changed."""
         try:
-            changed = scenario.changed({key: value})
+            return await self.answer(scenario.changed({key: value}), engine)
         except ScenarioError as error:
             return Answer(failure=failure_of(error))
-        return await self.answer(changed, engine)
 
     async def effects(self, scenario: Scenario) -> dict[str, float]:
         """Return the effect of each key, the largest first; one point at a time, after the curves."""
         base = await self.answer(scenario)
         found = {}
         for key, changes in changes_to_try(scenario).items():
-            others = [await self.answer(changed) for changed in _valid(scenario, changes)]
+            valid = filter(None, (changed(scenario, change) for change in changes))
+            others = [await self.answer(one) for one in valid]
             found[key] = effect(base, others)
         return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
 def places_between(low: float, high: float, whole: bool, count: int = POINTS) -> tuple[float, ...]:
-    """Return values of a key from low to high, even; whole numbers are fewer where there are no more."""
-    numbers = np.linspace(low, high, count).tolist()
+    """Return values of a key from low to high, whole numbers fewer where there are no more.
+
+    They are even, or even in their logarithms where the ends span two decades, as the page draws them.
+    """
+    spaced = np.geomspace if 0 < 100 * low <= high else np.linspace
+    numbers = spaced(low, high, count).tolist()
     if whole:
         return tuple(dict.fromkeys(round(number) for number in numbers))
     return tuple(float(f"{number:.6g}") for number in numbers)
@@ -161,16 +166,6 @@ def spread_order(count: int) -> list[int]:
             middle = (low + high) // 2
             found.append(middle)
             gaps += [(low, middle), (middle, high)]
-    return found
-
-
-def _valid(scenario: Scenario, changes: Iterable[dict[str, Any]]) -> list[Scenario]:
-    found = []
-    for change in changes:
-        try:
-            found.append(scenario.changed(change))
-        except ScenarioError:
-            continue
     return found
 
 

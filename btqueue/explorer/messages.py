@@ -14,8 +14,8 @@ from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import Answer
+from btqueue.study.points import known_key, parse_one
 from btqueue.study.summary import of_groups
-from btqueue.study.value_ranges import known_key, parse_one
 from btqueue.text_files import BadToml, parse_toml
 
 LONGEST_TOML = 100_000

@@ -29,7 +29,7 @@ from btqueue.explorer.curves import SIMULATED, Desk, places_between
 from btqueue.explorer.messages import metrics_told, scenario_of, told_answer, told_curve, told_scenario
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.scenario.topology import topology
-from btqueue.study.value_ranges import known_key, takes_whole_numbers
+from btqueue.study.points import known_key, takes_whole_numbers
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")

@@ -1,7 +1,7 @@
 """Measured errors of the solver against the simulator, over grids of scenarios.
 
 By whether the answer stands, by system and by regime, from `measured_errors.csv`, which
-`validation/crosscheck/model_against_simulation.py` writes together with the page of the documentation that
+`tools/model_against_simulation.py` writes together with the page of the documentation that
 shows every point.
 """
 

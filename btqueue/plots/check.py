@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from btqueue.plotting import PALETTE, Figure, house_style
 from btqueue.study.check import Agreement, Report
 from btqueue.study.comparison import long_name
+from btqueue.study.fit import Fit
 
 SIDES = (
     ("theirs, 95 %", "theirs", "theirs_ci95", PALETTE[1], "s", 0.22),
@@ -23,8 +24,8 @@ WIDEST = 3.0
 """Relative values beyond this are drawn at the edge, as arrows."""
 
 
-def check_figure(report: Report) -> Figure:
-    """Return the forest plot of a report.
+def check_figure(report: Report | Fit) -> Figure:
+    """Return the forest plot of a report, or of the metrics at fitted values.
 
     Every value is relative to the simulation (or to the model where nothing was simulated), so that metrics
     of any unit stand on one axis; a row whose reference is 0 shows nothing but its name.

@@ -17,10 +17,9 @@ from matplotlib.ticker import MaxNLocator
 
 from btqueue.plotting import PALETTE, SURFACE, Figure, axis_label, house_style
 from btqueue.scenario.expressions import Linear
-from btqueue.study.dimensioning.choices import Choice
 from btqueue.study.dimensioning.confirmation import Simulated
 from btqueue.study.dimensioning.optimum import Dimensioning
-from btqueue.study.dimensioning.problem import Constraint
+from btqueue.study.dimensioning.problem import Choice, Constraint
 from btqueue.study.dimensioning.table import NAMES, Candidate
 from btqueue.study.summary import Estimate
 

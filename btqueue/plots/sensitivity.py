@@ -1,4 +1,4 @@
-"""Figures of sensitivity studies: tornados, shares of variance (of pairs too), effects, simulated slopes.
+"""Figures of sensitivity studies: tornados, and shares of variance (of pairs too).
 
 >>> from btqueue.study.sensitivity import local_sensitivity                        # doctest: +SKIP
 >>> sensitivity_figure(local_sensitivity(scenario).dataset()).savefig("tornado.pdf")  # doctest: +SKIP
@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from btqueue.plots import NoFigure
-from btqueue.plotting import MARKERS, PALETTE, Figure, axis_label, house_style
+from btqueue.plotting import PALETTE, Figure, axis_label, house_style
 from btqueue.study.comparison import long_name
 
 MOST_BARS = 12
@@ -27,7 +27,7 @@ def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
     """Return a figure of a sensitivity study, a panel for each metric with effects, the largest on top.
 
     Args:
-        dataset: of a local study (tornado), of Sobol's or Morris's method, or of simulated slopes; see
+        dataset: of a local study (tornado), or of Sobol's method; see
             `btqueue.study.sensitivity`.
         title: heading.
 
@@ -72,13 +72,15 @@ def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
 def _tornado(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
     """Draw the metric at both ends of each spread, from its value in the scenario; ends are written on."""
     base = float(one["base"])
-    for end, colour, hatch in (("low", LOW, "///"), ("high", HIGH, "")):
-        change = np.nan_to_num(one[f"at_{end}"].values - base)
+    changes = {end: np.nan_to_num(one[f"at_{end}"].values - base) for end in ("low", "high")}
+    together = changes["low"] * changes["high"] > 0  # both on one side: one above the other
+    for end, colour, hatch, up in (("low", LOW, "///", -0.175), ("high", HIGH, "", 0.175)):
+        change, rows, heights = changes[end], places + up * together, np.where(together, 0.35, 0.7)
         axes.barh(
-            places, change, left=base, height=0.7, color=colour, hatch=hatch, edgecolor="white",
+            rows, change, left=base, height=heights, color=colour, hatch=hatch, edgecolor="white",
             linewidth=0.5, label=f"key at its {end} end",
         )  # fmt: skip
-        for place, width, value in zip(places, change, one[end].values, strict=True):
+        for place, width, value in zip(rows, change, one[end].values, strict=True):
             if width:
                 side = "left" if width > 0 else "right"
                 axes.annotate(
@@ -86,7 +88,7 @@ def _tornado(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> No
                     textcoords="offset points", ha=side, va="center", fontsize=7, color="#444444",
                 )  # fmt: skip
     axes.axvline(base, color="#333333", linewidth=0.9)
-    axes.margins(x=0.12)
+    axes.margins(x=0.2)
     axes.set_xlabel(axis_label(metric))
 
 
@@ -123,35 +125,9 @@ def _pairs(axes: Axes, one: xr.Dataset) -> None:
     axes.set_title("two keys together", fontsize=8.5)
 
 
-def _morris(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
-    """Draw the mean size of the elementary effects as bars, their deviation as markers."""
-    axes.barh(
-        places, one["absolute"].values, xerr=one["absolute_ci95"].values, height=0.6, color=HIGH, capsize=2,
-        label="mean size", error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
-    )  # fmt: skip
-    axes.plot(one["deviation"].values, places, MARKERS[3], color=LOW, markersize=5, label="deviation")
-    axes.set_xlabel(f"effect over the whole range, {axis_label(metric)}")
-
-
-def _slopes(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
-    """Draw simulated changes with intervals beside the solver's, both over the whole spread."""
-    width = one["high"].values - one["low"].values
-    axes.errorbar(
-        one["simulated"].values * width, places, xerr=one["ci95"].values * width, fmt=MARKERS[0],
-        color=HIGH, markerfacecolor="white", capsize=2, label="simulated, 95 %",
-    )  # fmt: skip
-    axes.plot(one["solved"].values * width, places, MARKERS[3], color=LOW, markersize=5, label="solved")
-    axes.axvline(0.0, color="#333333", linewidth=0.9)
-    axes.set_xlabel(f"change from the low to the high end, {axis_label(metric)}")
-
-
 def _largest_change(one: xr.Dataset) -> np.ndarray:
     changes = [np.abs(one[end].values - float(one["base"])) for end in ("at_low", "at_high")]
     return np.fmax(*changes)
-
-
-def _size_of_slope(one: xr.Dataset) -> np.ndarray:
-    return np.abs(one["simulated"].values * (one["high"].values - one["low"].values))
 
 
 Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]
@@ -159,7 +135,5 @@ Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]
 PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
     "local": (_tornado, _largest_change),
     "sobol": (_sobol, lambda one: one["total"].values),
-    "morris": (_morris, lambda one: one["absolute"].values),
-    "simulate": (_slopes, _size_of_slope),
 }
 """By study: the function that draws a panel, and the quantity that ranks its keys."""

@@ -41,7 +41,6 @@ def sweep_figure(
     dataset: xr.Dataset,
     metrics: Sequence[str] = ("goodput_kbps",),
     title: str = "",
-    *,
     surface: bool = False,
 ) -> Figure:
     """Return a figure of a sweep, a row of panels for each metric.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from btqueue.caches import keep
-from btqueue.study.sweep_definition import versions
+from btqueue.study.provenance import versions
 
 PACKAGE = Path(__file__).parents[1]
 GROUND = ("baseband", "channel", "scenario", "study/evaluate.py", "study/summary.py")

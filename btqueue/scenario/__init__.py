@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 _HOME = {
     name: module
     for module, names in {
-        "errors": ("NotBuiltYet", "Problem", "ScenarioError"),
-        "graph_import": ("scenario_from_graph",),
-        "library": ("list_models", "models_folder"),
-        "link": ("FlowControl", "Link"),
-        "loading": ("load",),
-        "low_energy": ("ChannelClass", "Energy", "LowEnergy"),
-        "metrics": ("METRICS", "Metric", "describe"),
-        "network": ("Flow", "Network", "OutsideLink", "Piconet"),
-        "polling": ("Polling", "Voice"),
-        "radio": ("Radio", "RadioLink"),
-        "run": ("Run",),
-        "scenario": ("Scenario",),
-        "topology": ("Topology",),
-        "traffic": ("LoadStep", "Traffic"),
-        "transport": ("Transport",),
+        "btqueue.scenario.errors": ("NotBuiltYet", "Problem", "ScenarioError"),
+        "btqueue.scenario.graph_import": ("scenario_from_graph",),
+        "btqueue.scenario.library": ("list_models", "models_folder"),
+        "btqueue.scenario.link": ("FlowControl", "Link"),
+        "btqueue.scenario.loading": ("load",),
+        "btqueue.scenario.low_energy": ("ChannelClass", "Energy", "LowEnergy"),
+        "btqueue.scenario.metrics": ("METRICS", "Metric", "describe"),
+        "btqueue.scenario.network": ("Flow", "Network", "OutsideLink", "Piconet"),
+        "btqueue.scenario.polling": ("Polling", "Voice"),
+        "btqueue.scenario.radio": ("Radio", "RadioLink"),
+        "btqueue.scenario.run": ("Run",),
+        "btqueue.scenario.scenario": ("Scenario",),
+        "btqueue.scenario.topology": ("Topology",),
+        "btqueue.scenario.traffic": ("LoadStep", "Traffic"),
+        "btqueue.scenario.transport": ("Transport",),
     }.items()
     for name in names
 }
@@ -83,6 +83,6 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is asked for."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    found = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = found
     return found

@@ -108,6 +108,36 @@ def cases_of(table: type[Table], name: str) -> tuple[Condition, ...]:
     return (table.WHEN,) if cases is None else tuple({of: tuple(one[of]) for of in one} for one in cases)
 
 
+@cache
+def conditions(root: type[Table]) -> Mapping[str, tuple[Condition, ...]]:
+    """Return the conditions of all keys of tables, by dotted name."""
+    tables: dict[str, Any] = {name: field.annotation for name, field in root.model_fields.items()}
+    return {
+        f"{name}.{key}": cases_of(table, key)
+        for name, table in tables.items()
+        for key in getattr(table, "model_fields", ())
+    }
+
+
+@cache
+def excluded(root: type[Table], *chosen: tuple[str, object]) -> tuple[str, ...]:
+    """Return the keys that have no effect beside the values of some others, whatever the rest.
+
+    Args:
+        root: the scenario.
+        chosen: dotted names of keys, with their values.
+    """
+    every, values = conditions(root), dict(chosen)
+
+    def shut(key: str) -> bool:
+        return all(any(refuses(*pair) for pair in case.items()) for case in every[key])
+
+    def refuses(name: str, of: tuple[object, ...]) -> bool:
+        return (name in values and values[name] not in of) or (name in every and shut(name))
+
+    return tuple(key for key in every if shut(key))
+
+
 def neutral(field: FieldInfo) -> tuple[Any, ...]:
     """Return the values at which a key changes nothing."""
     return tuple(declared(field, "neutral") or (field.default,))

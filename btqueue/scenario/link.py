@@ -44,7 +44,9 @@ class Link(Table):
 
     bearer: Literal["br-edr", "le"] = key("br-edr", "Bluetooth Classic, or Bluetooth Low Energy: `[le]`")
     rate: Literal["basic", "edr2", "edr3"] = key(
-        "basic", "basic rate of 1 Mbit/s, or enhanced of 2 or 3 Mbit/s: the packet types, unless given"
+        "basic",
+        "basic rate of 1 Mbit/s, or enhanced of 2 or 3 Mbit/s: the packet types, unless given",
+        CLASSIC,
     )
     packets: tuple[Name, ...] = key(
         lambda data: PACKETS_OF_RATE[data.get("rate", "basic")],
@@ -62,12 +64,12 @@ class Link(Table):
     arq: Literal["none", "unlimited"] | Annotated[int, Field(ge=1, le=10_000)] = key(
         "unlimited",
         "link-level repetition: none, unlimited, or the most transmissions of a packet",
-        {"packets are repeated": (True,)},
+        {"packets are repeated": (True,), **CLASSIC},
     )
     arq_feedback: Literal["reliable", "lossy"] = key(
         "reliable",
         "the acknowledgement bit always arrives, or is lost with the packet that carries it",
-        {"packets are repeated": (True,), "repetition": (True,)},
+        {"packets are repeated": (True,), "repetition": (True,), **CLASSIC},
     )
     flush_timeout_s: PositiveSeconds | None = key(
         None, "a packet older than this is given up", (ERRORS, {"link.bearer": ("le",)})

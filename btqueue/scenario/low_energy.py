@@ -11,7 +11,7 @@ from pydantic import Field
 
 from btqueue.baseband import low_energy as air
 from btqueue.scenario.errors import Problem, conflict
-from btqueue.scenario.fields import BitErrorRate, Condition, Table, Window, key, listed
+from btqueue.scenario.fields import BitErrorRate, Condition, Table, Window, excluded, key, listed
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
@@ -34,18 +34,6 @@ CONTROLLERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """For each controller the keys whose defaults it changes, as measured throughputs tell them."""
 
-OTHER_TABLES = ("polling", "voice", "flow_control")
-"""Tables that say nothing about Bluetooth Low Energy."""
-CLASSIC_KEYS = (
-    *(f"link.{name}" for name in ("rate", "packets", "segmentation", "arq", "arq_feedback", "adaptation")),
-    *("link.adaptation_packets", "link.adaptation_thresholds", "link.adaptation_estimate"),
-    *("link.l2cap_header_bytes", "radio.interferers", "radio.colocated", "network.relay"),
-)
-"""Keys of other tables that say nothing about it: packet types, ARQ, hopping, packets passed on."""
-KEYS_OF_TRANSFER = {
-    "coc": ("sdu_bytes", "mps_bytes", "credits", "credits_returned_every"),
-    "notifications": ("att_mtu_bytes",),
-}
 SHORTEST_USUAL_S, USUAL_STEP_S, SHORT_STEP_S = 0.0075, 0.00125, 0.000125
 """Grids of the interval (Core Specification, 6, B, 4.5.1): from 7.5 ms on, and below."""
 
@@ -181,13 +169,12 @@ class Energy(Table):
     supply_v: float = key(3.0, "voltage of the supply", gt=0, le=100)
 
 
-def without_effect(scenario: Scenario) -> list[str]:
-    """Return the tables, and the keys of other tables, that cannot be written beside `link.bearer`."""
-    if scenario.link.bearer != "le":
-        return ["le", "energy"]
-    others = KEYS_OF_TRANSFER.keys() - {scenario.le.transfer}
-    unused = [name for kind in sorted(others) for name in KEYS_OF_TRANSFER[kind]]
-    return [*OTHER_TABLES, *CLASSIC_KEYS, *(f"le.{name}" for name in unused)]
+def without_effect(scenario: Scenario) -> tuple[str, ...]:
+    """Return the keys that cannot be written beside `link.bearer`, or beside `le.transfer`."""
+    chosen = [("link.bearer", scenario.link.bearer)]
+    if scenario.link.bearer == "le":
+        chosen.append(("le.transfer", scenario.le.transfer))
+    return excluded(type(scenario), *chosen)
 
 
 def with_headers(le: LowEnergy, transport: Transport) -> Transport:
@@ -202,12 +189,10 @@ def problems(s: Scenario) -> Iterator[Problem]:
     """Refuse keys that do not go with the bearer, and connections that cannot be."""
     le = s.le
     for place in without_effect(s):
-        table_name, _, name = place.partition(".")
-        table: Any = getattr(s, table_name)
-        for written in (name,) if name else type(table).model_fields:
-            if written in table.model_fields_set:
-                value = getattr(table, written)
-                yield conflict(f"{table_name}.{written}", value, *_why(s, table_name))
+        name, _, written = place.partition(".")
+        table: Any = getattr(s, name)
+        if written in table.model_fields_set:
+            yield conflict(place, getattr(table, written), *_why(s, name))
     if s.link.bearer != "le":
         return
     if not _on_grid(le.interval_s):

@@ -20,6 +20,7 @@ from btqueue.scenario.fields import (
     listed,
     with_own_keys,
 )
+from btqueue.scenario.link import CLASSIC
 from btqueue.scenario.low_energy import LowEnergy, with_headers
 from btqueue.scenario.traffic import Source, Traffic
 from btqueue.scenario.transport import Transport, Variant
@@ -100,7 +101,9 @@ class Flow(_WithOwnKeys):
     @property
     def own(self) -> dict[str, Any]:
         """The values in which this flow differs from the tables, its preset resolved; named as there."""
-        return self.written if self._differs is None else self._differs
+        # `self._differs` takes pydantic ten times as long, and a network may have thousands of flows.
+        differs = (self.__pydantic_private__ or {}).get("_differs")
+        return self.written if differs is None else differs
 
     def resolved(self, traffic: Traffic, transport: Transport, le: LowEnergy | None = None) -> Flow:
         """Return this flow in a scenario with these tables, all of its values known; `le`: with this bearer.
@@ -250,6 +253,7 @@ class Network(Table):
     relay: Literal["packet", "segment"] = key(
         "packet",
         "centrals and bridges pass packets on one by one, or put whole segments together and cut them anew",
+        CLASSIC,
         said='`"packet"`; `"segment"` in a chain, with outside links, or with `link.adaptation`',
     )
     piconet_list: tuple[Piconet, ...] = listed((), "piconets of a custom network", most=10_000)

@@ -20,8 +20,11 @@ REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "link.quality_memory_s": (0.0,),
         "polling.longest_rendezvous_s": (),
+        "polling.max_weight": (5,),
         "transport.forward_ack": (False,),
         "transport.centaurus_start": ("peer",),
+        "transport.centaurus_header_bytes": (6,),
+        "transport.centaurus_control_bytes": (16,),
     }
 )
 """Keys that scenarios had once, and the values that they had by default: with these they are still read."""

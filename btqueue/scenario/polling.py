@@ -76,7 +76,7 @@ DISCIPLINES: Final[Mapping[Discipline, Rule]] = MappingProxyType(
         ),
         "lwrr": Rule(
             "weighted round robin",
-            "up to M frames in turn; a peripheral without data is left out of up to `max_weight` - 1 cycles",
+            "up to M frames in turn; a peripheral without data is left out of up to four cycles",
             "Capone, Gerla and Kapoor, ICC 2001",
         ),
         "prc-lwrr": Rule(
@@ -88,23 +88,18 @@ DISCIPLINES: Final[Mapping[Discipline, Rule]] = MappingProxyType(
 )
 """Each polling discipline in words."""
 
-BRIDGES = {"bridges": (True,)}
+BRIDGES = {"bridges": (True,), **CLASSIC}
 
 
 class Polling(Table):
     """The polling discipline of the centrals and the stay of the bridges."""
 
     WHEN: ClassVar[Condition] = CLASSIC
+    max_weight: ClassVar[int] = 5
+    """The initial weight of the weighted round robins."""
 
     discipline: Discipline = key("e-limited", "rule that ends a visit and chooses the next peripheral")
     limit: int = key(5, "M, frames of one visit under e-limited polling", ge=1, le=100_000)
-    max_weight: int = key(
-        5,
-        "initial weight of the weighted round robins",
-        {"polling.discipline": ("lwrr", "prc-lwrr")},
-        ge=1,
-        le=1000,
-    )
     bridge_limit: Count | None = key(
         None,
         "frames of a visit to the bridge; unset: peripherals x limit; with lcs the weight of "

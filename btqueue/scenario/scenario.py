@@ -189,13 +189,13 @@ class Scenario(Table):
         data = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"network": {"flows"}})
         for place in low_energy.without_effect(self):
             table, _, key = place.partition(".")
-            (data[table] if key else data).pop(key or table, None)
+            data[table].pop(key, None)
         for name, table in self:
             for choice in table.CHOICES if isinstance(table, Table) else ():
                 data.get(name, {}).pop(choice, None)
         flows = self.network.flows
         data["network"]["flows"] = flows if isinstance(flows, str) else [flow.to_dict() for flow in flows]
-        return data
+        return {name: table for name, table in data.items() if table != {}}
 
     def to_toml(self, *, resolved: bool = True) -> str:
         """Return the scenario as TOML text that loads back to an equal scenario.

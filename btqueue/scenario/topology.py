@@ -190,15 +190,15 @@ class Topology:
 
         Nothing that happens in one part matters to another: no way leads there and they share no medium.
         """
-        if self._is_star:
-            return [0] * len(self.nodes)
+        media = [(link.source, link.link.medium) for link in self.outside if link.link.medium is not None]
+        if not media:
+            return [self._parts[node] for node in range(len(self.nodes))]
         import networkx as nx
 
         graph = self._plain_graph.copy()
         shared: dict[str, int] = {}
-        for outside in self.outside:
-            if outside.link.medium is not None:
-                graph.add_edge(outside.source, shared.setdefault(outside.link.medium, outside.source))
+        for source, medium in media:
+            graph.add_edge(source, shared.setdefault(medium, source))
         numbers = {node: n for n, part in enumerate(nx.connected_components(graph)) for node in part}
         return [numbers[node] for node in range(len(self.nodes))]
 
@@ -218,6 +218,11 @@ class Topology:
 
         if source == target:
             return source, next(iter(self._plain_graph[source])), source
+        near, far = self._plain_graph.adj[source], self._plain_graph.adj[target]
+        if target in near:
+            return source, target
+        if len(between := [node for node in near if node in far]) == 1:
+            return source, between[0], target
         # From both ends at once: a way inside a piconet never looks at the rest of the network.
         return nx.bidirectional_shortest_path(self._plain_graph, source, target)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from btqueue.scenario.fields import Condition, cases_of, neutral
+from btqueue.scenario.fields import Condition, conditions, neutral
 from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import ENDS, Flow
 from btqueue.scenario.problems import field_at
@@ -48,30 +48,42 @@ def is_trait(key: str) -> bool:
 
 
 @cache
-def conditions(*tables: str) -> Mapping[str, tuple[Condition, ...]]:
+def conditions_in(*tables: str) -> Mapping[str, tuple[Condition, ...]]:
     """Return, by dotted name, the cases in which the keys of tables have an effect."""
-    found: dict[str, tuple[Condition, ...]] = {}
-    for name in tables:
-        table: Any = Scenario.model_fields[name].annotation
-        keys = (key for key in table.model_fields if key not in table.CHOICES)
-        found |= {f"{name}.{key}": cases_of(table, key) for key in keys}
-    return found
+    choices = {f"{name}.{key}" for name in tables for key in getattr(Scenario(), name).CHOICES}
+    every = conditions(Scenario).items()
+    return {key: cases for key, cases in every if key.partition(".")[0] in tables and key not in choices}
 
 
-def read(scenario: Scenario, tables: tuple[str, ...], facts: Mapping[str, bool]) -> Iterator[str]:
-    """Yield the keys of tables that have an effect where these facts hold."""
+def read(scenario: Scenario, tables: tuple[str, ...], facts: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the keys of tables that have an effect where these facts hold."""
+    values = tuple(value(scenario, name) for name in _asked())
+    return _read(tables, values, frozenset(name for name, holds in facts.items() if holds))
+
+
+@cache
+def _asked() -> tuple[str, ...]:
+    """Return the keys whose values decide whether other keys have an effect."""
+    every = conditions_in(*OF_LINKS, *OF_FLOWS)
+    return tuple(
+        dict.fromkeys(name for cases in every.values() for case in cases for name in case if name in every)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _read(tables: tuple[str, ...], values: tuple[Any, ...], facts: frozenset[str]) -> tuple[str, ...]:
     known: dict[str, bool] = {}
-    every = conditions(*OF_LINKS, *OF_FLOWS)
+    every, given = conditions_in(*OF_LINKS, *OF_FLOWS), dict(zip(_asked(), values, strict=True))
 
     def fits(name: str, of: tuple[object, ...]) -> bool:
-        return facts.get(name, False) if name not in every else value(scenario, name) in of and matters(name)
+        return name in facts if name not in every else given[name] in of and matters(name)
 
     def matters(name: str) -> bool:
         if name not in known:
             known[name] = any(all(fits(*pair) for pair in case.items()) for case in every[name])
         return known[name]
 
-    return (name for name in conditions(*tables) if matters(name))
+    return tuple(name for name in conditions_in(*tables) if matters(name))
 
 
 def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
@@ -191,7 +203,7 @@ def _outside(plan: Topology, hop: Hop) -> Iterator[Trait]:
             yield Trait(f"network.outside_links.{name}", getattr(outside.link, name), key)
 
 
-def of_flow(s: Scenario, both_ways: bool) -> list[str]:
+def of_flow(s: Scenario, both_ways: bool) -> tuple[str, ...]:
     """Return the keys of traffic and transport that have an effect on a flow, of a scenario as it sees it."""
     counted = s.transport.protocol != "tcp" or s.transport.windows == "segments"
     facts = {
@@ -199,7 +211,7 @@ def of_flow(s: Scenario, both_ways: bool) -> list[str]:
         "messages share segments": shares_segments(s),
         "single messages": counted,
     }
-    return list(read(s, OF_FLOWS, facts))
+    return read(s, OF_FLOWS, facts)
 
 
 def shares_segments(scenario: Scenario) -> bool:

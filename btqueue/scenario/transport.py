@@ -78,6 +78,10 @@ class Transport(Table):
 
     CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
     WHEN: ClassVar[Condition] = {"transport.protocol": ("tcp",)}
+    centaurus_header_bytes: ClassVar[int] = 6
+    """The header of a data packet of CentaurusComm (Avancha 2002, section 3.4.3)."""
+    centaurus_control_bytes: ClassVar[int] = 16
+    """The size of a control packet of CentaurusComm."""
 
     preset: Literal["rfc", "linux", "ns3", "thesis"] = key(
         "rfc",
@@ -266,10 +270,6 @@ class Transport(Table):
     ip_delay_s: Seconds = key(0.0, "processing time of a segment in IP, at each end", ALWAYS)
     centaurus_packet_bytes: int = key(
         64, "CentaurusComm: payload of a data packet", CENTAURUS, ge=1, le=65_000
-    )
-    centaurus_header_bytes: int = key(6, "CentaurusComm: header of a data packet", CENTAURUS, ge=0, le=100)
-    centaurus_control_bytes: int = key(
-        16, "CentaurusComm: size of a control packet", CENTAURUS, ge=1, le=1000
     )
     centaurus_watchdog_s: PositiveSeconds = key(
         30.0, "CentaurusComm: a session that hears nothing for this long is given up and repeated", CENTAURUS

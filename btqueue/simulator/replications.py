@@ -15,7 +15,7 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.scenario.metrics import Results
-from btqueue.simulator.construction.state import empty_network, grow, new_state
+from btqueue.simulator.construction.state import EmptyNetwork, empty_network, grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Job, Progress, Stopped, in_threads, to_the_end
@@ -149,8 +149,8 @@ def observe(
     """Simulate a scenario, piece by piece, and return its results; see `simulate`."""
     require_simulated(scenario)
     require_length(scenario)
-    empty_network(scenario)  # nothing runs if it cannot be built; it is kept for the replications
-    watched, budget = Watched(scenario), CpuBudget(scenario)
+    network = empty_network(scenario)
+    watched, budget = Watched(scenario, network.state), CpuBudget(scenario)
     replications = None if device == "cpu" else on_device(device, scenario)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     batches = uses_batch_means(scenario)
@@ -167,12 +167,12 @@ def observe(
                 (found,) = yield from run([budget.bound(long_run.batches(len(numbers), progress))])
                 measured += found or []
             else:
-                jobs = (budget.bound(replicate(scenario, n, warmup_s, progress)) for n in numbers)
+                jobs = (budget.bound(replicate(network, scenario, n, warmup_s, progress)) for n in numbers)
                 measured += [one for one in (yield from run(jobs)) if one is not None]
         except Stopped as stopped:
             begun = [one for one in stopped.results if one is not None]
             measured += begun if long_run is None else [batch for batches in begun for batch in batches]
-            partial = label(measured, scenario, warmup_s, wanted) if measured else None
+            partial = label(measured, scenario, network.state, warmup_s, wanted) if measured else None
             if partial is not None:
                 partial.attrs["complete"] = 0  # also if all of a round were finished just then
                 watched.note(partial, watched.known(measured), "")
@@ -185,7 +185,7 @@ def observe(
         if within <= wanted:
             break
         wanted = within
-    result = label(measured, scenario, warmup_s, wanted)
+    result = label(measured, scenario, network.state, warmup_s, wanted)
     watched.note(result, known, budget.ended(result.attrs["finished"], target))
     return result
 
@@ -256,15 +256,15 @@ def one_by_one(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
 
 def run_replication(scenario: Scenario, number: int) -> Replication:
     """Run one replication and return its measurements."""
-    return to_the_end(replicate(scenario, number, float(scenario.run.warmup_s), None))
+    network, warmup_s = empty_network(scenario), float(scenario.run.warmup_s)
+    return to_the_end(replicate(network, scenario, number, warmup_s, None))
 
 
 def replicate(
-    scenario: Scenario, number: int, warmup_s: float, progress: Progress | None
+    network: EmptyNetwork, scenario: Scenario, number: int, warmup_s: float, progress: Progress | None
 ) -> Generator[None, bool | None, Replication | None]:
     """Run one replication, piece by piece, and return its measurements; None if stopped in its warm-up."""
     total_s = warmup_s + scenario.run.duration_s
-    network = empty_network(scenario)
     sim = network.begin(scenario.run.seed, number)
     plan_looks(sim, round(warmup_s * SECOND), total_s, LOOKS)
     sim, complete = yield from advance_to(sim, total_s, total_s, progress)

@@ -11,21 +11,251 @@ Every entry names its *twin*: the function of the package, or the method, that c
 in another way, against which it is tested. SymPy is imported when an expression is first asked for.
 """
 
+from __future__ import annotations
+
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from btqueue.baseband import PACKET_TYPES
 from btqueue.baseband import closed_forms as baseband
 from btqueue.channel import closed_forms as channel
 from btqueue.network import closed_forms as piconet
+from btqueue.network.closed_forms import Steps
 from btqueue.queueing import closed_forms as queueing
 from btqueue.queueing import traffic_forms as traffic
-from btqueue.study import notation
-from btqueue.study.closed_form import ClosedForm
+from btqueue.text_table import TextTable
+
+if TYPE_CHECKING:
+    import sympy
+
+Notation = Mapping[str, tuple[str, str]]
+"""Name of a symbol -> (unit, meaning)."""
+
+LONG = 300
+"""Characters of LaTeX; a longer form is shown in parts."""
+
+QUEUES: Notation = {
+    "lambda": ("packets/slot", "arrival rate"),
+    "lambda_1": ("packets/slot", "arrival rate of the first queue"),
+    "lambda_2": ("packets/slot", "arrival rate of the second"),
+    "b": ("slots", "mean service time"),
+    "b_2": ("slots²", "mean square of the service time"),
+    "b_11": ("slots", "mean service time of the first queue"),
+    "b_12": ("slots", "mean service time of the second"),
+    "b_21": ("slots²", "mean square of the service time of the first"),
+    "b_22": ("slots²", "mean square of the service time of the second"),
+    "k": ("packets", "mean size of a random packet's batch, E[X²]/E[X]"),
+    "v": ("slots", "mean vacation"),
+    "v_2": ("slots²", "mean square of a vacation"),
+    "w": ("slots", "mean walk between queues"),
+    "w_2": ("slots²", "mean square of a walk"),
+    "s": ("slots", "mean of all walks of a cycle"),
+    "s_2": ("slots²", "mean square of all walks of a cycle"),
+    "rho": ("1", "load"),
+    "K": ("packets", "room, packet in service included"),
+    "M": ("packets", "limit of a visit"),
+    "N": ("1", "number of queues or stations"),
+    "l": ("slots", "mean length of a packet"),
+    "l_2": ("slots²", "mean square of a packet's length"),
+}
+
+SOURCES: Notation = {
+    "r": ("packets/slot", "rate"),
+    "c": ("1", "squared coefficient of variation of the gaps"),
+    "p": ("1", "probability that an idle slot follows an active one"),
+    "q": ("1", "probability that an active slot follows an idle one"),
+    "Lambda": ("1/s", "rate of packets that an answer can ride on"),
+    "T": ("s", "timer, or time between ticks"),
+    "tau": ("byte/s", "token rate"),
+    "a": ("byte", "payload of a segment"),
+    "g": ("byte", "tokens that a segment costs"),
+    "x_1": ("any", "first share"),
+    "x_2": ("any", "second share"),
+    "x_3": ("any", "third share"),
+}
+
+RADIO: Notation = {
+    "b": ("1", "bit error rate"),
+    "b_G": ("1", "bit error rate in the good state"),
+    "b_B": ("1", "bit error rate in the bad state"),
+    "rho_G": ("s", "mean good period"),
+    "rho_B": ("s", "mean bad period"),
+    "h": ("1", "share of packets detected"),
+    "s": ("1", "share of bodies intact"),
+    "r": ("1", "share of answers decoded"),
+    "R": ("1", "most attempts"),
+}
+
+BASEBAND: Notation = {
+    "u": ("byte", "user payload of a packet"),
+    "n": ("slots", "length of a packet"),
+    "m": ("slots", "length of its answer"),
+    "g": ("slots", "free slots in one piece"),
+    "P": ("slots", "period of the reservations"),
+    "T_s": ("s", "length of a slot"),
+    "N": ("1", "number of peripherals"),
+    "D": ("slots", "slots of a segment on one hop"),
+    "A": ("slots", "slots of its acknowledgement on one hop"),
+    "b": ("1", "bit error rate"),
+}
+
+TCP: Notation = {
+    "p": ("1", "segment loss"),
+    "b": ("segments", "segments for each acknowledgement"),
+    "RTT": ("s", "round-trip time"),
+    "T_0": ("s", "first timeout"),
+    "W_m": ("segments", "receive window"),
+}
+
+PICONET: Notation = {
+    "N": ("1", "stations"),
+    "F": ("frames", "frames of a segment"),
+    "D": ("slots", "frames of a segment"),
+    "K": ("packets", "packets of an acknowledgement"),
+    "A": ("slots", "frames of an acknowledgement"),
+    "M": ("frames", "limit of a visit"),
+    "v": ("visits", "visits of a lone segment"),
+    "f": ("1", "1 if a segment fills its last visit, else 0"),
+    "k": ("1", "1 if an acknowledgement fills its visit, else 0"),
+    "V": ("visits", "visits that a segment and its acknowledgement fill"),
+    "T_s": ("s", "length of a slot"),
+    "lambda": ("segments/s", "load of each flow"),
+    "tau": ("byte/s", "token rate"),
+    "beta": ("byte", "tokens that a bucket holds"),
+    "g": ("byte", "tokens for the packets of a segment"),
+    "g_A": ("byte", "tokens for an acknowledgement"),
+    "b": ("s", "time of the bottleneck for a segment"),
+    "e": ("s", "time elsewhere"),
+    "h": ("1", "hops"),
+    "p": ("1", "error rate of packets, by their time on the air"),
+    "W": ("segments", "receive window"),
+    "R": ("s", "round trip of a lone segment"),
+    "s": ("s", "time of a segment at the slowest link"),
+    "B": ("segments", "segments that may wait for that link"),
+}
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """One closed form.
+
+    Attributes:
+        name: of the quantity that it gives.
+        unit: unit of the value.
+        notation: unit and meaning of the symbols it may contain.
+        build: gives the expression.
+        twin: the numerical twin, its full name (or in words, where the package has none).
+    """
+
+    name: str
+    unit: str
+    notation: Notation
+    build: Callable[[], Any]
+    twin: str
+
+    @cached_property
+    def expression(self) -> sympy.Expr:
+        """The formula as a sympy expression."""
+        built = self._built
+        return built.whole() if isinstance(built, Steps) else built
+
+    @cached_property
+    def _built(self) -> Any:
+        return self.build()
+
+    @property
+    def symbols(self) -> dict[str, tuple[str, str]]:
+        """Unit and meaning of each symbol in the expression, by name."""
+        return {name: self.notation[name] for name in sorted(map(str, self.expression.free_symbols))}
+
+    def symbol(self, name: str) -> sympy.Symbol:
+        """The symbol of that name.
+
+        Raises:
+            ValueError: there is none in the expression.
+        """
+        import sympy
+
+        for symbol in self.expression.free_symbols:
+            if isinstance(symbol, sympy.Symbol) and symbol.name == name:
+                return symbol
+        raise ValueError(f"{self.name!r} has no symbol {name!r}, only {', '.join(self.symbols)}")
+
+    def latex(self) -> str:
+        """The expression in LaTeX; of one in steps the result, then each of its parts."""
+        import sympy
+
+        steps = isinstance(self._built, Steps)
+        return r",\quad ".join(self.lines()) if steps else sympy.latex(self._built)
+
+    def lines(self) -> list[str]:
+        """The expression in LaTeX, in lines that fit a page: the result, then the parts of a long form."""
+        import sympy
+
+        built = self._built
+        if not isinstance(built, Steps):
+            whole = sympy.latex(built)
+            if len(whole) <= LONG:
+                return [whole]
+            found: Any = sympy.cse(built, symbols=sympy.numbered_symbols("c_", start=1))
+            built = Steps(found[1][0], tuple(found[0]))
+        parts = [f"{sympy.latex(symbol)} = {sympy.latex(part)}" for symbol, part in built.parts]
+        return [sympy.latex(built.result), *parts]
+
+    def table(self) -> TextTable:
+        """Return the symbols with their units and meanings, as a table."""
+        rows = tuple((name, *about) for name, about in self.symbols.items())
+        return TextTable(f"{self.name} ({self.unit})", ("symbol", "unit", "meaning"), rows)
+
+    def _repr_latex_(self) -> str:
+        """Show the formula in a notebook."""
+        return f"$\\displaystyle {self.latex()}$"
+
+    def derivative(self, name: str) -> sympy.Expr:
+        """Derivative with respect to the symbol of that name.
+
+        Raises:
+            ValueError: there is none in the expression.
+        """
+        symbol, built = self.symbol(name), self._built
+        if not isinstance(built, Steps):
+            return channel.derivative(built, symbol)
+        known: dict[Any, Any] = {}
+        slopes: dict[Any, Any] = {}
+
+        def slope(part: Any) -> Any:
+            """Return its derivative by the chain rule: small steps take far less time than the whole."""
+            free = part.free_symbols
+            direct: Any = channel.derivative(part, symbol).xreplace(known) if symbol in free else 0
+            ways = [(one, by) for one, by in slopes.items() if one in free and by != 0]
+            return direct + sum(channel.derivative(part, one).xreplace(known) * by for one, by in ways)
+
+        for one, part in built.parts:
+            slopes[one], known[one] = slope(part), part.xreplace(known)
+        return slope(built.result)
+
+    def function(self, *names: str, modules: Any = "numpy") -> Callable[..., Any]:
+        """The expression as a function of the symbols of these names, in this order (``sympy.lambdify``).
+
+        Args:
+            *names: all symbols of the expression.
+            modules: ``"numpy"``, ``"jax"``, ``"mpmath"`` or whatever else sympy writes code for.
+
+        Raises:
+            ValueError: a symbol is left out or unknown.
+        """
+        import sympy
+
+        missing = set(self.symbols) - set(names)
+        if missing:
+            raise ValueError(f"{self.name!r} needs a place for {', '.join(sorted(missing))} too")
+        return sympy.lambdify([self.symbol(name) for name in names], self.expression, modules)
+
 
 PARAMETERS: Mapping[str, str] = {
     "arrival_rate": "lambda",
@@ -96,11 +326,7 @@ Row = tuple[str, str, Callable[[], Any], str]
 """Name, unit, the function that builds the expression, and the twin."""
 
 
-def _entries(symbols: notation.Notation, rows: Iterable[Row]) -> list[ClosedForm]:
-    return [ClosedForm(name, unit, symbols, build, twin) for name, unit, build, twin in rows]
-
-
-def _queueing_entries() -> list[ClosedForm]:
+def _queueing_rows() -> list[Row]:
     rows = [
         ("wait, M/G/1", queueing.single_wait, VACATIONS),
         ("wait, exhaustive vacations", queueing.exhaustive_wait, VACATIONS),
@@ -120,10 +346,10 @@ def _queueing_entries() -> list[ClosedForm]:
     saturated = partial(_expression, queueing.saturated_throughput)
     slots.append(("loss, M/M/1/K", "1", partial(_expression, queueing.lost_share), CHAIN))
     slots.append(("throughput, saturated cycle", "packets/slot", saturated, VACATIONS))
-    return _entries(notation.QUEUES, slots)
+    return slots
 
 
-def _source_entries() -> list[ClosedForm]:
+def _source_rows() -> list[Row]:
     rows = [
         ("capacity, token bucket", "byte/s", traffic.token_bucket_capacity, VACATIONS),
         ("interrupted source, stop", "1", traffic.interrupted_stop, CHAIN),
@@ -138,10 +364,7 @@ def _source_entries() -> list[ClosedForm]:
         ("answers alone, timer", "1", traffic.timer_alone, NUMERICAL),
         ("fairness", "1", traffic.fairness, JAIN),
     ]
-    return _entries(
-        notation.SOURCES,
-        ((name, unit, partial(_source, form, twin), twin) for name, unit, form, twin in rows),
-    )
+    return [(name, unit, partial(_source, form, twin), twin) for name, unit, form, twin in rows]
 
 
 def _source(closed_form: Callable[..., Any], twin: str) -> Any:
@@ -152,7 +375,7 @@ def _source(closed_form: Callable[..., Any], twin: str) -> Any:
     return _expression(closed_form, **own)
 
 
-def _radio_entries() -> list[ClosedForm]:
+def _radio_rows() -> list[Row]:
     rows: list[Row] = []
     for packet in PACKET_TYPES.values():
         for bits, form in (("payload", channel.payload_error_rate), ("on air", channel.on_air_error_rate)):
@@ -170,7 +393,7 @@ def _radio_entries() -> list[ClosedForm]:
     for fast, robust in itertools.pairwise(PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")):
         build = partial(channel.threshold_equation, fast, robust, bits="payload")
         rows.append((f"threshold {fast.name} to {robust.name}, zero of", "kbit/s", build, CROSSING))
-    return _entries(notation.RADIO, rows)
+    return rows
 
 
 def _mean_of_states() -> Any:
@@ -183,7 +406,7 @@ def _within() -> Any:
     return channel.delivered_within(sympy.Symbol("R", positive=True))
 
 
-def _baseband_entries() -> list[ClosedForm]:
+def _baseband_rows() -> list[Row]:
     here = "btqueue.baseband."
     rows = [
         ("rate, one-slot answers", "bit/s", baseband.asymmetric_rate, "PacketType.asymmetric_kbps"),
@@ -192,10 +415,10 @@ def _baseband_entries() -> list[ClosedForm]:
         ("rate beside voice", "bit/s", baseband.voice_data_rate, "voice.data_capacity_kbps"),
         ("capacity of a ring, each flow", "segments/s", baseband.ring_capacity, "segment"),
     ]
-    return _entries(notation.BASEBAND, ((name, unit, build, here + twin) for name, unit, build, twin in rows))
+    return [(name, unit, build, here + twin) for name, unit, build, twin in rows]
 
 
-def _piconet_entries() -> list[ClosedForm]:
+def _piconet_rows() -> list[Row]:
     solve = "btqueue.network.solve"
     ways: tuple[tuple[str, piconet.Way], ...] = (
         ("up a star", "up"), ("down a star", "down"), ("in a ring", "ring"),
@@ -222,15 +445,12 @@ def _piconet_entries() -> list[ClosedForm]:
     ]
     rows: list[Row] = [(name, unit, build, solve) for name, unit, build in forms]
     rows.append(("goodput, window of 4", "segments/s", partial(piconet.window_goodput, 4), PAPER))
-    return _entries(notation.PICONET, rows)
+    return rows
 
 
-def _tcp_entries() -> list[ClosedForm]:
+def _tcp_rows() -> list[Row]:
     laws = {"square-root law": "square_root_law", "PFTK short": "pftk_short_law", "PFTK": "pftk_law"}
-    return _entries(
-        notation.TCP,
-        ((f"send rate, {law}", "segments/s", partial(_tcp_law, name), PAPER) for law, name in laws.items()),
-    )
+    return [(f"send rate, {law}", "segments/s", partial(_tcp_law, name), PAPER) for law, name in laws.items()]
 
 
 def _tcp_law(name: str) -> Any:
@@ -242,25 +462,46 @@ def _tcp_law(name: str) -> Any:
 @cache
 def closed_forms() -> Mapping[str, ClosedForm]:
     """All closed forms by name."""
-    entries = [
-        *_queueing_entries(), *_source_entries(), *_baseband_entries(),
-        *_radio_entries(), *_piconet_entries(), *_tcp_entries(),
-    ]  # fmt: skip
-    return MappingProxyType({entry.name: entry for entry in entries})
+    return MappingProxyType({entry.name: entry for subject in SUBJECTS for entry in entries(subject)})
+
+
+SUBJECTS: Mapping[str, tuple[Notation, Callable[[], Iterable[Row]]]] = {
+    "Queues and polling": (QUEUES, _queueing_rows),
+    "Sources, delayed answers, fairness": (SOURCES, _source_rows),
+    "Slots and packets": (BASEBAND, _baseband_rows),
+    "Bit errors and packet errors": (RADIO, _radio_rows),
+    "TCP over a piconet": (PICONET, _piconet_rows),
+    "Laws of TCP": (TCP, _tcp_rows),
+}
+"""The parts of the catalogue: their symbols, and their forms."""
+
+
+def entries(subject: str) -> list[ClosedForm]:
+    """Return the forms of a part of the catalogue."""
+    symbols, rows = SUBJECTS[subject]
+    return [ClosedForm(name, unit, symbols, build, twin) for name, unit, build, twin in rows()]
 
 
 def table() -> str:
-    """The catalogue as a table in Markdown; of the packet types only DM1 and DH5 are printed."""
-    rows = ["| name | unit | expression | symbols | numerical twin |", "|---|---|---|---|---|"]
-    for entry in closed_forms().values():
-        words = entry.name.replace(",", "").split()
-        if any(word in PACKET_TYPES and word not in ("DM1", "DH5") for word in words):
-            continue
-        symbols = "; ".join(
-            f"${_latex_name(name)}$ {meaning} ({unit})" for name, (unit, meaning) in entry.symbols.items()
-        )
-        rows.append(f"| {entry.name} | {entry.unit} | ${entry.latex()}$ | {symbols} | `{entry.twin}` |")
-    return "\n".join(rows) + "\n"
+    """The catalogue in Markdown, a block for each subject; of the packet types only DM1 and DH5."""
+    return "\n".join(line for subject in SUBJECTS for line in _block(subject))
+
+
+def _block(subject: str) -> Iterable[str]:
+    shown = [
+        entry
+        for entry in entries(subject)
+        if {"DM1", "DH5"}.issuperset(PACKET_TYPES.keys() & entry.name.replace(",", "").split())
+    ]
+    yield from (f":::{{dropdown}} {subject}: {len(shown)} forms", "")
+    symbols = {name: about for entry in shown for name, about in entry.symbols.items()}
+    listed = (f"${_latex_name(name)}$ {meaning} ({unit})" for name, (unit, meaning) in symbols.items())
+    yield from (f"{'; '.join(listed)}.", "")
+    for entry in shown:
+        yield from (f"**{entry.name}** ({entry.unit}); twin: `{entry.twin}`", "")
+        for line in entry.lines():
+            yield from (f"$${line}$$", "")
+    yield from (":::", "")
 
 
 def _latex_name(name: str) -> str:

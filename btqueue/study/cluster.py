@@ -18,11 +18,11 @@ from btqueue.study.evaluate import (
     Numbered,
     PointResult,
     available_cores,
+    environment,
     evaluate_point,
     failed_point,
 )
 from btqueue.study.provenance import versions
-from btqueue.study.workers import environment
 
 AHEAD = 4
 """Points sent out for each thread of the cluster before the first of them has come back."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.metrics import Metric, Results
-from btqueue.scenario.problems import closest
 from btqueue.study.provenance import attributes
-from btqueue.study.summary import Estimate, by_group, by_queue, summarise
+from btqueue.study.summary import NOTHING, Estimate, by_group, by_queue, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
-
-NOTHING = Estimate(math.nan)
-"""In place of the answer of a side that gives none."""
 
 
 def compare(
@@ -132,20 +128,6 @@ def _parts(row: str) -> tuple[str, str, str]:
     return FUNCTIONS.get(function, ""), metric, who or among
 
 
-def require_metrics(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of metrics, each once.
-
-    Raises:
-        ScenarioError: one is unknown; the message suggests the nearest name.
-    """
-    for name in names:
-        if name not in METRICS:
-            guess = closest(name, METRICS)
-            hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
-            raise ScenarioError(Problem(f"there is no metric {name}; {hint}", name, guess=guess))
-    return tuple(dict.fromkeys(names))
-
-
 def long_name(row: str) -> str:
     """Return the heading of a row, such as "queue length, uplink"."""
     function, metric, who = _parts(row)
@@ -171,7 +153,7 @@ def rows_of(results: Results | xr.Dataset) -> dict[str, Estimate]:
     """
     rows: dict[str, Estimate] = {}
     for name, found in summarise(results).items():
-        queues, groups = by_queue(results, found), by_group(results, name, found)
+        queues, groups = by_queue(results, found), by_group(results, found)
         rows |= {} if queues else {name: found}
         rows |= {f"{name}[{part}]": one for part, one in (queues | groups).items()}
     return rows

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from btqueue.caches import cache_folder
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
+from btqueue.search_path import without_working_directory
 from btqueue.study.summary import PARTS, Estimate, flows_without_goodput, labels_of, summarise
 
 if TYPE_CHECKING:
@@ -228,6 +231,15 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def environment() -> dict[str, str]:
+    """Return variables for a Python process that is to find the same modules and caches as this one.
+
+    It does not look for modules in the working directory, which may hold a stranger's files.
+    """
+    cache_folder()  # if it cannot be used, the environment names another one from now on
+    return {"PYTHONPATH": os.pathsep.join(without_working_directory(sys.path)), "PYTHONSAFEPATH": "1"}
+
+
 def answer_of(results: Results | xr.Dataset) -> Answer:
     """Return the plain numbers of an engine's results."""
     names = {part: labels_of(results, part) for part in PARTS if part in results.sizes}
@@ -237,15 +249,8 @@ def answer_of(results: Results | xr.Dataset) -> Answer:
 def _notes(results: Results | xr.Dataset) -> dict[str, Any]:
     attrs = results.attrs
     known: dict[str, Any] = {name: list(map(str, attrs.get(name, ()))) for name in ("warnings", "why")}
-    kinds = {
-        "converged": bool,
-        "residual": float,
-        "iterations": int,
-        "method": str,
-        "model": str,
-        "answered_by": str,
-    }
-    kinds |= {"events": int, "warmup_s": float, "intervals": str}
+    kinds = dict.fromkeys(("method", "model", "answered_by", "intervals"), str)
+    kinds |= {"converged": bool, "residual": float, "iterations": int, "events": int, "warmup_s": float}
     known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}
     if "replication" in results.sizes:
         known["replications"] = int(results.sizes["replication"])

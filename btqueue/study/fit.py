@@ -42,10 +42,10 @@ from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.randomness import is_random
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import HELPERS, BadResults, Finding, ForeignResults
-from btqueue.study.check.verdicts import Engine, modelled, reference_scenario
+from btqueue.study.check.verdicts import Engine, modelled, own_simulator, reference_scenario
 from btqueue.study.comparison import metric_name
-from btqueue.study.sensitivity.factors import Factor, factors
-from btqueue.study.value_ranges import Interval
+from btqueue.study.points import Interval
+from btqueue.study.sensitivity.factors import Factor, changed, factors
 
 TOLD = 0.5
 """Half-width of an interval, in half ranges, from which on it tells nothing."""
@@ -179,7 +179,7 @@ def fit(
     found = results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
     if simulate is False:
         raise ValueError("simulate = False: values are fitted beside simulations; give True or a function")
-    simulator = _own() if simulate is True else simulate
+    simulator = own_simulator() if simulate is True else simulate
     findings, scenario, stated = _with_facts(found, scenario, unknown)
     unknown = [one for one in unknown if one.key not in stated]
     keys = {key: Fitted(key, before, value) for key, (before, value) in stated.items()}
@@ -193,12 +193,6 @@ def fit(
         if tried[-1].confirmed:
             break
     return min(tried, key=lambda one: misfit(one.agreements, tried[0].agreements))
-
-
-def _own() -> Engine:
-    from btqueue.simulator import simulate  # loads numba
-
-    return simulate
 
 
 def _unknowns(scenario: Scenario, ranges: Mapping[str, str | Interval | None]) -> list[Factor]:
@@ -224,14 +218,10 @@ def _unknowns(scenario: Scenario, ranges: Mapping[str, str | Interval | None]) -
 def _end(scenario: Scenario, one: Factor, factor: float) -> float:
     """Return the end of a key's range: the value times a factor, or nearer where the scenario says no."""
     for _ in range(8):
-        end = one.value * factor
-        end = max(1, round(end)) if one.whole else end
-        try:
-            scenario.changed({one.key: end})
-        except ScenarioError:
-            factor = math.sqrt(factor)
-        else:
+        end = max(1, round(one.value * factor)) if one.whole else one.value * factor
+        if changed(scenario, {one.key: end}) is not None:
             return end
+        factor = math.sqrt(factor)
     return one.value
 
 
@@ -255,10 +245,7 @@ def _with_facts(
             stated[one.key] = (one.value, values[0])
     wanted = {one.check: one.value for one in findings if one.status == "failed" and one.value is not None}
     for key, value in (wanted | {key: value for key, (_, value) in stated.items()}).items():
-        try:
-            scenario = scenario.changed({key: value})
-        except ScenarioError:
-            continue  # the finding is told
+        scenario = changed(scenario, {key: value}) or scenario  # else the finding is told
     return findings, scenario, stated
 
 

@@ -1,15 +1,200 @@
-"""Many points of a study: here, in several processes, or on a cluster."""
+"""Many points of a study: in this process, in several, or on a cluster.
+
+Workers are started from scratch, not forked: JAX starts threads, and a fork of a process with threads may
+stand still forever. They do not import the user's main program, so a script needs no guard, and no module of
+the working directory. A worker that dies loses one point, and its number is known. When the parent dies, its
+workers end at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Generator, Sequence
+import traceback
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 from btqueue.scenario import Scenario
 from btqueue.study.cluster import map_on_cluster
-from btqueue.study.evaluate import Engine, Numbered, PointResult, available_cores, evaluate_point
-from btqueue.study.workers import map_in_processes
+from btqueue.study.evaluate import (
+    Engine,
+    Failure,
+    Numbered,
+    PointResult,
+    available_cores,
+    environment,
+    evaluate_point,
+    failed_point,
+)
+
+ATTEMPTS = 2
+"""How often a point is tried whose process dies."""
+
+COMMAND = (sys.executable, "-c", "from btqueue.study.many_points import serve; serve()")
+
+
+class WorkerDied(Exception):
+    """The process of a worker has ended; the message says how."""
+
+
+class Worker:
+    """A process that evaluates one point after the other; used by one thread."""
+
+    def __init__(self, base: Scenario, engines: Sequence[Engine], threads: int) -> None:
+        """Start the process; it gets ready while the caller goes on."""
+        theirs = environment()
+        self.process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"OPENBLAS_NUM_THREADS": "1"} | os.environ | theirs,  # the processes share the cores
+            start_new_session=True,  # Ctrl-C is for the process that asked
+        )
+        questions, answers = self.process.stdin, self.process.stdout
+        assert questions is not None and answers is not None  # both are pipes
+        self._questions, self._answers = questions, answers
+        self._greeting = (base.to_dict(resolved=False), tuple(engines), threads)
+
+    def evaluate(self, number: int, changes: Mapping[str, Any]) -> PointResult:
+        """Return the answers at a point.
+
+        Raises:
+            WorkerDied: the process has ended before it answered.
+        """
+        try:
+            if self._greeting is not None:
+                pickle.dump(self._greeting, self._questions)
+                self._greeting = None
+            pickle.dump((number, dict(changes)), self._questions)
+            self._questions.flush()
+            return pickle.load(self._answers)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            self.end()
+            raise WorkerDied(self._how_it_ended()) from None
+
+    def _how_it_ended(self) -> str:
+        code = self.process.returncode
+        if code < 0:
+            return f"its process was ended by signal {-code} ({signal.Signals(-code).name})"
+        return f"its process ended with exit code {code}"
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.1)  # one that died by itself tells how
+        self.process.kill()
+        self.process.wait()
+        for stream in (self._questions, self._answers):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def map_in_processes(
+    base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int], workers: int
+) -> Generator[PointResult]:
+    """Yield the points as they are finished; see `btqueue.study.many_points.map_points`."""
+    threads = available_cores() if "simulate" in engines else 1
+    todo = iter(numbers)
+    lock = threading.Lock()
+    done: queue.SimpleQueue[PointResult | BaseException | None] = queue.SimpleQueue()
+    running: dict[int, Worker] = {}
+    stopping = threading.Event()
+
+    def take() -> int | None:
+        with lock:
+            return None if stopping.is_set() else next(todo, None)
+
+    def start(place: int) -> Worker | None:
+        with lock:
+            if stopping.is_set():
+                return None
+            running[place] = Worker(base, engines, threads)
+            return running[place]
+
+    def work(place: int) -> None:
+        try:
+            worker = start(place)
+            while worker is not None and (number := take()) is not None:
+                for attempt in range(1, ATTEMPTS + 1):
+                    try:
+                        done.put(worker.evaluate(number, points[number]))
+                        break
+                    except WorkerDied as death:
+                        if attempt == ATTEMPTS:
+                            failure = Failure("worker", f"{death}, {ATTEMPTS} times in a row")
+                            done.put(failed_point(number, engines, failure))
+                        if (worker := start(place)) is None:
+                            return
+        except BaseException as error:
+            done.put(error)
+        finally:
+            done.put(None)
+
+    crew = [threading.Thread(target=work, args=(place,), daemon=True) for place in range(workers)]
+    try:
+        for thread in crew:
+            thread.start()
+        left = workers
+        while left:
+            result = done.get()
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
+                left -= 1
+            else:
+                yield result
+    finally:
+        with lock:
+            stopping.set()
+            for worker in running.values():
+                worker.process.kill()
+        for thread in crew:
+            thread.join()
+        for worker in running.values():
+            worker.end()
+
+
+def serve() -> None:
+    """Be a worker: read the scenario, then points from standard input, until its end."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anybody prints must not stand between answers
+    questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(questions,), daemon=True).start()
+    with _ending_the_process():
+        data, engines, threads = questions.get()
+        base = Scenario.from_dict(data)
+        while True:
+            number, changes = questions.get()
+            pickle.dump(evaluate_point(base, number, changes, engines, threads=threads), answers)
+            answers.flush()
+
+
+def _listen(questions: queue.SimpleQueue[Any]) -> None:
+    """Hand on the points from standard input; it ends in the middle of a point if the parent has died."""
+    with _ending_the_process():
+        while True:
+            questions.put(pickle.load(sys.stdin.buffer))
+
+
+@contextlib.contextmanager
+def _ending_the_process() -> Iterator[None]:
+    """End the process with the block: in silence if nobody is at the other end of the pipes."""
+    try:
+        yield
+    except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
 
 FEW, ALONE_S = 200, 3.0
 """Number of points up to which one process evaluates them, until that has taken `ALONE_S` seconds."""

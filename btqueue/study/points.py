@@ -1,33 +1,336 @@
 """The points of a study: keys of the scenario over grids, lists, ranges, samples or the rows of a file.
 
-They are all combinations of the values of some keys (`grid`), or chosen combinations.
+The values of a key are read, and checked by the key's own type. Points are all combinations of the values of
+some keys (`grid`), or chosen combinations.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from decimal import Decimal
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_origin
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from btqueue.files import UnusableFile, read_bytes
-from btqueue.scenario import Problem, ScenarioError
-from btqueue.study.value_ranges import (
-    MOST_VALUES,
-    Interval,
-    checked_value,
-    keyed_values,
-    known_key,
-    label,
-    parse_one,
-    parse_values,
-    values_of,
-)
+from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario.errors import shown
+from btqueue.scenario.overrides import parse_sets
+from btqueue.scenario.problems import NUMBER, field_at, kinds_of, unknown_key, without_unit, wrong_value
 from btqueue.text_files import BadText, decoded, read_table
+
+SIGNED = rf"[-+]?{NUMBER}"
+RANGE = re.compile(rf"({SIGNED}?)\.\.({SIGNED})(?::({SIGNED}))?")
+"""``a..b`` or ``a..b:step``."""
+CALL = re.compile(r"(lin|log)\s*\((.*)\)")
+"""``lin(a,b,n)`` or ``log(a,b,n)``."""
+
+MOST_VALUES = 1_000_000
+"""Of one key."""
+
+HOW = "write 1..25, 1..25:2, 5,10,20, lin(a,b,n) or log(a,b,n)"
+
+ARRAY_OF_LISTS = re.compile(r"\[\s*(\[.*\])\s*\]", re.DOTALL)
+"""``[["DH5"],["DH3","DH5"]]``."""
+HOW_LISTS = "the values are lists: write A,[A,B] for the lists of A alone and of A and B"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The values of a key between two ends.
+
+    Attributes:
+        low: least value.
+        high: greatest value.
+        scale: whether they are even in the value or in its logarithm.
+        count: how many of them a grid takes, None if the range does not say.
+        step: between two of them, None if the range does not say.
+        whole: whether the key takes whole numbers only.
+    """
+
+    low: float
+    high: float
+    scale: Literal["lin", "log"] = "lin"
+    count: int | None = None
+    step: float | None = None
+    whole: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether all values between the ends are meant."""
+        return self.count is None and self.step is None
+
+    def at(self, share: float) -> float:
+        """Return the value below which *share* (0 to 1) of a random one's probability lies."""
+        low, high = (self.low - 0.5, self.high + 0.5) if self.whole else (self.low, self.high)
+        if self.scale == "log":
+            low, high = (max(low, 0.5), high) if self.whole else (low, high)
+            value = low * (high / low) ** share
+        else:
+            value = low + (high - low) * share
+        return int(min(max(round(value), self.low), self.high)) if self.whole else value
+
+
+def known_key(key: Any) -> str:
+    """Return *key* if a scenario has it.
+
+    Raises:
+        ScenarioError: no scenario has it; the message suggests the nearest key.
+    """
+    if not isinstance(key, str):
+        raise ScenarioError(Problem(f"keys must be texts, not {shown(key)}"))
+    parse_sets(Scenario, [f"{key}=0"])
+    if "." not in key:
+        raise ScenarioError(
+            Problem(f"{key} is no key of a table: a study goes over keys such as polling.limit")
+        )
+    return key
+
+
+def keyed_values(over: Mapping[str, Any] | Iterable[str], option: str = "") -> list[tuple[str, Any]]:
+    """Return keys and their values, given as a mapping or as texts ``key=values``.
+
+    Args:
+        over: keys and values.
+        option: of the command line that they come from, to begin messages with.
+
+    Raises:
+        ScenarioError: a text cannot be read, or a key is unknown or given twice.
+    """
+    pairs: list[tuple[str, Any]] = list(over.items()) if isinstance(over, Mapping) else []
+    if not isinstance(over, Mapping):
+        for text in [over] if isinstance(over, str) else over:
+            key, equals, values = text.partition("=")
+            if not equals:
+                message = (
+                    f"{option} {shown(text)} cannot be read: write KEY=VALUES, as in polling.limit=1..25"
+                )
+                raise ScenarioError(Problem(message.strip(), key, text))
+            pairs.append((key.strip(), values.strip()))
+    names = [known_key(key) for key, _ in pairs]
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise ScenarioError(Problem(f"{twice[0]} is given twice: list all of its values once", twice[0]))
+    return pairs
+
+
+def parse_one(key: str, text: str) -> Any:
+    """Return the value that ``key=text`` sets, None if it unsets the key."""
+    return parse_sets(Scenario, [f"{key}={text}"])[key]
+
+
+def parse_values(key: str, values: Any) -> Interval | tuple[Any, ...]:
+    """Return the values of a key, given as a text or as a collection, checked by the key's own type.
+
+    Raises:
+        ScenarioError: they cannot be read, there are none, or one is none for the key.
+    """
+    if isinstance(values, str):
+        spread = _parse_text(key, values.strip())
+        if isinstance(spread, Interval):
+            for end in (spread.low, spread.high):
+                checked_value(key, int(end) if spread.whole and float(end).is_integer() else end)
+            return spread
+        values = spread
+    if isinstance(values, bytes) or not isinstance(values, Iterable):
+        raise ScenarioError(Problem(f"{key}: {shown(values)} is no collection of values; {HOW}", key, values))
+    found = tuple(checked_value(key, value) for value in values)
+    if not found:
+        raise ScenarioError(Problem(f"{key}: there are no values; {HOW}", key))
+    labels = [label(value) for value in found]
+    if len(set(labels)) < len(labels):
+        again = next(text for place, text in enumerate(labels) if text in labels[:place])
+        raise ScenarioError(Problem(f"{key}: the value {again} is given twice", key, again))
+    return found
+
+
+def values_of(key: str, spread: Interval | tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values of a key that a grid takes.
+
+    Raises:
+        ScenarioError: the range does not say how many they are, or they are too many.
+    """
+    if isinstance(spread, tuple):
+        return spread
+    low, high = spread.low, spread.high
+    if spread.count is not None:
+        numbers = (np.linspace if spread.scale == "lin" else np.geomspace)(low, high, spread.count).tolist()
+    elif spread.scale == "lin" and (step := _step(spread)) is not None:
+        steps = (high - low) / step + 1e-9
+        _require_few(key, steps + 1)
+        numbers = [low + place * step for place in range(math.floor(steps) + 1)]
+        numbers = [number if isinstance(number, int) else float(f"{number:.12g}") for number in numbers]
+    else:
+        example = f"{spread.scale}({low:g},{high:g},11)"
+        raise ScenarioError(Problem(f"{key}: the range does not say how many values: write {example}", key))
+    whole = spread.whole or all(isinstance(end, int) for end in (low, high, _step(spread)))
+    if whole and spread.count is None and any(number != round(number) for number in numbers):
+        raise ScenarioError(Problem(f"{key}: takes whole numbers, so a range needs whole steps", key))
+    if whole and (spread.whole or spread.count is None):
+        numbers = list(dict.fromkeys(round(number) for number in numbers))
+    return tuple(checked_value(key, number) for number in numbers)
+
+
+def _step(spread: Interval) -> float | None:
+    """Return the step of a range; 1 between whole ends."""
+    if spread.step is None and all(isinstance(end, int) for end in (spread.low, spread.high)):
+        return 1
+    return spread.step
+
+
+def _require_few(key: str, count: float) -> None:
+    if count >= MOST_VALUES + 1:
+        raise ScenarioError(Problem(f"{key}: more than {MOST_VALUES:,} values are too many", key))
+
+
+def _parse_text(key: str, text: str) -> Interval | list[Any]:
+    if get_origin(_annotation(key)) is tuple:
+        return _parse_lists(key, text)
+    if match := RANGE.fullmatch(text):
+        low, high, step = (None if part is None else _number(key, part) for part in match.groups())
+        return _interval(key, text, low, high, step=step)
+    if match := CALL.fullmatch(text):
+        parts = [part.strip() for part in match[2].split(",")]
+        if len(parts) not in (2, 3):
+            raise ScenarioError(
+                Problem(f"{key}: {shown(text)} needs two ends and a number of values", key, text)
+            )
+        low, high, *count = (_number(key, part) for part in parts)
+        low, high = float(low), float(high)  # whole ends of a..b would mean steps of 1
+        if count and not (isinstance(count[0], int) and count[0] >= 2):
+            raise ScenarioError(Problem(f"{key}: {shown(text)}: give two values or more", key, text))
+        if count:
+            _require_few(key, int(count[0]))
+        scale: Any = match[1]
+        return _interval(key, text, low, high, scale=scale, count=int(count[0]) if count else None)
+    return [parse_one(key, part) for part in _split(text) if part.strip()]
+
+
+def _parse_lists(key: str, text: str) -> list[Any]:
+    """Return the lists that a text gives: a value without brackets is a list of one entry."""
+    inside = match[1] if (match := ARRAY_OF_LISTS.fullmatch(text)) else text
+    values = [parse_one(key, part) for part in _split(inside) if part.strip()]
+    ranges = RANGE.fullmatch(text) or CALL.fullmatch(text)
+    entries = [entry for value in values for entry in value]
+    if ranges or any(isinstance(entry, str) and re.search(r"[][]", entry) for entry in entries):
+        raise ScenarioError(Problem(f"{key}: {shown(text)} cannot be read; {HOW_LISTS}", key, text))
+    return values
+
+
+def _interval(key: str, text: str, low: Any, high: Any, **options: Any) -> Interval:
+    if low >= high:
+        raise ScenarioError(
+            Problem(f"{key}: {shown(text)}: the first end must be the smaller one", key, text)
+        )
+    if options.get("scale") == "log" and low <= 0:
+        raise ScenarioError(Problem(f"{key}: {shown(text)}: a range of logarithms starts above 0", key, text))
+    if (step := options.get("step")) is not None and step <= 0:
+        raise ScenarioError(Problem(f"{key}: {shown(text)}: the step must be above 0", key, text))
+    return Interval(low, high, whole=takes_whole_numbers(key), **options)
+
+
+def _number(key: str, text: str) -> float:
+    if not re.fullmatch(SIGNED, text):
+        why = f"is no number; {without_unit(key, text) or HOW}"
+    elif not math.isfinite(value := float(text)):
+        why = "is too large a number"
+    else:  # int() refuses texts of thousands of digits, leading zeros included
+        return int(Decimal(text)) if re.fullmatch(r"[-+]?\d+", text) else value
+    raise ScenarioError(Problem(f"{key}: {shown(text)} {why}", key, text))
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are not inside brackets, braces or quotes."""
+    parts, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign in "[{":
+            depth += 1
+        elif sign in "]}":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            parts.append("")
+            continue
+        parts[-1] += sign
+    return parts
+
+
+def takes_whole_numbers(key: str) -> bool:
+    """Whether the numbers that a key takes are whole: its type says so, whatever its bounds."""
+    kinds = kinds_of(_annotation(key))
+    return int in kinds and float not in kinds
+
+
+def checked_value(key: str, value: Any) -> Any:
+    """Return *value* as the scenario holds it: real keys get real numbers, lists stay lists.
+
+    Only the key's own type is asked: a value that does not go with other keys is found when its point is
+    evaluated, and concerns that point alone.
+
+    Raises:
+        ScenarioError: no scenario can have this value.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        parse_one(key, "none")
+        return None
+    if not _accepts(key, value):
+        if "[" not in key:
+            Scenario().changed({key: value})  # names the entry of a list that is wrong
+        raise ScenarioError(wrong_value(key, _known_field(key), value))
+    if isinstance(value, int) and not isinstance(value, bool) and not takes_whole_numbers(key):
+        return float(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _accepts(key: str, value: Any) -> bool:
+    try:
+        _checker(key).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+@lru_cache
+def _checker(key: str) -> TypeAdapter[Any]:
+    """Return the check of a key's own type."""
+    annotation: Any = _annotation(key)
+    is_table = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    config = None if is_table else ConfigDict(strict=True, allow_inf_nan=False)
+    for constraint in _known_field(key).metadata:  # without the default, which may depend on other keys
+        annotation = Annotated[annotation, constraint]
+    return TypeAdapter(annotation, config=config)
+
+
+def _annotation(key: str) -> Any:
+    """Return a key's type without its bounds."""
+    return _known_field(key).annotation
+
+
+def _known_field(key: str) -> FieldInfo:
+    field = field_at(Scenario, key)
+    if field is None:
+        raise ScenarioError(unknown_key(Scenario, key))
+    return field
+
+
+def label(value: Any) -> str:
+    """Return a value as a user would write it."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
 
 Changes = dict[str, Any]
 """Changes of a point to the scenario, by dotted key, as `Scenario.changed` takes them."""
@@ -127,7 +430,8 @@ def latin_hypercube(over: Mapping[str, Any] | Iterable[str], count: int, seed: i
     if not 1 <= count <= MOST_VALUES:
         raise ScenarioError(Problem(f"a sample of {count} points: give 1 to {MOST_VALUES:,}"))
     spreads = [
-        (key, spread if _is_open(spread) else values_of(key, spread)) for key, spread in _spreads(over)
+        (key, spread if isinstance(spread, Interval) and spread.open else values_of(key, spread))
+        for key, spread in _spreads(over)
     ]
     if not spreads:
         raise ScenarioError(Problem("there is nothing to sample: name a key and its range"))
@@ -200,11 +504,6 @@ def _row(keys: list[str], cells: list[str]) -> tuple[Any, ...]:
 def _spreads(over: Mapping[str, Any] | Iterable[str]) -> list[tuple[str, Any]]:
     """Return keys with an `Interval` or a tuple of values, checked."""
     return [(key, parse_values(key, values)) for key, values in keyed_values(over)]
-
-
-def _is_open(spread: Any) -> bool:
-    """Whether a range means all values between its ends."""
-    return isinstance(spread, Interval) and spread.count is None and spread.step is None
 
 
 def as_labels(values: Sequence[Any]) -> np.ndarray:

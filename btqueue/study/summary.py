@@ -47,6 +47,10 @@ class Estimate:
     each: np.ndarray | None = field(default=None, repr=False, compare=False)
 
 
+NOTHING = Estimate(math.nan)
+"""Where there is no value."""
+
+
 def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
     """Return the estimate of each metric in *results*, in the order of `METRICS`.
 
@@ -117,21 +121,12 @@ def by_queue(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Est
     return {queue: Estimate(mean, ci95) for queue, mean, ci95 in every}
 
 
-def by_group(results: Results | xr.Dataset, name: str, estimate: Estimate) -> dict[str, Estimate]:
+def by_group(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Estimate]:
     """Return the estimate of each group of flows; empty if flows are alike, or for a metric of none.
 
     A group without a value is left out.
     """
-    groups = labels_of(results, "group")
-    if estimate.part != "flow" or not groups:
-        return {}
-    variable = results.variables[name]
-    values, dims = np.asarray(variable.values, float), tuple(map(str, variable.dims))
-    found = {
-        group: _estimate(values[..., [one == group for one in groups]], dims)
-        for group in dict.fromkeys(groups)
-    }
-    return {group: one for group, one in found.items() if not math.isnan(one.mean)}
+    return of_groups(estimate, labels_of(results, "group"))
 
 
 def of_groups(estimate: Estimate, groups: Sequence[str]) -> dict[str, Estimate]:

@@ -33,10 +33,15 @@ from btqueue.study.many_points import map_points
 from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points
 from btqueue.study.provenance import attributes
 from btqueue.study.sweep_checks import CheckedPoints, check_points
-from btqueue.study.sweep_dataset import assemble
-from btqueue.study.sweep_definition import definition
-from btqueue.study.sweep_files import IN_THE_WAY, checked_target, digest, finished_result, write_sweep
-from btqueue.study.sweep_store import Journal, StoreError, Unwritten, journal_path
+from btqueue.study.sweep_files import (
+    IN_THE_WAY,
+    assemble,
+    checked_target,
+    digest,
+    finished_result,
+    write_sweep,
+)
+from btqueue.study.sweep_store import Journal, Memory, StoreError, Unwritten, definition, journal_path
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are finished and of all points."""
@@ -97,7 +102,7 @@ def sweep(
         notes: called with each message to the user.
 
     Returns:
-        Dataset as `btqueue.study.sweep_dataset.assemble` describes. A point that fails is NaN, with its
+        Dataset as `btqueue.study.sweep_files.assemble` describes. A point that fails is NaN, with its
         reason in `failure`. Attributes: scenario, sweep (both JSON), answered, failed, checks (JSON, where
         points were checked: how many, how far off theory was, and where), and provenance_*. The values do not
         depend on workers, on the cluster, or on how often the sweep was interrupted.
@@ -125,13 +130,8 @@ def sweep(
     evaluator = partial(map_points, scenario, work, engines=engines, workers=workers, cluster=cluster)
     finish = partial(_finished, scenario, chosen, engines, what)
     checks = partial(check_points, chosen, evaluator=evaluator, notes=say) if check else None
-
-    def report(done: int) -> None:
-        if progress is not None:
-            progress(done, len(chosen))
-
     if target is None:
-        return _in_memory(evaluator, finish, report, checks)
+        return _filled(Memory(), len(chosen), evaluator, progress, finish, checks)
     kept = journal_path(target)
     found = None if force else finished_result(target, what)
     if found is not None:
@@ -145,24 +145,45 @@ def sweep(
             say(note)
         if journal.done:
             say(f"{len(journal.done):,} of {len(chosen):,} points were finished before: going on from there")
-        left = [number for number in range(len(chosen)) if number not in journal.done]
-        if left and not force and target.exists():  # so it cannot be this sweep's
+        if len(journal.done) < len(chosen) and not force and target.exists():  # so it cannot be this sweep's
             raise StoreError(f"{target}: exists already and is not replaced; {IN_THE_WAY}")
-        try:
-            report(len(journal.done))
-            with closing(evaluator(numbers=left)) as results:
-                for result in results:
-                    journal.add(result)
-                    report(len(journal.done))
-            dataset = finish(journal.results, checks and checks(journal.results()))
+        dataset = _filled(journal, len(chosen), evaluator, progress, finish, checks, target, force)
+        journal.remove()
+    return dataset
+
+
+def _filled(
+    kept: Memory | Journal,
+    count: int,
+    evaluator: Callable[..., Generator[PointResult]],
+    progress: Progress | None,
+    finish: Callable[..., xr.Dataset],
+    checks: Callable[[Iterable[PointResult]], CheckedPoints] | None,
+    target: Path | None = None,
+    force: bool = False,
+) -> xr.Dataset:
+    """Evaluate the points that are not kept yet; return the dataset, and write it if there is a target."""
+
+    def report() -> None:
+        if progress is not None:
+            progress(len(kept.done), count)
+
+    try:
+        report()
+        with closing(evaluator(numbers=[n for n in range(count) if n not in kept.done])) as results:
+            for result in results:
+                kept.add(result)
+                report()
+        dataset = finish(kept.results, checks and checks(kept.results()))
+        if target is not None:
             try:
                 write_sweep(target, dataset, replace=force)
             except StoreError as error:
                 raise Unwritten(str(error), dataset) from None
-        except KeyboardInterrupt:
-            raise SweepInterrupted(len(journal.done), None) from None
-        journal.remove()
-    return dataset
+        return dataset
+    except KeyboardInterrupt:
+        partial_result = finish(kept.results) if isinstance(kept, Memory) and kept.done else None
+        raise SweepInterrupted(len(kept.done), partial_result) from None
 
 
 def chosen_points(
@@ -230,25 +251,6 @@ def own_seed(seed: int, number: int) -> int:
     """Return the seed of one point of a sweep with independent random numbers."""
     word = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]
     return int(word >> np.uint64(1))  # seeds of scenarios have 63 bits
-
-
-def _in_memory(
-    evaluator: Callable[..., Generator[PointResult]],
-    finish: Callable[..., xr.Dataset],
-    report: Callable[[int], None],
-    checks: Callable[[Iterable[PointResult]], CheckedPoints] | None,
-) -> xr.Dataset:
-    """Run a sweep without a file."""
-    kept: list[PointResult] = []
-    try:
-        report(0)
-        with closing(evaluator()) as results:
-            for result in results:
-                kept.append(result)
-                report(len(kept))
-        return finish(lambda: kept, checks and checks(kept))
-    except KeyboardInterrupt:
-        raise SweepInterrupted(len(kept), finish(lambda: kept) if kept else None) from None
 
 
 def _finished(

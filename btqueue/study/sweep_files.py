@@ -1,8 +1,8 @@
-"""Results of sweeps on disk: netCDF, which can be read again; CSV and Parquet, one row a point.
+"""The dataset of a sweep from its finished points, and its files: netCDF, CSV and Parquet.
 
-A result that can be read again carries a seal, the SHA-256 of all bytes of its file, in the
-attribute `seal`. It is looked at before anything else: the libraries below follow damaged lengths and
-addresses into endless loops and huge arrays.
+A netCDF file can be read again; CSV and Parquet have one row a point. A result that can be read again carries
+a seal, the SHA-256 of all bytes of its file, in the attribute `seal`. It is looked at before anything else:
+the libraries below follow damaged lengths and addresses into endless loops and huge arrays.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,186 @@ import numpy as np
 import xarray as xr
 
 from btqueue.files import UnusableFile, read_bytes, require_writable, written_whole
+from btqueue.scenario import METRICS, describe
+from btqueue.scenario.expressions import Quantity
 from btqueue.scenario.problems import closest
 from btqueue.simulator.traces.extras import require
+from btqueue.study.evaluate import PARTS, Engine, PointResult
+from btqueue.study.points import Points
 from btqueue.study.sweep_store import StoreError, journal_path, what_differs
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NOTES: dict[str, tuple[type, Any]] = {
+    "converged": (np.int8, -1),
+    "residual": (float, math.nan),
+    "iterations": (np.int64, -1),
+    "events": (np.int64, -1),
+    "replications": (np.int64, -1),
+    "warmup_s": (float, math.nan),
+}
+"""Notes that become variables, with type and the value where there is none."""
+
+TEXTS = ("failure", "warnings", "answered_by", "why", "method", "check")
+"""Variables in words; all but the first two are left out where no point has any."""
+
+
+def assemble(
+    points: Points, engines: Sequence[Engine], results: Callable[[], Iterable[PointResult]]
+) -> xr.Dataset:
+    """Return one dataset with a dimension for each key of a grid, or "point" for chosen points.
+
+    Variables, NaN where a point has no answer:
+
+    - each metric, in its unit: the mean over replications and over flows (links, queues);
+    - `<metric>_ci95`: half-width of its 95 % interval over replications, from the simulator;
+    - `<metric>_per_flow` (`_per_link`, `_per_queue`) and `<metric>_per_flow_ci95`: the same for each flow, if
+      all points have equally many flows, and more than one;
+    - `failure`: why a point has no answer, empty if it has one; `warnings` of the engine; `answered_by`
+      ("theory" or "simulation"), `why` (theory's doubts, or why it has no answer), `method` and `check` (of
+      theory by simulation, where there was one); and numbers
+      that say how an answer was found (converged, residual, iterations; events, replications, warmup_s).
+
+    With both engines there is a first dimension "engine".
+
+    Args:
+        points: of the sweep.
+        engines: that were run.
+        results: gives the finished points, in any order; called twice, so that they need not be in memory.
+    """
+    parts = _parts(results())
+    numbers: dict[str, np.ndarray] = {}
+    texts = {name: np.full((len(engines), len(points)), "", object) for name in TEXTS}
+    texts["failure"][:] = "not evaluated"
+
+    def put(name: str, where: tuple[Any, ...], value: Any, *inner: int) -> None:
+        kind, missing = NOTES.get(name, (float, math.nan))
+        if name not in numbers:
+            numbers[name] = np.full((len(engines), len(points), *inner), missing, kind)
+        numbers[name][where] = value
+
+    for result in results():
+        for row, engine in enumerate(engines):
+            answer, where = result.answers[engine], (row, result.number)
+            for name, value in answer.metrics.items():
+                known = not math.isnan(value.ci95) or value.ci95s
+                put(name, where, value.mean)
+                if known:
+                    put(f"{name}_ci95", where, value.ci95)
+                if value.part in parts:
+                    labels, each = parts[value.part], f"{name}_per_{value.part}"
+                    queues = answer.names["queue"] if value.part == "queue" else ()
+                    along = [labels.index(queue) for queue in queues] or slice(None)
+                    put(each, (*where, along), value.means, len(labels))
+                    if known:
+                        put(f"{each}_ci95", (*where, along), value.ci95s or math.nan, len(labels))
+            for name in NOTES.keys() & answer.notes.keys():
+                put(name, where, answer.notes[name])
+            texts["failure"][where] = "" if answer.failure is None else str(answer.failure)
+            for name in TEXTS[1:]:
+                found = answer.notes.get(name, "")
+                texts[name][where] = found if isinstance(found, str) else "; ".join(found)
+    suffixes = ["", *(f"_per_{part}" for part in PARTS)]
+    order = [f"{name}{suffix}{ci95}" for name in METRICS for suffix in suffixes for ci95 in ("", "_ci95")]
+    arrays = {name: numbers[name] for name in (*order, *NOTES) if name in numbers}
+    arrays |= {
+        name: text.astype(str)
+        for name, text in texts.items()
+        if name in TEXTS[:2] or any(found for found in text.flat)
+    }
+    return _labelled(points, engines, parts, arrays)
+
+
+def _parts(results: Iterable[PointResult]) -> dict[str, list[str]]:
+    """Return the names along the dimension of each part that the points have in common.
+
+    Queues are matched by name. Flows and links are matched by their number, so all points must have equally
+    many. Names are in the order of the points, whatever the order in which these were finished.
+    """
+    first: dict[str, dict[tuple[str, ...], int]] = {part: {} for part in PARTS}
+    for result in results:
+        for answer in result.answers.values():
+            for part, names in answer.names.items():
+                first[part][names] = min(first[part].get(names, result.number), result.number)
+    found = {}
+    for part, places in first.items():
+        in_order = sorted(places, key=places.__getitem__)
+        sizes = {len(names) for names in in_order}
+        if part == "queue":
+            found[part] = list(dict.fromkeys(name for names in in_order for name in names))
+        elif len(sizes) == 1 and sizes != {1}:
+            numbered = [str(number) for number in range(1, len(in_order[0]) + 1)]
+            found[part] = list(in_order[0]) if len(in_order) == 1 else numbered
+    return {part: names for part, names in found.items() if names}
+
+
+def with_quantities(dataset: xr.Dataset, quantities: Iterable[Quantity]) -> xr.Dataset:
+    """Return a sweep's dataset with a variable for each quantity, named as an expression writes it.
+
+    The half-width of a mean or a sum is the mean or the sum of the half-widths of the flows. It is right
+    where all flows rise and fall together, and too wide otherwise.
+    """
+    added = {}
+    for quantity in quantities:
+        name, each = str(quantity), ""
+        for part in PARTS:
+            each = f"_per_{part}" if f"{quantity.name}_per_{part}" in dataset else each
+        if name in dataset or quantity.name not in dataset:
+            continue
+        means = dataset[quantity.name + each]
+        widths = dataset.get(f"{quantity.name}{each}_ci95", means * np.nan)
+        if not each:  # one flow in all, or points with different numbers of flows
+            means, widths = means.expand_dims(flow=1, axis=-1), widths.expand_dims(flow=1, axis=-1)
+        dims, shape = means.dims[:-1], means.shape[:-1]
+        rows = zip(*(one.values.reshape(-1, means.shape[-1]) for one in (means, widths)), strict=True)
+        found = np.array([_with_width(quantity, *row) for row in rows]).reshape(*shape, 2)
+        attrs = {"units": quantity.unit, "long_name": name}
+        added[name] = (dims, found[..., 0], attrs)
+        if np.isfinite(found[..., 1]).any():
+            added[f"{name}_ci95"] = (dims, found[..., 1], attrs)
+    return dataset.assign(added)
+
+
+def _with_width(quantity: Quantity, means: np.ndarray, widths: np.ndarray) -> tuple[float, float]:
+    value = float(quantity.over(means[None])[0])
+    if quantity.aggregate in ("min", "max"):
+        of_it = widths[means == value]
+        return value, float(of_it[0]) if of_it.size else math.nan
+    return value, float(quantity.over(widths[None])[0])
+
+
+def _labelled(
+    points: Points,
+    engines: Sequence[Engine],
+    parts: dict[str, list[str]],
+    arrays: dict[str, np.ndarray],
+) -> xr.Dataset:
+    """Put names and units on the arrays, shape (engines, points) or (engines, points, part)."""
+    several = len(engines) > 1
+    dims = (("engine",) if several else ()) + points.dims
+    shape = ((len(engines),) if several else ()) + points.shape
+    variables = {}
+    for name, array in arrays.items():
+        part = name.removesuffix("_ci95").rpartition("_per_")[2] if array.ndim == 3 else ""
+        inner = array.shape[2:]
+        variables[name] = ((*dims, part) if part else dims, array.reshape(shape + inner))
+    coordinates: dict[str, Any] = dict(points.coordinates())
+    if several:
+        coordinates["engine"] = list(engines)
+    for part, names in parts.items():
+        if part == "queue":
+            coordinates["queue"] = names
+        else:
+            coordinates[part] = np.arange(1, len(names) + 1)
+            coordinates[f"{part}_name"] = (part, names)
+    dataset = describe(xr.Dataset(variables, coordinates))
+    for name, variable in dataset.data_vars.items():
+        base, per, _ = str(name).partition("_per_")
+        if per and base in METRICS:
+            variable.attrs |= {"units": METRICS[base].unit, "long_name": METRICS[base].long_name}
+    return dataset
+
 
 FORMATS = {".nc": "netCDF", ".csv": "CSV", ".parquet": "Parquet"}
 """By suffix."""

@@ -18,12 +18,16 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from btqueue.files import UnusableFile, open_ours, written_whole
-from btqueue.study.evaluate import Answer, Failure, PointResult
+from btqueue.files import UnusableFile, open_ours, read_bytes, written_whole
+from btqueue.scenario import Scenario
+from btqueue.study.evaluate import Answer, Engine, Failure, PointResult
+from btqueue.study.points import Points
+from btqueue.study.provenance import versions
 from btqueue.study.summary import Estimate
 
 if TYPE_CHECKING:
@@ -51,6 +55,22 @@ class Unwritten(StoreError):
         """Keep the result."""
         super().__init__(message)
         self.dataset = dataset
+
+
+class Memory:
+    """The finished points of a sweep without a file."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.done: dict[int, PointResult] = {}
+
+    def add(self, result: PointResult) -> None:
+        """Keep a finished point."""
+        self.done[result.number] = result
+
+    def results(self) -> Iterable[PointResult]:
+        """Return the finished points in the order in which they were finished."""
+        return self.done.values()
 
 
 class Journal:
@@ -331,3 +351,51 @@ def _answer(content: Mapping[str, Any]) -> Answer:
     }
     names = {part: tuple(labels) for part, labels in content["names"].items()}
     return Answer(metrics, names, content["notes"])
+
+
+def definition(
+    scenario: Scenario, points: Points, engines: Sequence[Engine], *, independent: bool, checked: bool = False
+) -> dict[str, Any]:
+    """Return everything the numbers of a sweep depend on, as plain values.
+
+    Long lists of points, and the files that the scenario names, are represented by their SHA-256.
+    """
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "scenario": scenario.to_dict(),
+        "written": scenario.to_dict(resolved=False),  # a point changes this, and is resolved again
+        "points": _points(points),
+        "engines": list(engines),
+        "random_numbers": "independent" if independent else "common",
+        "versions": versions(),
+    }
+    if checked:  # points near those that are not confirmed are simulated
+        content["checked"] = True
+    if files := _files(scenario, points):
+        content["files"] = files
+    return json.loads(json.dumps(content))  # as it is read back
+
+
+def _points(points: Points) -> dict[str, Any]:
+    if not points.listed:
+        axes = {key: list(values) for key, values in zip(points.keys, points.columns, strict=True)}
+        return {"keys": list(points.keys), "grid": axes}  # points are numbered in the order of the keys
+    rows = json.dumps([list(points[number].values()) for number in range(len(points))])
+    return {
+        "keys": list(points.keys),
+        "count": len(points),
+        "sha256": hashlib.sha256(rows.encode()).hexdigest(),
+    }
+
+
+def _files(scenario: Scenario, points: Points) -> dict[str, str]:
+    """Return the digest of each file that the scenario or a point names, if it can be read."""
+    names = set(scenario.files)
+    for key in ("radio.trace_file", "traffic.arrival_file"):
+        if key in points.keys:
+            names |= {points[number][key] for number in range(len(points))}
+    digests = {}
+    for name in sorted(name for name in names if name is not None):
+        with suppress(UnusableFile):  # points that need it fail, and say so
+            digests[name] = hashlib.sha256(read_bytes(Path(name))).hexdigest()
+    return digests

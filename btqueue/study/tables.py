@@ -72,7 +72,7 @@ def table(thing: Tabular | Results | xr.Dataset, *, every: bool = False) -> Text
         thing: result of `btqueue.load`, `solve`, `simulate` or `compare`, or a closed form.
         every: show all metrics, percentiles too.
     """
-    if isinstance(thing, Tabular):
+    if not isinstance(thing, Results) and isinstance(thing, Tabular):
         return thing.table()
     attrs = thing.attrs
     title = str(attrs.get("title") or "")

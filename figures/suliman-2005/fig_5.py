@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from btqueue.plotting import PALETTE
 from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.published import mark_level
-from btqueue.reproduction.figures.suliman_2005 import transfer
+from btqueue.reproduction.figures.suliman_2005 import round_trips
 from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("III.C-rtt-range", "III.C-rtt-mean", "III.C-rtt-grows-with-queue", "III.C-spurious-rto")
@@ -23,7 +23,7 @@ CLAIMS = ("III.C-rtt-range", "III.C-rtt-mean", "III.C-rtt-grows-with-queue", "II
 def draw(work: Work) -> Iterator[Picture]:
     """Yield the picture."""
     scenario = work.scenario("round-trips")
-    left, times = transfer(scenario).round_trips()
+    left, times = round_trips(scenario)
 
     def finish(axes):
         axes.plot(left, 1000 * times, ".", markersize=2.5, color=PALETTE[0])

@@ -19,7 +19,7 @@ import numpy as np
 from btqueue.plotting import PALETTE
 from btqueue.reproduction.claims.suliman_2005 import wlan_with_loss
 from btqueue.reproduction.figures.curve_panels import Panel, curves
-from btqueue.reproduction.figures.suliman_2005 import transfer
+from btqueue.reproduction.figures.suliman_2005 import round_trips
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.study.summary import student_half_width
 
@@ -38,7 +38,7 @@ def draw(work: Work) -> Iterator[Picture]:
 
     def finish(axes):
         for (label, scenario), answer, colour in zip(scenarios.items(), solved, PALETTE, strict=False):
-            runs = [transfer(scenario, k).round_trips()[1] for k in range(scenario.run.replications)]
+            runs = [round_trips(scenario, k)[1] for k in range(scenario.run.replications)]
             below = np.array([[np.mean(1000 * run <= x) for x in GRID_MS] for run in runs])
             band = [student_half_width(column) for column in below.T]
             mean = below.mean(axis=0)

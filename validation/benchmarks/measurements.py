@@ -46,7 +46,7 @@ def medians(repeats, *functions):
 def run_network(scenario, seconds):
     """Play one replication on one thread; return the number of events and the bytes of the state."""
     sim = run_until(new_state(scenario, 0), seconds)
-    return int(sim.clock[0].events), sum(array.nbytes for array in sim)
+    return int(sim.clock[0].events), sum(array.nbytes for array in sim.arrays().values())
 
 
 def network_speed(scenario, *, seconds, repeats=3):

@@ -53,7 +53,7 @@ def judge(fuzzed) -> dict[str, Any]:
         return {"read": "refused", "faults": refusal_faults(error, fuzzed.damaged)}
     if fuzzed.damaged and not fuzzed.damaged.startswith("?"):
         return {"read": "taken", "faults": [f"{fuzzed.damaged} is damaged, and nobody said so"]}
-    solved, simulated = ask_solver(scenario), ask_simulator(scenario)
+    solved, simulated = ask("solve", scenario), ask("simulate", scenario)
     faults = [*solved.pop("faults"), *simulated.pop("faults")]
     if "dataset" in solved and "dataset" in simulated:
         faults += report_faults(scenario, solved["dataset"], simulated["dataset"])
@@ -71,47 +71,26 @@ def refusal_faults(error, damaged: str) -> list[str]:
     return [f"{key} is damaged, and the message is about {', '.join(keys)}"]
 
 
-def ask_solver(scenario) -> dict[str, Any]:
-    """Solve; return the outcome, the faults and the answer if there is one."""
-    from btqueue.network import ImpossibleAnswer, NoConvergence, solve
+def ask(engine: str, scenario) -> dict[str, Any]:
+    """Solve or simulate; return the outcome, the faults and the answer if there is one.
+
+    A violated invariant of the simulator is a fault: it has lost count.
+    """
+    from impossible_metrics import impossible
+
+    from btqueue import network, simulator
     from btqueue.scenario import NotBuiltYet, ScenarioError
 
     try:
-        dataset = solve(scenario)
+        dataset = network.solve(scenario) if engine == "solve" else simulator.simulate(scenario, threads=1)
     except NotBuiltYet:
         return {"outcome": "not built", "faults": []}
-    except (NoConvergence, ImpossibleAnswer) as error:
+    except (network.NoConvergence, network.ImpossibleAnswer) as error:
         return {"outcome": f"no answer: {error}"[:200], "faults": []}
     except ScenarioError as error:
         return {"outcome": f"refused: {error}"[:200], "faults": []}
     except Exception as error:
-        return {"outcome": "foreign exception", "faults": [f"solve: {described(error)}"]}
-    return answered("solve", scenario, dataset)
-
-
-def ask_simulator(scenario) -> dict[str, Any]:
-    """Simulate; return the outcome, the faults and the answer if there is one.
-
-    A violated invariant is a fault: the simulator has lost count.
-    """
-    from btqueue.scenario import NotBuiltYet, ScenarioError
-    from btqueue.simulator import simulate
-
-    try:
-        dataset = simulate(scenario, threads=1)
-    except NotBuiltYet:
-        return {"outcome": "not built", "faults": []}
-    except ScenarioError as error:
-        return {"outcome": f"refused: {error}"[:200], "faults": []}
-    except Exception as error:
-        return {"outcome": "foreign exception", "faults": [f"simulate: {described(error)}"]}
-    return answered("simulate", scenario, dataset)
-
-
-def answered(engine: str, scenario, dataset) -> dict[str, Any]:
-    """Return an answer with what is impossible in it."""
-    from impossible_metrics import impossible
-
+        return {"outcome": "foreign exception", "faults": [f"{engine}: {described(error)}"]}
     faults = [f"{engine}: {found}" for found in impossible(scenario, dataset)]
     return {"outcome": "answered", "faults": faults, "dataset": dataset}
 

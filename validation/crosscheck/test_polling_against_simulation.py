@@ -10,6 +10,7 @@ import pytest
 from polling_against_simulation import (
     FAMILIES,
     FIRST_SEED,
+    MAX_LIMIT,
     NARROW,
     PAGE,
     recorded,
@@ -43,13 +44,15 @@ def test_recorded_waits_are_within_the_aims_and_in_the_table():
 
 
 @pytest.mark.parametrize(
-    ("queues", "step"), [(2, 5), *(pytest.param(number, 1, marks=pytest.mark.long) for number in range(1, 8))]
+    ("queues", "limit"),
+    [(2, 8), *(pytest.param(number, MAX_LIMIT, marks=pytest.mark.long) for number in range(1, 8))],
 )
-def test_the_recorded_waits_are_those_of_the_solver(queues, step):
-    """Recorded systems of this many queues are solved again, in a short run every fifth; with six digits."""
-    systems = [points for points in recorded().values() if points[0].queues == queues][::step]
-    assert len(systems) > 30 / step
-    again = [point for points in systems for point in solved(points)]
+def test_the_recorded_waits_are_those_of_the_solver(queues, limit):
+    """Recorded systems of this many queues and of limits up to this one are solved again; with six digits."""
+    systems = [points for points in recorded().values() if points[0].queues == queues]
+    systems = [points for points in systems if max(point.limit for point in points) <= limit]
+    assert len(systems) > 20
+    again = [point for points in systems for point in solved(points, limit)]
     recorded_waits = [point.wait for points in systems for point in points]
     np.testing.assert_allclose([point.wait for point in again], recorded_waits, rtol=1e-5)
     limited = [point for point in again if point.seed >= FIRST_SEED and point.family != EXACT]

@@ -120,7 +120,7 @@ def test_quantiles_of_answers_that_stand_are_within_their_bounds(count: int):
 
 @pytest.mark.long
 def test_losses_at_the_uplink_are_within_their_bound():
-    """Of one network that is shipped, `theory/test_quantiles` asks the same in every run."""
+    """Of one network that is shipped, `network/stations/test_quantiles.py` asks the same in every run."""
     found = sizes([errors(scenario) for scenario in drawn(LONG, SEED, small=True)], stands=False)
     assert found["loss_baseband_buffer"][1] <= LOSS, found["loss_baseband_buffer"]
 

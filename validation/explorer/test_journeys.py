@@ -215,20 +215,41 @@ def test_05_dark_mode_follows_the_system(visit):
         assert brightness(style) > 120, part
 
 
-def test_06_two_scenarios_stand_side_by_side(visit):
+def paths(page: Page, look: str) -> list[str]:
+    return page.locator(f"#side-A path.curve{look}").evaluate_all(
+        "(all) => all.map((one) => one.getAttribute('d'))"
+    )
+
+
+def test_06_a_second_scenario_is_drawn_in_the_same_charts(visit):
     page = visit()
     page.get_by_role("button", name="Two scenarios").click()
     expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
     left, right = page.locator("#side-A").bounding_box(), page.locator("#side-B").bounding_box()
     assert left and right and right["x"] >= left["x"] + left["width"] and right["y"] == left["y"]
-    tops = [page.locator(f"#side-{side} .controls").bounding_box() for side in "AB"]
-    assert tops[0] and tops[1] and tops[0]["y"] == tops[1]["y"]
     slider(page, "polling.limit", "B").focus()
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#side-B .toml")).to_contain_text("limit = 4")
     assert "limit = 4" not in text_of(page)
     page.locator("#side-B form details").evaluate_all("(all) => { for (const one of all) one.open = false; }")
     expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    expect(page.locator("#side-B .charts")).to_be_hidden()
+    assert (
+        page.locator("#side-A .control input[type=number]").evaluate_all(
+            "(all) => all.filter((one) => one.value.length > 11).map((one) => one.value)"
+        )
+        == []
+    )  # wider than its field
+    first, second = paths(page, ":not(.other)"), paths(page, ".other")
+    assert len(first) == len(second) > 5 and first != second
+    expect(page.locator("figure:first-child .legend")).to_contain_text("A: goodput")
+    expect(page.locator("figure:first-child .legend")).to_contain_text("B: goodput")
+    low = page.locator("#side-A .low")
+    low.fill("40")
+    low.press("Enter")
+    for side in "AB":  # one axis for both
+        expect(page.locator(f"#side-{side}")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    assert len(re.findall(r"along[AB]=traffic.load_kbps\+40\+", page.url)) == 2
 
 
 def test_07_the_link_and_the_toml_hold_the_scenario_and_no_token(visit, address):
@@ -334,6 +355,7 @@ def test_11_the_pointer_reads_values_of_the_nearest_point(visit):
     assert float(goodput) == pytest.approx(
         answer.mean("goodput_kbps"), rel=0.02
     )  # the nearest point, rounded
+    assert re.search(r"\(simulated at [\d.]+: [\d.]+ ± [\d.]+\)", told)
     page.mouse.move(5, 5)
     expect(page.locator("figure:first-child .read")).to_have_text("")
 
@@ -347,3 +369,38 @@ def test_12_keys_stand_by_table_and_those_without_effect_apart(visit):
         "(all) => all.map((one) => one.dataset.key)"
     ):
         assert key.partition(".")[0] in ("radio", "link", "le", "energy", "voice")
+
+
+def test_13_bounds_are_drawn_and_kept_in_the_link(visit):
+    page = visit()
+    page.locator("#bounds").fill("rtt_s <= 0.2, goodput_kbps >= 50")
+    expect(page.locator("line.bound")).to_have_count(2)
+    for title, words in (("Goodput", "≥ 50"), ("Round trip", "≤ 0.2")):
+        expect(page.locator("figure", has_text=title).first).to_contain_text(words)
+    other = visit(page.url)
+    assert other.locator("#bounds").input_value() == "rtt_s <= 0.2, goodput_kbps >= 50"
+    expect(other.locator("line.bound")).to_have_count(2)
+    other.locator("#bounds").fill("loudness >= 3")
+    expect(other.locator("#said")).to_have_text("No chart shows loudness.")
+
+
+def test_14_axes_are_logarithmic_where_values_span_a_decade(visit):
+    page = visit()
+    low = page.locator("#side-A .low")
+    low.fill("0.5")
+    low.press("Enter")
+    expect(page.locator("#side-A .toml")).to_be_attached()
+    expect(page.locator("figure:first-child svg")).to_have_attribute("data-log", "xy", timeout=WAIT_MS)
+    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download data").click()
+    rows = list(csv.DictReader(io.StringIO(Path(saved.value.path()).read_text())))
+    kinds = set()
+    for title, metric in (("Goodput", "goodput_kbps"), ("Round trip", "rtt_s"), ("Losses", "segment_loss")):
+        drawn = page.locator("figure", has_text=title).first.locator("svg").get_attribute("data-log") or ""
+        found = [float(row["mean"]) for row in rows if row["metric"].startswith(metric)]
+        spans = min(found) > 0 and max(found) >= 10 * min(found)
+        if title != "Losses":  # its chart has the losses at each buffer, too
+            assert ("y" in drawn) == spans, title
+        kinds.add("y" in drawn)
+    assert kinds == {True, False}

@@ -113,7 +113,7 @@ def replay(record: dict[str, Any], transport: dict[str, Any]) -> Story:
     sim = new_state(scenario_of(record, transport), 0, logging=True)
     sim.media.rate[1] = AT_ONCE
     # With a log that is full after every entry, `advance` returns before each segment enters the link.
-    sim = sim._replace(log=sim.log[:LOG_RESERVE].copy())
+    sim = sim.replaced(log=sim.log[:LOG_RESERVE].copy())
     # The last segment of the handshake is on its way out when the first data come; it takes no place.
     sim.queues.limit += 1
     lost = set(record["lost"])

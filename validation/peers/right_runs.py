@@ -1,10 +1,11 @@
 """Right runs of other programs, as facts: the scenario of each, and its numbers in `right_runs.json`.
 
-`python validation/peers/right_runs.py` writes those of `polling_loop` and SimPy; the others stand as they
-were measured (README.md).
+`PYTHONPATH=tools python validation/peers/right_runs.py` writes the runs of `polling_loop` and SimPy; the
+others stand as they were measured (README.md).
 """
 
 import json
+import math
 import random
 from collections import deque
 from pathlib import Path
@@ -104,8 +105,8 @@ def polled(load: float) -> bt.Scenario:
     )
 
 
-def by_simpy(load: float, seed: int) -> float:
-    """Return the mean wait (slots)."""
+def by_simpy(load: float, seed: int, slots: float, limit: float = math.inf) -> float:
+    """Return the mean wait (slots): one process for each source, one for the server."""
     env, draw = simpy.Environment(), random.Random(seed).expovariate
     lines, waits = [deque() for _ in range(QUEUES)], []
 
@@ -117,15 +118,17 @@ def by_simpy(load: float, seed: int) -> float:
     def server():
         while True:
             for line in lines:
-                while line:
+                served = 0
+                while line and served < limit:
                     waits.append(env.now - line.popleft())
                     yield env.timeout(6)
+                    served += 1
                 yield env.timeout(2)
 
     for line in lines:
         env.process(source(line))
     env.process(server())
-    env.run(until=SECONDS / SLOT_S)
+    env.run(until=slots)
     return float(np.mean(waits))
 
 
@@ -140,7 +143,7 @@ def delays() -> dict[str, dict[str, list[float]]]:
         )
         played = polling_loop.simulate(system, slots=SECONDS / SLOT_S, replications=RUNS)
         waits = {"polling_loop": played["waiting"].mean(axis=1)}
-        waits["SimPy"] = np.array([by_simpy(load, seed) for seed in range(RUNS)])
+        waits["SimPy"] = np.array([by_simpy(load, seed, SECONDS / SLOT_S) for seed in range(RUNS)])
         for program, values in waits.items():
             found[f"{program}, {name}"] = {"delay_s": [float(f"{(w + 5) * SLOT_S:.5g}") for w in values]}
     return found

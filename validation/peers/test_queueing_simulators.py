@@ -4,15 +4,12 @@ Each comparison is at 4.5 standard errors of the mean of eight short runs. By St
 freedom a comparison fails by chance with probability 0.0028, one of the four with at most 0.012.
 """
 
-import random
-from collections import deque
-
 import ciw
 import numpy as np
 import polling_loop
 import pytest
-import simpy
 from ciw.dists import Exponential
+from right_runs import by_simpy
 
 from btqueue.queueing import polling_model, solve_polling
 from btqueue.queueing.closed_forms import single_wait
@@ -30,32 +27,8 @@ MM1 = polling_loop.Polling(rates=[0.7 / 6], services=polling_loop.erlang(6))
 
 
 def simpy_polling(seed):
-    """Mean wait of cyclic k-limited polling: one process for each source, one for the server."""
-    env = simpy.Environment()
-    draw = random.Random(seed).expovariate
-    lines = [deque() for _ in range(QUEUES)]
-    waits = []
-
-    def source(line):
-        while True:
-            yield env.timeout(draw(RATE))
-            line.append(env.now)
-
-    def server():
-        while True:
-            for line in lines:
-                served = 0
-                while line and served < LIMIT:
-                    waits.append(env.now - line.popleft())
-                    yield env.timeout(SERVICE)
-                    served += 1
-                yield env.timeout(WALK)
-
-    for line in lines:
-        env.process(source(line))
-    env.process(server())
-    env.run(until=SLOTS)
-    return np.mean(waits)
+    """Mean wait of cyclic k-limited polling."""
+    return by_simpy(0.7, seed, SLOTS, LIMIT)
 
 
 def ciw_mm1(seed):

@@ -17,7 +17,7 @@ from btqueue.channel import (
     packet_error_rate,
     packet_goodput_kbps,
 )
-from btqueue.reproduction.claims import chen_2004
+from btqueue.reproduction.claims.record import claims_of
 
 THRESHOLDS = (0.0001529, 0.0060795, 0.0157813)
 ADAPTIVE = packet_types(["DH5", "DM5", "DM3", "DM1"])
@@ -105,6 +105,7 @@ def test_the_shorter_uncoded_packets_are_never_best():
 
 
 def test_equation_4():
-    for name in ("DH5", "DH3"):
-        found = packet_goodput_kbps(packet_type(name), chen_2004.EQUATION_4_BERS)
-        assert found == pytest.approx(chen_2004.EQUATION_4[name], rel=0.005)
+    for case in claims_of("chen-2004")["link-throughput"]["cases"]:
+        if case["label"] in ("DH5", "DH3"):
+            found = packet_goodput_kbps(packet_type(case["label"]), np.array(case["sweep"]["values"]))
+            assert found == pytest.approx(case["sweep"]["beside"]["value"], rel=0.005)

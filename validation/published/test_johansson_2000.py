@@ -9,6 +9,7 @@ from btqueue.baseband import packet_type, packet_types, segment
 from btqueue.channel import packet_goodput_kbps
 from btqueue.reproduction.claims import johansson_2000
 from btqueue.reproduction.claims.engines import Simulator
+from btqueue.scenario import load
 
 SIMULATOR = Simulator()
 
@@ -48,6 +49,7 @@ def test_the_saturated_goodput_follows_from_the_slots():
     # Two segments of four DH5 and a DH3 with one-slot answers; one answer is a DH3 with the acknowledgement.
     # No tick here: it would now and then acknowledge a single segment. In 400 s there are 22,000 segments.
     slots = 2 * (4 * 6 + 4) + 2
-    scenario = johansson_2000.model("asymmetric", transport__ack_clock="timer", run__replications=1)
+    keys = {"transport.ack_clock": "timer", "run.replications": 1}
+    scenario = load("johansson-2000/asymmetric", keys)
     goodput = float(SIMULATOR.sample(scenario, "goodput_kbps").mean())
     assert goodput == pytest.approx(2 * 1429 * 8 / (slots * johansson_2000.SLOT_S) / 1e3, rel=1e-4)

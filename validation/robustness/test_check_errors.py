@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from capture_files import DATA, as_pcapng
 from typer.testing import CliRunner
 
 from btqueue.cli import errors
@@ -14,7 +15,6 @@ from btqueue.cli.check import check
 from btqueue.scenario import Scenario
 from btqueue.study.check import BadResults, read_results
 
-DATA = Path(__file__).parents[1] / "unit" / "data"
 FLOW_MONITOR, SCALARS, VECTORS = (DATA / name for name in ("ns3_flowmon.xml", "omnet.sca", "omnet.vec"))
 NAME = "venugopal-2006/piconet"
 
@@ -170,16 +170,6 @@ def capture(packets: int = 20, options: bytes = b"") -> bytes:
             addresses = {"src": there["dst"], "dst": there["src"]} if back else there
             packet = dpkt.ip.IP(**addresses, p=dpkt.ip.IP_PROTO_TCP, data=segment)
             writer.writepkt(bytes(packet), number + 0.1 * back)
-    return file.getvalue()
-
-
-def as_pcapng(content: bytes) -> bytes:
-    import dpkt
-
-    source, file = dpkt.pcap.Reader(io.BytesIO(content)), io.BytesIO()
-    writer = dpkt.pcapng.Writer(file, snaplen=source.snaplen, linktype=source.datalink())
-    for time, raw in source:
-        writer.writepkt(raw, float(time))
     return file.getvalue()
 
 

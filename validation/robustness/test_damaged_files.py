@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 import pytest
+from capture_files import DATA, as_pcapng
 from typer.main import get_command
 
 from btqueue.cli import app
@@ -33,7 +34,6 @@ from btqueue.study.sweep_store import StoreError
 
 from .damage import damaged
 
-DATA = Path(__file__).parents[1] / "unit" / "data"
 DEADLINE_S, MEMORY = 300, 2**30
 """A file has so long, and may take so much more memory (bytes)."""
 BATCH = 50
@@ -90,22 +90,11 @@ def capture() -> bytes:
     return file.getvalue()
 
 
-@cache
-def next_generation() -> bytes:
-    """The same as pcapng."""
-    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
-    source, file = dpkt.pcap.Reader(io.BytesIO(capture())), io.BytesIO()
-    writer = dpkt.pcapng.Writer(file, snaplen=source.snaplen, linktype=source.datalink())
-    for time, raw in source:
-        writer.writepkt(raw, float(time))
-    return file.getvalue()
-
-
 THEIRS: dict[str, Callable[[], bytes]] = {
     "table.csv": TABLE.encode,
     "series.csv": SERIES.encode,
     "capture.pcap": capture,
-    "capture.pcapng": next_generation,
+    "capture.pcapng": cache(lambda: as_pcapng(capture())),
     "monitor.xml": (DATA / "ns3_flowmon.xml").read_bytes,
     "scalars.sca": (DATA / "omnet.sca").read_bytes,
     "vectors.vec": (DATA / "omnet.vec").read_bytes,

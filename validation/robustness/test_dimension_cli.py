@@ -77,8 +77,6 @@ def test_nothing_feasible_is_exit_code_3_with_the_nearest_point(run):
         ([*QUESTION, "--choose", "poling.limit=1..4"], "polling.limit"),
         ([*QUESTION, *CHOICE, "--subject-to", "rtt <= 1"], "did you mean rtt_s?"),
         ([*QUESTION, *CHOICE, "--subject-to", "rtt_s <= 1", "--engine", "solve"], "gives no rtt_s"),
-        ([*QUESTION, *CHOICE, "--out", "points.xlsx"], ".nc (netCDF) or .csv (CSV)"),
-        ([*QUESTION, *CHOICE, "--plot", "points.gif"], ".png"),
         ([*QUESTION, *CHOICE, "--set", "polling.limt=3"], "polling.limit"),
     ],
 )
@@ -88,14 +86,6 @@ def test_bad_input_is_exit_code_2_and_writes_nothing(run, arguments, words, tmp_
     assert result.exit_code == 2, result.output
     assert words in result.stderr and result.stdout == ""
     assert "Traceback" not in result.output and not list(tmp_path.iterdir())
-
-
-def test_files_are_written(run, tmp_path):
-    for suffix in ("nc", "csv"):
-        files = ["--out", str(tmp_path / f"points.{suffix}"), "--plot", str(tmp_path / "points.svg")]
-        assert run(*QUESTION, *CHOICE, *files, "--force").exit_code == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"points.nc", "points.csv", "points.svg"}
-    assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 5
 
 
 def test_ctrl_c_shows_what_was_solved_and_is_exit_code_130(run, engines, tmp_path):

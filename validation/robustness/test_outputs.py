@@ -9,14 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import COMMAND, DEADLINE_S, ROOT, UNCOMPILED, full_disk
 from typer.testing import CliRunner
 
 import btqueue.study.sensitivity  # noqa: F401  before a stand-in takes the solver's place, which it would keep
 from btqueue.cli import app
 from btqueue.cli.errors import Commands
 from btqueue.cli.tables import recordings_table
-
-from .commands import COMMAND, DEADLINE_S, ROOT, UNCOMPILED, full_disk
 
 NAME = "chen-2004/adaptive-1"
 """Solved in milliseconds."""

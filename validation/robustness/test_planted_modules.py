@@ -6,14 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import COMMAND as MODULE
+from commands import DEADLINE_S
 
 from btqueue import search_path
 from btqueue.scenario.library import models_folder
 from btqueue.search_path import without_working_directory
-from btqueue.study.workers import environment
-
-from .commands import COMMAND as MODULE
-from .commands import DEADLINE_S
+from btqueue.study.evaluate import environment
 
 COMMAND = [str(Path(sys.executable).with_name("btqueue"))]
 OVER = "transport.receive_window_segments=5,6"

@@ -5,10 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from commands import DEADLINE_S, ENVIRONMENT
 
 from btqueue.scenario import list_models
-
-from .commands import DEADLINE_S, ENVIRONMENT
 
 STRICT = ENVIRONMENT | {"PYTHONWARNINGS": "error"}  # of the workers that a command starts
 SHORT = ("run.duration_s=2", "run.warmup_s=0.5", "run.replications=2")

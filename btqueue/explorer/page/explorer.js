@@ -20,7 +20,9 @@ let metrics = {}, start = "", talk = null, ids = 0;
 
 const by = (selector, from = document) => from.querySelector(selector);
 const say = (text) => { by("#said").textContent = text; };
-const short = (value) => value === null || value === undefined ? "–" : String(Number(value.toPrecision(4)));
+const plain = (value) => value !== 0 && Math.abs(value) < 1e-4 ? value.toExponential() : String(value);
+const short = (value) => value === null || value === undefined ? "–" : plain(Number(value.toPrecision(4)));
+const interval = ({ mean, ci95 }) => `${short(mean)} ± ${short(ci95)}`;
 
 function made(name, attributes = {}, text = null) {
   const drawn = ["svg", "g", "path", "line", "circle", "text", "rect", "title"].includes(name);
@@ -41,11 +43,13 @@ function link() {
     parts.set(name, packed(side.text || side.toml));
     if (side.along) parts.set(`along${name}`, `${side.along} ${side.low} ${side.high}`);
   }
+  if (by("#bounds").value) parts.set("bounds", by("#bounds").value);
   return `${location.origin}/#${parts}`;
 }
 
 function fromLink() {
   const parts = new URLSearchParams(location.hash.slice(1)), found = {};
+  by("#bounds").value = parts.get("bounds") || "";
   for (const name of ["A", "B"]) {
     try {
       if (parts.has(name)) found[name] = { toml: unpacked(parts.get(name)), axis: (parts.get(`along${name}`) || "").split(" ") };
@@ -87,7 +91,7 @@ const HEARD = {
     start = message.toml;
     const found = fromLink();
     open("A", found.A ? found.A.toml : start, found.A?.axis);
-    if (found.B) open("B", found.B.toml, found.B.axis);
+    if (found.B) open("B", found.B.toml, found.A?.axis);
   },
   scenario(message, side) {
     side.controls = message.controls;
@@ -182,7 +186,7 @@ function open(name, toml, axis) {
   }));
   by("form", section).onsubmit = (event) => event.preventDefault();
   by(".along", section).onchange = (event) => { goAlong(side, event.target.value); drawAxis(side); };
-  for (const end of ["low", "high"]) by(`.${end}`, section).onchange = (event) => { side[end] = Number(event.target.value); ask(side); };
+  for (const end of ["low", "high"]) by(`.${end}`, section).onchange = (event) => { side[end] = Number(event.target.value); follow(side); };
   by(".copy-toml", section).onclick = () => copy(side.text, "TOML copied");
   by(".save-figure", section).onclick = () => save(figureOf(side), "image/svg+xml", `btqueue-${name}.svg`);
   by(".save-data", section).onclick = () => save(dataOf(side), "text/csv", `btqueue-${name}.csv`);
@@ -195,7 +199,11 @@ function open(name, toml, axis) {
 function goAlong(side, key) {
   const control = side.controls.find((one) => one.key === key);
   Object.assign(side, { along: key, low: control.low, high: control.high, axisIsFirst: false });
-  ask(side);
+  follow(side);
+}
+
+function follow({ along, low, high }) { // the scenarios share their axis, because they share their charts
+  for (const side of Object.values(sides)) { Object.assign(side, { along, low, high }); ask(side); }
 }
 
 function drawAxis(side) {
@@ -240,7 +248,8 @@ function controlBox(side, control) {
   }
   const range = made("input", { id, type: "range", min: control.low, max: control.high, step: control.whole ? 1 : "any" });
   const number = made("input", { type: "number", step: "any", "aria-label": `${control.key}, exact` });
-  range.value = number.value = control.value;
+  range.value = control.value;
+  number.value = plain(control.value);
   range.oninput = () => { number.value = short(Number(range.value)); change(number.value); };
   number.onchange = () => { range.value = number.value; change(number.value || "?"); };
   row.append(range, number);
@@ -255,6 +264,16 @@ function ticks(low, high, count = 5) {
   for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) found.push(Number(value.toPrecision(10)));
   return found;
 }
+
+function decades(low, high) {
+  const found = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) for (const step of [1, 2, 5]) found.push(Number(`${step}e${power}`));
+  const within = found.filter((value) => value >= low && value <= high), tens = within.filter((value) => String(value.toExponential())[0] === "1");
+  return within.length > 7 ? tens : within;
+}
+
+const bounds = () => [...by("#bounds").value.matchAll(/([a-z_0-9]+)\s*(<=|>=)\s*([0-9.e+-]+)/gi)]
+  .map(([, metric, sign, value]) => ({ metric, sign, value: Number(value) })).filter(({ value }) => Number.isFinite(value));
 
 function heading(name) {
   const [metric, ...queue] = name.split(" ");
@@ -273,58 +292,77 @@ function simulatedOf(message, name) {
   return queue.length ? { mean: found.parts[queue.join(" ")] ?? null, ci95: found.intervals[queue.join(" ")] ?? null } : found;
 }
 
-function draw() { // both sides, because they share their scales
-  Object.values(sides).filter((side) => side.curve).forEach(drawCharts);
+function draw() { // both scenarios in the charts of the first
+  const charts = by(".charts", sides.A.section), drawn = Object.values(sides).filter((side) => side.curve);
+  if (!sides.A.curve) return;
+  charts.classList.toggle("draft", drawn.some((side) => !side.curve.complete));
+  charts.replaceChildren(...PANELS.map(([title, names]) => chart(drawn, title, names)));
 }
 
-function drawCharts(side) {
-  const charts = by(".charts", side.section);
-  charts.classList.toggle("draft", !side.curve.complete);
-  charts.replaceChildren(...PANELS.map(([title, names]) => chart(side, title, panelNames(side, title, names))));
+function scale(low, high, log, begin, end) { // a value's place between two ends, and back
+  const by = log ? Math.log : Number, [from, to] = [by(low), by(high)];
+  return { log, at: (value) => begin + (by(value) - from) / (to - from) * (end - begin),
+    back: (place) => { const value = from + (place - begin) / (end - begin) * (to - from); return log ? Math.exp(value) : value; },
+    ticks: () => log ? decades(low, high) : ticks(low, high) };
 }
 
-function chart(side, title, names) {
-  const [width, height, left, right, top, bottom] = [420, 240, 48, 12, 8, 36], { places } = side.curve;
-  const figure = made("figure"), unit = names.length ? metrics[names[0].split(" ")[0]].unit : "";
+function linesOf(drawn, title, names) {
+  const along = drawn.filter((side) => side.along === drawn[0].along);
+  return along.flatMap((side) => panelNames(side, title, names).map((name) => ({ side, name, values: side.curve.metrics[name],
+    points: side.simulated.map((one) => ({ x: one.place, ...simulatedOf(one, name) })).filter((one) => Number.isFinite(one.mean)) })));
+}
+
+function heights(lines, limits, begin, end) { // logarithmic where the values span a decade; at most four are shown
+  const all = [...limits.map(({ value }) => value), ...lines.flatMap(({ values, points }) => [
+    ...values, ...points.flatMap(({ mean, ci95 }) => [mean, mean + Math.min(ci95 || 0, mean)])])].filter(Number.isFinite);
+  const [least, most] = [Math.min(...all), Math.max(...all, 1e-9)];
+  return least > 0 && most >= 10 * least ? scale(Math.max(least, most / 1e4) / 1.15, most * 1.15, true, begin, end) : scale(0, most * 1.05, false, begin, end);
+}
+
+function chart(drawn, title, names) {
+  const [width, height, left, right, top, bottom] = [420, 240, 48, 12, 8, 36], [side] = drawn, lines = linesOf(drawn, title, names);
+  const figure = made("figure"), unit = lines.length ? metrics[lines[0].name.split(" ")[0]].unit : "";
   figure.append(made("figcaption", {}, `${title}${unit && unit !== "1" ? ` (${unit})` : ""}`));
-  if (!names.length) { figure.append(made("p", { class: "key" }, "the model does not give this here")); return figure; }
-  const points = names.map((name) => side.simulated.map((one) => ({ x: one.place, ...simulatedOf(one, name) })).filter((one) => Number.isFinite(one.mean)));
-  const tops = Object.values(sides).filter((one) => one.curve).flatMap((one) => names.flatMap((name) => [
-    ...(one.curve.metrics[name] || []),
-    ...one.simulated.map((point) => simulatedOf(point, name)).filter(Boolean).map(({ mean, ci95 }) => mean + Math.min(ci95 || 0, mean)),
-  ]));
-  const high = Math.max(...tops.filter(Number.isFinite), 1e-9) * 1.05, [from, to] = [side.low, side.high];
-  const x = (value) => left + (value - from) / (to - from) * (width - left - right), y = (value) => height - bottom - value / high * (height - top - bottom);
-  const svg = made("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} along ${side.along}` });
-  for (const value of ticks(0, high)) svg.append(made("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }),
-    made("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end" }, short(value)));
-  for (const value of ticks(from, to)) svg.append(made("text", { x: x(value), y: height - bottom + 15, "text-anchor": "middle" }, short(value)));
+  if (!lines.length) { figure.append(made("p", { class: "key" }, "the model does not give this here")); return figure; }
+  const named = [...new Set(lines.map(({ name }) => name))], limits = bounds().filter(({ metric }) => named.some((name) => name.split(" ")[0] === metric));
+  const y = heights(lines, limits, height - bottom, top), x = scale(side.low, side.high, side.low > 0 && side.high >= 100 * side.low, left, width - right);
+  const within = (value) => y.log && value <= 0 ? height - bottom : Math.min(height - bottom, y.at(value));
+  const svg = made("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} along ${side.along}`, "data-log": `${x.log ? "x" : ""}${y.log ? "y" : ""}` });
+  for (const value of y.ticks()) svg.append(made("line", { class: "grid", x1: left, x2: width - right, y1: y.at(value), y2: y.at(value) }),
+    made("text", { x: left - 5, y: y.at(value) + 4, "text-anchor": "end" }, short(value)));
+  for (const value of x.ticks()) svg.append(made("text", { x: x.at(value), y: height - bottom + 15, "text-anchor": "middle" }, short(value)));
   svg.append(made("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, side.along));
   const here = Number(side.changes[side.along] ?? side.controls.find((one) => one.key === side.along)?.value);
-  if (here >= from && here <= to) svg.append(made("line", { class: "here", x1: x(here), x2: x(here), y1: top, y2: height - bottom }));
+  if (here >= side.low && here <= side.high) svg.append(made("line", { class: "here", x1: x.at(here), x2: x.at(here), y1: top, y2: height - bottom }));
+  for (const { sign, value } of limits) svg.append(made("line", { class: "bound", x1: left, x2: width - right, y1: y.at(value), y2: y.at(value) }),
+    made("text", { class: "name", x: width - right - 2, y: y.at(value) - 4, "text-anchor": "end" }, `${sign === "<=" ? "≤" : "≥"} ${short(value)}`));
   const legend = made("div", { class: "legend" });
-  names.forEach((name, place) => {
+  for (const { side: of, name, values, points } of lines) {
+    const look = `s${named.indexOf(name) % 7}${of === side ? "" : " other"}`, words = `${drawn.length > 1 ? `${of.name}: ` : ""}${heading(name)}`;
     let path = "", pen = "M";
-    side.curve.metrics[name].forEach((value, number) => {
-      if (value === null) { pen = "M"; return; }
-      path += `${pen}${x(places[number]).toFixed(1)} ${y(value).toFixed(1)}`;
+    values.forEach((value, number) => {
+      if (value === null || (y.log && value <= 0)) { pen = "M"; return; }
+      path += `${pen}${x.at(of.curve.places[number]).toFixed(1)} ${within(value).toFixed(1)}`;
       pen = "L";
     });
-    svg.append(made("path", { class: `curve s${place}`, d: path }));
-    for (const { x: at, mean, ci95 } of points[place]) {
-      const spread = Number.isFinite(ci95) ? ci95 : 0, dot = made("circle", { class: `dot s${place}`, cx: x(at), cy: y(mean), r: 4 });
-      dot.append(made("title", {}, `${heading(name)}: ${short(mean)} ± ${short(spread)} at ${short(at)}`));
-      svg.append(made("line", { class: `bar s${place}`, x1: x(at), x2: x(at), y1: y(Math.max(0, mean - spread)), y2: y(Math.min(high, mean + spread)) }), dot);
+    svg.append(made("path", { class: `curve ${look}`, d: path }));
+    for (const { x: at, mean, ci95 } of points) {
+      const dot = made("circle", { class: `dot ${look}`, cx: x.at(at), cy: within(mean), r: 4 });
+      dot.append(made("title", {}, `${words}: ${interval({ mean, ci95 })} at ${short(at)}`));
+      svg.append(made("line", { class: `bar ${look}`, x1: x.at(at), x2: x.at(at), y1: within(mean - (ci95 || 0)), y2: within(mean + Math.min(ci95 || 0, mean)) }), dot);
     }
     const entry = made("span");
-    entry.append(made("b", { class: `s${place}`, "aria-hidden": "true" }, "▬ "), heading(name));
+    entry.append(made("b", { class: look, "aria-hidden": "true" }, of === side ? "▬ " : "┅ "), words);
     legend.append(entry);
-  });
+  }
   const read = made("p", { class: "key read" }); // values at the pointer
   svg.onpointermove = ({ clientX }) => {
-    const box = svg.getBoundingClientRect(), at = from + ((clientX - box.x) / box.width * width - left) / (width - left - right) * (to - from);
-    const nearest = places.reduce((best, place, number) => Math.abs(place - at) < Math.abs(places[best] - at) ? number : best, 0);
-    read.textContent = `${side.along} ${short(places[nearest])}: ` + names.map((name) => `${heading(name)} ${short(side.curve.metrics[name][nearest])}`).join("; ");
+    const box = svg.getBoundingClientRect(), at = x.back((clientX - box.x) / box.width * width);
+    const nearest = (places) => places.reduce((best, place, number) => Math.abs(x.at(place) - x.at(at)) < Math.abs(x.at(places[best]) - x.at(at)) ? number : best, 0);
+    read.textContent = `${side.along} ${short(side.curve.places[nearest(side.curve.places)])}: ` + lines.map(({ side: of, name, values, points }) => {
+      const played = points[nearest(points.map((one) => one.x))];
+      return `${drawn.length > 1 ? `${of.name}: ` : ""}${heading(name)} ${short(values[nearest(of.curve.places)])}${played ? ` (simulated at ${short(played.x)}: ${interval(played)})` : ""}`;
+    }).join("; ");
   };
   svg.onpointerleave = () => { read.textContent = ""; };
   figure.append(svg, legend, read);
@@ -362,7 +400,7 @@ function drawNumbers(side) {
   const rows = Object.entries(metrics).filter(([name]) => side.answer?.metrics[name] || side.here?.metrics[name]).map(([name, { title, unit }]) => {
     const row = made("tr"), simulated = side.here?.metrics[name];
     row.append(made("th", { scope: "row" }, title), made("td", {}, unit), made("td", {}, short(side.answer?.metrics[name]?.mean)),
-      made("td", {}, simulated ? `${short(simulated.mean)} ± ${short(simulated.ci95)}` : "–"));
+      made("td", {}, simulated ? interval(simulated) : "–"));
     return row;
   });
   table.replaceChildren(top, ...rows);
@@ -389,7 +427,7 @@ function figureOf(side) {
     [...(by("svg", figure)?.children || [])].forEach((child) => part.append(child.cloneNode(true)));
     [...figure.querySelectorAll(".legend span")].forEach((entry, number) => {
       const x = 50 + 185 * (number % 2), y = 252 + 14 * Math.floor(number / 2);
-      part.append(made("line", { class: `curve s${number}`, x1: x, x2: x + 16, y1: y - 4, y2: y - 4 }), made("text", { x: x + 20, y }, entry.lastChild.textContent));
+      part.append(made("line", { class: `curve ${by("b", entry).className}`, x1: x, x2: x + 16, y1: y - 4, y2: y - 4 }), made("text", { x: x + 20, y }, entry.lastChild.textContent));
     });
     whole.append(part);
   });
@@ -417,6 +455,12 @@ function dataOf(side) {
 }
 
 by("#copy-link").onclick = () => copy(link(), "Link copied: it holds the scenario, and works where btqueue explore runs on this port.");
+by("#bounds").oninput = () => {
+  const unknown = bounds().map(({ metric }) => metric).filter((metric) => !PANELS.some(([, names]) => names.includes(metric)));
+  say(unknown.length ? `No chart shows ${unknown.join(", ")}.` : "");
+  draw();
+  history.replaceState(null, "", link());
+};
 by("#simulate").onchange = () => Object.values(sides).forEach((side) => ask(side));
 by("#two").onclick = () => {
   if (sides.B) {
@@ -424,6 +468,7 @@ by("#two").onclick = () => {
     delete sides.B;
     document.body.classList.remove("two");
     by("#two").setAttribute("aria-pressed", "false");
+    draw();
   } else open("B", sides.A.text, [sides.A.along, sides.A.low, sides.A.high]);
 };
 connect();

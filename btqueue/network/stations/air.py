@@ -26,8 +26,9 @@ FILLED = 1.4
 """Packets waiting for an exchange, in multiples of its frames, from which on the exchange is full."""
 OFTEN = 2.5
 """Transmissions of a packet from which on the law of the segments of an exchange is rough."""
-TURNS = 60
-"""Turns in which the waits of a bridge for polls settle."""
+TURNS, SETTLED = 60, 1e-10
+"""Most turns in which the waits of a bridge for polls, or the uses of ports, settle, and the change at which
+the uses have."""
 STEPS = 10
 """Newton's steps to the round of a bridge; from the previous round two or three suffice."""
 LEAST = 0.02
@@ -162,6 +163,39 @@ def _beyond(mean: float, variance: float, bound: float) -> tuple[float, float, f
     square = mean**2 + variance
     first = mean * longer - bound * late
     return late, max(first, 0.0), max(square * longest - 2.0 * bound * mean * longer + bound**2 * late, 0.0)
+
+
+class Mixed:
+    """Speeds up a sequence of values that settle, each found from the one before.
+
+    Of all mixtures of the last two it takes the one that is nearest to its successor, if this is linear.
+
+    Source: D. Anderson, Journal of the ACM 12 (1965), with a memory of one.
+
+    Attributes:
+        farther, farthest: largest move of a value, the turn before and now, in any unit.
+    """
+
+    def __init__(self) -> None:
+        self.farther = self.farthest = inf
+        self.found = self.moves = np.zeros(0)
+
+    def of(self, begun: NDArray, found: NDArray, unit: Any = 1.0) -> NDArray:
+        """Return the mixture of values found from `begun` and the values before them.
+
+        Args:
+            begun: where this turn has begun.
+            found: where it has led.
+            unit: one over the unit of a move.
+        """
+        before, last = self.found, self.moves
+        self.found, self.moves = found, (found - begun) * unit
+        self.farther, self.farthest = self.farthest, float(np.abs(self.moves).max(initial=0.0))
+        if before.shape != found.shape:
+            return found
+        apart = self.moves - last
+        share = float((apart * self.moves).sum()) / max(float((apart**2).sum()), 1e-300)
+        return found - share * (found - before)
 
 
 def never_meet(network: Network, port: Port) -> bool:
@@ -444,6 +478,7 @@ class Links:
         place = {(port.piconet, port.link, port.up): n for n, port in enumerate(network.ports)}
         for n, port in enumerate(network.ports):
             self.opposite[n] = place.get((port.piconet, port.link, not port.up), -1)
+        self.there = self.opposite >= 0
         self.bridge = np.full(count, -1)
         for port, link in zip(network.ports, self.port_link, strict=True):
             self.bridge[link] = port.bridge
@@ -451,6 +486,11 @@ class Links:
         self.limit = np.ones(count)
         self.limit[self.port_link] = [port.limit for port in network.ports]
         self.share = np.array([p.data_share for p in piconets], float)
+        self.share_of = self.share[self.port_link]  # of ports
+        # numbers of the ports of each link, (2, links); one more than there are where there is none
+        self.ports_of = np.array(
+            [[place.get((*name, up), len(network.ports)) for name in self.names] for up in (False, True)], int
+        )
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
         # from one poll of a link to the next without any load
@@ -503,6 +543,7 @@ class Links:
         self.settled: dict[tuple[int, int], tuple[float, list[float]]] = {}
         self.filled: dict[int, Matrix] = {}  # waits at full visits, by the first link of a bridge
         self.ready = False
+        self.given: list[bytes] = []  # what the air was found for
         self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
         for f, flow in enumerate(network.flows):
             pieces = [visit for message in flow.messages for piece in message for visit in piece.visits]
@@ -532,79 +573,89 @@ class Links:
             full: ports with a queue that never runs empty, shape (ports,).
             most: frames that windows let wait at once, shape (ports,).
         """
+        given = [one.tobytes() for one in (sent, answered, full, most, self.alone, self.endless)]
+        if given == self.given and not self.network.bridges:
+            return
+        self.given = given
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]
         self.rate_of, self.rates_now, self.slots_s = frames, sent, slots
         self.work = self.by_link(sent[:, None] * self.each[0] + answered[:, None] * self.each[1])
-        there, share = self.opposite >= 0, self.share[self.port_link]
-        facing = np.where(there, frames[self.opposite], 0.0)
-        facing_slots = np.where(there, slots[self.opposite], 0.0)
+        facing, facing_slots = self.there * frames[self.opposite], self.there * slots[self.opposite]
         mean = np.divide(slots, frames, out=np.ones_like(slots), where=frames > 0.0)
         other = np.divide(facing_slots, facing, out=np.ones_like(slots), where=facing > 0.0)
         ratio = np.divide(facing, frames, out=np.zeros_like(slots), where=frames > 0.0)
-        apart = self._apart(sent, answered, frames, facing)
+        together = 1.0 - self._apart(sent, answered, frames, facing)
+        longer = together * (other - 1.0)  # the other half of a frame that both ports share
+        often = np.minimum(ratio, 1.0) * longer
         # with frames in its queue: each shares with a frame of the other port, as far as there are any
-        self.frame = mean + 1.0 + np.minimum(ratio, 1.0) * (1.0 - apart) * (other - 1.0)
-        self.frame /= share
-        self.present = self.frame.copy()
-        busy = np.where(there, np.where(full[self.opposite], 1.0, self.utilisation[self.opposite]), 0.0)
-        self.beside = 1.0 + busy * (1.0 - apart) * (other - 1.0)
-        often = busy * np.minimum(ratio, 1.0) * (1.0 - apart)
-        self.frame_now = (mean + 1.0 + often * (other - 1.0)) / share
-        own_busy = np.where(full, 1.0, self.utilisation)
-        paired = np.minimum(frames, facing) * np.maximum(own_busy, busy) * (1.0 - apart)
-        pairs = np.zeros(len(self.names))
-        np.maximum.at(pairs, self.port_link, paired)
-        work = self.by_link(slots + frames) - 2.0 * pairs
-        work -= EMPTY * self.idle_polls * self.by_link(sent @ self.whole[0] + answered @ self.whole[1])
-        self.load = work / self.share * SLOT_S  # less the empty frames that full visits spare
+        self.frame = (mean + 1.0 + often) / self.share_of
         self.full_link = self.by_link(full.astype(float)) > 0.0
-        largest = np.zeros(len(self.names))
-        np.maximum.at(largest, self.port_link, most)
-        self.visit = np.minimum(self.limit, np.maximum(largest, 1.0))
+        self.visit = np.minimum(self.limit, np.maximum(self._larger(most), 1.0))
         busier = (frames > facing) | ((frames == facing) & (frames > 0.0))  # its frames fill the visits
-        longest = np.zeros(len(self.names))
-        np.maximum.at(longest, self.port_link, np.where(busier, self.frame, 0.0))
-        self.most_slots = self.visit * longest
+        self.most_slots = self.visit * self._larger(busier * self.frame)
         # A visit without a limit ends with POLL and NULL; its last acknowledgement is alone in its frames.
         # The same holds for windows of one segment that leave room in a visit.
         self.ends = np.where((self.limit > self.visit) & self.single, self.answer + EMPTY, 0.0)
         self.ends = np.where(self.limit >= ENDLESS, 2.0 * EMPTY, self.ends)
-        alone = self.others(self.load) == 0.0
-        own = np.where((self.limit >= ENDLESS) & alone, ENDLESS, self.visit)  # a visit that need not end
-        visits = own[self.port_link]
-        self._meet()
-        ends = np.where((self.limit >= ENDLESS) & alone, 0.0, self.ends)[self.port_link]
-        self.busy = (
-            self._cycles(visits * self.frame + ends, self.port_link) * self.visit[self.port_link] / visits
-        )
         self.open_load, self.plain_load = (
             np.array([~self.steady, self.plain]) @ self.work * SLOT_S / self.share
         )
-        self._bridges()
-        self.ready = True
+        spared = EMPTY * self.idle_polls * self.by_link(sent @ self.whole[0] + answered @ self.whole[1])
+        work = self.by_link(slots + frames) - spared  # less the empty frames that full visits spare
         # slots of the other half of a frame while a port is busy
-        alone = (mean + 1.0) / share
-        both = (mean + np.where(there, 1.0 + (1.0 - apart) * (other - 1.0), 1.0)) / share
+        alone = (mean + 1.0) / self.share_of
+        both = (mean + 1.0 + self.there * longer) / self.share_of
         data = sent @ self.frames[0]
-        crowded = data * (self.busy / self.visit[self.port_link] - self.frame + both) * SLOT_S
-        crowded = np.where(there, np.clip(np.where(full, 1.0, crowded), 0.0, 1.0)[self.opposite], 0.0)
-        acks = np.where(there, frames[self.opposite] - data[self.opposite], 0.0)
+        acks = self.there * (frames[self.opposite] - data[self.opposite])
         acks = np.minimum(np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0), 1.0)
-        # acknowledgements of the port's segments come as long as it is busy
-        beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
-        # with several links, both ports of a link wait for the same visits, and their frames meet
-        self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
+        mixed, busy = Mixed(), np.zeros(0)
+        for _ in range(1 if self.network.bridges else TURNS):  # rounds of bridges take longer to find
+            begun = self.utilisation
+            own = np.where(full, 1.0, begun)
+            busy = self.there * own[self.opposite]
+            self.frame_now = (mean + 1.0 + busy * often) / self.share_of
+            paired = np.minimum(frames, facing) * np.maximum(own, busy) * together
+            self.load = (work - 2.0 * self._larger(paired)) / self.share * SLOT_S
+            self._find_cycles()
+            between = self.busy / self.visit[self.port_link] - self.frame
+            crowded = np.where(full, 1.0, np.clip(data * (between + both) * SLOT_S, 0.0, 1.0))
+            crowded = self.there * crowded[self.opposite]
+            # acknowledgements of the port's segments come as long as it is busy
+            beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
+            # with several links, both ports of a link wait for the same visits, and their frames meet
+            self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
+            self.utilisation = np.clip(frames * (between + self.present) * SLOT_S, 0.0, 1.0)
+            following = mixed.of(begun, self.utilisation)
+            if mixed.farthest < SETTLED:
+                break
+            if not self.network.bridges:
+                self.utilisation = np.clip(following, 0.0, 1.0)
+        self.beside = 1.0 + busy * longer
         self.range = (
             np.array([np.minimum(alone, self.present), np.maximum(both, self.present)]) / self.present
         )
-        each = self.busy / self.visit[self.port_link] - self.frame + self.present
-        self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
+        self.ready = True
+
+    def _larger(self, values: Vector) -> Vector:
+        """Return the larger of the values of both ports of each link, none below 0, (links,)."""
+        return np.append(values, 0.0)[self.ports_of].max(axis=0)
+
+    def _find_cycles(self) -> None:
+        """Set idle and full cycles, and the rounds of bridges, at present loads."""
+        alone = (self.limit >= ENDLESS) & (self.others(self.load) == 0.0)  # a visit that need not end
+        visits = np.where(alone, ENDLESS, self.visit)[self.port_link]
+        self._meet()
+        ends = np.where(alone, 0.0, self.ends)[self.port_link]
+        self.busy = (
+            self._cycles(visits * self.frame + ends, self.port_link) * self.visit[self.port_link] / visits
+        )
+        self._bridges()
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs of data and their acknowledgements that a window of one keeps apart."""
         mine = sent[:, None] * self.frames[0] + answered[:, None] * self.frames[1]
-        against = np.where(self.opposite >= 0, mine[:, self.opposite], 0.0)
+        against = self.there * mine[:, self.opposite]
         return (mine * against * self.alone[:, None]).sum(axis=0) / np.maximum(frames * facing, 1e-300)
 
     def _cycles(self, own: Vector, rows: NDArray[np.int64]) -> Vector:
@@ -711,8 +762,8 @@ class Links:
         whole = float(fixed + exchange.sum())
         start = np.array([np.full(count, EMPTY), np.zeros(count)])
         places = self.filled.get(int(links[0]), start)  # means and variances of the waits
-        before = move = np.zeros_like(places)
-        for turn in range(TURNS):
+        new, mixed = places, Mixed()
+        for _ in range(TURNS):
             wait, variance = following = places.tolist()
             for k, tour in enumerate(tours):
                 absence = whole - float(exchange[k]) + sum(wait) - wait[k]
@@ -720,15 +771,10 @@ class Links:
                 wait[k] = (wait[k] + mean) / 2.0
                 variance[k] = (variance[k] + max(square - mean**2, 0.0)) / 2.0
             new = np.array(following)
-            last, move = move, new - places
-            if np.abs(move[0]).max() < 1e-11 * whole:
+            if np.abs(new[0] - places[0]).max() < 1e-11 * whole:
                 break
-            # of all mixtures of the last two, the mixture nearest to its successor
-            scale = 1.0 / np.maximum(new.max(axis=1), 1e-12)[:, None]
-            apart = (move - last) * scale
-            share = float((apart * move * scale).sum()) / max(float((apart**2).sum()), 1e-300)
-            mixed = new - share * (new - before) if turn else new
-            before, places = new, np.maximum(mixed, new / 4.0)
+            scale = np.maximum(new.max(axis=1), 1e-12)[:, None]
+            places = np.maximum(mixed.of(places, new, 1.0 / scale), new / 4.0)
         self.filled[int(links[0])] = new
         return whole + float(new[0].sum())
 

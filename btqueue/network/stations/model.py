@@ -279,7 +279,7 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
             break
         before = bits
         network = network_of(scenario, cuts)
-        point = operating_point(network)
+        point = operating_point(network, point)
     point.between |= not settled
     return network, point
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import ceil, inf, prod
 from typing import Any, NamedTuple
@@ -1004,16 +1004,21 @@ def states_of(radio: Radio) -> list[State]:
     """
     if radio.model in ("perfect", "constant"):
         ber = 0.0 if radio.model == "perfect" else radio.ber
-        return [State(1.0, ber, float(link_quality(ber or 0.0)), inf)]
+        return [State(1.0, ber, _quality(ber or 0.0), inf)]
     if radio.model == "trace":
         return _trace_states(radio)
     stays = (radio.good_s, radio.bad_s)
     if radio.model == "alternating":
         stays = (radio.period_s / 2.0, radio.period_s / 2.0)
     return [
-        State(stay / sum(stays), ber, float(link_quality(ber)), stay)
+        State(stay / sum(stays), ber, _quality(ber), stay)
         for stay, ber in zip(stays, (radio.ber_good, radio.ber_bad), strict=True)
     ]
+
+
+@lru_cache(maxsize=256)
+def _quality(ber: float) -> float:
+    return float(link_quality(ber))
 
 
 def _trace_states(radio: Radio) -> list[State]:
@@ -1044,12 +1049,10 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
     link, pdu = s.link, size + s.link.l2cap_header_bytes
     if pdu == 0:
         return NO_TRAIN
-    states, trains, through = states_of(radio), [], []
+    states, trains, through, kinds = states_of(radio), [], [], []
     for state in states:
-        kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
-        slots = np.array([float(kind.slots) for kind in kinds])
-        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
-        trains.append(_tried(link, slots, errors))
+        kinds, errors = _packets(s, radio, pdu, state, piconets)
+        trains.append(_tried(link, kinds, errors))
         through.append(1.0 - errors)
     share = np.array([state.share for state in states])
     each = np.array([train.air + train.frames for train in trains])
@@ -1088,6 +1091,15 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
     )
 
 
+def _packets(
+    s: Scenario, radio: Radio, pdu: float, state: State, piconets: int
+) -> tuple[list[PacketType], Vector]:
+    """Return the packets of a PDU (bytes) in a state of the radio, and their error rates."""
+    kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
+    errors = {kind: packet_error(s, radio, kind, state.ber, piconets) for kind in set(kinds)}
+    return kinds, np.array([errors[kind] for kind in kinds])
+
+
 def _beside(
     s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float, piconets: int
 ) -> Vector:
@@ -1096,9 +1108,7 @@ def _beside(
     if not size or len(states) == 1:
         return found
     for n, (state, train) in enumerate(zip(states, trains, strict=True)):
-        kinds = kinds_of(s, int(size + s.link.l2cap_header_bytes), state.ber or 0.0, state.quality)
-        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
-        other = _tried(s.link, np.array([float(kind.slots) for kind in kinds]), errors)
+        other = _tried(s.link, *_packets(s, radio, size + s.link.l2cap_header_bytes, state, piconets))
         found[n] = other.air - other.frames + 2.0 * max(other.frames - train.frames, 0.0)
     return found
 
@@ -1122,11 +1132,12 @@ def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -
     return 1.0 - whole
 
 
-def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
+def _tried(link: Any, kinds: list[PacketType], errors: Vector) -> Train:
     """Return the train of packets with these error rates, repeated by the rule of the link.
 
     If a packet is given up, the rest of its segment is not sent.
     """
+    slots = np.array([float(kind.slots) for kind in kinds])
     count, once = float(len(slots)), float(slots.sum())
     if link.arq == "none":
         return Train(count, once, count, once, 1.0 - float(np.prod(1.0 - errors)))

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.network.stations import sessions, transport
+from btqueue.network.stations.air import Mixed
 from btqueue.network.stations.laws import CROWDED, Laws
 from btqueue.network.stations.network import Network
 from btqueue.network.stations.turns import binding
@@ -257,7 +258,7 @@ def _iterated(
     (sent, full, wait), service = laws.begin, np.zeros((len(flows), count))
     step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
     expiries, lone, smooth, offs = np.zeros(len(flows)), np.zeros(len(flows)), 0, []
-    places = rate
+    rates, hidden, off = Mixed(), Mixed(), inf
     sure = np.zeros(len(flows))  # waits for tokens that a full bucket does not hold
     laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
@@ -267,6 +268,7 @@ def _iterated(
     plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
     between = False
     for turn in range(PASSES):
+        begun = np.append(laws.links.utilisation, laws.round_s)
         laws.update(rate, sent, full)
         forth, back = laws.service()
         queues_of = laws.turns.update(rate, sent, laws.alone)
@@ -344,31 +346,40 @@ def _iterated(
         held_by, offered = np.minimum(window, limits), np.minimum(load, most)
         bound = binding(service, laws.turns, queues_of)
         new, wait, _ = settle(held_by, offered, lone - late, bound, wait, closer)
-        full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
+        full_before, full = full, np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
-        change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
+        mixed = rates.of(rate, new, 1.0 / np.maximum(new, 1e-9))
+        change = rates.farthest
         drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
-        off = max(change, drift)
+        off_before, off = off, max(change, drift)
         enough = ROUGH if least and (new < least * load).any() else within
-        if off < enough and turn > 1 and laws.change < CLOSE:
+        # as much as all further turns will move it, if each moves it by the same part of the turn before
+        ahead = off * off / max(off_before - off, 1e-300) if off < off_before else inf
+        known = ((full == full_before).all() and ahead < enough) or (off < enough and turn > 1)
+        if known and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
         late, over = turn >= LATE, turn >= PASSES // 2  # second half of the turns: steps only shrink
         turned = turned + (late & (move * before < 0.0))
         grow = np.where(step < LEAST_STEP, 1.5, 1.0 if over else 1.2) if late else 1.3
         shortest = 0.0 if late else LEAST_STEP
-        step = np.where(move * before < 0.0, np.maximum(step / 2.0, shortest), np.minimum(step * grow, 1.0))
+        # the first turn begins far away, with idle stations
+        back_again = (move * before < 0.0) & (turn > 1)
+        step = np.where(back_again, np.maximum(step / 2.0, shortest), np.minimum(step * grow, 1.0))
         following = rate + step * move
         smooth = smooth + 1 if nearer else 0
         if nearer and not over and (smooth >= SMOOTH or not late):
-            # of all mixtures of the last two, the mixture nearest to its successor
-            apart = (move - before) / np.maximum(new, 1e-9)
-            share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
-            following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
+            following = np.maximum(mixed, 0.5 * rate)
+        # uses and round trips, which this turn has found from the turn before, where rates hardly move
+        found = np.append(laws.links.utilisation, laws.round_s)
+        mixed = np.maximum(hidden.of(begun, found, 1.0 / np.maximum(found, 1e-9)), 0.5 * begun)
+        if hidden.farthest < hidden.farther < NEAR and not late:
+            laws.links.utilisation = np.minimum(mixed[: -len(rate)], 1.0)
+            laws.round_s = mixed[-len(rate) :]
         # laws jump where a resource fills: rates that hardly move are at a jump, and fit round trips
         last = turn == PASSES - 1
         moved = np.max(np.abs(following - rate) / np.maximum(following, 1e-9), initial=0.0)
-        places, before, rate = rate, move, following
+        before, rate = move, following
         most_moved, often = (AT_A_JUMP, 1.0) if last else (within, OFTEN)
         settled = (np.abs(move) <= most_moved * np.maximum(new, 1e-9)) | (turned > often)
         at_a_jump = bool(

@@ -58,6 +58,8 @@ MOST_FRAMES = 1e5
 """Frames of a train at most: they last for minutes, in which a connection stands still anyway."""
 LEAST_AWAY = 0.01
 """Slots after which a server that has found an empty queue polls it again."""
+TURNS, SETTLED = 20, 1e-7
+"""Most turns in which the chances of a packet at the ports settle, and their change at which they have."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 RUN = np.arange(1.0, 41.0)
@@ -399,6 +401,7 @@ class Queues:
             if flow.load < np.inf:
                 count = max(flow.batch, 1.0)
                 self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, flow.uneven * (count - 1.0) / 2.0
+        self.given: list[bytes] = []  # what the queues were found for, if they had settled
         self.service = self.slots.copy()
         self.present = np.zeros(ports)
         self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
@@ -461,7 +464,9 @@ class Queues:
             full: links with a queue that never runs empty, (N,).
             steady: flows that always have data.
         """
-        if not self.count:
+        of_links = self.links.visit, self.links.plain
+        given = [one.tobytes() for one in (sends, acks, clocked, beside, full, steady, *of_links)]
+        if not self.count or given == self.given:
             return
         flow = self.flow
         rate = np.where(self.back, acks[flow], sends[flow]) * self.slot_s
@@ -481,7 +486,7 @@ class Queues:
         crosses = np.zeros((len(self.there), len(steady)))
         crosses[self.port, flow] = 1.0
         self.filled = ((1.0 - crosses) @ (uses * steady[:, None]) > 0.0) & full & (self.own_link == 0.0)
-        self._serve(inflow, at_once)
+        self.given = given if self._serve(inflow, at_once) else []
         self._meet(inflow, clocked, beside, steady)
 
     def _alone(self, rate: Vector, members: float) -> float:
@@ -498,7 +503,7 @@ class Queues:
             share = np.where(in_cycle > 0.0, _ratio(-np.expm1(-in_cycle), in_cycle), 1.0)
         return float(trains @ share / max(trains.sum(), 1e-12))
 
-    def _serve(self, inflow: tuple[Vector, Vector, Vector], at_once: Vector) -> None:
+    def _serve(self, inflow: tuple[Vector, Vector, Vector], at_once: Vector) -> bool:
         r"""Find the delay of the next train of a port by each train, and how often ports have packets.
 
         A train leaves no other behind at its port with the chance :math:`(1 - P q) E(1 - e^{-\lambda V}) /
@@ -519,6 +524,9 @@ class Queues:
         Args:
             inflow: frames, visits that they fill, and slots of work that come to each port in a slot, (P,).
             at_once: share of the acknowledgements that follow their data at once, (C,).
+
+        Returns:
+            Whether the chances of packets have settled.
         """
         links, rate, works = self.links, self.rate, self.works
         frames_in, _, work_in = inflow
@@ -540,7 +548,8 @@ class Queues:
         facing_work, own_work = own * paired[:, None], own * work_in[:, None]
         broken, spread = self.at_port @ (rate * self.breaks), (self.same - own) @ squares
         kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
-        for _ in range(8):
+        settled = False
+        for _ in range(TURNS):
             shared, fills, alone_then = self._meetings(rate, at_once)
             save = EMPTY * (shared + self.at_link @ (rate * fills))
             work_at = work_by - save
@@ -566,7 +575,7 @@ class Queues:
             none = part * np.maximum(1.0 - under, 0.0) + alone_then
             self.present = np.clip((1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD)), 0.0, MOST_LOAD)
             self.service = service
-            if np.abs(self.present - before).max() < 1e-4:
+            if settled := bool(np.abs(self.present - before).max() < SETTLED):
                 break
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.apart = others
@@ -579,6 +588,7 @@ class Queues:
         shorter = 1.0 - ~self.back * self.plain * _ratio(late, rate) / np.maximum(alone, 1e-9)
         self.square = service**2 * (run + (1.0 - run) * shorter**2)
         self.with_it = service + (1.0 - self.plain) * _ratio(self.further @ (rate * taken), rate)
+        return settled
 
     def between(self, c: int, apart: float) -> list[tuple[float, float]]:
         """Return work and full visits of the links served between visits to two links that a train crosses.

@@ -110,11 +110,14 @@ def limited_queue(
         max_limit: size of the padded arrays.
 
     Example:
+        >>> import jax
         >>> import jax.numpy as jnp
         >>> from btqueue.queueing.polling.limited_queue import Law, limited_queue
         >>> one, no, limit = jnp.ones(()), jnp.zeros(()), jnp.full((), 2)
         >>> vacation = Law(jnp.full(3, 10.0), jnp.zeros(3))
-        >>> queue = limited_queue(0.05 * one, Law(one, no), Law(6 * one, no), vacation, limit, max_limit=2)
+        >>> queue = jax.jit(limited_queue, static_argnames="max_limit")(
+        ...     0.05 * one, Law(one, no), Law(6 * one, no), vacation, limit, max_limit=2
+        ... )
         >>> round(float(queue.mean_wait), 3)
         10.478
     """

@@ -67,11 +67,6 @@ WORDS = {
 """One rule for each word, used by all claims; a number may have a narrower tolerance of its own."""
 
 
-def lead(high: np.ndarray, low: np.ndarray, word: str) -> bool:
-    """Whether a word such as “far” holds: the lower value is at most this share of the higher one."""
-    return exceeds(WORDS[word].limit * high, low)
-
-
 class Finding(NamedTuple):
     """Whether a check passed, and the observed values in words."""
 
@@ -119,21 +114,10 @@ def value(sample: np.ndarray, published: float, tolerance: float) -> Finding:
     return Finding(abs(mean - published) <= tolerance + width, shown(sample))
 
 
-def about(sample: np.ndarray, published: float, word: str = "about") -> Finding:
-    """Check a number with the tolerance of a word."""
-    return value(sample, published, WORDS[word].limit * abs(published))
-
-
 def bound(sample: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> Finding:
     """Check that the mean lies between the bounds, widened by its half-width."""
     mean, width = interval(sample)
     return Finding(lower - width <= mean <= upper + width, shown(sample))
-
-
-def within(sample: np.ndarray, lower: float, upper: float) -> bool:
-    """Whether the whole interval around the mean lies between the bounds."""
-    mean, width = interval(sample)
-    return lower <= mean - width and mean + width <= upper
 
 
 def exceeds(high: np.ndarray, low: np.ndarray, alpha: float = ALPHA) -> bool:
@@ -151,21 +135,9 @@ def positive(difference: np.ndarray, size: np.ndarray, alpha: float = ALPHA) -> 
     return bool(stats.t.sf(score, len(difference) - 1) < alpha)
 
 
-def same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two samples are equal, a model's samples up to RESOLUTION."""
-    if len(one) == 1:
-        return bool(np.allclose(one, other, rtol=RESOLUTION, atol=0.0))
-    return np.array_equal(one, other)
-
-
 def falling(samples: Sequence[np.ndarray]) -> bool:
     """Whether each sample exceeds the next one."""
     return all(exceeds(high, low) for high, low in pairwise(samples))
-
-
-def rising(samples: Sequence[np.ndarray]) -> bool:
-    """Whether each sample exceeds its predecessor."""
-    return falling(samples[::-1])
 
 
 def trend(samples: np.ndarray, places: np.ndarray, rising: bool) -> Finding:
@@ -191,9 +163,16 @@ def flat(samples: np.ndarray, spread: float) -> Finding:
     return Finding(float(np.ptp(means)) <= spread * float(means.mean()) + widest, listed(samples))
 
 
-def order(samples: list[np.ndarray], share: float = 1.0) -> Finding:
-    """Check that `share` of each sample exceeds the next one, by paired tests at ALPHA."""
-    holds = all(exceeds(share * high, low) for high, low in pairwise(samples))
+def order(samples: list[np.ndarray], share: float = 1.0, *, logarithmic: bool = False) -> Finding:
+    """Check that `share` of each sample exceeds the next one, by paired tests at ALPHA.
+
+    Args:
+        samples: the greatest first.
+        share: of each sample.
+        logarithmic: compare logarithms, of values that differ by factors between replications.
+    """
+    scale = np.log if logarithmic else np.asarray
+    holds = all(exceeds(scale(share * high), scale(low)) for high, low in pairwise(samples))
     return Finding(holds, " > ".join(map(shown, samples)))
 
 

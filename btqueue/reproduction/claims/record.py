@@ -37,8 +37,9 @@ def publication_record(paper: str) -> dict[str, Any]:
 
 
 def claims_of(paper: str) -> dict[str, Claim]:
-    """Return the claims on record, by id."""
-    return {claim["id"]: claim for claim in publication_record(paper)["claim"]}
+    """Return the claims on record, by id, with the keys that are those of all claims."""
+    record = publication_record(paper)
+    return {claim["id"]: record.get("check", {}) | claim for claim in record["claim"]}
 
 
 class Part(NamedTuple):
@@ -88,8 +89,6 @@ def verdict(holds: Collection[bool]) -> str:
     return REPRODUCED if all(holds) else IN_PART if any(holds) else NOT_REPRODUCED
 
 
-class Comparison(NamedTuple):
-    """The observed values of a claim of several parts, and which parts hold."""
-
-    seen: str
-    parts: Mapping[str, bool]
+def compared(seen: str, parts: Mapping[str, bool]) -> Judged:
+    """Return a claim of several checks with one finding for all of them."""
+    return Judged(tuple(Part(name, bool(holds), "") for name, holds in parts.items()), seen)

@@ -1,80 +1,133 @@
 """Checks that the record itself describes, by keys of a claim in `published.toml`.
 
-A claim is one check, or several: each entry of `cases` overrides keys of the claim (`set` is added to).
+A claim is one check, or several: each entry of `cases` overrides keys of the claim (`set` is added to), and
+`each` repeats them at values of a key. With `together` they are one check, which holds if all of them do.
 Kinds of checks:
 
-* value: a number, within its tolerance; bound: within lower and upper, at each place of the sweep
-* trend: rising, falling or flat along the sweep
-* order: each entry of `order` exceeds the next one; growth: so do the differences of pairs, or the relative
-  differences (`relative`)
+* value: a number, within its tolerance; bound: within lower and upper; order: each entry of `order` exceeds
+  the next one; with a sweep, at each of its places
+* trend: rising, falling or flat along the sweep; steps: each place exceeds its neighbour
+* growth: differences of pairs have an order, or the relative differences (`relative`)
 * share: the last is at most a share of the first
 * best: where the largest value lies; smallest: the first place that reaches the largest value
 * inner: a local extreme between lower and upper
 * procedure: a function of the publication's own module
 * summary: other claims together
 
+A sample is a metric of a scenario: `metric` (a sum a+b, or a product a*b), as its mean over flows, of a
+`flow`, or the `sum` over flows; divided by another metric (`per`); to a `power`. Then the samples of the
+entries `over`, `minus` and `plus` divide it, and are taken away from it or added to it; they override keys of
+the check. At last it is multiplied by `times`; or it is the mean at the places of `average`, a sweep. With
+`means` the mean over the replications stands for them, so that no interval widens a tolerance. With `load`
+the load is a share of the goodput of the scenario `load_1` at the same packet error probability, by
+the same engine; 0 leaves the load as it is.
+
 Tolerances and shares follow from `word`, a key of `judgement.WORDS`; a number may have a rel_tol or abs_tol
-of its own. With `peak`, a sweep, a number is judged where the goodput is largest; with `over`, as a ratio.
-Where the publication is silent, `readings` holds the settings of other readings by name, and `fit` a fitted
-scenario: the checks are shown for them, too, and do not count.
+of its own. With `peak`, a sweep, a number is judged where the goodput is largest. An order is judged by
+logarithms with `logarithmic`. Where the publication is silent, `readings` holds the settings of other
+readings by name, and `fit` a fitted scenario: the checks are shown for them, too, and do not count.
+
+Keys in the table `[check]` of a record are those of all its claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from btqueue.reproduction.claims import judgement
-from btqueue.reproduction.claims.engines import Engine, NoAnswer
+from btqueue.reproduction.claims.engines import Answer, Engine, NoAnswer
 from btqueue.reproduction.claims.judgement import WORDS, Finding
 from btqueue.reproduction.claims.record import REPRODUCED, Claim, Judged, Part
 from btqueue.scenario import Scenario, load
 
 JITTER_S = 0.002
 """Processing delays that average over the limit cycles of a saturated perfect radio."""
+COMBINED = {"over": np.divide, "minus": np.subtract, "plus": np.add}
+"""Keys of a sample that hold other samples."""
 
-Procedure = Callable[[Engine, Claim], Finding]
+Procedure = Callable[[Engine, Claim], Judged | Finding]
 
 
-def scenario_of(check: Claim, *more: Claim | str) -> Scenario:
-    """Return the scenario of a check, with the name and the settings of `more` on top."""
-    name, sets = check.get("scenario"), list(check.get("set", ()))
-    for entry in more:
+def within(check: Claim, *entries: Claim | str) -> Claim:
+    """Return a check with the keys of entries on top; their `set` is added. A text is a scenario's name."""
+    for entry in entries:
         entry = {"scenario": entry} if isinstance(entry, str) else entry
-        name = entry.get("scenario", name)
-        sets += entry.get("set", ())
-    scenario = load(str(name), sets)
-    return scenario.with_(run__replications=check.get("replications", 10), run__jitter_s=check["jitter_s"])
+        check = {**check, **entry, "set": [*check.get("set", ()), *entry.get("set", ())]}
+    return check
 
 
-def sample_of(engine: Engine, check: Claim, scenario: Scenario, metric: str | None = None) -> np.ndarray:
-    """Return the metric of each replication: of the named flow, or its mean over all flows with a value.
+def scenario_of(check: Claim) -> Scenario:
+    """Return the scenario of a check, whatever its `load`."""
+    names = {"run__replications": "replications", "run__jitter_s": "jitter_s"}
+    own = {key: check[name] for key, name in names.items() if name in check}
+    return load(str(check.get("scenario")), check.get("set", ())).with_(**own)
 
-    A plus sign adds two metrics.
-    """
+
+def sample_of(engine: Engine, check: Claim, *entries: Claim | str) -> np.ndarray:
+    """Return the sample of a check with the keys of entries on top, shape (replications,)."""
+    wanted = within(check, *entries)
+    if "average" in wanted:
+        outer = {key: value for key, value in wanted.items() if key != "average"}
+        return np.mean([sample_of(engine, one) for one in at_places(outer | {"sweep": wanted["average"]})], 0)
+    scenario = scenario_of(wanted)
+    if wanted.get("load"):
+        full = load(wanted["load_1"]).with_(radio__per=scenario.radio.per)
+        unit = float(engine.sample(full, "goodput_kbps").mean())
+        scenario = scenario.with_(traffic__load_kbps=wanted["load"] * unit)
     answer = engine(scenario)
-    values = np.sum([answer[name].values for name in (metric or check["metric"]).split("+")], axis=0)
-    if values.ndim > 1:
-        values = values[:, check["flow"] - 1] if "flow" in check else np.nanmean(values, axis=1)
-    return values * check.get("times", 1)
+    sample = _values(answer, wanted, wanted["metric"])
+    if "per" in wanted:
+        sample = sample / _values(answer, wanted, wanted["per"])
+    sample = sample ** wanted.get("power", 1)
+    inner = {key: value for key, value in wanted.items() if key not in (*COMBINED, "times")}
+    for name, combine in COMBINED.items():
+        if name in wanted:
+            sample = combine(sample, sample_of(engine, inner, wanted[name]))
+    sample = sample * wanted.get("times", 1)
+    return sample.mean(keepdims=True) if wanted.get("means") else sample
+
+
+def _values(answer: Answer, check: Claim, names: str) -> np.ndarray:
+    """Return a metric, or a sum or product of metrics, in each replication, of the flows that are meant."""
+    combine = np.prod if "*" in names else np.sum
+    values = combine([answer[name].values for name in names.replace("*", "+").split("+")], axis=0)
+    if values.ndim == 1:
+        return values
+    if "flow" in check:
+        return values[:, check["flow"] - 1]
+    return (np.nansum if check.get("sum") else np.nanmean)(values, axis=1)
 
 
 def entries(engine: Engine, check: Claim) -> list[np.ndarray]:
     """Return the samples of the entries of `order`."""
-    entries = [{"scenario": e} if isinstance(e, str) else e for e in check["order"]]
-    return [sample_of(engine, check, scenario_of(check, e), e.get("metric")) for e in entries]
+    return [sample_of(engine, check, entry) for entry in check["order"]]
+
+
+def at_places(check: Claim) -> list[Claim]:
+    """Return the check at each place of its sweep; without a sweep the check alone."""
+    if "sweep" not in check:
+        return [check]
+    key, beside = check["sweep"]["key"], check["sweep"].get("beside", {})
+    found = []
+    for number, place in enumerate(check["sweep"]["values"]):
+        changes = {key: place, **{other: values[number] for other, values in beside.items()}}
+        found.append(within(check, _changed(changes)))
+    return found
+
+
+def _changed(changes: Mapping[str, Any]) -> Claim:
+    """Return the entry that changes keys of a check, and dotted keys of its scenario."""
+    own = {key: value for key, value in changes.items() if "." not in key}
+    return own | {"set": [f"{key}={value}" for key, value in changes.items() if "." in key]}
 
 
 def sweep(engine: Engine, check: Claim) -> tuple[list[float], np.ndarray]:
     """Return the places of the sweep and their samples, shape (places, replications)."""
-    key, places = check["sweep"]["key"], check["sweep"]["values"]
-    beside = check["sweep"].get("beside", {})
-    samples = []
-    for i, place in enumerate(places):
-        sets = [f"{key}={place}", *(f"{other}={values[i]}" for other, values in beside.items())]
-        samples.append(sample_of(engine, check, scenario_of(check, {"set": sets})))
-    return places, np.array(samples)
+    samples = [sample_of(engine, one) for one in at_places(check)]
+    return check["sweep"].get("places", check["sweep"]["values"]), np.array(samples)
 
 
 def limit(check: Claim, otherwise: float = 0.0) -> float:
@@ -88,26 +141,32 @@ def at_peak(engine: Engine, check: Claim) -> Claim:
         return check
     places, samples = sweep(engine, check | {"sweep": check["peak"], "metric": "goodput_kbps"})
     place = places[int(np.argmax(samples.mean(axis=1)))]
-    return check | {"set": [*check["set"], f"{check['peak']['key']}={place}"]}
+    return within(check, {"set": [f"{check['peak']['key']}={place}"]})
 
 
 def judge_value(engine: Engine, check: Claim) -> Finding:
-    """Judge a value."""
-    sample = sample_of(engine, check, scenario_of(at_peak(engine, check)))
-    if "over" in check:
-        sample = sample / sample_of(engine, check, scenario_of(check, check["over"]))
-    return judgement.value(sample, check["value"], check.get("abs_tol", limit(check) * check["value"]))
+    """Judge a value, at each place of a sweep if there is one."""
+    wanted = at_places(at_peak(engine, check))
+    samples = [sample_of(engine, one) for one in wanted]
+    values = [one["value"] for one in wanted]
+    tolerances = [check.get("abs_tol", limit(check) * abs(one)) for one in values]
+    return together(list(map(judgement.value, samples, values, tolerances)), samples)
 
 
 def judge_bound(engine: Engine, check: Claim) -> Finding:
     """Judge a bound, at each place of a sweep if there is one."""
-    slack = 1 + check.get("rel_tol", 0.0)
-    lower = check.get("lower", -np.inf) / slack
-    upper = check.get("upper", np.inf if "lower" in check else limit(check)) * slack
-    if "sweep" not in check:
-        return judgement.bound(sample_of(engine, check, scenario_of(check)), lower, upper)
-    _, samples = sweep(engine, check)
-    findings = [judgement.bound(one, lower, upper) for one in samples]
+    samples, findings, slack = [], [], 1 + check.get("rel_tol", 0.0)
+    for one in at_places(check):
+        upper = one.get("upper", np.inf if "lower" in one else limit(one))
+        samples.append(sample_of(engine, one))
+        findings.append(judgement.bound(samples[-1], one.get("lower", -np.inf) / slack, upper * slack))
+    return together(findings, samples)
+
+
+def together(findings: Sequence[Finding], samples: Sequence[np.ndarray]) -> Finding:
+    """Return the finding at all places of a sweep; of a single one as it is."""
+    if len(findings) == 1:
+        return findings[0]
     return Finding(all(finding.holds for finding in findings), judgement.listed(samples))
 
 
@@ -119,14 +178,29 @@ def judge_trend(engine: Engine, check: Claim) -> Finding:
     return judgement.trend(samples, np.array(places, float), check["direction"] == "rising")
 
 
+def judge_steps(engine: Engine, check: Claim) -> Finding:
+    """Judge the steps of a sweep, each by itself: rising, falling, or never falling."""
+    _, samples = sweep(engine, check)
+    tests = {
+        "falling": lambda: judgement.falling(list(samples)),
+        "rising": lambda: judgement.falling(list(samples[::-1])),
+        "never falling": lambda: not any(map(judgement.exceeds, samples, samples[1:])),
+    }
+    return Finding(tests[check["direction"]](), judgement.listed(samples))
+
+
 def judge_order(engine: Engine, check: Claim) -> Finding:
     """Judge an order, each value against a share of the one before if a word asks for it."""
-    return judgement.order(entries(engine, check), limit(check, 1.0))
+    share, logarithmic = limit(check, 1.0), check.get("logarithmic", False)
+    findings = [
+        judgement.order(entries(engine, one), share, logarithmic=logarithmic) for one in at_places(check)
+    ]
+    return Finding(all(one.holds for one in findings), ", ".join(one.seen for one in findings))
 
 
 def judge_growth(engine: Engine, check: Claim) -> Finding:
     """Judge an order of differences."""
-    pairs = [[sample_of(engine, check, scenario_of(check, name)) for name in pair] for pair in check["order"]]
+    pairs = [[sample_of(engine, check, name) for name in pair] for pair in check["order"]]
     rises = [high - low for high, low in pairs]
     if check.get("relative"):
         rises = [rise / high for rise, (high, _) in zip(rises, pairs, strict=True)]
@@ -146,7 +220,9 @@ def judge_place(engine: Engine, check: Claim) -> Finding:
     lower = check.get("lower", check.get("value", 0) - check.get("abs_tol", 0))
     upper = check.get("upper", check.get("value", 0) + check.get("abs_tol", 0))
     if check["kind"] == "inner":
-        return judgement.inner(samples, places, lower, upper, check.get("least", False))
+        compared = np.log(samples) if check.get("logarithmic") else samples
+        found = judgement.inner(compared, places, lower, upper, check.get("least", False))
+        return Finding(found.holds, judgement.listed(samples))
     judge_it = judgement.best if check["kind"] == "best" else judgement.smallest_sufficient
     return judge_it(samples, places, lower, upper)
 
@@ -155,6 +231,7 @@ JUDGES: dict[str, Callable[[Engine, Claim], Finding]] = {
     "value": judge_value,
     "bound": judge_bound,
     "trend": judge_trend,
+    "steps": judge_steps,
     "order": judge_order,
     "growth": judge_growth,
     "share": judge_share,
@@ -164,33 +241,54 @@ JUDGES: dict[str, Callable[[Engine, Claim], Finding]] = {
 }
 
 
+def cases(claim: Claim) -> Iterator[Claim]:
+    """Yield the checks of a claim: its cases, each at each combination of the values in `each`."""
+    found = [within({"label": ""} | claim, case) for case in claim.get("cases", [{}])]
+    for axis in claim.get("each", ()):
+        found = [
+            within(
+                one,
+                {"label": joined(one["label"], axis["label"].format(value))},
+                _changed({axis["key"]: value}),
+            )
+            for one in found
+            for value in axis["values"]
+        ]
+    yield from found
+
+
+def joined(label: str, more: str) -> str:
+    """Return the label of a check with more words about it."""
+    return f"{label}, {more}".lstrip(", ")
+
+
 def checks(claim: Claim) -> Iterator[Claim]:
-    """Yield the checks of a claim, each with and without jitter where the radio is perfect."""
-    for case in claim.get("cases", [{}]):
-        check = {"label": "", "jitter_s": 0.0} | claim | case
-        check["set"] = [*claim.get("set", ()), *case.get("set", ())]
+    """Yield the checks of a claim, each with and without jitter where `[check]` asks for both."""
+    for check in cases(claim):
         yield check
-        if all(s.radio.model == "perfect" and s.transport.protocol == "tcp" for s in scenarios(check)):
-            yield check | {"jitter_s": JITTER_S, "label": f"{check['label']}, jitter".lstrip(", ")}
-        others = {name: {"set": [*check["set"], *sets]} for name, sets in claim.get("readings", {}).items()}
+        if check.get("jitter") and all(
+            s.radio.model == "perfect" and s.transport.protocol == "tcp" for s in scenarios(check)
+        ):
+            yield check | {"jitter_s": JITTER_S, "label": joined(check["label"], "jitter")}
+        others = {name: {"set": sets} for name, sets in claim.get("readings", {}).items()}
         if "fit" in claim:
             others["fit"] = {"scenario": claim["fit"]}
         for name, changes in others.items():
-            yield check | changes | {"counts": False, "label": f"{check['label']}, {name}".lstrip(", ")}
+            yield within(check, changes, {"counts": False, "label": joined(check["label"], name)})
 
 
 def scenarios(check: Claim) -> list[Scenario]:
     """Return the scenarios of a check before its sweep."""
-    if check["kind"] == "growth":
-        return [scenario_of(check, name) for pair in check["order"] for name in pair]
-    return [scenario_of(check, entry) for entry in check.get("order", [{}])]
+    order = check.get("order", [{}])
+    flat = [entry for pair in order for entry in pair] if check["kind"] == "growth" else order
+    return [scenario_of(within(check, entry)) for entry in flat]
 
 
 def points(claim: Claim) -> int:
     """Return about how many points of ten replications a claim simulates."""
     if claim["kind"] not in JUDGES:
         return 100 if claim["kind"] == "procedure" else 0
-    sizes = (len(c["sweep"]["values"]) if "sweep" in c else len(scenarios(c)) for c in checks(claim))
+    sizes = (len(at_places(check)) * len(check.get("order", [{}])) for check in checks(claim))
     return sum(sizes) * claim.get("replications", 10) // 10
 
 
@@ -202,15 +300,34 @@ def judge(
     A model has no limit cycles to average over, so checks with jitter are for the simulator alone.
     """
     if claim["kind"] == "procedure":
-        return Judged((part(engine, procedures[claim["procedure"]], claim),))
+        return of_procedure(engine, procedures[claim["procedure"]], claim)
     if claim["kind"] == "summary":
         return Judged(
             tuple(
                 summarised(name, judge(engine, record[name], procedures, record)) for name in claim["claims"]
             )
         )
-    wanted = (check for check in checks(claim) if engine.is_simulator or not check["jitter_s"])
-    return Judged(tuple(part(engine, JUDGES[check["kind"]], check) for check in wanted))
+    wanted = [check for check in checks(claim) if engine.is_simulator or "jitter_s" not in check]
+    parts = [part(engine, JUDGES[check["kind"]], check) for check in wanted]
+    return Judged(tuple(as_one(parts) if claim.get("together") else parts))
+
+
+def as_one(parts: Sequence[Part]) -> list[Part]:
+    """Return the checks that count as one, which holds if all of them do; and the others."""
+    counted = [one for one in parts if one.counts]
+    answered = [one.holds for one in counted if one.holds is not None]
+    seen = "; ".join(f"{one.label}: {one.seen}" if one.label else one.seen for one in counted)
+    whole = Part("", all(answered) if len(answered) == len(counted) else None, seen)
+    return [whole, *(one for one in parts if not one.counts)]
+
+
+def of_procedure(engine: Engine, procedure: Procedure, claim: Claim) -> Judged:
+    """Return the checks of a function, or why the engine has no answer."""
+    try:
+        found = procedure(engine, claim)
+    except NoAnswer as reason:
+        return Judged((Part("", None, str(reason)),))
+    return Judged((Part("", bool(found.holds), found.seen),)) if isinstance(found, Finding) else found
 
 
 def part(engine: Engine, judge_it: Callable[[Engine, Claim], Finding], check: Claim) -> Part:

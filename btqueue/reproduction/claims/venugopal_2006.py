@@ -8,7 +8,8 @@ import xarray as xr
 from scipy import stats
 
 from btqueue.reproduction.claims.engines import Engine
-from btqueue.reproduction.claims.judgement import Finding, about
+from btqueue.reproduction.claims.judgement import Finding, value
+from btqueue.reproduction.claims.recorded import limit
 from btqueue.reproduction.fading import with_fading
 from btqueue.reproduction.figures.runs import events
 from btqueue.scenario import Scenario, load
@@ -111,7 +112,7 @@ def longest_stall(engine: Engine, claim: dict[str, Any]) -> Finding:
     idle = [np.flatnonzero(np.append(run.goodput_kbps.values[:, 0], 1.0)) for run in load_steps()]
     stalls = np.array([0.1 * (np.diff(times, prepend=-1) - 1).max() for times in idle])
     seen = f"from {stalls.min():.0f} to {stalls.max():.0f} s in ten runs, mean {stalls.mean():.0f}"
-    return Finding(about(stalls, claim["value"], claim["word"]).holds, seen)
+    return Finding(value(stalls, claim["value"], limit(claim) * claim["value"]).holds, seen)
 
 
 def errors_after_10_s(engine: Engine, _claim: dict[str, Any]) -> Finding:

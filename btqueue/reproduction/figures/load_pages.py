@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -18,18 +19,18 @@ from btqueue.plotting import (
     PALETTE,
     Figure,
     axis_label,
-    curve_key,
     house_style,
-    line_panel,
     published_point,
     surface_key,
     surface_panel,
 )
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
 from btqueue.reproduction.figures.published import Stated, mark_key, mark_point, marks_in
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.scenario import Scenario
 
 LOAD = "traffic.load_kbps"
+LOAD_LABEL = "offered load of each connection (kbit/s)"
 FIVE = ("goodput_kbps", "rtt_s", "window_segments", "timeouts_per_s", "fast_retransmits_per_s")
 """The metrics of the thesis, in its order; the window is the window used, see `WINDOW_NOTE`."""
 
@@ -98,9 +99,9 @@ def load_page(work: Work, wanted: LoadPage) -> Iterator[Picture]:
     title = f"{work.citation}: {_title(wanted, scenario)}"
     page = _Page(found, wanted, marks, title, _notes(scenario, wanted.metrics, found))
     prefix = f"{wanted.part}-" if wanted.part else ""
-    with house_style():
-        yield Picture(_curves(page), f"{prefix}lines", "Curves, simulated and solved.")
-        if wanted.surfaces:
+    yield Picture(_curves(page), f"{prefix}lines", "Curves, simulated and solved.")
+    if wanted.surfaces:
+        with house_style():
             yield Picture(_surfaces(page), f"{prefix}surfaces", "Surfaces, as in the thesis.")
 
 
@@ -132,30 +133,31 @@ class _Page:
 
 def _curves(page: _Page) -> Figure:
     """Draw one curve for each value of the swept key over the load; too many are thinned out."""
-    figure = Figure(figsize=(11.5, 6.8), layout="constrained")
-    panels = figure.subplots(2, 3)
-    rows = _thinned(page)
-    for axes, metric in zip(panels.flat, page.wanted.metrics, strict=False):
+    rows, symbol = _thinned(page), page.wanted.symbol
+    panels = []
+    for metric in page.wanted.metrics:
         mean, ci95 = page.grid(metric, "simulate"), page.grid(metric, "simulate", "_ci95")
         model = page.grid(metric, "solve")
-        for place, row in enumerate(rows):
-            line_panel(axes, page.loads, mean[row], ci95[row], model[row], place=place)
-        for one in page.marks[metric]:
-            mark_point(axes, one.scenario.traffic.load_kbps, one.value, one.tolerance)
-        axes.set(title=axis_label(metric), xlabel="offered load of each connection (kbit/s)")
-        axes.set_xticks(page.loads[:: 1 + len(page.loads) // 8])
-        stated = [one.value + one.tolerance for one in page.marks[metric]]
-        top = _highest(mean + np.nan_to_num(ci95), model, np.array(stated))
-        axes.set_ylim(0, 1.06 * top)
-    for axes in panels.flat[len(page.wanted.metrics) : 5]:
-        axes.axis("off")
-    if "goodput_kbps" in page.wanted.metrics:
-        _offered(panels.flat[list(page.wanted.metrics).index("goodput_kbps")], page.loads)
-    symbol = page.wanted.symbol
-    handles = curve_key([f"{symbol} = {page.values[row]:g}" for row in rows])
-    _legend(panels.flat[5], handles, page)
-    figure.suptitle(page.title)
-    return figure
+        stated = np.array([one.value + one.tolerance for one in page.marks[metric]])
+        top = 1.06 * _highest(mean + np.nan_to_num(ci95), model, stated)
+        drawn = [
+            Curve(f"{symbol} = {page.values[row]:g}", page.loads, mean[row], ci95[row], model[row])
+            for row in rows
+        ]
+        finish = partial(_finish, page=page, metric=metric, top=top)
+        panels.append(Panel(drawn, axis_label(metric), "", LOAD_LABEL, finish))
+    more = [mark_key()] if any(page.marks.values()) else []
+    return curves(panels, title=page.title, columns=3, size=(3.8, 3.0), note=_words(page, 150), more=more)
+
+
+def _finish(axes: Any, *, page: _Page, metric: str, top: float) -> None:
+    """Set the axes of a panel, and draw its marks and, for the goodput, the line of the offered load."""
+    for one in page.marks[metric]:
+        mark_point(axes, one.scenario.traffic.load_kbps, one.value, one.tolerance)
+    axes.set_xticks(page.loads[:: 1 + len(page.loads) // 8])
+    axes.set_ylim(0, top)
+    if metric == "goodput_kbps":
+        _offered(axes, page.loads)
 
 
 def _surfaces(page: _Page) -> Figure:
@@ -175,9 +177,23 @@ def _surfaces(page: _Page) -> Figure:
         for one in page.marks[metric]:
             at = (one.scenario.traffic.load_kbps, float(one.scenario.value_of(page.wanted.key)), one.value)
             published_point(axes, at)
-    _legend(figure.add_subplot(2, 3, 6), surface_key(), page)
+    marked = [mark_key()] if any(page.marks.values()) else []
+    legend: Any = figure.add_subplot(2, 3, 6)
+    legend.axis("off")
+    legend.legend(handles=[*surface_key(), *marked], loc="upper left", ncols=2, fontsize=8)
+    legend.text(
+        0.02, 0.02, _words(page, 56), transform=legend.transAxes, va="bottom", linespacing=1.35, fontsize=7.5,
+        color="#444444",
+    )  # fmt: skip
     figure.suptitle(page.title)
     return figure
+
+
+def _words(page: _Page, width: int) -> str:
+    """Return the stated numbers and the notes of a page, in lines of this width."""
+    marked = [one for marks in page.marks.values() for one in marks]
+    words = dict.fromkeys(f"★ {axis_label(one.metric)}: {one.text}" for one in marked)
+    return "\n".join(fill(line, width) for line in [*words, *page.note.split("\n")])
 
 
 def _highest(*values: np.ndarray) -> float:
@@ -201,20 +217,6 @@ def _offered(axes: Any, loads: np.ndarray) -> None:
     axes.annotate(
         "offered", (at, at), xytext=(-4, -1), textcoords="offset points", ha="right", va="center",
         fontsize=7.5, color="#777777",
-    )  # fmt: skip
-
-
-def _legend(axes: Any, handles: list[Any], page: _Page) -> None:
-    axes.axis("off")
-    marked = [one for metric in page.wanted.metrics for one in page.marks[metric]]
-    if marked:
-        handles = [*handles, mark_key()]
-    axes.legend(handles=handles, loc="upper left", ncols=2, fontsize=8)
-    words = dict.fromkeys(f"★ {axis_label(one.metric)}: {one.text}" for one in marked)
-    text = "\n".join(fill(line, 56) for line in [*words, *page.note.split("\n")])
-    axes.text(
-        0.02, 0.02, text, transform=axes.transAxes, va="bottom", linespacing=1.35, fontsize=7.5,
-        color="#444444",
     )  # fmt: skip
 
 

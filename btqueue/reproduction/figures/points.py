@@ -17,8 +17,7 @@ from btqueue.reproduction.answer_cache import digest_of, read, source_digest, wr
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Answer, Engine, PointResult, evaluate
 from btqueue.study.points import Listing
-from btqueue.study.sweep_definition import definition
-from btqueue.study.sweep_store import from_plain, to_plain
+from btqueue.study.sweep_store import definition, from_plain, to_plain
 
 LASTING = ("scenario", "not built", "no convergence")
 """Kinds of failures that are answers, too, and are kept."""

@@ -15,7 +15,7 @@ from btqueue.reproduction.figures.points import Store, answers
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import ENGINES, Answer, Engine, PointResult
 from btqueue.study.points import grid
-from btqueue.study.sweep_dataset import assemble
+from btqueue.study.sweep_files import assemble
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,7 +147,7 @@ class Work:
             what: name of the points, for progress and notes.
 
         Returns:
-            Dataset as `btqueue.study.sweep_dataset.assemble` describes it: each metric and `<metric>_ci95`
+            Dataset as `btqueue.study.sweep_files.assemble` describes it: each metric and `<metric>_ci95`
             with dimensions ("engine", the keys...).
         """
         whole = self.scenario(base)

@@ -44,7 +44,7 @@ def page(report: Report) -> str:
     for paper, outcomes in reversed(report.papers().items()):  # two publications may share the id of a claim
         before, heading, section = body.partition(f"<h2>{citation(paper)}</h2>")
         for one in outcomes:
-            name, cell = one.claim["id"], setter.renderInline(claim_row(one)[0])
+            name, cell = one.claim["id"], setter.renderInline(claim_row(one)[1])
             row = f"{paper}-{name}"
             section = section.replace(f"<td>{cell}", f'<td id="{row}">{cell}', 1)
             section = section.replace(f"<strong>{name}</strong>", f'<a href="#{row}"><b>{name}</b></a>', 1)

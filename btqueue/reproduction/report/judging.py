@@ -57,7 +57,7 @@ def judge_all(
     engines = (simulator, model)
     known = [[store.get(paper, claim, engine) for engine in engines] for paper, claim in wanted]
     weights = [
-        0 if None not in seen else 1 + papers.points(paper, claim)
+        0 if None not in seen else 1 + papers.points(claim)
         for (paper, claim), seen in zip(wanted, known, strict=True)
     ]
     outcomes: list[Outcome] = []
@@ -102,7 +102,7 @@ def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
 
 def _by_model(paper: str, claim: Claim, model: Engine, judged: Judged) -> Judged:
     """Return a verdict of a model; none for unit tests, and for checks that ask no engine."""
-    if papers.is_tested(paper, claim):
+    if papers.is_tested(claim):
         return Judged(())
     if judged.parts and not model.asked and not judged.unanswered:
         return Judged((Part("", None, ARITHMETIC),))

@@ -102,10 +102,10 @@ def claim_row(outcome: Outcome) -> list[str]:
         else f"{outcome.verdict} (on record: {outcome.claim['verdict']})"
     )
     return [
+        verdict,
         f"{where}: {statement}",
         outcome.claim["published"],
         _cell(sentences.simulated_lines(outcome)),
-        verdict,
         _cell(sentences.solved_lines(outcome)),
         sentences.model_verdict(outcome),
     ]

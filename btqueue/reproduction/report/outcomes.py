@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from btqueue.reproduction.claims.papers import is_judged
@@ -38,19 +38,14 @@ class Seen:
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
-            "seen": self.judged.seen,
-            "parts": [part._asdict() for part in self.judged.parts],
-            "numbers": {key: list(number) for key, number in self.numbers.items()},
-            "seeds": list(self.seeds),
-            "wall_s": self.wall_s,
-        }
+        return asdict(self)
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Seen:
         """Return the claim whose plain values `to_plain` gave."""
-        judged = Judged(tuple(Part(**part) for part in content["parts"]), content["seen"])
+        parts, seen = content["judged"]
         numbers = {key: Number(*number) for key, number in content["numbers"].items()}
+        judged = Judged(tuple(Part(*part) for part in parts), seen)
         return cls(judged, numbers, tuple(content["seeds"]), content["wall_s"])
 
 

@@ -20,7 +20,7 @@ from btqueue.reproduction.report.pictures import PaperFigure
 from btqueue.reproduction.report.summary import Counts, ModelError, counts, model_errors
 
 TITLE = "What was published, simulated and solved"
-CLAIM_HEADINGS = ("claim", "published", "simulated", "verdict", "solved", "of the model")
+CLAIM_HEADINGS = ("verdict", "claim", "published", "simulated", "solved", "of the model")
 COUNT_HEADINGS = ("simulated", "claims", *VERDICTS, "of the checkable", "at least in part")
 SOLVED_HEADINGS = ("solved", "answered", *VERDICTS[:3], "of the answered", "at least in part", "as simulated")
 KEPT_BACK = "of these, kept back"

@@ -7,7 +7,7 @@ has the same results as one without.
 
 from btqueue.simulator.bluetooth.disciplines import begin_visit
 from btqueue.simulator.bluetooth.voice import idle_visits, start_of_idle_visit
-from btqueue.simulator.machinery.numba_cache import compiled, entry_point, outlined
+from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records.conventions import NOTHING, SLOT
 from btqueue.simulator.records.piconets import DOWNLINK_HALF, PAUSE, UPLINK_HALF
@@ -44,12 +44,6 @@ def settle_all(sim, now):
     for index in range(len(sim.piconets)):
         if sim.piconets[index].asleep:
             settle(sim, index, now)
-
-
-@entry_point
-def visits_until_now(sim):
-    """Bring the counts of visits up to now: the idle ones of sleepers are in them."""
-    settle_all(sim, sim.clock[0].now)
 
 
 @outlined

@@ -1,14 +1,14 @@
 """From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.recordings import read_arrivals
-from btqueue.scenario.topology import Topology
+from btqueue.scenario.topology import Topology, topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.simulator.applications import arrival_processes
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
@@ -119,7 +119,7 @@ class Layouts:
 
 
 class Flows(NamedTuple):
-    """The records and tables of the flows of a scenario in a state."""
+    """The records and tables of the flows of a scenario; `shared`: the fields of each that others share."""
 
     connections: Rows
     sessions: Rows
@@ -127,11 +127,24 @@ class Flows(NamedTuple):
     patterns: list[int]
     schedules: list[int]
     ring: int
+    shared: list[dict[str, object]]
 
     @property
     def in_bytes(self) -> bool:
         """Whether some stream is counted in bytes."""
-        return any(self.connections[index]["unit"] > 1 for index in range(len(self.connections)))
+        return any(one["unit"] != 1 for one in self.shared)
+
+
+def settings_of_flows(scenario: Scenario) -> list[Scenario]:
+    """Return the scenario of each flow, with its traffic and transport; equal flows have one in common."""
+    known: dict[Any, Scenario] = {}
+    found = []
+    for flow in topology(scenario).flows:
+        own = () if flow.spec is None else tuple(flow.spec.own.items())
+        if own not in known:
+            known[own] = scenario.of_flow(flow.spec)
+        found.append(known[own])
+    return found
 
 
 def build_flows(scenario: Scenario, plan: Topology, layouts: Layouts, streams: Streams) -> Flows:
@@ -142,50 +155,45 @@ def build_flows(scenario: Scenario, plan: Topology, layouts: Layouts, streams: S
     Raises:
         ScenarioError: a message or an arrival file that cannot be sent.
     """
-    flows = Flows(
-        Rows(connection_dtype),
-        Rows(session_dtype),
-        layouts,
-        [],
-        [],
-        ring_length(scenario, plan),
+    settings = settings_of_flows(scenario)
+    ring = max(
+        LEAST_RING,
+        *(1 << _in_flight(own).bit_length() for own in {id(one): one for one in settings}.values()),
     )
-    for index, flow in enumerate(plan.flows):
-        own = scenario.of_flow(flow.spec)
+    flows = Flows(Rows(connection_dtype), Rows(session_dtype), layouts, [], [], ring, [])
+    known: dict[tuple[int, bool], dict[str, object]] = {}
+    for index, (flow, own) in enumerate(zip(plan.flows, settings, strict=True)):
+        two_way = flow.reverse is not None
+        key = (id(own), two_way)
+        if key not in known:
+            known[key] = option_fields(own, two_way) | application_fields(own, flows)
+        shared = known[key]
         conn = flows.connections.add(
+            shared,
             source=flow.source,
             destination=flow.target,
             reverse=NOTHING if flow.reverse is None else flow.reverse,
             stream=streams.add(),
-            session=NOTHING,
-            start_at=nanoseconds(own.traffic.start_s),
-            **option_fields(own, flow.reverse is not None),
         )
         assert conn == index
-        flows.connections[conn].update(application_fields(own, flow.reverse, index, flows))
+        flows.shared.append(shared)
+        if own.traffic.source == "request-reply":
+            assert flow.reverse is not None
+            flows.connections[conn].update(session_fields(own, flow.reverse, index, flows))
     return flows
 
 
 def add_flow_timers(flows: Flows, timers: Timers) -> None:
     """Give each flow and session its timers."""
-    for index in range(len(flows.connections)):
+    for index, shared in enumerate(flows.shared):
         row = flows.connections[index]
         row["arrival_timer"] = timers.add(ARRIVAL, index, row["source"])
         row["retransmission_timer"] = timers.add(RETRANSMISSION, index, row["source"])
-        row["ack_timer"] = NOTHING
-        if row["delayed_ack"]:
-            row["ack_timer"] = timers.add(DELAYED_ACK, index, row["source"])
+        row["ack_timer"] = timers.add(DELAYED_ACK, index, row["source"]) if shared["delayed_ack"] else NOTHING
     for index in range(len(flows.sessions)):
         session = flows.sessions[index]
         node = flows.connections[session["requester"]]["source"]
         session["timer"] = timers.add(SESSION, index, node)
-
-
-def ring_length(scenario: Scenario, plan: Topology) -> int:
-    """Return how many segments each flow remembers: a power of two beyond the largest window."""
-    return max(
-        LEAST_RING, *(1 << _in_flight(scenario.of_flow(flow.spec)).bit_length() for flow in plan.flows)
-    )
 
 
 def _in_flight(scenario: Scenario) -> int:
@@ -368,23 +376,23 @@ def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[s
     return {"pattern": first, "pattern_length": len(pieces)}
 
 
-def application_fields(
-    scenario: Scenario, reverse: int | None, index: int, flows: Flows
-) -> dict[str, object]:
+def application_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
     """Return the fields of the application of a flow, and lay out the segments that it writes.
 
-    A greedy source always has data for a full segment; where windows count segments it writes messages.
+    Fields of sessions are in `session_fields`. A greedy source always has data for a full segment; where
+    windows count segments it writes messages.
     """
     traffic, (small, header) = scenario.traffic, control_bytes(scenario)
     fields: dict[str, object] = {
         "application": APPLICATIONS[traffic.source],
+        "start_at": nanoseconds(traffic.start_s),
+        "session": NOTHING,
         "control_layout": NOTHING,
     }
     if scenario.transport.protocol != "none":  # else nothing is acknowledged
         fields["control_layout"] = flows.layouts.of(small, header)
     if traffic.source == "request-reply":
-        assert reverse is not None
-        return fields | session_fields(scenario, reverse, index, flows)
+        return fields
     if traffic.source == "file":
         return fields | file_fields(scenario, flows)
     endless = traffic.source == "greedy" and scenario.transport.windows == "bytes"

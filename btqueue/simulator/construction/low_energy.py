@@ -101,6 +101,7 @@ def add_links(
     add_port: Callable[..., int],
 ) -> None:
     """Add the nodes' groups, in which nobody is polled, and the connections with their ports and queues."""
+    alike = options(scenario, parts)
     for index, piconet in enumerate(plan.piconets):
         parts.piconets.add(timer=NOTHING, node=piconet.central, bridge=NOTHING, packet=NOTHING, away=True)
         first = len(parts.links)
@@ -110,30 +111,31 @@ def add_links(
                 "down": add_port(link, piconet.central, member, nodes.DOWNLINK, UNLIMITED),
                 "up": add_port(link, member, piconet.central, nodes.UPLINK, UNLIMITED),
             }
-            parts.links[link] |= ends
+            parts.links[link].update(ends)
             parts.le_links.add(
+                alike,
                 timer=timers.add(EVENT, link, piconet.central),
                 stream=streams.add(),
                 central=piconet.central,
                 peripheral=member,
                 ports=list(ends.values()),
                 first_of_central=first,
-                **options(scenario, link),
+                offset=link,
             )
     rows = parts.le_links.rows
-    ends_of = [{row["central"], row["peripheral"]} for row in rows]
+    links_of: dict[int, set[int]] = {}
     for link, row in enumerate(rows):
-        others = [other for other, ends in enumerate(ends_of) if other != link and ends & ends_of[link]]
+        for end in (row["central"], row["peripheral"]):
+            links_of.setdefault(end, set()).add(link)
+    for link, row in enumerate(rows):
+        others = sorted((links_of[row["central"]] | links_of[row["peripheral"]]) - {link})
         row |= {"first_neighbour": len(parts.le_neighbours), "neighbours": len(others)}
         parts.le_neighbours.extend(others)
-    classes = scenario.le.channel_classes
-    for row in rows:
-        row |= {"first_class": len(parts.tables.error_rates) - len(classes), "classes": len(classes)}
 
 
-def options(scenario: Scenario, link: int) -> dict[str, object]:
-    """Return the fields of a connection that stay as they are, and the state that it begins with."""
-    le, energy = scenario.le, scenario.energy
+def options(scenario: Scenario, parts: Parts) -> dict[str, object]:
+    """Return the fields that all connections have in common."""
+    le, energy, classes = scenario.le, scenario.energy, len(scenario.le.channel_classes)
     full, space_us = le.payload_bytes, 1e6 * le.frame_space_s
     largest = air.exchange_us(le.phy, full, full, frame_space_us=space_us, encrypted=le.encrypted)
     usual = le.interval_s >= SHORTEST_USUAL_S
@@ -157,7 +159,6 @@ def options(scenario: Scenario, link: int) -> dict[str, object]:
         "iso_length": nanoseconds(le.iso_length_s),
         "extends": le.event_extension,
         "anywhere": le.anchors == "random",
-        "offset": link,
         "accuracy": 1e-6 * le.clock_ppm,
         "pace": 1.0,
         "tx": energy.tx_ma,
@@ -166,4 +167,6 @@ def options(scenario: Scenario, link: int) -> dict[str, object]:
         "wake": energy.event_uc,
         "sleep": energy.sleep_ua,
         "volts": energy.supply_v,
+        "first_class": len(parts.tables.error_rates) - classes,
+        "classes": classes,
     }

@@ -5,7 +5,7 @@ Ports are numbered: uplinks and downlinks of all memberships, then the two direc
 
 import itertools
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
 from btqueue.simulator.construction import low_energy
 from btqueue.simulator.construction.flows import Layouts
-from btqueue.simulator.construction.numbering import Rows, Streams, Timers
+from btqueue.simulator.construction.numbering import NO_FIELDS, Rows, Streams, Timers
 from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
 from btqueue.simulator.records import le_links, nodes, piconets
 from btqueue.simulator.records.conventions import (
@@ -53,10 +53,12 @@ SCHEDULES = {
     "lcs": piconets.COORDINATED,
 }
 RESIDENCES = {"visit": piconets.VISIT, "cycle": piconets.WHOLE_CYCLES, "complete": piconets.COMPLETE}
+EMPTY_QUEUE: dict[str, object] = {"head": NOTHING, "tail": NOTHING}
+NO_BUCKET: dict[str, object] = {"queue": NOTHING, "timer": NOTHING}
 
 
 class Parts(NamedTuple):
-    """The records of the network, and where its ports are."""
+    """The records of the network, where its ports are, and the fields that equal parts have in common."""
 
     nodes: Rows
     lines: Rows
@@ -64,7 +66,7 @@ class Parts(NamedTuple):
     queues: Rows
     buckets: Rows
     media: Rows
-    channels: np.recarray
+    channels: np.ndarray
     piconets: Rows
     links: Rows
     bridges: Rows
@@ -72,6 +74,10 @@ class Parts(NamedTuple):
     port_of: dict[tuple[int, int], int]
     le_links: Rows
     le_neighbours: list[int]
+    radio_port: dict[str, object]
+    bucket: dict[str, object]
+    outbox: dict[str, object]
+    inbox: dict[str, object]
 
 
 def build_network(
@@ -111,17 +117,17 @@ def build_network(
         port_of={},
         le_links=Rows(le_links.le_link_dtype),
         le_neighbours=[],
+        radio_port=radio_port_options(scenario),
+        bucket=bucket_options(scenario),
+        **layer_options(scenario),
     )
+    limit = scenario.link.node_buffer_bytes
+    empty: dict[str, object] = {"outbox": NOTHING, "inbox": NOTHING, "bridge": NOTHING}
+    empty |= {"buffer_limit": UNLIMITED if limit is None else limit}
     for _ in plan.nodes:
-        limit = scenario.link.node_buffer_bytes
-        parts.nodes.add(
-            outbox=NOTHING,
-            inbox=NOTHING,
-            bridge=NOTHING,
-            buffer_limit=UNLIMITED if limit is None else limit,
-        )
+        parts.nodes.add(empty)
     if lengths is not None:
-        low_energy.add_links(parts, scenario, plan, timers, streams, partial(add_radio_port, parts, scenario))
+        low_energy.add_links(parts, scenario, plan, timers, streams, partial(add_radio_port, parts))
     else:
         add_bridges(parts, scenario, plan)
         for index in range(len(plan.piconets)):
@@ -137,7 +143,7 @@ def build_network(
         medium |= {"timer": timers.add(MEDIUM, index, node), "stream": streams.add()}
     for index, bridge in enumerate(plan.bridges if lengths is None else ()):
         timer = timers.add(BRIDGE, index, bridge.node)
-        parts.bridges[index] |= {"timer": timer, "stream": streams.add()}
+        parts.bridges[index].update(timer=timer, stream=streams.add())
     for index in range(len(plan.piconets)):
         parts.piconets[index]["stream"] = streams.add()
     return parts._replace(channels=channels)
@@ -180,8 +186,8 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
     polling, piconet = scenario.polling, plan.piconets[index]
     single = polling.discipline in SINGLE_FRAME
     limit = 1 if single else polling.limit
-    bridges = [member for member in piconet.members if parts.nodes[member]["bridge"] != NOTHING]
-    away = parts.nodes[piconet.central]["bridge"]
+    bridges = [member for member in piconet.members if "bridge" in parts.nodes[member]]
+    away = parts.nodes[piconet.central].get("bridge", NOTHING)
     ordinary = max(1, len(piconet.members) - len(bridges))
     bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
     bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
@@ -221,7 +227,7 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         voice_window=links.window if links else 0,
     )
     for member in piconet.members:
-        bridge = parts.nodes[member]["bridge"]
+        bridge = parts.nodes[member].get("bridge", NOTHING)
         link = parts.links.add(
             piconet=index,
             node=member,
@@ -234,12 +240,10 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         limits = scenario.flow_control
         down_limit = limits.central_buffer_packets or UNLIMITED
         up_limit = (limits.baseband_packets or UNLIMITED) if bridge == NOTHING else bridge_buffer
-        parts.links[link] |= {
-            "up": add_radio_port(parts, scenario, link, member, piconet.central, nodes.UPLINK, up_limit),
-            "down": add_radio_port(
-                parts, scenario, link, piconet.central, member, nodes.DOWNLINK, down_limit
-            ),
-        }
+        parts.links[link].update(
+            up=add_radio_port(parts, link, member, piconet.central, nodes.UPLINK, up_limit),
+            down=add_radio_port(parts, link, piconet.central, member, nodes.DOWNLINK, down_limit),
+        )
 
 
 def is_plain(scenario: Scenario) -> bool:
@@ -256,39 +260,40 @@ def is_plain(scenario: Scenario) -> bool:
     )
 
 
-def add_radio_port(
-    parts: Parts, scenario: Scenario, link: int, node: int, peer: int, kind: int, limit: int
-) -> int:
+def radio_port_options(scenario: Scenario) -> dict[str, object]:
+    """Return the fields that all sending sides of Bluetooth links have in common."""
+    arq, flush = scenario.link.arq, scenario.link.flush_timeout_s
+    return {
+        "most_transmissions": {"none": 0, "unlimited": UNLIMITED}.get(arq, arq)
+        if isinstance(arq, str)
+        else arq,
+        "flush": NEVER if flush is None else nanoseconds(flush),
+        "adaptive": scenario.link.adaptation != "fixed",
+        "baseband_delay": nanoseconds(scenario.link.baseband_delay_s),
+        "medium": NOTHING,
+        "line": NOTHING,
+    }
+
+
+def add_radio_port(parts: Parts, link: int, node: int, peer: int, kind: int, limit: int) -> int:
     """Add the sending side of one direction of a Bluetooth link, with its queue, and return its number."""
-    arq = scenario.link.arq
-    flush = scenario.link.flush_timeout_s
-    port = add_port(
-        parts,
-        kind,
-        limit,
-        node=node,
-        peer=peer,
-        piconet=parts.links[link]["piconet"],
-        link=link,
-        most_transmissions={"none": 0, "unlimited": UNLIMITED}.get(arq, arq) if isinstance(arq, str) else arq,
-        flush=NEVER if flush is None else nanoseconds(flush),
-        adaptive=scenario.link.adaptation != "fixed",
-        baseband_delay=nanoseconds(scenario.link.baseband_delay_s),
-        medium=NOTHING,
-        line=NOTHING,
-    )
+    piconet = parts.links[link]["piconet"]
+    port = add_port(parts, kind, limit, parts.radio_port, node=node, peer=peer, piconet=piconet, link=link)
     parts.port_of[node, peer] = port
     return port
 
 
-def add_port(parts: Parts, kind: int, limit: int, **fields: object) -> int:
+def add_port(
+    parts: Parts, kind: int, limit: int, alike: dict[str, object] = NO_FIELDS, **fields: object
+) -> int:
     """Add a port, its queue of at most `limit` packets, and its token bucket, off until a host sends.
 
-    All three have the same number, so no port may be added after the buffer of a bucket.
+    All three have the same number, so no port may be added after the buffer of a bucket. *alike* are fields
+    that it has in common with other ports.
     """
-    parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=kind)
-    parts.buckets.add(queue=NOTHING, timer=NOTHING)
-    return parts.ports.add(kind=kind, **fields)
+    parts.queues.add(EMPTY_QUEUE, limit=limit, kind=kind)
+    parts.buckets.add(NO_BUCKET)
+    return parts.ports.add(alike, kind=kind, **fields)
 
 
 # ----------------------------------------------------------------------------------------- radio channels
@@ -309,27 +314,28 @@ def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tup
 
 def add_channels(
     parts: Parts, scenario: Scenario, own: dict[tuple[int, str], int], streams: Streams
-) -> np.recarray:
+) -> np.ndarray:
     """Give every port its channel and return the channels.
 
     Both directions of a link share a channel. With `fading = "per-piconet"` all links of a piconet share one,
     unless a link has individual settings of the radio.
     """
     known: dict[tuple, int] = {}
-    rows = []
-    for link in range(len(parts.links)):
+    radios, state_streams, error_streams = [], [], []
+    for link in parts.links.rows:
         for direction in ("up", "down"):
-            radio = own.get((parts.links[link]["node"], direction), 0)
-            piconet = parts.links[link]["piconet"]
+            radio = own.get((link["node"], direction), 0) if own else 0
             shared = radio == 0 and scenario.radio.fading == "per-piconet"
-            key = ("piconet", piconet) if shared else (link, radio)
+            key = ("piconet", link["piconet"]) if shared else (link["up"], radio)
             if key not in known:
-                known[key] = len(rows)
-                rows.append(parts.tables.channels[radio].copy())
-                rows[-1]["state_stream"] = streams.add()
-                rows[-1]["error_stream"] = streams.add()
-            parts.ports[parts.links[link][direction]]["channel"] = known[key]
-    return np.array(rows, nodes.channel_dtype).view(np.recarray)
+                known[key] = len(radios)
+                radios.append(radio)
+                state_streams.append(streams.add())
+                error_streams.append(streams.add())
+            parts.ports[link[direction]]["channel"] = known[key]
+    channels = parts.tables.channels[radios]
+    channels["state_stream"], channels["error_stream"] = state_streams, error_streams
+    return channels
 
 
 # -------------------------------------------------------------------------------------------------- hosts
@@ -358,29 +364,35 @@ def add_hosts(
         for port in ports_of_node.get(node, []):
             add_bucket(parts, scenario, port, timers)
         if node in hosts:
-            add_layers(parts, scenario, node, timers, streams)
+            add_layers(parts, node, timers, streams)
 
 
-def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> None:
-    """Set up the token bucket of a port: full, with an empty buffer."""
+def bucket_options(scenario: Scenario) -> dict[str, object]:
+    """Return the fields that all token buckets in use have in common: they are full, with an empty buffer."""
     flow_control = scenario.flow_control
-    depth = flow_control.bucket_bytes * NANOBITS_A_BYTE
-    parts.buckets[port]["whole_segments"] = flow_control.drop == "segment"
+    found = NO_BUCKET | {"whole_segments": flow_control.drop == "segment"}
     if not flow_control.enabled:
-        return
-    limit = flow_control.buffer_packets
-    parts.buckets[port] |= {
+        return found
+    depth = flow_control.bucket_bytes * NANOBITS_A_BYTE
+    return found | {
         "enabled": True,
-        "queue": parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=nodes.TOKEN_BUFFER),
-        "timer": timers.add(TOKENS, port, parts.ports[port]["node"]),
         "rate": flow_control.token_rate_kbps * 1000,
         "depth": depth,
         "tokens": depth,
     }
 
 
-def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, streams: Streams) -> None:
-    """Add the delay lines for the processing times of a host's layers, where they are not 0.
+def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> None:
+    """Set up the token bucket of a port."""
+    parts.buckets.alike[port], bucket = parts.bucket, parts.buckets[port]
+    if scenario.flow_control.enabled:
+        limit = scenario.flow_control.buffer_packets
+        bucket["queue"] = parts.queues.add(EMPTY_QUEUE, limit=limit, kind=nodes.TOKEN_BUFFER)
+        bucket["timer"] = timers.add(TOKENS, port, parts.ports[port]["node"])
+
+
+def layer_options(scenario: Scenario) -> dict[str, Any]:
+    """Return the processing times of a host's layers, as fields of delay lines; none where all are 0.
 
     Down: TCP holds each segment for its delay, then IP and L2CAP take one segment at a time (Johansson et al.
     2000, section 4.1), then a random processing delay. Up: baseband and TCP hold it, L2CAP and IP take one at
@@ -390,19 +402,27 @@ def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, stre
     tcp, ip = nanoseconds(transport.tcp_delay_s), nanoseconds(transport.ip_delay_s)
     l2cap, baseband = nanoseconds(link.l2cap_delay_s), nanoseconds(link.baseband_delay_s)
     jitter = nanoseconds(scenario.run.jitter_s)
+    down = {"delay": tcp, "interval_1": ip, "interval_2": l2cap, "jitter": jitter, "purpose": nodes.OUTBOX}
+    up = {"delay": tcp + baseband, "interval_1": l2cap, "interval_2": ip, "purpose": nodes.INBOX}
+    layers = tcp or ip or l2cap
+    return {
+        "outbox": {**EMPTY_QUEUE, **down} if layers or jitter else {},
+        "inbox": {**EMPTY_QUEUE, **up} if layers or baseband else {},
+    }
+
+
+def add_layers(parts: Parts, node: int, timers: Timers, streams: Streams) -> None:
+    """Add the delay lines for the processing times of a host's layers."""
     stream = streams.add()
-    if tcp or ip or l2cap or jitter:
-        times = {"delay": tcp, "interval_1": ip, "interval_2": l2cap, "jitter": jitter}
-        line = add_line(parts, timers, node, purpose=nodes.OUTBOX, stream=stream, **times)
-        parts.nodes[node]["outbox"] = line
-    if tcp or ip or l2cap or baseband:
-        times = {"delay": tcp + baseband, "interval_1": l2cap, "interval_2": ip}
-        parts.nodes[node]["inbox"] = add_line(parts, timers, node, purpose=nodes.INBOX, **times)
+    if parts.outbox:
+        parts.nodes[node]["outbox"] = add_line(parts, timers, node, parts.outbox, stream=stream)
+    if parts.inbox:
+        parts.nodes[node]["inbox"] = add_line(parts, timers, node, parts.inbox)
 
 
-def add_line(parts: Parts, timers: Timers, node: int, **fields: object) -> int:
+def add_line(parts: Parts, timers: Timers, node: int, alike: dict[str, object], **fields: object) -> int:
     """Add an empty delay line at a node, with its timer, and return its number."""
-    line = parts.lines.add(head=NOTHING, tail=NOTHING, **fields)
+    line = parts.lines.add(alike, **fields)
     parts.lines[line]["timer"] = timers.add(LINE, line, node)
     return line
 
@@ -470,6 +490,14 @@ def add_outside_lines(parts: Parts, plan: Topology, index: int, timers: Timers, 
         parts.ports[port]["stream"] = streams.add()
         stream = streams.add()
         if outside.link.delay_s or outside.link.jitter_s:
-            times = {"delay": nanoseconds(outside.link.delay_s), "jitter": nanoseconds(outside.link.jitter_s)}
-            own = {"purpose": nodes.PROPAGATION, "stream": stream, "exponential": True}
-            parts.ports[port]["line"] = add_line(parts, timers, ends[0], **own, **times)
+            parts.ports[port]["line"] = add_line(
+                parts,
+                timers,
+                ends[0],
+                EMPTY_QUEUE,
+                purpose=nodes.PROPAGATION,
+                stream=stream,
+                exponential=True,
+                delay=nanoseconds(outside.link.delay_s),
+                jitter=nanoseconds(outside.link.jitter_s),
+            )

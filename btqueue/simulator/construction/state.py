@@ -16,19 +16,18 @@ from btqueue.simulator.construction.numbering import Rows, Streams, Timers, heap
 from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.records.arrays import State, columns, record_type
-from btqueue.simulator.records.connections import TICKS, backlog_dtype, flow_statistics_dtype
+from btqueue.simulator.records.arrays import FIELDS, State, columns, pack, record_type
+from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import NEVER, NOTHING
-from btqueue.simulator.records.nodes import QUEUE_KINDS, queue_statistics_dtype
-from btqueue.simulator.records.packed_state import pack, unpack
+from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import message_dtype, packet_dtype, segment_dtype
-from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype
+from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype
 from btqueue.simulator.statistics.backlog import LOOKS
 from btqueue.simulator.statistics.histograms import BINS
 
-POOLS = ("packet", "segment", "message")
+POOLS = {"packet": packet_dtype, "segment": segment_dtype, "message": message_dtype}
 FIRST_POOL = 256
-"""Packets, segments and messages that a pool starts with; it doubles when needed."""
+"""Packets, segments and messages that a pool starts with, at least; it doubles when needed."""
 LOG_LENGTH = 1 << 15
 """Records of the log between two times that Python reads it."""
 MESSAGES_RESERVED = 4
@@ -50,42 +49,47 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
 
 
 class EmptyNetwork:
-    """A network with nothing in it: `state`, without pools, and `packed`, with pools as they were needed."""
+    """A network with nothing in it: `state`, without counts, and `packed`, with pools as they were needed."""
 
-    def __init__(self, state: State) -> None:
-        """Keep the network, and begin with small pools."""
-        self.state = state
-        self.room: dict[str, int] = dict.fromkeys(POOLS, FIRST_POOL)
-        self.packed = pack(grow(self._enlarged()))
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        """Keep the network.
+
+        Args:
+            arrays: of a state; of arrays of zeros only the shapes.
+        """
+        self.packed = pack(arrays)
+        given = {name: array for name, array in arrays.items() if not isinstance(array, tuple)}
+        self.state = State(self.packed._replace(block=np.zeros(0, np.uint8)), given)
+        self.ticks = bool((self.state.connections.ack_clock == TICKS).any())
 
     def begin(self, seed: int, replication: int, *, logging: bool = False) -> State:
         """Return the state at time 0 of a replication; see `new_state`."""
-        sim = unpack(self.packed._replace(block=self.packed.block.copy()))
+        sim = State(self.packed._replace(block=self.packed.block.copy()))
         sim.streams[:] = make_streams(seed, replication, len(sim.streams))
         if logging:
             # Events in the log are in the order of time only within an island.
             heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
-            sim = sim._replace(log=_array(log_dtype, LOG_LENGTH), heap=heap, islands=islands)
+            sim = sim.replaced(log=_zeros(log_dtype, LOG_LENGTH), heap=heap, islands=islands)
             sim.clock[0].logging = True
             sim.piconets.plain = False
-        draw_phases(sim, seed, replication)
+        if self.ticks:
+            draw_phases(sim, seed, replication)
         with np.errstate(over="ignore"):  # of random numbers, where nothing is compiled
             advance(sim, BEGIN)
         return sim
 
     def keep_pools(self, sim: State) -> None:
         """Let the next replication begin with pools as large as the pools of `sim` are now."""
-        room = {pool: max(least, len(getattr(sim, pool + "s"))) for pool, least in self.room.items()}
-        if room != self.room:
-            self.room = room
-            self.packed = pack(self._enlarged())
-
-    def _enlarged(self) -> State:
-        return enlarge(self.state._replace(clock=self.state.clock.copy()), self.room)
+        grown = [pool for pool in POOLS if pool + "s" in sim.apart]
+        if grown:
+            own = State(self.packed._replace(block=self.packed.block.copy()))
+            sizes = {pool: len(getattr(sim, pool + "s")) for pool in grown}
+            more = {pool: size for pool, size in sizes.items() if size > len(getattr(own, pool + "s"))}
+            self.packed = pack(enlarge(own, more).arrays())
 
 
 def network_of(scenario: Scenario) -> State:
-    """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
+    """Return the network of the scenario with nothing in it, no counts, no packets, nothing started."""
     return empty_network(scenario).state
 
 
@@ -109,8 +113,8 @@ def keep(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> EmptyNetwork
     return EmptyNetwork(build(scenario))
 
 
-def build(scenario: Scenario) -> State:
-    """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
+def build(scenario: Scenario) -> dict[str, Any]:
+    """Return the arrays of a network with nothing in it, nothing started; of arrays of zeros the shapes."""
     plan = topology(scenario)
     timers, streams = Timers(), Streams()
     layouts = layouts_of(scenario)
@@ -128,74 +132,77 @@ def build(scenario: Scenario) -> State:
     timer_table, heap, islands = timers.arrays(island_of * 0 if scenario.radio.colocated else island_of)
     patterns, schedules = tables(flows)
     count, ring = len(flows.connections), flows.ring
-    tables_of_radio = parts.tables
     cut = layouts.rows.array()
-    largest = int(cut.count.max())
+    pools, free = first_pools(largest=int(cut["count"].max()))
     clock, settings = Rows(clock_dtype), Rows(settings_dtype)
-    clock.add(
-        **dict.fromkeys(("free_packet", "free_segment", "free_message"), NOTHING),
-        **dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING),
-        packet_reserve=largest + 2,
-        segment_reserve=2,
-        message_reserve=MESSAGES_RESERVED,
-    )
+    clock.add(free | dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING))
     settings.add(
-        relay_segments=scenario.network.relay == "segment",
-        lossy_feedback=scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy",
-        colocated=scenario.radio.colocated,
-        adapts_to_quality=scenario.link.adaptation_estimate == "link-quality",
-        node_buffers=scenario.link.node_buffer_bytes is not None,
+        {
+            "relay_segments": scenario.network.relay == "segment",
+            "lossy_feedback": scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy",
+            "colocated": scenario.radio.colocated,
+            "adapts_to_quality": scenario.link.adaptation_estimate == "link-quality",
+            "node_buffers": scenario.link.node_buffer_bytes is not None,
+        }
     )
-    queues = parts.queues.array()
-    return State(
+    radio = ("error_rates", "trace_levels", "level_quality", "type_for_level", "type_for_quality")
+    return dict(
+        **pools,
+        **{name: rows.array() for name, rows in parts._asdict().items() if isinstance(rows, Rows)},
+        **{name: np.asarray(getattr(parts.tables, name), FIELDS[name][0]) for name in radio},
         clock=clock.array(),
         settings=settings.array(),
         timers=timer_table,
         heap=heap,
         islands=islands,
-        streams=_array(stream_dtype, streams.count),
-        packet_types=tables_of_radio.packet_types,
+        streams=(streams.count,),
+        packet_types=parts.tables.packet_types,
         layouts=cut,
         routes=np.array(ports_of_routes, np.int64),
-        packets=_array(packet_dtype, 0),
-        segments=_array(segment_dtype, 0),
-        messages=_array(message_dtype, 0),
-        queues=queues,
-        queue_statistics=_array(queue_statistics_dtype, len(queues)),
-        buckets=parts.buckets.array(),
-        nodes=parts.nodes.array(),
-        lines=parts.lines.array(),
-        ports=parts.ports.array(),
-        media=parts.media.array(),
+        queue_statistics=(len(parts.queues),),
         channels=parts.channels,
-        error_rates=tables_of_radio.error_rates,
-        trace_levels=tables_of_radio.trace_levels.astype(np.int64),
-        level_quality=tables_of_radio.level_quality.astype(np.float64),
-        type_for_level=tables_of_radio.type_for_level.astype(np.int64),
-        type_for_quality=tables_of_radio.type_for_quality.astype(np.int64),
-        piconets=parts.piconets.array(),
-        links=parts.links.array(),
-        bridges=parts.bridges.array(),
-        le_links=parts.le_links.array(),
         le_neighbours=np.array(parts.le_neighbours, np.int64),
         le_channels=np.array([one.channels for one in scenario.le.channel_classes], np.int64),
         connections=flows.connections.array(),
-        backlogs=_array(backlog_dtype, count),
+        backlogs=(count,),
         patterns=patterns,
         schedules=schedules,
-        out_of_order=np.zeros((count, ring), np.uint8),
-        scoreboard=np.zeros((count, ring), np.uint8),
-        sent_at=np.zeros((count, ring), np.int64),
-        starts=np.zeros((count, ring if flows.in_bytes else 1), np.int64),
+        out_of_order=(count, ring),
+        scoreboard=(count, ring),
+        sent_at=(count, ring),
+        starts=(count, ring if flows.in_bytes else 1),
         sessions=flows.sessions.array(),
-        flow_statistics=_array(flow_statistics_dtype, count),
-        rtt_histogram=np.zeros((count, BINS), np.int64),
-        delay_histogram=np.zeros((count, BINS), np.int64),
+        flow_statistics=(count,),
+        rtt_histogram=(count, BINS),
+        delay_histogram=(count, BINS),
         looks=np.full(LOOKS + 2, NEVER),
-        seen=np.zeros((LOOKS + 1, count + len(QUEUE_KINDS)), np.int64),
-        halfway=_array(flow_statistics_dtype, count),
-        log=_array(log_dtype, 1),
+        seen=(LOOKS + 1, count + len(QUEUE_KINDS)),
+        halfway=(count,),
+        log=(1,),
     )
+
+
+def first_pools(largest: int) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+    """Return the pools that a replication begins with, and the fields of the clock that tell of them.
+
+    Args:
+        largest: packets of a segment, at most.
+    """
+    pools: dict[str, np.ndarray] = {}
+    fields: dict[str, object] = {}
+    for name, reserve in {"packet": largest + 2, "segment": 2, "message": MESSAGES_RESERVED}.items():
+        size = max(FIRST_POOL, 2 * reserve)
+        pools[name + "s"] = _pool(POOLS[name], size)
+        fields |= {f"free_{name}": 0, f"free_{name}s": size, f"{name}_reserve": reserve}
+    return pools, fields
+
+
+@lru_cache(maxsize=16)
+def _pool(dtype: np.dtype, size: int) -> np.ndarray:
+    """Return a pool all of whose entries are free; not to be changed."""
+    pool = _zeros(dtype, size)
+    pool.next = [*range(1, size), NOTHING]
+    return pool
 
 
 def layouts_of(scenario: Scenario) -> Layouts:
@@ -218,10 +225,9 @@ def paths(plan: Topology) -> list[list[int]]:
 def draw_phases(sim: State, seed: int, replication: int) -> None:
     """Give every receiver's free-running clock a random phase."""
     ticking = sim.connections.ack_clock == TICKS
-    if ticking.any():
-        sequence = np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1))
-        phases = np.random.default_rng(sequence).random(len(ticking)) * sim.connections.ack_delay
-        sim.connections.tick_phase = np.where(ticking, phases.astype(np.int64), 0)
+    sequence = np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1))
+    phases = np.random.default_rng(sequence).random(len(ticking)) * sim.connections.ack_delay
+    sim.connections.tick_phase = np.where(ticking, phases.astype(np.int64), 0)
 
 
 def grow(sim: State) -> State:
@@ -239,7 +245,7 @@ def enlarge(sim: State, sizes: dict[str, int]) -> State:
     clock, pools = sim.clock[0], {}
     for name, size in sizes.items():
         pool = getattr(sim, name + "s")
-        larger = _array(pool.dtype, size)
+        larger = _zeros(pool.dtype, size)
         larger.view(np.uint8)[: pool.nbytes] = pool.view(np.uint8)
         following = columns(larger).next
         following[len(pool) :] = np.arange(len(pool) + 1, size + 1)
@@ -247,8 +253,8 @@ def enlarge(sim: State, sizes: dict[str, int]) -> State:
         clock[f"free_{name}s"] += size - len(pool)
         clock[f"free_{name}"] = len(pool)
         pools[name + "s"] = larger
-    return sim._replace(**pools)
+    return sim.replaced(**pools)
 
 
-def _array(dtype: np.dtype, length: int) -> np.recarray:
+def _zeros(dtype: np.dtype, length: int) -> np.recarray:
     return np.zeros(length, record_type(dtype)).view(np.recarray)

@@ -23,8 +23,7 @@ from btqueue.simulator.engine import advance
 from btqueue.simulator.machinery.inside_numba import separate_roundings
 from btqueue.simulator.machinery.numba_cache import cached_in_folder, settings
 from btqueue.simulator.machinery.state_type import STATE_TYPE
-from btqueue.simulator.records.arrays import FIELDS, WORDS
-from btqueue.simulator.records.packed_state import Packed, unpack
+from btqueue.simulator.records.arrays import FIELDS, WORDS, Packed, State
 
 cuda: Any = numba_cuda
 SIMULATED = bool(settings.ENABLE_CUDASIM)
@@ -78,11 +77,11 @@ def send(packed: Packed) -> tuple[Packed, Any]:
     """Copy a state to the GPU; return the copy and the table of the addresses of its arrays there."""
     if SIMULATED:
         copy = fetch(packed)
-        return copy, unpack(copy)
+        return copy, State(copy)
     copy = packed._replace(block=cuda.to_device(packed.block))
-    table = unpack(packed).addresses.copy()
-    table[::WORDS] += copy.block.__cuda_array_interface__["data"][0] - packed.block.ctypes.data
-    return copy, table
+    table = packed.table.copy()
+    table[:, 0] += copy.block.__cuda_array_interface__["data"][0]
+    return copy, table.ravel()
 
 
 def fetch(packed: Packed) -> Packed:

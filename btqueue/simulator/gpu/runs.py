@@ -19,9 +19,8 @@ from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED
 from btqueue.simulator.machinery.threads import Progress, Stopped
-from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.arrays import Packed, State, pack
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.records.packed_state import Packed, pack, unpack
 from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
 from btqueue.simulator.statistics.results import Replication, finish, uses_batch_means
 
@@ -120,17 +119,17 @@ class StatesOnGpu:
         """Copy the states, all of them at time 0, to the GPU."""
         self.target = target
         self.now = 0
-        sent = [target.send(pack(sim)) for sim in states]
+        sent = [target.send(pack(sim.arrays())) for sim in states]
         self.packed: list[Packed] = [packed for packed, _ in sent]
         self.tables: list[Any] = [table for _, table in sent]
 
     def replace(self, index: int, sim: State) -> None:
         """Replace a state on the GPU."""
-        self.packed[index], self.tables[index] = self.target.send(pack(sim))
+        self.packed[index], self.tables[index] = self.target.send(pack(sim.arrays()))
 
     def fetch(self, index: int) -> State:
         """Copy one state back."""
-        return unpack(self.target.fetch(self.packed[index]))
+        return State(self.target.fetch(self.packed[index]))
 
     def fetch_all(self) -> list[State]:
         """Copy all states back."""

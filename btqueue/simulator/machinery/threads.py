@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from heapq import heappop, heappushpop
@@ -58,7 +58,7 @@ def to_the_end(job: Job) -> Any:
 
 
 def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
-    """Run the jobs and return their results, in order.
+    """Run the jobs and return their results, in order; the calling thread does its share.
 
     The last jobs, too few to fill all threads alike, take turns, the job with fewest pieces done first, so
     that all end at about the same time: ten jobs keep four threads busy for as long as 2.5 jobs take, not 3.
@@ -68,7 +68,7 @@ def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
     Raises:
         Stopped: by Ctrl-C, once the jobs that were begun have noticed.
     """
-    stop = Stop()
+    stop, failed = Stop(), Stop()
     results: dict[int, Any] = {}
     waiting = [(0, place, job) for place, job in enumerate(jobs)]  # a heap, whose steps are atomic
     count = len(waiting)
@@ -79,30 +79,36 @@ def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
                 pieces, place, job = heappop(waiting)
             except IndexError:
                 return
-            while pieces or not stop.wanted:
-                try:
-                    job.send(stop.wanted if pieces else None)
-                except StopIteration as end:
-                    results[place] = end.value
-                    break
-                pieces += 1
-                if count - len(results) < 2 * threads:
-                    pieces, place, job = heappushpop(waiting, (pieces, place, job))
+            try:
+                play(pieces, place, job)
+            except BaseException:
+                failed.wanted = True  # the others need not go on
+                raise
+
+    def play(pieces: int, place: int, job: Job) -> None:
+        while pieces or not (stop.wanted or failed.wanted):
+            try:
+                job.send((stop.wanted or failed.wanted) if pieces else None)
+            except StopIteration as end:
+                results[place] = end.value
+                break
+            pieces += 1
+            if count - len(results) < 2 * threads:
+                pieces, place, job = heappushpop(waiting, (pieces, place, job))
 
     with interrupt_stops(stop):
-        pool = _pool(threads, os.getpid())
-        futures = [pool.submit(work) for _ in range(min(threads, count))]
-        left: Iterable[Future[None]] = futures
-        while left and not any(future.done() and future.exception() for future in futures):
-            # Not for ever: a signal that comes just before the main thread blocks would not wake it.
-            left = wait(futures, timeout=LOOK_EVERY_S, return_when=FIRST_EXCEPTION).not_done
-        interrupted = stop.wanted
-        stop.wanted = True  # after an exception, the others need not go on
-        wait(futures)
+        more = min(threads, count) - 1
+        futures = [_pool(threads - 1, os.getpid()).submit(work) for _ in range(more)]
+        try:
+            work()
+        finally:
+            left: Iterable[Future[None]] = futures
+            while left:  # not for ever: a signal just before the main thread blocks would not wake it
+                left = wait(left, timeout=LOOK_EVERY_S).not_done
         for future in futures:
             future.result()
     in_order = [results[place] for place in sorted(results)]
-    if interrupted:
+    if stop.wanted:
         raise Stopped(in_order)
     return in_order
 

@@ -1,7 +1,9 @@
 """All records of one replication, gathered in a `State`: one array for each kind of entity."""
 
+import math
+from collections.abc import Mapping
 from functools import cache, cached_property
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -53,17 +55,38 @@ def empty_row(dtype: np.dtype) -> dict[str, Any]:
     return dict(zip(dtype.names or (), np.zeros((), dtype).item(), strict=True))
 
 
+def copied(records: np.ndarray) -> np.ndarray:
+    """Return a copy of records; NumPy would copy them field by field."""
+    return np.frombuffer(records.tobytes(), records.dtype).reshape(records.shape)
+
+
+def plain(records: np.ndarray) -> np.ndarray:
+    """Return records as an array whose fields are read by `[name]`, in a tenth of a record array's time."""
+    return records.view(np.ndarray)
+
+
 def columns(records: np.ndarray) -> Any:
-    """Return the fields of records as attributes of a plain object.
+    """Return the fields of records as attributes of a plain object."""
+    own = plain(records)
+    return SimpleNamespace(**{name: own[name] for name in own.dtype.names or ()})
 
-    A record array has them too, but looks for each ten times as long.
+
+class Packed(NamedTuple):
+    """The bytes of a state's arrays, one array behind the other, so that a single copy takes them anywhere.
+
+    `block`: shape (bytes,), in the memory of the CPU or of a GPU; `table`: for each array its first byte and
+    up to two lengths, shape (fields, WORDS).
     """
-    plain = records.view(np.ndarray)
-    return SimpleNamespace(**{name: plain[name] for name in plain.dtype.names or ()})
+
+    block: Any
+    table: np.ndarray
 
 
-class Arrays(NamedTuple):
+class State:
     """One replication: arrays of records, one array for each kind of entity.
+
+    The arrays are views into a block of memory, made when they are asked for, unless they are given apart.
+    They may change but not move: compiled code keeps their addresses.
 
     `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
     repeated cyclically. `islands`: where in `heap` the timers of each island begin, a part of the network
@@ -125,34 +148,93 @@ class Arrays(NamedTuple):
     halfway: Annotated[np.recarray, flow_statistics_dtype, 1]
     log: Annotated[np.recarray, log_dtype, 1]
 
+    def __init__(self, packed: Packed, apart: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
+        """Take the arrays of a block, and others in the place of some of them."""
+        self.packed, self.apart = packed, apart
 
-FIELDS: dict[str, tuple[np.dtype, int]] = {
-    name: kind.__metadata__ for name, kind in get_type_hints(Arrays, include_extras=True).items()
-}
-"""Type of the entries and number of dimensions of each array of a `State`."""
-
-WORDS = 3
-"""Words of `State.addresses` for each array: its address and up to two lengths."""
-# ndarray's own attributes: a record array first looks for a field of the name.
-DTYPE, SHAPE, FLAGS, CTYPES = (
-    getattr(np.ndarray, name).__get__ for name in ("dtype", "shape", "flags", "ctypes")
-)
-
-
-class State(Arrays):
-    """One replication, whose arrays may change but not move: compiled code keeps their addresses."""
+    def __getattr__(self, name: str) -> Any:
+        """Make the view of an array."""
+        if name not in PLACES or "apart" not in vars(self):
+            raise AttributeError(name)
+        kind, dtype, dimensions = ENTRIES[PLACES[name]]
+        if name in self.apart:
+            view = self.apart[name].view(kind)
+        else:
+            begin, *shape = self.packed.table[PLACES[name]].tolist()
+            view = np.ndarray.__new__(kind, tuple(shape[:dimensions]), dtype, self.packed.block, begin)
+        vars(self)[name] = view
+        return view
 
     @cached_property
     def addresses(self) -> np.ndarray:
-        """Addresses and shapes of the arrays, shape (fields * WORDS,).
+        """Addresses and shapes of the arrays, shape (fields * WORDS,)."""
+        table = self.packed.table.copy()
+        table[:, 0] += self.packed.block.ctypes.data
+        for name, array in self.apart.items():
+            table[PLACES[name], : 1 + array.ndim] = array.ctypes.data, *array.shape
+        return table.ravel()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays by name."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def replaced(self, **arrays: np.ndarray) -> "State":
+        """Return the state with other arrays in the place of some; the rest it has in common with this one.
 
         Raises:
             TypeError: an array is not of the type that compiled code expects.
         """
-        words: list[int] = []
-        for array, (name, (dtype, dimensions)) in zip(self, FIELDS.items(), strict=True):
-            shape = SHAPE(array)
-            if DTYPE(array) != dtype or len(shape) != dimensions or not FLAGS(array).c_contiguous:
-                raise TypeError(f"State.{name} must be an array of {dimensions} dimensions of {dtype}")
-            words += [CTYPES(array).data, *shape, *[0] * (WORDS - 1 - dimensions)]
-        return np.array(words, np.int64)
+        for name, array in arrays.items():
+            require_type(name, array)
+        return State(self.packed, {**self.apart, **arrays})
+
+
+FIELDS: dict[str, tuple[np.dtype, int]] = {
+    name: kind.__metadata__ for name, kind in get_type_hints(State, include_extras=True).items()
+}
+"""Type of the entries and number of dimensions of each array of a `State`."""
+PLACES = {name: place for place, name in enumerate(FIELDS)}
+WORDS = 3
+"""Words of `State.addresses` for each array: its address and up to two lengths."""
+ALIGNMENT = 16
+"""Every array begins at a multiple of this many bytes, more than any of its fields needs."""
+ENTRIES = [
+    (np.recarray, record_type(dtype), dimensions) if dtype.names else (np.ndarray, dtype, dimensions)
+    for dtype, dimensions in FIELDS.values()
+]
+"""Kind and entries of the view of each array, and the number of its dimensions."""
+
+
+# ndarray's own attributes: a record array first looks for a field of the name.
+DTYPE, SHAPE = (getattr(np.ndarray, name).__get__ for name in ("dtype", "shape"))
+
+
+def require_type(name: str, array: np.ndarray) -> None:
+    """Make sure that an array is of the type that compiled code expects of the state's array of this name.
+
+    Raises:
+        TypeError: it is not.
+    """
+    dtype, dimensions = FIELDS[name]
+    if DTYPE(array) != dtype or len(SHAPE(array)) != dimensions or not array.flags.c_contiguous:
+        raise TypeError(f"State.{name} must be an array of {dimensions} dimensions of {dtype}")
+
+
+def pack(arrays: Mapping[str, np.ndarray | tuple[int, ...]]) -> Packed:
+    """Copy arrays into a new block of memory; a shape in the place of an array stands for zeros.
+
+    Raises:
+        TypeError: an array is not of the type that compiled code expects.
+    """
+    table, contents, size = [], [], 0
+    for name, (dtype, dimensions) in FIELDS.items():
+        array = arrays[name]
+        if isinstance(array, tuple):
+            shape, content = array, bytes(math.prod(array) * dtype.itemsize)
+        else:
+            require_type(name, array)
+            shape, content = SHAPE(array), array.tobytes()  # NumPy would copy records field by field
+        table.append([size, *shape, *[0] * (WORDS - 1 - dimensions)])
+        contents += [content, bytes(-len(content) % ALIGNMENT)]
+        size += len(content) + len(contents[-1])
+    return Packed(np.frombuffer(bytearray().join(contents), np.uint8), np.array(table, np.int64))

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.simulator.bluetooth.sleep import settle_all
-from btqueue.simulator.machinery.numba_cache import entry_point, outlined
-from btqueue.simulator.records.arrays import State
+from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records.conventions import NOTHING
 
 
@@ -37,15 +36,7 @@ class Census(NamedTuple):
     messages: np.ndarray
 
 
-def take_census(sim: State) -> Census:
-    """Count the packets, segments and messages inside now."""
-    shapes = (len(sim.connections), len(sim.queues), len(sim.segments), len(sim.connections))
-    census = Census(*(np.zeros(length, np.int64) for length in shapes))
-    walk(sim, *census)
-    return census
-
-
-@entry_point
+@outlined
 def walk(sim, packets, sojourn, segments, messages):
     """Write the `Census` into arrays of zeros. The segment of a ghost may be gone already."""
     clock = sim.clock[0]

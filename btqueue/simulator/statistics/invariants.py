@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from btqueue.simulator.bluetooth.sleep import settle_all
 from btqueue.simulator.machinery.numba_cache import compiled, entry_point
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
-from btqueue.simulator.statistics.census import packets_lost, take_census
+from btqueue.simulator.statistics.census import Census, packets_lost, walk
 
 KINDS = f"(kinds: {', '.join(QUEUE_KINDS)})"
 FLOW, QUEUE, LITTLE, PICONET, PACKETS, SEGMENTS, MESSAGES = range(1, 8)
@@ -28,28 +29,38 @@ class InvariantViolated(RuntimeError):
     """The simulator's counts are inconsistent: do not use its numbers; report the scenario and the seed."""
 
 
-def check_invariants(sim: State) -> None:
-    """Raise `InvariantViolated` unless packets are conserved and Little's law holds exactly.
+def check_invariants(sim: State) -> Census:
+    """Bring the counts up to now and return the packets inside, if they are conserved and Little's law holds.
 
     For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each
     queue: inside at the start + offered = refused + served + inside now, and the area under the queue length
     is the sum of the times spent in the queue by packets served and packets still inside (whole nanoseconds,
     so equality is exact). Every central's count of waiting packets equals the packets in its queues. Every
     packet, segment and message in use is in some queue, line or list.
+
+    Raises:
+        InvariantViolated: a rule is broken.
     """
-    broken, waiting = np.zeros(4, np.int64), np.zeros(len(sim.piconets), np.int64)
-    find_broken(sim, *take_census(sim), waiting, broken)
+    flows = len(sim.flow_statistics)
+    lengths = (flows, len(sim.queues), len(sim.segments), flows, len(sim.piconets), 4)
+    found = [np.zeros(length, np.int64) for length in lengths]
+    settle_and_check(sim, *found)
+    broken = found[-1]
     if broken[0]:
         raise InvariantViolated(RULES[int(broken[0])].format(*broken[1:].tolist()))
+    return Census(*found[:4])
 
 
 @entry_point
-def find_broken(sim, packets, sojourn, segments, messages, waiting, broken):
-    """Write a broken rule, its flow, queue or piconet, and both of its sides into `broken`.
+def settle_and_check(sim, packets, sojourn, segments, messages, waiting, broken):
+    """Bring the counts up to now; write a broken rule, its flow, queue or piconet, its sides into `broken`.
 
-    The arrays before `waiting` are a `Census`; `waiting`, of zeros, has an entry for each piconet.
+    All arrays are of zeros. The census is written to the arrays before `waiting`, which has an entry for each
+    piconet.
     """
     clock = sim.clock[0]
+    settle_all(sim, clock.now)
+    walk(sim, packets, sojourn, segments, messages)
     for index in range(len(sim.flow_statistics)):
         flow = sim.flow_statistics[index]
         inside = flow.packets_delivered + lost_of(flow) + packets[index]

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.scenario.metrics import PERCENTILES, Computed
-from btqueue.simulator.bluetooth.sleep import visits_until_now
-from btqueue.simulator.records.arrays import State, columns
+from btqueue.simulator.records.arrays import State, columns, copied, plain
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE
@@ -55,26 +54,42 @@ class Counts(NamedTuple):
 
 
 def take_counts(sim: State) -> Counts:
-    """Copy the counts of a replication since its statistics began."""
-    visits_until_now(sim)
-    clock, queues, links = sim.clock[0], columns(sim.queue_statistics), columns(sim.links)
-    now, measured = int(clock.now), int(clock.now) - int(clock.statistics_since)
-    length, since = columns(sim.queues).length, now - queues.changed_at
-    area, busy = queues.area + length * since, queues.busy + (length > 0) * since
+    """Copy the counts since the statistics began; `check_invariants` brings them up to now."""
+    clock = sim.clock[0]
+    now = int(clock.now)
+    measured = now - int(clock.statistics_since)
+    statistics, links, piconets = plain(sim.queue_statistics), plain(sim.links), plain(sim.piconets)
+    length, since = plain(sim.queues)["length"], now - statistics["changed_at"]
     return Counts(
         seconds=measured / SECOND,
-        flows=sim.flow_statistics.view(np.ndarray).copy(),
+        flows=copied(sim.flow_statistics),
         rtt=quantiles(sim.rtt_histogram, SHARES),
         delay=quantiles(sim.delay_histogram, SHARES),
-        lengths=area / measured,
-        busy=busy / measured,
-        served=queues.served.copy(),
-        visits=columns(sim.piconets).visits.copy(),
-        voice=columns(sim.piconets).voice_repeated.copy(),
-        link_visits=links.visits.copy(),
-        data_slots=links.data_slots.copy(),
-        events=sim.le_links.view(np.ndarray).copy(),
+        lengths=(statistics["area"] + length * since) / measured,
+        busy=(statistics["busy"] + (length > 0) * since) / measured,
+        served=statistics["served"].copy(),
+        visits=piconets["visits"].copy(),
+        voice=piconets["voice_repeated"].copy(),
+        link_visits=links["visits"].copy(),
+        data_slots=links["data_slots"].copy(),
+        events=copied(sim.le_links),
     )
+
+
+class Together:
+    """The counts of several replications: each array is joined when it is asked for."""
+
+    def __init__(self, counted: Sequence[Counts]) -> None:
+        """Keep the counts."""
+        self._counted = counted
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the `Counts` of this name with a further dimension; records by their fields."""
+        joined = stacked([getattr(one, name) for one in self._counted])
+        if name == "seconds":
+            joined = joined[:, None]
+        vars(self)[name] = value = columns(joined) if joined.dtype.names else joined
+        return value
 
 
 def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarray]:
@@ -85,9 +100,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
     metrics in `btqueue.scenario.metrics.LINK_METRICS`, and (replications, kinds) for `queue_packets`: the
     mean length of the queues of each kind in `queue_kinds(network)`.
     """
-    counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
-    records = {"flows": columns(counts.flows), "events": columns(counts.events)}
-    counts = counts._replace(**records, seconds=counts.seconds[:, None])
+    counts = Together(counted)
     goodput = cache(lambda: kilobits_per_second(counts.flows.bytes_delivered, counts.seconds))
     formulas = {
         "goodput_kbps": goodput,
@@ -95,7 +108,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
         **transport_metrics(network, counts),
         **application_metrics(network, counts),
         **losses(network, counts),
-        "queue_packets": partial(mean_queue_lengths, np.array(network.queues.kind), counts),
+        "queue_packets": partial(mean_queue_lengths, plain(network.queues)["kind"], counts),
         **polling_metrics(network, counts),
         **event_metrics(network, counts, goodput),
         "fairness": lambda: jain_index(goodput()),
@@ -166,18 +179,18 @@ def kilobits_per_second(count: np.ndarray, seconds: Any) -> np.ndarray:
     return count * 8 / 1000 / seconds
 
 
-def throughput_kbps(counts: Counts) -> np.ndarray:
+def throughput_kbps(counts: Together) -> np.ndarray:
     """Return the data sent; of data under way when the measurement began only the arrivals are known."""
     flow = counts.flows
     carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
     return kilobits_per_second(carried, counts.seconds)
 
 
-def transport_metrics(network: State, counts: Counts) -> Formulas:
+def transport_metrics(network: State, counts: Together) -> Formulas:
     """Return round-trip times, windows and recoveries of TCP, and lost segments."""
     flow, seconds = counts.flows, counts.seconds
     metrics: Formulas = {}
-    if np.any(network.connections.protocol == TCP):
+    if (plain(network.connections)["protocol"] == TCP).any():
         metrics |= round_trips(counts)
         metrics |= {
             "cwnd_segments": lambda: _ratio(flow.cwnd_sum, flow.window_samples),
@@ -190,7 +203,7 @@ def transport_metrics(network: State, counts: Counts) -> Formulas:
     return {**metrics, "segment_loss": lambda: _ratio(flow.segments_damaged, flow.segments_finished)}
 
 
-def round_trips(counts: Counts) -> Formulas:
+def round_trips(counts: Together) -> Formulas:
     """Return mean, extremes, standard deviation and percentiles of the senders' round-trip samples (s)."""
     flow = counts.flows
 
@@ -214,36 +227,36 @@ def percentiles(name: str, percentile: Callable[[int], np.ndarray]) -> Formulas:
     return {f"{name}_p{percent}_s": partial(percentile, place) for place, percent in enumerate(PERCENTILES)}
 
 
-def application_metrics(network: State, counts: Counts) -> Formulas:
+def application_metrics(network: State, counts: Together) -> Formulas:
     """Return delays of messages, until they were delivered and until acknowledged, and session times (s)."""
-    flow, conn = counts.flows, network.connections
-    offers = conn.application != GREEDY
+    flow, conn = counts.flows, plain(network.connections)
+    offers, session = conn["application"] != GREEDY, conn["session"]
     metrics: Formulas = {}
 
     def percentile(place: int) -> np.ndarray:
-        return np.where(conn.session == NOTHING, counts.delay[..., place] / SECOND, np.nan)
+        return np.where(session == NOTHING, counts.delay[..., place] / SECOND, np.nan)
 
-    if np.any(offers):
+    if offers.any():
         metrics |= {
             "delay_s": lambda: _ratio(flow.delay_sum, flow.messages_delivered) / SECOND,
             "delay_scv": lambda: scv(flow.messages_delivered, flow.delay_sum, flow.delay_squares),
             **percentiles("delay", percentile),
         }
-    limited = offers & (conn.send_buffer > 0)
-    if np.any(limited):
+    limited = offers & (conn["send_buffer"] > 0)
+    if limited.any():
         metrics["messages_refused"] = lambda: np.where(
             limited, _ratio(flow.messages_refused, flow.messages), np.nan
         )
-    if np.any(offers & (conn.protocol == TCP)):
+    if (offers & (conn["protocol"] == TCP)).any():
         count, total = flow.messages_acknowledged, flow.acknowledged_delay_sum
         metrics["acknowledged_delay_s"] = lambda: _ratio(total, count) / SECOND
         metrics["acknowledged_delay_scv"] = lambda: scv(count, total, flow.acknowledged_delay_squares)
-    if len(network.sessions) and np.any(conn.session != NOTHING):
+    if len(network.sessions) and (session != NOTHING).any():
         metrics |= session_metrics(network, counts)
     return metrics
 
 
-def session_metrics(network: State, counts: Counts) -> Formulas:
+def session_metrics(network: State, counts: Together) -> Formulas:
     """Return rate and duration (s) of sessions and the share lost, for flows that carry the requests."""
     flow = counts.flows
     requests = np.isin(np.arange(len(network.connections)), network.sessions.requester)
@@ -266,21 +279,21 @@ def session_metrics(network: State, counts: Counts) -> Formulas:
     }
 
 
-def losses(network: State, counts: Counts) -> Formulas:
+def losses(network: State, counts: Together) -> Formulas:
     """Return the shares of packets lost at each place, per flow.
 
     `btqueue.scenario.metrics` defines the packets of each share: a packet lost since the statistics began may
     have been sent before.
     """
-    flow, ports = counts.flows, network.ports
-    radio = ports.kind != OUTSIDE
-    outside = bool(np.any(~radio))
+    flow, ports = counts.flows, plain(network.ports)
+    radio = ports["kind"] != OUTSIDE
+    outside = not radio.all()
     metrics: Formulas = {}
 
     def of_all(lost: np.ndarray) -> np.ndarray:
         return _ratio(lost, flow.packets_delivered + packets_lost(flow))
 
-    if np.any(radio):
+    if radio.any():
         metrics |= {
             "loss_token_buffer": lambda: _ratio(flow.refused_at_token_buffer, flow.offered_to_token_buffer),
             "loss_baseband_buffer": lambda: _ratio(flow.refused_at_baseband, flow.offered_to_baseband),
@@ -288,7 +301,7 @@ def losses(network: State, counts: Counts) -> Formulas:
                 flow.packets_corrupted, flow.packets_delivered - (flow.sent_outside - flow.lost_outside)
             ),
         }
-    if np.any(radio & (ports.most_transmissions > 0)):
+    if (radio & (ports["most_transmissions"] > 0)).any():
         metrics |= {
             "loss_arq": lambda: of_all(flow.given_up),
             "transmissions_per_packet": lambda: _ratio(
@@ -299,28 +312,29 @@ def losses(network: State, counts: Counts) -> Formulas:
         metrics["loss_node_buffer"] = lambda: of_all(flow.refused_at_node)
     if outside:
         metrics["loss_outside"] = lambda: _ratio(flow.lost_outside, flow.sent_outside)
-    queues = network.queues
-    if len(network.bridges) or outside or np.any(queues.limit[queues.kind == DOWNLINK] < UNLIMITED):
+    limits = plain(network.queues)["limit"][plain(network.queues)["kind"] == DOWNLINK]
+    if len(network.bridges) or outside or (limits < UNLIMITED).any():
         metrics["loss_relay"] = lambda: of_all(flow.refused_on_the_way)
     return metrics
 
 
-def polling_metrics(network: State, counts: Counts) -> Formulas:
+def polling_metrics(network: State, counts: Together) -> Formulas:
     """Return how often peripherals are visited and how full the slots are; nothing without a piconet.
 
     Data can use all slots that voice links leave: a packet type that does not fit there with its answer is
     refused (`btqueue.scenario.checks`).
     """
-    if not np.any(network.piconets.links):
+    piconets = plain(network.piconets)
+    if not piconets["links"].any():
         return {}
-    visits, seconds, piconets = counts.visits, counts.seconds, network.piconets
+    visits, seconds = counts.visits, counts.seconds
 
     def cycle() -> np.ndarray:
         with np.errstate(divide="ignore"):
-            return np.where(visits > 0, seconds * piconets.links / visits, np.nan).mean(axis=1)
+            return np.where(visits > 0, seconds * piconets["links"] / visits, np.nan).mean(axis=1)
 
     def utilisation() -> np.ndarray:
-        reserved = piconets.voice_reserved / np.maximum(piconets.voice_period, 1)
+        reserved = piconets["voice_reserved"] / np.maximum(piconets["voice_period"], 1)
         repeated = counts.voice.sum(axis=1) * SLOT / SECOND / seconds[:, 0]
         free = (1.0 - reserved).sum() - repeated
         return counts.data_slots.sum(axis=1) * SLOT / SECOND / seconds[:, 0] / free
@@ -333,7 +347,7 @@ def polling_metrics(network: State, counts: Counts) -> Formulas:
     }
 
 
-def event_metrics(network: State, counts: Counts, goodput: Callable[[], np.ndarray]) -> Formulas:
+def event_metrics(network: State, counts: Together, goodput: Callable[[], np.ndarray]) -> Formulas:
     """Return what connection events carry and cost; nothing without links that have them."""
     if not len(network.le_links):
         return {}
@@ -355,10 +369,10 @@ def event_metrics(network: State, counts: Counts, goodput: Callable[[], np.ndarr
 
 def queue_kinds(network: State) -> list[int]:
     """Return the kinds of queues that the network has, as indices of `QUEUE_KINDS`."""
-    return sorted(set(network.queues.kind.tolist()))
+    return sorted(set(plain(network.queues)["kind"].tolist()))
 
 
-def mean_queue_lengths(kinds: np.ndarray, counts: Counts) -> np.ndarray:
+def mean_queue_lengths(kinds: np.ndarray, counts: Together) -> np.ndarray:
     """Return the mean length of a queue of each kind, shape (replications, kinds), in the order of the kinds.
 
     Args:

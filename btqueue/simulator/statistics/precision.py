@@ -20,8 +20,9 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, conflict
 from btqueue.scenario.expressions import Linear, Quantity, number_of_key, parse_quantity
 from btqueue.scenario.metrics import METRICS, Results
-from btqueue.simulator.construction.state import network_of, new_state
+from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.machinery.threads import Job
+from btqueue.simulator.records.arrays import State
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.measurement import measure, take_counts
 from btqueue.simulator.statistics.results import Replication, values_of
@@ -59,13 +60,13 @@ class Known(NamedTuple):
 class Watched:
     """The quantity `run.precision_of` of a scenario."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        """Read the expression.
+    def __init__(self, scenario: Scenario, network: State) -> None:
+        """Read the expression for a network.
 
         Raises:
             ScenarioError: the network has no metric of this name, or fewer flows, links or queues.
         """
-        self.scenario = scenario
+        self.scenario, self.network = scenario, network
         self.text = scenario.run.precision_of
         self.precision = scenario.run.precision or math.inf
         self.linear = parse_quantity(self.text, "run.precision_of", scenario)
@@ -77,7 +78,7 @@ class Watched:
 
     def _require(self, quantities: list[Quantity]) -> None:
         with np.errstate(divide="ignore", invalid="ignore"):  # nothing has happened yet
-            there = measure(network_of(self.scenario), [take_counts(new_state(self.scenario, 0))])
+            there = measure(self.network, [take_counts(new_state(self.scenario, 0))])
             shapes = {one.name: there[one.name].shape for one in quantities if one.name in there}
         for quantity in quantities:
             if quantity.name not in there:
@@ -99,7 +100,7 @@ class Watched:
                 "goodput_kbps": np.stack([one.counts.goodput_kbps() for one in complete])
             }
         else:
-            values = values_of(complete, self.scenario)[0]
+            values = values_of(complete, self.scenario, self.network)[0]
         samples = samples_of(self.linear, values, len(complete), self.keys)
         samples = samples[~np.isnan(samples)]
         if not samples.size:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from btqueue.simulator.machinery.numba_cache import compiled, entry_point
+from btqueue.simulator.machinery.numba_cache import entry_point
 from btqueue.simulator.statistics.histograms import edges
 
 
@@ -15,7 +15,7 @@ def quantiles(histograms: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
     Args:
         histograms: counts, shape (flows, BINS).
-        shares: between 0 and 1, shape (shares,).
+        shares: between 0 and 1, ascending, shape (shares,).
 
     Returns:
         Quantiles, shape (flows, shares); not a number where nothing was counted.
@@ -32,18 +32,12 @@ def find_quantiles(histograms, shares, limits, times):
         total = 0
         for count in histograms[flow]:
             total += count
-        for place in range(len(shares)):
-            times[flow, place] = quantile(histograms[flow], limits, shares[place] * total)
-
-
-@compiled
-def quantile(histogram, limits, wanted):
-    """Return the time that `wanted` of the counted times do not exceed."""
-    passed = 0
-    for place in range(len(histogram)):
-        inside = histogram[place]
-        # the first bin that is not empty and at whose end the wanted number of times has been passed
-        if inside > 0 and passed + inside >= wanted:
-            return limits[place] + (wanted - passed) / inside * (limits[place + 1] - limits[place])
-        passed += inside
-    return math.nan
+        passed, place = 0, 0
+        times[flow, :] = math.nan
+        for end, count in enumerate(histograms[flow]):
+            # the first bin that is not empty and at whose end the wanted number of times has been passed
+            while count > 0 and place < len(shares) and passed + count >= shares[place] * total:
+                inside = (shares[place] * total - passed) / count
+                times[flow, place] = limits[end] + inside * (limits[end + 1] - limits[end])
+                place += 1
+            passed += count

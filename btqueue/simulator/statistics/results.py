@@ -12,8 +12,8 @@ from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
-from btqueue.simulator.construction.state import network_of
-from btqueue.simulator.records.arrays import State
+from btqueue.simulator.construction.flows import settings_of_flows
+from btqueue.simulator.records.arrays import State, copied
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics import limits as limiting
 from btqueue.simulator.statistics.backlog import LOOKS, is_growing
@@ -64,11 +64,13 @@ def finish(sim: State, complete: bool) -> Replication | None:
     check_invariants(sim)
     if clock.now == clock.statistics_since:
         return None
-    halfway = sim.halfway.copy() if clock.look > LOOKS // 2 else None
+    halfway = copied(sim.halfway) if clock.look > LOOKS // 2 else None
     return Replication(take_counts(sim), int(clock.events), complete, sim.seen[: clock.look].copy(), halfway)
 
 
-def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> Results:
+def label(
+    measured: list[Replication], scenario: Scenario, network: State, warmup_s: float, wanted: int
+) -> Results:
     """Put names on the measurements; replications cut short are left out if any is complete.
 
     Metrics, labels and warnings are computed when they are read. Neither the network nor a file that the
@@ -76,47 +78,53 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     """
     complete = [one for one in measured if one.complete]
     kept, batches = complete or measured, uses_batch_means(scenario)
-    values, growth = values_of(kept, scenario)
-    sizes, network = message_bits(scenario), network_of(scenario)
+    values, growth = values_of(kept, scenario, network)
+    sizes = cache(partial(message_bits, scenario))
+    if scenario.files:
+        sizes()
 
     def variable(name: str) -> Variable:
         found = values[name]
         inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
         return Variable(("replication", inner)[: found.ndim], found)
 
-    results = Results(
-        Computed(later={name: partial(variable, name) for name in values}),
-        Computed(later=coordinates(kept, scenario, queue_kinds(network))),
-        Computed(
-            {
-                "answered_by": "simulation",
-                "events": sum(one.events for one in kept),
-                "seed": scenario.run.seed,
-                "warmup_s": warmup_s,
-                "intervals": "batch-means" if batches else "replications",
-                "complete": int(len(complete) == wanted),
-                "wanted": wanted,
-                "finished": len(complete),
-            },
-            {
-                "limited_by": lambda: limits(
-                    scenario, limiting.bounds(scenario, network, total([one.counts for one in kept]), sizes)
-                ),
-                **({"autocorrelation": lambda: autocorrelations(results)} if batches else {}),
-                "warnings": lambda: warnings_of(results, kept, bool(complete), scenario, growth, sizes),
-            },
-        ),
+    metrics = Computed(later={name: partial(variable, name) for name in values})
+    coords = Computed(later=coordinates(kept, scenario, queue_kinds(network)))
+    kind = "batch-means" if batches else "replications"
+    # Without attributes that are computed from it: results in a cycle would wait for garbage collection.
+    found = Results(metrics, coords, {"intervals": kind})
+    attrs = Computed(
+        {
+            "answered_by": "simulation",
+            "events": sum(one.events for one in kept),
+            "seed": scenario.run.seed,
+            "warmup_s": warmup_s,
+            "intervals": kind,
+            "complete": int(len(complete) == wanted),
+            "wanted": wanted,
+            "finished": len(complete),
+        },
+        {
+            "limited_by": lambda: limits(
+                scenario, limiting.bounds(scenario, network, total([one.counts for one in kept]), sizes())
+            ),
+            **({"autocorrelation": lambda: autocorrelations(found)} if batches else {}),
+            "warnings": lambda: warnings_of(found, kept, bool(complete), scenario, growth, sizes),
+        },
     )
-    return results
+    return Results(metrics, coords, attrs)
 
 
+Sizes = Callable[[], np.ndarray]
+"""Returns the `message_bits`."""
 Growth = Callable[[], tuple[np.ndarray, np.ndarray]]
 """Returns whether the delays of each flow grow with the run, and whether the queues of each kind do."""
 
 
-def values_of(kept: list[Replication], scenario: Scenario) -> tuple[Mapping[str, np.ndarray], Growth]:
+def values_of(
+    kept: list[Replication], scenario: Scenario, network: State
+) -> tuple[Mapping[str, np.ndarray], Growth]:
     """Return the metrics, NaN where they grow with the run, and the growth; both are computed when read."""
-    network = network_of(scenario)
     values, kinds = measure(network, [one.counts for one in kept]), queue_kinds(network)
     growth = cache(partial(growing, kept, scenario))
 
@@ -134,7 +142,7 @@ def warnings_of(
     complete: bool,
     scenario: Scenario,
     growth: Growth,
-    sizes: np.ndarray,
+    sizes: Sizes,
 ) -> list[str]:
     """Return the warnings about growth, correlated batches and short runs; the last need complete runs.
 
@@ -142,7 +150,7 @@ def warnings_of(
     """
     warnings = warnings_of_growth(kept, results, growth, sizes)
     if uses_batch_means(scenario):
-        warnings += doubts_about_batches(results.attrs["autocorrelation"])
+        warnings += doubts_about_batches(autocorrelations(results))
     if not complete:
         return warnings
     ends = stacked([one.counts.flows for one in kept])
@@ -168,13 +176,13 @@ def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray
 
 
 def warnings_of_growth(
-    measured: list[Replication], results: Results, growth: Growth, sizes: np.ndarray
+    measured: list[Replication], results: Results, growth: Growth, sizes: Sizes
 ) -> list[str]:
     """Return the warnings about delays and queue lengths that are left out because they grow with the run."""
     overloaded, endless = growth()
     carried = results.metrics["goodput_kbps"].values.mean(axis=0)
     messages = np.sum([one.counts.flows["messages"] for one in measured], axis=0)
-    offered = messages * sizes / 1000 / sum(one.counts.seconds for one in measured)
+    offered = messages * sizes() / 1000 / sum(one.counts.seconds for one in measured)
     warning = overload_warning(results.coords["flow_name"].values.tolist(), overloaded, carried, offered)
     names = [name for name, grows in zip(QUEUE_KINDS, endless, strict=True) if grows]
     more = f"queues without a limit grow with the run and are left out: {', '.join(names)}" if names else ""
@@ -183,7 +191,7 @@ def warnings_of_growth(
 
 def message_bits(scenario: Scenario) -> np.ndarray:
     """Return the mean size of a message of each flow (bits), shape (flows,)."""
-    sources = [scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows]
+    sources = [own.traffic for own in settings_of_flows(scenario)]
     recorded = {
         name: float(np.mean(read_arrivals(name)[1]))
         for name in {own.arrival_file for own in sources if own.source == "file"}
@@ -200,21 +208,26 @@ def coordinates(
 ) -> dict[str, Callable[[], Variable]]:
     """Return how to compute the names of flows, links and queues, and how long each run was measured."""
     plan = topology(scenario)
-    nodes, pairs = plan.nodes, [(p.central, member) for p in plan.piconets for member in p.members]
+    links = sum(len(piconet.members) for piconet in plan.piconets)
+
+    def link_names() -> Variable:
+        ends = ((piconet.central, member) for piconet in plan.piconets for member in piconet.members)
+        return Variable(
+            ("link",), np.array([f"{plan.nodes[one]}-{plan.nodes[other]}" for one, other in ends])
+        )
+
+    def of_flows(name: str) -> Variable:
+        return Variable(("flow",), np.array(plan.flow_labels()[name]))
+
     found = {
         "replication": lambda: Variable(("replication",), np.arange(len(measured))),
         "measured_s": lambda: Variable(
             ("replication",), np.array([one.counts.seconds for one in measured]), {"units": "s"}
         ),
         "queue": lambda: Variable(("queue",), np.array([QUEUE_KINDS[kind] for kind in kinds])),
-        **{
-            name: partial(lambda values: Variable(("flow",), np.array(values)), values)
-            for name, values in plan.flow_labels().items()
-        },
+        **{name: partial(of_flows, name) for name in plan.flow_labels()},
     }
-    if pairs:
-        found["link"] = lambda: Variable(("link",), np.arange(1, len(pairs) + 1))
-        found["link_name"] = lambda: Variable(
-            ("link",), np.array([f"{nodes[central]}-{nodes[member]}" for central, member in pairs])
-        )
+    if links:
+        found["link"] = lambda: Variable(("link",), np.arange(1, links + 1))
+        found["link_name"] = link_names
     return found

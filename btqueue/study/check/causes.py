@@ -14,14 +14,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
+from btqueue.baseband.low_energy import PhyName
 from btqueue.network.bounds import on_air
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
+from btqueue.scenario.low_energy import CONTROLLERS
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import shares_segments
@@ -122,6 +124,58 @@ def neighbours(scenario: Scenario, results: ForeignResults) -> Iterator[Neighbou
 
 def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     """Yield keys with the values that usual mistakes give them; of several keys together as `one two`."""
+    if scenario.link.bearer == "le":
+        yield from _low_energy(scenario)
+    else:
+        yield from _classic(scenario)
+    yield from _outside(scenario)
+    if scenario.transport.protocol == "tcp":
+        yield from _of_tcp(scenario)
+    if scenario.radio.model == "constant" and scenario.radio.per is None:
+        yield (
+            "radio.ber",
+            _times(scenario.radio.ber, (0.1, 0.2, *SEVERAL, 5.0, 10.0)),
+            "another bit error rate",
+        )
+    if scenario.radio.model != "perfect":
+        yield "radio.model", ("perfect",), "the radio makes no errors"
+        hit = "bit errors hit the payload alone, or the headers, too"
+        yield "radio.bits", ("payload", "on-air"), hit
+    if scenario.traffic.source not in ("greedy", "file"):
+        yield "traffic.load_kbps", _times(scenario.traffic.load_kbps), "another load"
+    if not results.measured_from_start and scenario.run.warmup_s != 0:
+        yield "run.warmup_s", (0.0,), "the warm-up was not left out"
+        if isinstance(scenario.run.warmup_s, float):
+            whole = scenario.run.warmup_s + scenario.run.duration_s
+            text = "the time is counted from 0, warm-up and all"
+            yield "run.warmup_s run.duration_s", ((0.0, whole),), text
+
+
+def _low_energy(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
+    le = scenario.le
+    intervals = (le.interval_s / 2, 2 * le.interval_s, 0.0075, 0.03, 0.05)
+    yield "le.interval_s", intervals, "another connection interval"
+    yield "le.phy", get_args(PhyName), "another PHY"
+    yield "le.payload_bytes", (27, 251), "PDUs without, or with, the extension of their length"
+    yield "le.encrypted", (not le.encrypted,), "packets are encrypted in one of the two alone"
+    others = tuple(name for name in CONTROLLERS if scenario.changed({"le.controller": name}) != scenario)
+    yield "le.controller", others, "another controller: all keys of its defaults"
+    yield "le.event_packets", (1, 4, 6, None), "another limit of the exchanges of an event"
+    yield "le.latency", (0,), "a peripheral that skips no event"
+    yield "le.subrate", (1,), "every event is used"
+    if le.transfer == "coc":
+        credits = (*_one_off(le.credits), *_times(le.credits))
+        yield "le.credits", credits, "other credits, or an off-by-one in them"
+        batch = (1, le.credits)
+        yield "le.credits_returned_every", batch, "credits are returned one by one, or all at once"
+    else:
+        yield "le.att_mtu_bytes", (23, 185, 247, 517), "another ATT_MTU"
+    if le.acl_buffers is not None:
+        buffers = (*_one_off(le.acl_buffers), None)
+        yield "le.acl_buffers", buffers, "other buffers of the controller, or an off-by-one in them"
+
+
+def _classic(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     flow = scenario.flow_control
     packets = round(on_air(scenario, scenario.transport.mss_bytes).packets)
     of_segments = "a queue that counts segments, not packets"
@@ -144,27 +198,6 @@ def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str,
         yield key, _times(flow.baseband_packets), "another size of the baseband queue L"
     if scenario.polling.discipline == "e-limited":
         yield "polling.limit", _one_off(scenario.polling.limit), "an off-by-one in the polling limit M"
-    yield from _outside(scenario)
-    if scenario.transport.protocol == "tcp":
-        yield from _of_tcp(scenario)
-    if scenario.radio.model == "constant" and scenario.radio.per is None:
-        yield (
-            "radio.ber",
-            _times(scenario.radio.ber, (0.1, 0.2, *SEVERAL, 5.0, 10.0)),
-            "another bit error rate",
-        )
-    if scenario.radio.model != "perfect":
-        yield "radio.model", ("perfect",), "the radio makes no errors"
-        hit = "bit errors hit the payload alone, or the headers, too"
-        yield "radio.bits", ("payload", "on-air"), hit
-    if scenario.traffic.source not in ("greedy", "file"):
-        yield "traffic.load_kbps", _times(scenario.traffic.load_kbps), "another load"
-    if not results.measured_from_start and scenario.run.warmup_s != 0:
-        yield "run.warmup_s", (0.0,), "the warm-up was not left out"
-        if isinstance(scenario.run.warmup_s, float):
-            whole = scenario.run.warmup_s + scenario.run.duration_s
-            text = "the time is counted from 0, warm-up and all"
-            yield "run.warmup_s run.duration_s", ((0.0, whole),), text
 
 
 def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:

@@ -40,26 +40,9 @@ Problems = Iterator[tuple[bool, str]]
 def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Finding, ...]:
     """Return one finding for each kind of check that the file has the numbers for, one for each violation."""
     scenario = in_tables(scenario)
-    checks = (
-        (
-            "conservation",
-            _conservation(results, scenario),
-            "every packet sent was delivered, lost or is under way",
-        ),
-        ("Little's law", _little(results, scenario), "queue lengths are arrival rate times delay"),
-        ("slot budget", _slots(results, scenario), "POLL and NULL packets have their slots"),
-        ("range", _ranges(results, scenario), "shares lie between 0 and 1, and nothing is negative"),
-        ("order", _orders(results, scenario), "smaller ones are smaller: percentiles, windows, rates"),
-        (
-            "rate bounds",
-            _rates(results, scenario),
-            "goodput is within load, capacity and window over round trip",
-        ),
-        ("back-off", _backoff(results, scenario), "successive timeouts of a segment wait twice as long"),
-    )
     found: list[Finding] = []
-    for name, problems, sentence in checks:
-        if looked := list(problems):
+    for name, (problems, sentence) in CHECKS.items():
+        if looked := list(problems(results, scenario)):
             found += [Finding(name, "failed", problem) for bad, problem in looked if bad] or [
                 Finding(name, "passed", sentence)
             ]
@@ -306,3 +289,15 @@ def _backoff(results: ForeignResults, scenario: Scenario) -> Problems:
         f"the gap was {ratio:.2g} times the one before (median; {typical:.3g} s)"
     )
     yield ratio < BACKOFF_LEAST, text
+
+
+CHECKS = {
+    "conservation": (_conservation, "every packet sent was delivered, lost or is under way"),
+    "Little's law": (_little, "queue lengths are arrival rate times delay"),
+    "slot budget": (_slots, "POLL and NULL packets have their slots"),
+    "range": (_ranges, "shares lie between 0 and 1, and nothing is negative"),
+    "order": (_orders, "smaller ones are smaller: percentiles, windows, rates"),
+    "rate bounds": (_rates, "goodput is within load, capacity and window over round trip"),
+    "back-off": (_backoff, "successive timeouts of a segment wait twice as long"),
+}
+"""Kinds of checks: the function that looks, and a sentence where nothing is wrong."""

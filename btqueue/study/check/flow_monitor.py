@@ -11,9 +11,10 @@ FlowMonitor sees IP packets. From them follow:
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, finite
 from btqueue.text_files import BadText, decoded
@@ -24,30 +25,30 @@ IP_TCP_BYTES = 40
 """Headers of IPv4 and TCP without options: FlowMonitor counts them."""
 COUNTERS = ("txPackets", "rxPackets", "txBytes", "rxBytes", "lostPackets")
 
+Ends = tuple[str, str, str, str]
+"""Source address and port, target address and port."""
 
-@dataclass(frozen=True)
-class MonitoredFlow:
-    """One flow of IP packets; times in s."""
 
-    ends: tuple[str, str, str, str]
+class MonitoredFlow(NamedTuple):
+    """One flow of IP packets: counts, the time from its first packet to its last, and the mean delay (s)."""
+
+    ends: Ends
     sent: float
     arrived: float
     sent_bytes: float
     arrived_bytes: float
     lost: float
-    first_sent_s: float
-    last_s: float
-    delay_sum_s: float
+    duration_s: float
+    delay_s: float
 
     @property
-    def mean_delay_s(self) -> float:
-        """Return the mean delay of a packet."""
-        return self.delay_sum_s / self.arrived
+    def back(self) -> Ends:
+        """The ends of the flow in the other direction."""
+        return (*self.ends[2:], *self.ends[:2])
 
-    @property
-    def duration_s(self) -> float:
-        """Return the time from the first packet to the last one."""
-        return self.last_s - self.first_sent_s
+    def kbps(self, count: float) -> float:
+        """Return a rate from a number of bytes."""
+        return count * 8 / 1000 / self.duration_s
 
 
 def read_flow_monitor(
@@ -68,25 +69,23 @@ def read_flow_monitor(
     data = [flow for flow in flows if _carries_data(flow, by_ends)]
     if not data:
         raise BadResults(f"{path.name}: no flow has delivered a packet")
-    pairs = [(flow, by_ends.get(_back(flow.ends))) for flow in data]
     count = len(data)
+    sent, arrived, lost = (sum(getattr(f, name) for f in data) for name in ("sent", "arrived", "lost"))
+    carried = sum(f.kbps(f.arrived_bytes - header_bytes * f.arrived) for f in data) / count
     values = {
-        "throughput_kbps": sum(_kbps(f.sent_bytes - header_bytes * f.sent, f) for f in data) / count,
-        "arrived_kbps" if repeats else "goodput_kbps": sum(
-            _kbps(f.arrived_bytes - header_bytes * f.arrived, f) for f in data
-        )
-        / count,
+        "throughput_kbps": sum(f.kbps(f.sent_bytes - header_bytes * f.sent) for f in data) / count,
+        "arrived_kbps" if repeats else "goodput_kbps": carried,
         "segment_loss": sum(f.lost / max(1, f.lost + f.arrived) for f in data) / count,
-        "packets_sent": sum(f.sent for f in data),
-        "packets_delivered": sum(f.arrived for f in data),
-        "packets_lost": sum(f.lost for f in data),
+        "packets_sent": sent,
+        "packets_delivered": arrived,
+        "packets_lost": lost,
+        "packets_in_flight": sent - arrived - lost,
     }
-    values |= {
-        "packets_in_flight": values["packets_sent"] - values["packets_delivered"] - values["packets_lost"]
-    }
-    round_trips = [there.mean_delay_s + back.mean_delay_s for there, back in pairs if back and back.arrived]
+    pairs = [(there, by_ends.get(there.back)) for there in data]
+    round_trips = [there.delay_s + back.delay_s for there, back in pairs if back and back.arrived]
     if len(round_trips) == count:
         values["rtt_s"] = sum(round_trips) / count
+    copies = "there is no goodput in the file: the bytes received include retransmitted copies"
     return ForeignResults(
         path.name,
         "FlowMonitor",
@@ -97,11 +96,7 @@ def read_flow_monitor(
         notes=(
             f"FlowMonitor counts IP packets: {header_bytes} bytes of headers were taken off each",
             "the round trip is delay of data plus delay of acknowledgements",
-            *(
-                ["there is no goodput in the file: the bytes received include retransmitted copies"]
-                if repeats
-                else []
-            ),
+            *([copies] if repeats else []),
         ),
     )
 
@@ -121,8 +116,9 @@ def _flows(path: Path) -> list[MonitoredFlow]:
     numbers = [each.get("flowId") for each in root.iterfind("FlowStats/Flow")]
     if twice := sorted({number for number in numbers if number and numbers.count(number) > 1}):
         raise BadResults(f"{path.name}: flow {twice[0]} is there {numbers.count(twice[0])} times")
+    keys = ("sourceAddress", "sourcePort", "destinationAddress", "destinationPort")
     ends = {
-        flow.get("flowId", ""): _ends(flow)
+        flow.get("flowId", ""): tuple(flow.get(key, "") for key in keys)
         for classifier in root
         if classifier.tag.endswith("FlowClassifier")
         for flow in classifier.iter("Flow")
@@ -130,15 +126,7 @@ def _flows(path: Path) -> list[MonitoredFlow]:
     return [_flow(each, ends, path.name) for each in root.iterfind("FlowStats/Flow")]
 
 
-def _ends(flow: ElementTree.Element) -> tuple[str, str, str, str]:
-    keys = ("sourceAddress", "sourcePort", "destinationAddress", "destinationPort")
-    source, port, destination, far_port = (flow.get(key, "") for key in keys)
-    return source, port, destination, far_port
-
-
-def _flow(
-    flow: ElementTree.Element, ends: dict[str, tuple[str, str, str, str]], source: str
-) -> MonitoredFlow:
+def _flow(flow: ElementTree.Element, ends: dict[str, Any], source: str) -> MonitoredFlow:
     number = flow.get("flowId", "?")
     where = f"{source}, flow {number}"
 
@@ -152,30 +140,16 @@ def _flow(
         return value
 
     sent, arrived, sent_bytes, arrived_bytes, lost = (attribute(name) for name in COUNTERS)
-    return MonitoredFlow(
-        ends.get(number, ("", "", "", "")),
-        sent,
-        arrived,
-        sent_bytes,
-        arrived_bytes,
-        lost,
-        attribute("timeFirstTxPacket") / SECOND_NS,
-        max(attribute("timeLastRxPacket"), attribute("timeLastTxPacket")) / SECOND_NS,
-        attribute("delaySum") / SECOND_NS,
-    )
+    first, *last = (attribute(f"time{name}Packet") for name in ("FirstTx", "LastRx", "LastTx"))
+    delay = attribute("delaySum") / arrived if arrived else math.nan
+    own = ends.get(number, ("", "", "", ""))
+    times = (max(last) - first) / SECOND_NS, delay / SECOND_NS
+    return MonitoredFlow(own, sent, arrived, sent_bytes, arrived_bytes, lost, *times)
 
 
-def _back(ends: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
-    return (ends[2], ends[3], ends[0], ends[1])
-
-
-def _carries_data(flow: MonitoredFlow, by_ends: dict[tuple[str, str, str, str], MonitoredFlow]) -> bool:
+def _carries_data(flow: MonitoredFlow, by_ends: dict[Ends, MonitoredFlow]) -> bool:
     """Whether the flow delivered something and is not the acknowledgements of another."""
     if not flow.arrived or flow.duration_s <= 0:
         return False
-    other = by_ends.get(_back(flow.ends))
+    other = by_ends.get(flow.back)
     return other is None or not other.sent_bytes or flow.sent_bytes / other.sent_bytes > 0.25
-
-
-def _kbps(count: float, flow: MonitoredFlow) -> float:
-    return count * 8 / 1000 / flow.duration_s

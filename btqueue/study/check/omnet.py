@@ -83,10 +83,6 @@ class Run:
     vectors: dict[tuple[str, str], tuple[list[float], list[float]]] = field(default_factory=dict)
     duration_s: float | None = None
 
-    def add(self, module: str, name: str, value: float) -> None:
-        """Take a scalar or the mean of a statistic."""
-        self.scalars[module, name] = value
-
 
 def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None) -> ForeignResults:
     """Read a scalar or vector file.
@@ -172,7 +168,7 @@ def _runs_of_sqlite(path: Path) -> list[Run]:
                     f"SELECT runId, moduleName, {values} FROM {table}"
                 ):
                     if value is not None:
-                        runs[key].add(module, name, float(value))
+                        runs[key].scalars[module, name] = float(value)
             for key, module, name, place, unit in base.execute(
                 "SELECT vector.runId, moduleName, vectorName, vectorId, simtimeExp "
                 "FROM vector JOIN run ON vector.runId = run.runId"
@@ -213,7 +209,7 @@ def _runs_of_csv(path: Path) -> list[Run]:
                 text = row["value"] if row["type"] == "scalar" else row.get("mean", "")
                 value = finite_or_none(text, where) if text else None
                 if value is not None:
-                    run.add(*place, value)
+                    run.scalars[place] = value
     except BadText as error:
         raise BadResults(f"{path.name}: {error}") from None
     except csv.Error as error:
@@ -255,16 +251,13 @@ def _runs(path: Path, notes: list[str]) -> list[Run]:
         if not runs:
             runs.append(Run("0"))
         run = runs[-1]
-        if kind == "scalar":
-            value = finite_or_none(words[3], where)
-            if value is not None:
-                run.add(words[1], words[2], value)
-        elif kind == "statistic":
+        if kind == "statistic":
             statistic = words[1], words[2]
-        elif kind == "field" and words[1] == "mean" and statistic is not None:
-            value = finite_or_none(words[2], where)
-            if value is not None:
-                run.add(*statistic, value)
+        elif kind == "scalar" or (kind == "field" and words[1] == "mean" and statistic is not None):
+            place = (words[1], words[2]) if kind == "scalar" else statistic
+            value = finite_or_none(words[LENGTHS[kind] - 1], where)
+            if value is not None and place is not None:
+                run.scalars[place] = value
         elif kind == "vector":
             place = words[2], words[3]
             columns = words[4] if len(words) > 4 else "TV"
@@ -283,21 +276,13 @@ def _runs(path: Path, notes: list[str]) -> list[Run]:
 
 COLUMNS = ("V", "TV", "EV", "ETV")
 """Columns that a vector can have."""
-LENGTHS: Final = MappingProxyType(
-    {
-        "version": 2,
-        "attr": 2,
-        "config": 3,
-        "param": 3,
-        "itervar": 2,
-        "par": 4,
-        "scalar": 4,
-        "statistic": 3,
-        "field": 3,
-        "bin": 3,
-        "vector": 4,
-    }
-)
+LENGTHS = {
+    word: least
+    for least, words in (
+        (2, "version attr itervar"), (3, "config param statistic field bin"), (4, "par scalar vector"),
+    )
+    for word in words.split()
+}  # fmt: skip
 """Words that begin a line, and how many words it has at least."""
 
 

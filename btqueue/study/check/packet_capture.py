@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.captures.bluetooth import ip_frames
 from btqueue.captures.files import frames
-from btqueue.captures.packets import End, Malformed, Packet, tcp_packet
+from btqueue.captures.packets import End, Malformed, Packet, ip_frames, tcp_packet
 from btqueue.scenario import Scenario
 from btqueue.study.check.facts import AT_SENDER, Facts, facts_of
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series

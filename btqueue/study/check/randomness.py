@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from types import MappingProxyType
 
@@ -106,38 +106,28 @@ def long_run_variance(values: np.ndarray) -> float:
     return max(by_batches, power / len(values) * (1 + correlation) / (1 - correlation))
 
 
-def _warm_up(results: ForeignResults, alpha: float) -> list[Finding]:
-    found = []
+def _warm_up(results: ForeignResults, alpha: float) -> Iterator[Finding]:
     by_name = _mean_series(results)
     for name, (times, values) in by_name.items():
-        if len(values) < BATCH * FEWEST_BATCHES or longest_silence(values) > len(values) // (
-            2 * LATE_BATCHES
-        ):
+        silence = longest_silence(values)
+        if len(values) < BATCH * FEWEST_BATCHES or silence > len(values) // (2 * LATE_BATCHES):
             continue  # of too few observations, or with pauses as long as the batches that it is judged by
-        p = initial_bias(values)
-        step = float(np.median(np.diff(times)))
-        cut = find_warm_up(values, step)
-        if p >= alpha / len(by_name):
-            found.append(
-                Finding("warm-up", "passed", f"{name} shows no warm-up over its {times[-1] - times[0]:.4g} s")
-            )
-            continue
-        whole = float(values.mean())
-        if cut.end_s is None:
-            text = (
-                f"{name} has not become stationary in its {times[-1] - times[0]:.4g} s: the run is too short"
-            )
-            found.append(Finding("warm-up", "failed", text))
+        cut, whole = find_warm_up(values, float(np.median(np.diff(times)))), float(values.mean())
+        length = f"{times[-1] - times[0]:.4g} s"
+        if initial_bias(values) >= alpha / len(by_name):
+            yield Finding("warm-up", "passed", f"{name} shows no warm-up over its {length}")
+        elif cut.end_s is None:
+            text = f"{name} has not become stationary in its {length}: the run is too short"
+            yield Finding("warm-up", "failed", text)
         elif abs(cut.mean - whole) > NEGLIGIBLE * abs(cut.mean):
             text = (
                 f"the warm-up is still in {name}: MSER-5 leaves the first {cut.end_s:.3g} s out, and "
                 f"the mean goes from {whole:.4g} to {cut.mean:.4g}"
             )
-            found.append(Finding("warm-up", "failed", text))
+            yield Finding("warm-up", "failed", text)
         else:
             text = f"a trace of the warm-up is in {name}, too small to matter ({cut.mean / whole - 1:+.2%})"
-            found.append(Finding("warm-up", "passed", text))
-    return found
+            yield Finding("warm-up", "passed", text)
 
 
 def longest_silence(values: np.ndarray) -> int:
@@ -158,9 +148,8 @@ def _mean_series(results: ForeignResults) -> dict[str, tuple[np.ndarray, np.ndar
     return found
 
 
-def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
+def _optimistic(results: ForeignResults, alpha: float) -> Iterator[Finding]:
     """Compare the interval that the file gives for a mean with the interval by batch means of its series."""
-    found = []
     by_name = _mean_series(results)
     for name, (_, values) in by_name.items():
         quantity = results.quantities.get(name)
@@ -178,14 +167,10 @@ def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
                 f"the series give ± {own:.3g}, for values next to each other are correlated "
                 f"({autocorrelation(values):.2f})"
             )
-            found.append(Finding("intervals", "failed", text))
+            yield Finding("intervals", "failed", text)
         else:
-            found.append(
-                Finding(
-                    "intervals", "passed", f"the interval of {name} allows for the correlation of its series"
-                )
-            )
-    return found
+            text = f"the interval of {name} allows for the correlation of its series"
+            yield Finding("intervals", "passed", text)
 
 
 def is_random(scenario: Scenario) -> bool:
@@ -203,40 +188,40 @@ def is_random(scenario: Scenario) -> bool:
 
 def _shared_streams(
     results: ForeignResults, scenario: Scenario, simulated: Mapping[str, np.ndarray]
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Look for replications that are copies of each other."""
     sampled = {name: q.samples for name, q in results.quantities.items() if len(q.samples) > 1}
-    if not sampled or not is_random(scenario):
-        return []
-    count = max(len(samples) for samples in sampled.values())
-    full = {name: samples for name, samples in sampled.items() if len(samples) == count}
+    if not is_random(scenario):
+        return
+    count = max(map(len, sampled.values()), default=0)
     telling = {
-        name: s for name, s in full.items() if any(s) and name.startswith((*CONTINUOUS, "good", "thr"))
+        name: samples
+        for name, samples in sampled.items()
+        if len(samples) == count and any(samples) and name.startswith((*CONTINUOUS, "good", "thr"))
     }
-    if not telling:
-        return []
-    if all(len(set(samples)) == 1 for samples in telling.values()):
+    varying = {name: samples for name, samples in telling.items() if len(set(samples)) > 1}
+    if telling and not varying:
         text = (
             f"all {count} replications are identical: they share one random stream (the seed does not "
             "change), so there is one replication and no interval"
         )
-        return [Finding("replications", "failed", text)]
-    varying = {name: samples for name, samples in telling.items() if len(set(samples)) > 1}
+        yield Finding("replications", "failed", text)
     if len(varying) < 2 or not any(name.startswith(CONTINUOUS) for name in varying):
-        return []
+        return
     rows = list(zip(*varying.values(), strict=True))
     copies = [(a + 1, b + 1) for a, b in combinations(range(count), 2) if rows[a] == rows[b]]
-    if copies and _alike({name: simulated[name] for name in varying if name in simulated}, varying):
-        return [Finding("replications", "passed", "some replications are alike, as some of ours are")]
-    if copies:
+    if not copies:
+        yield Finding("replications", "passed", f"no two of {count} replications are copies")
+    elif _alike({name: simulated[name] for name in varying if name in simulated}, varying):
+        yield Finding("replications", "passed", "some replications are alike, as some of ours are")
+    else:
         a, b = copies[0]
         more = f" (and {len(copies) - 1} more pairs)" if len(copies) > 1 else ""
         text = (
             f"replications {a} and {b}{more} are identical in {len(varying)} metrics: they share a "
             "random stream"
         )
-        return [Finding("replications", "failed", text)]
-    return [Finding("replications", "passed", f"no two of {count} replications are copies")]
+        yield Finding("replications", "failed", text)
 
 
 def _alike(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence[float]]) -> bool:
@@ -249,14 +234,13 @@ def _alike(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence[float]]
     return len(set(rows)) < len(rows)
 
 
-def _correlated(results: ForeignResults, alpha: float) -> list[Finding]:
+def _correlated(results: ForeignResults, alpha: float) -> Iterator[Finding]:
     """Look whether neighbouring replications are alike: streams overlap, or batches are too short."""
     tested = {
         name: np.array(q.samples)
         for name, q in results.quantities.items()
         if len(q.samples) >= FEWEST_FOR_CORRELATION and len(set(q.samples)) == len(q.samples)
     }
-    found = []
     for name, samples in tested.items():
         p = neighbours_alike(samples)
         if p < alpha / len(tested):
@@ -264,8 +248,7 @@ def _correlated(results: ForeignResults, alpha: float) -> list[Finding]:
                 f"neighbouring replications are alike in {name} (correlation {autocorrelation(samples):.2f}, "
                 f"p = {p:.1g}): their random streams overlap, or they are batches that are too short"
             )
-            found.append(Finding("replications", "doubtful", text))
-    return found
+            yield Finding("replications", "doubtful", text)
 
 
 def neighbours_alike(samples: np.ndarray) -> float:

@@ -1,21 +1,259 @@
-"""Read a results file of any known format, told by its suffix or its first bytes."""
+"""Read a results file of any known format, told by its suffix or its first bytes; here also: results as CSV.
+
+A CSV file has the columns `metric, value`, and more where there is more to say.
+
+| column | meaning |
+|---|---|
+| `metric`, `value` | name in our vocabulary, of a flow as `goodput_kbps[download]`; and its value |
+| `ci95` | half-width of the 95 % interval, also called `half_width`; or `low` and `high`, its ends |
+| `replications` | how many runs are behind the interval |
+| `replication` | number of the run: one row a run, from which intervals are computed here |
+| `flow` | number or name of the scenario's flow; a file of one flow is about that one, several are averaged |
+| `link`, `queue` | links are averaged, queues stay apart |
+| `warmup_s` | time before the measurement that was left out (s), the same in all rows |
+| `t` (or `time`) | time (s): the rows of a metric are then a series |
+
+`btqueue simulate --out FILE.csv` writes this format, too.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
+
 from btqueue.captures.files import PCAP_ORDERS, SECTION, SNOOP, BadCapture
 from btqueue.files import UnusableFile, require_regular
 from btqueue.scenario import Scenario
+from btqueue.scenario.metrics import NOT_OF_FLOWS
+from btqueue.scenario.problems import closest
 from btqueue.scenario.topology import topology
-from btqueue.study.check.csv_results import read_csv
 from btqueue.study.check.flow_monitor import read_flow_monitor
 from btqueue.study.check.omnet import read_omnet
 from btqueue.study.check.packet_capture import read_capture
-from btqueue.study.check.results import BadResults, ForeignResults, unmatched
+from btqueue.study.check.results import (
+    BadResults,
+    ForeignResults,
+    Quantity,
+    Series,
+    finite,
+    known_name,
+    unmatched,
+)
+from btqueue.study.comparison import metric_name
+from btqueue.text_files import BadText, decoded, read_table
+
+COLUMNS = ("metric", "value", "ci95", "low", "high", "replications", "replication", "flow", "link", "queue")
+COLUMNS += ("warmup_s",)
+ALIASES = {"half_width": "ci95", "half-width": "ci95"}
+TIMES = ("t", "time", "time_s", "t_s")
+DECIMALS = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
+"""A number with a comma before its decimals."""
+IGNORED = ("unit", "interrupted", "flow_name", "group")
+SUBJECT = ("metric", "flow", "flow_name", "group", "link", "queue", "replication")
+"""Columns that name the run and the part of the network: no two rows agree in all of them."""
+
+Row = dict[str, str]
+
+
+def read_csv(
+    path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None, flow: int | None = None
+) -> ForeignResults:
+    """Read a CSV file.
+
+    Args:
+        path: the file; comma, semicolon or tab between columns, in UTF-8, or with a byte order mark. With
+            semicolons or tabs, numbers may have a comma before their decimals.
+        scenario: whose flows the file may name.
+        renamed: their names for our metrics.
+        flow: number of the only flow to read, if the file names its flows.
+
+    Raises:
+        BadResults: it has no rows, a column is missing, a name is unknown or a value is no number.
+    """
+    rows = _rows(path)
+    if flow is not None:
+        rows = _of_flow(rows, flow, scenario, path.name)
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
+    time = next((name for name in TIMES if name in rows[0][1]), None)
+    seen: dict[tuple[str, ...], str] = {}
+    for where, row in rows:
+        name = _name(row, where, renamed)
+        if row["value"] == "":  # a value that does not exist
+            continue
+        value = finite(row["value"], where, "value")
+        if time and row[time]:
+            points[name, row.get("replication", "")].append((finite(row[time], where, time), value))
+            continue
+        subject = tuple(row.get(column, "") for column in SUBJECT)
+        if (first := seen.setdefault(subject, where)) != where:
+            raise BadResults(
+                f'{where}: "{name}" stands in {first.rpartition(", ")[2]} already; tell rows '
+                "apart by the column flow, queue, link or replication"
+            )
+        values[name][row.get("replication", "")].append(value)
+        if (width := _half_width(row, value, where)) is not None:
+            given[name].append(width)
+    if not values and not points:
+        raise BadResults(f"{path.name}: no row has a value")
+    series = tuple(_series(name, run, found, path.name) for (name, run), found in points.items())
+    for one in series:
+        if one.name not in given:
+            values[one.name][one.replication].append(float(one.values.mean()))
+    quantities = {name: _quantity(name, runs, given.get(name)) for name, runs in values.items()}
+    warmup_s = _warmup_s(rows, path.name)
+    return ForeignResults(
+        path.name,
+        "CSV",
+        quantities,
+        series,
+        measured_from_start=warmup_s == 0,
+        flow=_flow(rows, scenario),
+        warmup_s=warmup_s,
+        notes=tuple(unmatched(renamed, (row["metric"] for _, row in rows))),
+    )
+
+
+def _warmup_s(rows: list[tuple[str, Row]], source: str) -> float | None:
+    """Return the time that the file has left out, None if it does not say."""
+    found = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
+    if len(found) > 1 or min(found, default=0.0) < 0:
+        said = " and ".join(f"{value:g}" for value in sorted(found))
+        raise BadResults(f"{source}: warmup_s = {said}: must be one time for all rows, of at least 0")
+    return found.pop() if found else None
+
+
+def _of_flow(
+    rows: list[tuple[str, Row]], flow: int, scenario: Scenario, source: str
+) -> list[tuple[str, Row]]:
+    """Return the rows of one flow and those of no flow."""
+    name = topology(scenario).flow_names[flow - 1]
+    given = dict.fromkeys(row["flow"] for _, row in rows if row.get("flow"))
+    if given and not {str(flow), name} & set(given):
+        flows = ", ".join(given)[:80]
+        raise BadResults(f"{source}: --flow {flow}: no row is about {flow} or {name}; the file has {flows}")
+    return [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), name)]
+
+
+def _flow(rows: list[tuple[str, Row]], scenario: Scenario) -> int | None:
+    """Return the number of the flow that all metrics of flows are about, None if of several or unknown."""
+    labels = topology(scenario).flow_names
+    numbers = {str(number): number for number in range(1, len(labels) + 1)}
+    found: set[int | None] = set()
+    for where, row in rows:
+        name = row.get("flow", "")
+        if name and name not in numbers and name not in labels:
+            raise BadResults(
+                f'{where}: flow = "{name[:40]}": the scenario has flows 1 to {len(labels)}, named '
+                f"{', '.join(labels)[:80]}"
+            )
+        if metric_name(row["metric"]) not in NOT_OF_FLOWS:
+            found.add(numbers.get(name) or (labels.index(name) + 1 if name else None))
+    return found.pop() if len(found) == 1 else None
+
+
+def _rows(path: Path) -> list[tuple[str, Row]]:
+    """Return the place of each row, for messages, and its values by column."""
+    try:
+        text = decoded(path.read_bytes())
+        header, table = read_table(text, ",;\t")
+    except BadText as error:
+        raise BadResults(f"{path.name}: {error}") from None
+    if not header:
+        raise BadResults(f"{path.name}: is empty; a CSV file needs the columns metric and value")
+    names = [ALIASES.get(name.lower(), name.lower()) for name in header]
+    for wanted in ("metric", "value"):
+        if wanted not in names:
+            guess = closest(wanted, names)
+            hint = f'; did you mean the column "{guess}"?' if guess else f"; it has {', '.join(names)[:80]}"
+            raise BadResults(f'{path.name}: the column "{wanted}" is missing{hint}')
+    for name in names:
+        if name not in (*COLUMNS, *TIMES, *IGNORED):
+            guess = closest(name, [*COLUMNS, "t"])
+            hint = f'; did you mean "{guess}"?' if guess else f"; allowed are {', '.join(COLUMNS)}, t"
+            raise BadResults(f'{path.name}: unknown column "{name[:80]}"{hint}')
+    if len(set(names)) < len(names):
+        same = ", ".join(header)[:80]
+        raise BadResults(f"{path.name}: two columns differ only in capital letters, or mean the same: {same}")
+    if not table:
+        raise BadResults(f"{path.name}: has a header and no rows")
+    heading = next(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    if heading.count(",") < max(map(heading.count, ";\t")):
+        table = [(line, [DECIMALS.sub(r"\1.\2", cell) for cell in cells]) for line, cells in table]
+    least = max(names.index("metric"), names.index("value"))
+    found = []
+    for line, cells in table:
+        if len(cells) <= least:
+            raise BadResults(f"{path.name}, line {line}: has no field of the column {names[least]}")
+        missing = [""] * (len(names) - len(cells))
+        found.append((f"{path.name}, line {line}", dict(zip(names, [*cells, *missing], strict=True))))
+    return found
+
+
+def _name(row: Row, where: str, renamed: Mapping[str, str] | None) -> str:
+    queue = row.get("queue", "")
+    return known_name(f"{row['metric']}[{queue}]" if queue else row["metric"], where, renamed)
+
+
+def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] | None:
+    """Return the half-width of a row's interval and the replications behind it, None without interval."""
+    count = None
+    if row.get("replications"):
+        given = finite(row["replications"], where, "replications")
+        count = int(given)
+        if count != given:
+            raise BadResults(f"{where}: replications = {given:g}: must be a whole number")
+        if count < 2:
+            raise BadResults(f"{where}: replications = {count}: an interval needs at least 2")
+    if row.get("ci95"):
+        width = finite(row["ci95"], where, "ci95")
+        if width < 0:
+            raise BadResults(f"{where}: half-width {width:g}: cannot be negative")
+        return width, count
+    if row.get("low") and row.get("high"):
+        low, high = finite(row["low"], where, "low"), finite(row["high"], where, "high")
+        if not low <= value <= high:
+            raise BadResults(f"{where}: the value {value:g} is not between low = {low:g} and high = {high:g}")
+        return (high - low) / 2, count
+    if row.get("low") or row.get("high"):
+        raise BadResults(f"{where}: low and high must both be given, or neither")
+    return None
+
+
+def _series(name: str, run: str, points: list[tuple[float, float]], source: str) -> Series:
+    """Return a series; values of one time (flows) are averaged."""
+    at: dict[float, list[float]] = defaultdict(list)
+    for time, value in points:
+        at[time].append(value)
+    times = np.array(sorted(at))
+    if len(times) < 2:
+        raise BadResults(f"{source}: {name}: a series needs at least two times")
+    return Series(name, times, np.array([float(np.mean(at[time])) for time in times]), run)
+
+
+def _quantity(
+    name: str, runs: dict[str, list[float]], given: list[tuple[float, int | None]] | None
+) -> Quantity:
+    """Return mean over flows, then over replications.
+
+    The half-width of a mean over flows is at most the mean of theirs, which it is if they vary together.
+    """
+    means = tuple(float(np.mean(values)) for run, values in runs.items() if run)
+    if means:
+        return Quantity(name, float(np.mean(means)), means)
+    value = float(np.mean([value for values in runs.values() for value in values]))
+    if not given:
+        return Quantity(name, value)
+    width = float(np.mean([width for width, _ in given]))
+    return Quantity(name, value, half_width=width, replications=given[-1][1])
+
 
 LARGEST_BYTES = 1_000_000_000
 """Of a file of results; captures of long runs are large."""

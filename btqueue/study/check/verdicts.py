@@ -184,7 +184,7 @@ def check(
     )
     asked = asked_quantities(found, scenario)
     model, errors, notes = modelled(scenario, found, solve)
-    simulator = _simulator() if simulate is True else simulate
+    simulator = own_simulator() if simulate is True else simulate
     samples: dict[str, np.ndarray] = {}
     if simulator:
         simulator = simulator if random else jittered(simulator)
@@ -329,7 +329,8 @@ def _solver(solve: Engine | bool | None) -> Engine:
     return own
 
 
-def _simulator() -> Engine:
+def own_simulator() -> Engine:
+    """Return our simulator."""
     from btqueue.simulator import simulate  # loads numba
 
     return simulate

@@ -7,7 +7,7 @@ them: comparisons are of pairs of replications with the same number (Law 2015, c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,11 +16,11 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.expressions import Linear
 from btqueue.simulator.statistics import precision
-from btqueue.study.dimensioning.choices import Choice, Place
-from btqueue.study.dimensioning.problem import Task
-from btqueue.study.dimensioning.table import Candidate
+from btqueue.study.dimensioning.problem import Choice, Place, Task
+from btqueue.study.dimensioning.search import Outcome, find_best, search_again
+from btqueue.study.dimensioning.table import Candidate, Table
 from btqueue.study.evaluate import Failure, failure_of
-from btqueue.study.summary import Estimate, flows_without_goodput, holm, over_replications
+from btqueue.study.summary import NOTHING, Estimate, flows_without_goodput, holm, over_replications
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,9 +43,6 @@ Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", 
 
 Bound = Literal["met", "violated", "open", "unknown"]
 """Verdict of an interval on a bound; "open" if the bound lies inside."""
-
-NOTHING = Estimate(math.nan)
-"""Where there is no value."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +88,15 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The simulated points, the winner first, and warnings about the model's choice."""
+    """The simulated points, of one aim the winner first, and warnings about the model's choice."""
 
     points: tuple[Simulated, ...]
     warnings: tuple[str, ...]
-    replications: int
 
     @property
-    def winner(self) -> Simulated:
-        """The point that the model chose."""
-        return self.points[0]
+    def replications(self) -> int:
+        """How many replications of each point were compared."""
+        return len(self.points[0].samples)
 
 
 def rivals(task: Task, winner: Place, runner_up: Place | None) -> dict[Place, str]:
@@ -157,13 +153,38 @@ def confirm(
         the margins it decided on, rivals that are better.
     """
     wanted = rivals(task, winner.place, runners_up[0].place if runners_up else None)
+    points = _judged(task, _played(task, wanted, models, simulator, progress))
+    return Confirmation(tuple(points), tuple(_warnings(task, points)))
+
+
+def simulated_front(
+    task: Task,
+    front: Sequence[Candidate],
+    models: Mapping[Place, Candidate],
+    simulator: Simulator,
+    progress: Callable[[int, int], None] | None = None,
+) -> Confirmation:
+    """Simulate some points of a front, its ends among them, with common random numbers; see `confirm`."""
+    wanted = {front[number].place: f"{number + 1}." for number in spread(len(front), MOST_SIMULATED)}
+    points = _played(task, wanted, models, simulator, progress)
+    points = [replace(point, verdict="") for point in points]  # nothing is compared
+    return Confirmation(tuple(points), tuple(_doubts(task, points)))
+
+
+def _played(
+    task: Task,
+    wanted: Mapping[Place, str],
+    models: Mapping[Place, Candidate],
+    simulator: Simulator,
+    progress: Callable[[int, int], None] | None,
+) -> list[Simulated]:
+    """Simulate places, each with its role."""
     points: list[Simulated] = []
     for place, role in wanted.items():
         points.append(simulated(task, role, task.changes(place), models.get(place), simulator))
         if progress is not None:
             progress(len(points), len(wanted))
-    points = _judged(task, points)
-    return Confirmation(tuple(points), tuple(_warnings(task, points)), len(points[0].samples))
+    return points
 
 
 def simulated(
@@ -183,12 +204,13 @@ def simulated(
         never, why = (math.nan,) * count, failure_of(error)
         return Simulated(role, changes, NOTHING, nothing, unknown, model, failure=why, needed=never)
     known = tuple(map(over_replications, sides))
+    slacks = [c.slack(k.mean) for c, k in zip(task.constraints, known, strict=True)]
     bounds: tuple[Bound, ...] = tuple(
-        bound_verdict(c.slack(k.mean), k.ci95) for c, k in zip(task.constraints, known, strict=True)
+        bound_verdict(slack, k.ci95) for slack, k in zip(slacks, known, strict=True)
     )
     needed = tuple(
-        replications_to_decide(c.slack(k.mean), k.ci95, len(objective)) if bound == "open" else math.nan
-        for c, k, bound in zip(task.constraints, known, bounds, strict=True)
+        replications_to_decide(slack, k.ci95, len(objective)) if bound == "open" else math.nan
+        for slack, k, bound in zip(slacks, known, bounds, strict=True)
     )
     return Simulated(
         role, changes, over_replications(objective), known, bounds, model,
@@ -350,3 +372,79 @@ def _objective_warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
 def nothing_for(count: int) -> str:
     """Return in words that `count` flows get nothing."""
     return "1 flow gets nothing" if count == 1 else f"{count} flows get nothing"
+
+
+LEVELS = 10
+"""Bounds of the second aim that are searched between the ends of a front."""
+
+SHARE = 20
+"""Each of these searches may solve this part of the budget."""
+
+FAR = 10.0
+"""The bound that looks for the best of the second aim, in multiples of its value at the best of the first."""
+
+MOST_SIMULATED = 5
+"""Points of a front that are simulated, the ends among them."""
+
+
+def find_front(table: Table) -> Outcome:
+    """Fill *table* with points until the front is proved, or the searches along it have ended.
+
+    Raises:
+        NoAnswers: as `find_best`.
+    """
+    outcome = find_best(table)
+    best = table.best()
+    if outcome.proved or best is None:
+        return outcome
+    task, number, allowance = table.task, len(table.task.constraints) - 1, max(table.budget // SHARE, 1)
+    aim, here = task.constraints[number], best.sides[number]
+    far = FAR * (abs(here) or 1.0)
+    bounds = [here - far if aim.sense == "<=" else here + far]
+    for place in range(LEVELS + 1):
+        tighter = task.with_constraint(number, replace(aim, bound=bounds[place]))
+        search_again(table, tighter, table.best(tighter) or best, allowance)
+        if place == 0:
+            ends = front_of(task, list(table.known.values()))
+            sides = (ends[0].sides[number], ends[-1].sides[number])
+            bounds += np.linspace(*sides, LEVELS + 2)[1:-1].tolist()
+    return outcome
+
+
+def front_of(task: Task, known: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return the feasible points that no other one beats in both aims, the best of the first aim first."""
+    assert task.second is not None
+    feasible = [candidate for candidate in known if candidate.feasible(task)]
+
+    def losses(candidate: Candidate) -> tuple[float, float, Place]:
+        assert task.second is not None
+        return (
+            task.objective.loss(candidate.objective),
+            task.second.loss(candidate.sides[-1]),
+            candidate.place,
+        )
+
+    kept: list[Candidate] = []
+    for candidate in sorted(feasible, key=losses):
+        if not kept or losses(candidate)[1] < losses(kept[-1])[1]:
+            kept.append(candidate)
+    return tuple(kept)
+
+
+def spread(count: int, most: int) -> list[int]:
+    """Return at most *most* of *count* places, evenly spread, the first and the last among them."""
+    return sorted({round(place) for place in np.linspace(0, count - 1, min(count, most)).tolist()})
+
+
+def _doubts(task: Task, points: Sequence[Simulated]) -> Iterator[str]:
+    """Warn if the ends cannot be told apart in the first aim: then chance alone may have made a front."""
+    first, last = points[0], points[-1]
+    if len(points) < 2 or len(first.samples) != len(last.samples) or len(first.samples) < 2:
+        return
+    apart = over_replications(first.samples - last.samples)
+    if abs(apart.mean) <= apart.ci95:
+        yield (
+            f"{first.role} and {last.role} cannot be told apart in {task.objective.text}: they differ by "
+            f"{apart.mean:.3g} ± {apart.ci95:.2g} in pairs of replications; more run.replications may show a "
+            "difference"
+        )

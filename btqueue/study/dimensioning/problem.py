@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,7 +17,85 @@ from btqueue.scenario.expressions import (
     parse_expression,
     parse_quantity,
 )
-from btqueue.study.dimensioning.choices import Choice, Choices, Place, parse_choices
+from btqueue.scenario.polling import DISCIPLINES
+from btqueue.study.points import Interval, keyed_values, label, parse_values, values_of
+
+Place = tuple[float, ...]
+"""A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
+its range."""
+
+Choices = Mapping[str, Any] | Iterable[str]
+"""Values by key, or texts ``key=values``."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A key and the values that it may have.
+
+    Attributes:
+        key: dotted key.
+        values: to choose from; among equally good points the first value wins; empty for a continuous key.
+        interval: of a continuous key.
+    """
+
+    key: str
+    values: tuple[Any, ...] = ()
+    interval: Interval | None = None
+
+    @property
+    def continuous(self) -> bool:
+        """Whether any value of a range may be chosen."""
+        return self.interval is not None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it makes sense to go up and down: numbers, not names."""
+        return self.continuous or all(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in self.values
+        )
+
+    def at(self, place: float) -> Any:
+        """Return the value at a place."""
+        if self.interval is None:
+            return self.values[int(place)]
+        if place in (0.0, 1.0):
+            return float(self.interval.low if place == 0 else self.interval.high)
+        return float(self.interval.at(place))
+
+    def shown(self, value: Any) -> str:
+        """Return a value as tables show it, a polling discipline with its plain name."""
+        if isinstance(value, float):
+            return f"{value:.6g}"
+        if self.key == "polling.discipline":
+            return f"{value} ({DISCIPLINES[value].plain})"
+        return label(value)
+
+
+def parse_choices(choose: Choices) -> tuple[Choice, ...]:
+    """Return the keys to choose and their values.
+
+    Raises:
+        ScenarioError: there are none, one is unknown or given twice, or its values cannot be read.
+    """
+    pairs = keyed_values(choose, "--choose")
+    if not pairs:
+        raise ScenarioError(
+            Problem("there is nothing to choose: name a key, as in --choose polling.limit=1..25")
+        )
+    return tuple(parse_choice(key, values) for key, values in pairs)
+
+
+def parse_choice(key: str, values: Any) -> Choice:
+    """Return one key and its values."""
+    spread = parse_values(key, values)
+    if isinstance(spread, tuple):
+        return Choice(key, spread)
+    if not spread.whole and spread.open:
+        return Choice(key, interval=spread)
+    if spread.scale == "lin" and spread.open:
+        spread = replace(spread, low=int(spread.low), high=int(spread.high))  # by steps of 1
+    return Choice(key, values_of(key, spread))
+
 
 ROUNDING = 1e-9
 """Relative violation of a bound that is nothing but rounding, and difference of objectives that is none."""
@@ -133,18 +211,10 @@ class Task:
         """Return the values of all keys that expressions may name."""
         return {**self.fixed, **changes}
 
-    def with_constraint(self, number: int, constraint: Constraint) -> Task:
-        """Return the task with one constraint replaced."""
-        changed = [*self.constraints[:number], constraint, *self.constraints[number + 1 :]]
-        return replace(self, constraints=tuple(changed))
-
-    def without_constraint(self, number: int) -> Task:
-        """Return the task without one of its constraints."""
-        return replace(self, constraints=(*self.constraints[:number], *self.constraints[number + 1 :]))
-
-    def without_bounds(self) -> Task:
-        """Return the task without its constraints."""
-        return replace(self, constraints=())
+    def with_constraint(self, number: int, *constraint: Constraint) -> Task:
+        """Return the task with another constraint in place of one, or without it."""
+        changed = (*self.constraints[:number], *constraint, *self.constraints[number + 1 :])
+        return replace(self, constraints=changed)
 
     def rules_out(self, changes: Mapping[str, Any]) -> bool:
         """Whether the values of the keys alone violate a bound."""
@@ -164,81 +234,62 @@ def task_of(
     subject_to: str | Sequence[str] = (),
     choose: Choices,
 ) -> Task:
-    """Return the task that was asked for.
-
-    Args:
-        base: the scenario.
-        maximize: a linear expression of metrics and keys; or
-        minimize: another one; or
-        pareto: two of them, as a list or separated by a comma (`aims_of`).
-        subject_to: bounds such as ``"rtt_s <= 400 ms"`` or
-            ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``.
-        choose: values by key, written as for a sweep (``"1..25"``, ``"DH5,[DH3,DH5]"``); for a key that takes
-            real numbers, ``"100..400"``, ``"lin(a,b)"`` and ``"log(a,b)"`` are continuous.
+    """Return the task that was asked for, in the arguments of `btqueue.study.dimensioning.dimension`.
 
     Raises:
         ScenarioError: something of it cannot be read or is unknown.
     """
-    if (maximize, minimize, pareto).count(None) != 2:
+    wanted = (("maximize", maximize), ("minimize", minimize), ("pareto", pareto))
+    given = [(sense, text) for sense, text in wanted if text is not None]
+    if len(given) != 1:
         raise ScenarioError(
             Problem(
                 "name one objective: maximize or minimize, as in --maximize goodput_kbps, or two that "
                 "compete, as in --pareto 'goodput_kbps, delay_s'"
             )
         )
-    aims = aims_of(pareto, base) if pareto is not None else [
-        _objective("maximize", maximize, base)
-        if maximize is not None
-        else _objective("minimize", minimize or "", base)
-    ]  # fmt: skip
+    ((option, aim),) = given
+    aims = aims_of(aim, base, option)
     texts = [subject_to] if isinstance(subject_to, str) else list(subject_to)
     constraints = tuple(parse_constraint(text, base) for text in texts)
     choices = parse_choices(choose)
-    numbers = {choice.key for choice in choices if choice.ordered}
+    chosen = {choice.key: choice.ordered for choice in choices}
     named = [
-        *(
-            (f"--{'pareto' if pareto else aim.sense} {shown(aim.text)}", key)
-            for aim in aims
-            for key in aim.expression.keys
-        ),
-        *((f"--subject-to {shown(c.text)}", key) for c in constraints for key in c.expression.keys),
+        *((f"--{option} {shown(one.text)}", key) for one in aims for key in one.expression.keys),
+        *((f"--subject-to {shown(one.text)}", key) for one in constraints for key in one.expression.keys),
     ]
-    chosen = {choice.key for choice in choices}
     for what, key in named:
-        if key in chosen and key not in numbers:
+        if not chosen.get(key, True):
             raise ScenarioError(Problem(f"{what}: the values to choose for {key} are no numbers", key))
     fixed = {key: number_of_key(base, key, what) for what, key in named if key not in chosen}
-    if pareto is None:
-        return Task(base, aims[0], constraints, choices, fixed)
-    second = aims[1]
-    sense, bound = (">=", -math.inf) if second.sense == "maximize" else ("<=", math.inf)
-    unbounded = Constraint(second.expression, sense, False, bound, second.text)
-    return Task(base, aims[0], (*constraints, unbounded), choices, fixed, second)
+    first, *more = aims
+    for second in more:
+        sense, bound = (">=", -math.inf) if second.sense == "maximize" else ("<=", math.inf)
+        unbounded = Constraint(second.expression, sense, False, bound, second.text)
+        return Task(base, first, (*constraints, unbounded), choices, fixed, second)
+    return Task(base, first, constraints, choices, fixed)
 
 
-def _objective(sense: Literal["maximize", "minimize"], text: str, base: Scenario) -> Objective:
-    return Objective(sense, parse_quantity(text, f"--{sense}", base), text.strip())
+def aims_of(aims: str | Sequence[str], base: Scenario, option: str = "pareto") -> list[Objective]:
+    """Return the aim of ``--maximize`` or ``--minimize``, or two: "goodput_kbps, p95(delay_s, sensors)".
 
-
-def aims_of(aims: str | Sequence[str], base: Scenario) -> list[Objective]:
-    """Return two aims, as in "goodput_kbps, p95(delay_s, sensors)".
-
-    Metrics of which more is better (`MORE`) are maximised, all else is minimised; a minus sign before an
-    expression turns it round.
+    Of two, metrics of which more is better (`MORE`) are maximised, all else is minimised; a minus sign before
+    an expression turns it round.
 
     Raises:
         ScenarioError: they cannot be read, or are not two.
     """
     text = aims if isinstance(aims, str) else ", ".join(aims)
-    texts = [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text)]
-    if len(texts) != 2 or texts[0] == texts[1]:
+    texts = [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text)] if option == "pareto" else [text]
+    if option == "pareto" and (len(texts) != 2 or texts[0] == texts[1]):
         how = "name two metrics, as in 'goodput_kbps, delay_s'"
         raise ScenarioError(Problem(f"--pareto {shown(text.strip())}: {how}", value=text))
-    read = [parse_quantity(part, "--pareto", base) for part in texts]
-    return [
-        Objective("maximize" if one.terms[0][1].name in MORE else "minimize", one, part)
-        for one, part in zip(read, texts, strict=True)
-    ]
+    found = []
+    for part in texts:
+        read = parse_quantity(part, f"--{option}", base)
+        more = option == "maximize" or (option == "pareto" and read.terms[0][1].name in MORE)
+        found.append(Objective("maximize" if more else "minimize", read, part.strip()))
+    return found
 
 
 def parse_constraint(text: str, base: Scenario | None = None) -> Constraint:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
-from btqueue.study.dimensioning.choices import Place
-from btqueue.study.dimensioning.problem import Task
+from btqueue.study.dimensioning.problem import Place, Task
 from btqueue.study.evaluate import Answer, Engine, Failure, PointResult
 from btqueue.study.many_points import map_points
-from btqueue.study.value_ranges import label
+from btqueue.study.points import label
 
 Solver = Callable[[Scenario, Sequence[Mapping[str, Any]], int | None], Iterable[PointResult]]
 """Solves points (changes by key) of a scenario in a number of processes, in any order."""

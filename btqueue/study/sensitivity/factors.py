@@ -9,7 +9,7 @@ from typing import Any
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.comparison import metric_of
-from btqueue.study.value_ranges import (
+from btqueue.study.points import (
     Interval,
     checked_value,
     known_key,
@@ -80,7 +80,8 @@ def factors(
             one, and not beyond the limits of the key.
 
     Raises:
-        ScenarioError: a key is unknown, holds no number or belongs to `[run]`; or a range cannot be read.
+        ScenarioError: a key is unknown, holds no number, belongs to `[run]` or has no meaning in the
+            scenario; or a range cannot be read.
     """
     if not 0 < share < 1:
         raise ScenarioError(Problem(f"a spread of {share:.0%}: give more than 0 % and less than 100 %"))
@@ -89,6 +90,8 @@ def factors(
     if keys is None and not wanted:
         raise ScenarioError(Problem("the scenario has no key that holds a number"))
     values = {key: _number(scenario, key) for key in [*wanted, *ranges]}
+    for key in (*(keys or ()), *ranges):
+        scenario.changed({key: values[key]})  # refuses a key that says nothing about the scenario
     return [_factor(scenario, key, values[key], ranges.get(key), share) for key in wanted]
 
 
@@ -152,7 +155,7 @@ def _number(scenario: Scenario, key: str) -> float:
 
 def _range(key: str, given: str | Interval) -> Interval:
     found = given if isinstance(given, Interval) else parse_values(known_key(key), given)
-    if isinstance(found, Interval) and found.count is None and found.step is None:
+    if isinstance(found, Interval) and found.open:
         whole = takes_whole_numbers(key)
         low, high = (
             checked_value(key, int(end) if whole and float(end).is_integer() else end)
@@ -166,14 +169,16 @@ def _factor(scenario: Scenario, key: str, value: float, spread: Interval | None,
     whole = takes_whole_numbers(key)
     if spread is None and (value or whole):
         width = max(1, round(share * abs(value))) if whole else share * abs(value)
-        low, high = (end if _allowed(scenario, key, end) else value for end in (value - width, value + width))
+        low, high = (
+            value if changed(scenario, {key: end}) is None else end for end in (value - width, value + width)
+        )
         spread = Interval(low, high, whole=whole) if low < high else None
     return Factor(key, value, whole, spread)
 
 
-def _allowed(scenario: Scenario, key: str, value: float) -> bool:
+def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario | None:
+    """Return the scenario with some keys changed; None if it cannot have these values."""
     try:
-        scenario.changed({key: value})
+        return scenario.changed(changes)
     except ScenarioError:
-        return False
-    return True
+        return None

@@ -1,23 +1,350 @@
-"""A closed form at a point: expression, derivatives and LaTeX, with the numbers put in."""
+"""Closed forms at a point, with the numbers put in, and the assumptions of each that do not hold there.
+
+A formula is right only where its assumptions hold. Each is checked with the scenario's numbers. A sentence
+names each broken assumption with two numbers: the formula's and the scenario's.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from btqueue.baseband import PACKET_TYPES, SLOT_S
+from btqueue.network.bounds import capacity
+from btqueue.network.closed_forms import Steps, token_tail
+from btqueue.network.overload import CARRIED
+from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.problems import closest
-from btqueue.study.closed_form import ClosedForm
-from btqueue.study.closed_forms import closed_forms
-from btqueue.study.sensitivity.assumptions import Point, broken
-from btqueue.study.sensitivity.formula_values import Number, Setting, applicable
+from btqueue.scenario.topology import topology
+from btqueue.study.closed_forms import ClosedForm, closed_forms
+from btqueue.study.sensitivity.formula_values import Number, Numbers, Setting, applicable
+from btqueue.study.tables import number
 
 if TYPE_CHECKING:
     import sympy
+
+
+class Point(NamedTuple):
+    """A formula at a scenario: its name, its value, the numbers of its symbols, and the scenario."""
+
+    name: str
+    value: float
+    numbers: Numbers
+    setting: Setting
+
+
+def broken(point: Point) -> str:
+    """Return in words the first assumption of a formula that is broken in its scenario; empty if none."""
+    found = (words for prefix, check in CHECKS if point.name.startswith(prefix) for words in check(point))
+    return next(found, "")
+
+
+def _fails(found: str, assumption: str) -> str:
+    return f"{found}: its assumption that {assumption} does not hold here"
+
+
+def _losses_limit(point: Point) -> Iterator[str]:
+    """Yield the limits that carry fewer segments than a law of losses gives: radio, tokens, or source."""
+    scenario, gives = point.setting.scenario, f"it gives {number(point.value)} segments/s"
+    kilobits = scenario.traffic.message_bytes * 8e-3
+    carried = [("the radio carries", "the radio", capacity(scenario).most_kbps() / kilobits)]
+    for name, in_segments, carries, what in (
+        ("capacity of a ring, each flow", 1.0, "the radio carries", "the radio"),
+        ("capacity, token bucket", 8e-3 / kilobits, "tokens carry", "tokens"),
+    ):
+        if numbers := applicable(point.setting).get(name):
+            form = closed_forms()[name].function(*numbers)
+            most = in_segments * float(form(*(one.value for one in numbers.values())))
+            carried.append((carries, what, most))
+    carry, limit, most = min(carried, key=lambda one: one[-1])
+    if point.value > most:
+        yield _fails(f"{gives}; {carry} at most {number(most)}", f"losses and not {limit} limit the rate")
+    offered = scenario.traffic.load_kbps / kilobits
+    if scenario.traffic.source != "greedy" and point.value > offered:
+        yield _fails(f"{gives}; the source offers {number(offered)}", "the sender always has data")
+
+
+def _no_window(point: Point) -> Iterator[str]:
+    window, rtt_s = point.setting.scenario.transport.receive_window_segments, point.numbers["RTT"].value
+    if point.value > (most := window / rtt_s):
+        found = f"it gives {number(point.value)} segments/s; the receive window allows {number(most)}"
+        yield _fails(found, "losses and not the receive window limit the rate")
+
+
+def _no_timeouts(point: Point) -> Iterator[str]:
+    timeouts, fast = (
+        point.setting.solved.get(f"{name}_per_s", 0.0) for name in ("timeouts", "fast_retransmits")
+    )
+    if timeouts > fast:
+        found = f"{number(timeouts)} timeouts a second are solved, and {number(fast)} fast retransmits"
+        yield _fails(found, "losses end in fast retransmits")
+
+
+def _rare_losses(point: Point) -> Iterator[str]:
+    loss, every = point.numbers["p"].value, point.numbers["b"].value
+    if (share := 3.0 * math.sqrt(3.0 * every * loss / 8.0)) > 1.0:
+        found = f"at a loss of {number(loss)} a loss would end in a timeout with probability {number(share)}"
+        yield _fails(found, "losses are rare")
+
+
+def _nothing_damaged(point: Point) -> Iterator[str]:
+    scenario = point.setting.scenario
+    errors = {packet.name: mean_error_rate(scenario.radio, packet) for packet in point.setting.packets}
+    if errors and (worst := max(errors.values())) > 0.0:
+        name = max(errors, key=lambda one: errors[one])
+        yield _fails(f"of {name} packets {worst:.3g} are damaged, not 0", "no packet is damaged")
+
+
+def _one_link(point: Point) -> Iterator[str]:
+    scenario = point.setting.scenario
+    if (links := sum(len(one.members) for one in topology(scenario).piconets)) > 1:
+        yield _fails(f"{links} links are there, not 1", "one link has all slots")
+    offered = scenario.traffic.load_kbps
+    if scenario.traffic.source != "greedy" and point.value > offered:
+        found = f"it gives {number(point.value)} kbit/s; the source offers {number(offered)}"
+        yield _fails(found, "the sender always has packets")
+
+
+def _acknowledged_at_once(point: Point) -> Iterator[str]:
+    transport = point.setting.scenario.transport
+    if transport.protocol == "tcp" and transport.delayed_ack:
+        found = f"an acknowledgement answers up to {transport.ack_every_segments} segments, not 1"
+        yield _fails(found, "every segment is acknowledged at once")
+
+
+def _no_voice(point: Point) -> Iterator[str]:
+    voice = point.setting.scenario.voice
+    if voice.packet != "none" and voice.links:
+        yield _fails(f"voice links are {voice.links}, not 0", "data has all slots")
+
+
+def _one_state(point: Point) -> Iterator[str]:
+    packet_s = PACKET_TYPES["DH5"].slots * SLOT_S
+    shortest_s = min(point.numbers["rho_G"].value, point.numbers["rho_B"].value)
+    if shortest_s < packet_s:
+        found = f"a packet lasts {number(packet_s)} s, and a state of the radio {number(shortest_s)} s"
+        yield _fails(found, "a packet meets one state of the radio")
+
+
+def _independent(point: Point) -> Iterator[str]:
+    slots = sum(packet.slots for packet, _ in (*point.setting.data, *point.setting.ack))
+    longest_s = max(point.numbers["rho_G"].value, point.numbers["rho_B"].value)
+    if longest_s > (train_s := slots * SLOT_S):
+        found = f"a state of the radio lasts {number(longest_s)} s, and all packets {number(train_s)} s"
+        yield _fails(found, "the channel's states at two packets are independent")
+
+
+def _carried(point: Point) -> Iterator[str]:
+    load, goodput = (
+        point.setting.scenario.traffic.load_kbps,
+        point.setting.solved.get("goodput_kbps", math.nan),
+    )
+    if goodput < CARRIED * load:
+        found = f"the load is {number(load)} kbit/s, and {number(goodput)} are solved to be carried"
+        yield _fails(found, "packets to ride on come as they are offered")
+
+
+ALONE = 0.05
+"""Segments under way up to which one is alone."""
+FEWEST = 6
+"""Segments that path and buffer hold from which on a saw is known (`stations.transport.COUNTED`)."""
+MOST_CARRIED = 0.6
+"""Share of the capacity up to which carried round trips were compared with simulations."""
+HELD = 0.01
+"""Share of the segments that find the window full, from which on some of the wait is at the sender."""
+LATE = 1e-4
+"""Chance that a wait for tokens reaches the timeout, from which on timeouts matter."""
+PLAIN: tuple[tuple[str, object, str], ...] = (
+    ("voice.packet", "none", "data has all slots"),
+    ("polling.discipline", "e-limited", "links are polled in turn, each up to the limit"),
+    ("transport.protocol", "tcp", "segments are acknowledged"),
+    ("transport.delayed_ack", False, "every segment is acknowledged at once"),
+    ("transport.ack_path", "queued", "acknowledgements go over the air"),
+    ("traffic.two_way", False, "data go one way"),
+    ("network.relay", "packet", "the central relays packets"),
+    ("network.active_flows", "all", "all stations send"),
+    ("link.arq", "unlimited", "packets are repeated until they are there"),
+    ("link.arq_feedback", "reliable", "a packet is repeated only if it is not there"),
+    ("link.adaptation", "fixed", "packets have one type"),
+    ("link.flush_timeout_s", None, "packets are repeated until they are there"),
+    ("link.node_buffer_bytes", None, "buffers hold all windows"),
+    ("radio.links", (), "radios are alike"),
+    ("traffic.load_schedule", (), "the load stays"),
+)
+"""Keys of a polled piconet as the formulas know it: value and assumption."""
+IN_TIME: tuple[tuple[str, object, str], ...] = tuple(
+    (key, 0.0, "hosts answer at once")
+    for key in (
+        "run.jitter_s", "transport.tcp_delay_s", "transport.ip_delay_s", "link.l2cap_delay_s",
+        "link.baseband_delay_s",
+    )
+)  # fmt: skip
+
+
+def _as_wanted(point: Point, wanted: tuple[tuple[str, object, str], ...]) -> Iterator[str]:
+    for key, value, assumption in wanted:
+        section, name = key.split(".")
+        found = getattr(getattr(point.setting.scenario, section), name)
+        if found != value and not (key.startswith("link.arq") and point.numbers["p"].value == 0.0):
+            yield _fails(f"{key} is {shown(found)}, not {shown(value)}", assumption)
+
+
+def _polled(point: Point) -> Iterator[str]:
+    """Yield broken assumptions: a piconet polled in turn, whose buffers hold all windows."""
+    yield from _as_wanted(point, PLAIN)
+    scenario, at = point.setting.scenario, point.numbers
+    if at["K"].value != 1:
+        yield _fails(f"link.packets: acknowledgements take {at['K'].value:g} packets, not 1", "they take one")
+    most = scenario.transport.receive_window_segments * (at["F"].value + at["K"].value)
+    keys = ("baseband_packets", "central_buffer_packets", "buffer_packets")
+    for key in keys if scenario.flow_control.enabled else keys[:2]:
+        places = getattr(scenario.flow_control, key)
+        if places is not None and places < most:
+            yield _fails(f"flow_control.{key} is {places}, and windows let out {most:g}", "buffers hold them")
+
+
+def _saturated(point: Point) -> Iterator[str]:
+    scenario = point.setting.scenario
+    window, at = scenario.transport.receive_window_segments, point.numbers
+    least = 2.0
+    if scenario.network.flows == "ring":  # two queues of a link are never empty at once
+        least = max(16.0 if at["p"].value else 4.0, 3.0 * at["M"].value / at["F"].value)
+    if window < least and "carried" not in point.name:
+        found = f"transport.receive_window_segments is {window}, not at least {number(least)}"
+        yield _fails(found, "ports always have packets")
+    if scenario.flow_control.enabled:
+        yield _fails("flow_control.enabled is true, not false", "packets wait for no tokens")
+
+
+def _one_frame_to_spare(point: Point) -> Iterator[str]:
+    limit, frames = point.numbers["M"].value, point.numbers["F"].value + point.numbers["K"].value
+    if limit <= frames:
+        yield _fails(f"polling.limit is {limit:g}, not above {frames:g}", "a visit has a frame left")
+    yield from _nothing_damaged(point)
+    yield from _as_wanted(point, IN_TIME)
+
+
+def _at_random(point: Point) -> Iterator[str]:
+    """Yield broken assumptions: segments come one at a time, at random, and are carried."""
+    scenario, at = point.setting.scenario, point.numbers
+    traffic, transport = scenario.traffic, scenario.transport
+    yield from _as_wanted(point, (("traffic.source", "poisson", "segments come at random"), *IN_TIME))
+    yield from _nothing_damaged(point)
+    if traffic.message_bytes > transport.mss_bytes or (
+        transport.nagle and traffic.message_bytes < transport.mss_bytes
+    ):
+        found = f"traffic.message_bytes is {traffic.message_bytes}, transport.mss_bytes {transport.mss_bytes}"
+        yield _fails(found, "a message is a segment")
+    load, ring = at["lambda"].value, scenario.network.flows == "ring"
+    form = closed_forms()["capacity of a ring under ARQ" if ring else "capacity of a star, each flow"]
+    air = {"D": at["D"].value - at["F"].value, "A": at["A"].value - at["K"].value} if ring else {}
+    numbers = {name: number.value for name, number in at.items()} | air
+    most = float(form.function(*form.symbols)(*(numbers[name] for name in form.symbols)))
+    if load > MOST_CARRIED * most:
+        found = f"traffic.load_kbps gives {number(load)} segments/s, {load / most:.0%} of the capacity"
+        yield _fails(found, f"the load is at most {MOST_CARRIED:.0%} of it")
+    if point.name.startswith("round trip, lone") and (share := load * numbers["N"] * point.value) > ALONE:
+        yield _fails(
+            f"traffic.load_kbps: {number(share)} segments are under way", f"hardly any is ({ALONE:g})"
+        )
+    window = transport.receive_window_segments
+    held = load * point.value
+    if (held / (1.0 + held)) ** window > HELD:  # a geometric number is under way
+        found = f"transport.receive_window_segments is {window}, and {number(held)} segments are under way"
+        yield _fails(found, "windows hold hardly any segment back")
+
+
+def _tokens_in_time(point: Point) -> Iterator[str]:
+    """Yield broken assumptions: tokens suffice for the load, and no timer expires in the wait for tokens."""
+    if "tau" not in point.numbers:
+        return
+    import sympy
+
+    at = {name: number.value for name, number in point.numbers.items()}
+    timeout_s, beyond = point.setting.scenario.transport.min_rto_s, (at["beta"] - at["g"]) / at["tau"]
+    ring = point.setting.scenario.network.flows == "ring"
+    if (use := at["lambda"] * (at["g"] + ring * at["g_A"]) / at["tau"]) >= 1.0:
+        yield _fails(f"flow_control.token_rate_kbps: {use:.0%} of the tokens are asked for", "tokens suffice")
+        return
+    parts = token_tail(ring=ring)
+    (theta, _), (factor, _) = parts[-2:]
+    chance: Any = Steps(factor * sympy.exp(-theta * (beyond + timeout_s)), tuple(parts)).whole()
+    late = float(chance.xreplace({one: at[str(one)] for one in chance.free_symbols}))
+    if beyond < 0.0:
+        yield _fails("flow_control.bucket_bytes is less than a segment costs", "a full bucket suffices")
+    if late > LATE:
+        found = f"flow_control.token_rate_kbps: {late:.2g} of all waits reach transport.min_rto_s"
+        yield _fails(found, f"at most {LATE:g} do")
+
+
+def _plain_path(point: Point) -> Iterator[str]:
+    """Yield broken assumptions: a path of wires without losses, and an acknowledgement for each segment."""
+    from_keys = (
+        ("transport.protocol", "tcp", "segments are acknowledged"),
+        ("transport.delayed_ack", False, "every segment is acknowledged at once"),
+        ("transport.ack_path", "queued", "acknowledgements come back over the path"),
+        ("traffic.two_way", False, "data go one way"),
+        *IN_TIME[:3],
+    )
+    yield from _as_wanted(point, from_keys)
+    for link in point.setting.scenario.network.outside_links:
+        for key in ("half_duplex", "loss", "loss_back", "jitter_s", "down_s"):
+            if value := getattr(link, key):
+                found = f"network.outside_links: {key} of {link.name} is {shown(value)}"
+                yield _fails(found, "links lose and delay nothing at random, and send both ways at once")
+
+
+def _saw_without_timeouts(point: Point) -> Iterator[str]:
+    """Yield broken assumptions of the sawtooth: Reno or NewReno, a path of several segments, no timeouts."""
+    transport, at = point.setting.scenario.transport, point.numbers
+    if transport.variant not in ("reno", "newreno"):
+        yield _fails(f"transport.variant is {transport.variant}", "it is reno or newreno")
+    held = at["R"].value / at["s"].value + at["B"].value
+    if held < FEWEST:
+        yield _fails(f"path and buffer hold {number(held)} segments", f"they hold at least {FEWEST:g}")
+    if (drain_s := (held + 4.0) * at["s"].value) > transport.min_rto_s:
+        found = f"transport.min_rto_s is {transport.min_rto_s:g}, and a full path takes {number(drain_s)} s"
+        yield _fails(found, "no timer expires")
+
+
+Check = Callable[[Point], Iterator[str]]
+
+CHECKS: tuple[tuple[str, Check], ...] = (
+    ("send rate", _losses_limit),
+    ("send rate, square-root law", _no_window),
+    ("send rate, square-root law", _no_timeouts),
+    ("send rate, PFTK short", _rare_losses),
+    ("rate", _nothing_damaged),
+    ("goodput", _one_link),
+    ("goodput", _no_voice),
+    ("capacity of a ring, each flow", _nothing_damaged),
+    ("capacity of a ring", _no_voice),
+    ("capacity", _acknowledged_at_once),
+    ("capacity of a star", _polled),
+    ("capacity of a star", _saturated),
+    ("capacity of a ring under ARQ", _polled),
+    ("capacity of a ring under ARQ", _saturated),
+    ("carried by", _polled),
+    ("carried by", _saturated),
+    ("window of one", _polled),
+    ("window of one", _one_frame_to_spare),
+    ("round trip", _polled),
+    ("round trip", _tokens_in_time),
+    ("round trip", _at_random),
+    ("window over a path", _plain_path),
+    ("saw over a path", _plain_path),
+    ("saw over a path", _saw_without_timeouts),
+    ("mean packet error rate", _one_state),
+    ("success of a segment", _independent),
+    ("delay of an answer", _carried),
+    ("answers alone", _carried),
+)
+"""Assumptions by the beginning of a formula's name; other formulas are laws of the scenario's own numbers."""
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,263 @@
-"""How metrics react to a small change of each key: derivatives and elasticities at one operating point."""
+"""How metrics react to a small change of each key: derivatives and elasticities at one operating point.
+
+Where theory stands the derivatives are theory's (`btqueue.network.variation.Plan`), elsewhere secants of
+simulations over a tenth of the key to both sides, with the same random numbers at all points, so that the
+differences of replications vary little. Student's interval of these differences gives the interval of the
+slope (Glasserman and Yao, Management Science 38, 1992).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
+import xarray as xr
 
-from btqueue.network.variation import Plan
+from btqueue.network.variation import Plan, Sides
 from btqueue.scenario import Scenario
 from btqueue.scenario.traits import is_trait, traits
 from btqueue.study.evaluate import Failure
-from btqueue.study.sensitivity.derivatives import (
-    FLAT,
-    Derivative,
-    of_simulations,
-    of_steps,
-    of_theory,
-    of_zero,
-)
-from btqueue.study.sensitivity.factors import SHARE, Factor, factors
-from btqueue.study.sensitivity.local_result import Local, Row
+from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors
 from btqueue.study.sensitivity.solving import Progress, Solver
+from btqueue.study.summary import student_half_width
+
+BENT = 0.5
+"""Difference of the slopes on both sides, as a share of the larger one, from which on both are told."""
+
+FLAT = 1e-6
+"""Relative change of a metric that cannot be told from none: an answer of theory is found to 1e-8."""
+
+Kind = Literal["smooth", "flat", "one-sided", "kink", "jump", "step", "secant", "uncertain", "none"]
+"""Kind of a derivative: smooth; zero; known on one side only; different below and above; none because the
+metric jumps; differences over one step of a whole number; a secant of simulations; a secant whose interval
+contains 0; none, for lack of values."""
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """A derivative, or why there is none.
+
+    Attributes:
+        kind: see `Kind`.
+        value: the derivative; NaN at a kink or a jump, or where there are no values.
+        error: half-width of the 95 % interval of a secant; else how far the slopes of both sides lie from
+            their mean; NaN where there is none.
+        left: from below; NaN if there is none, as on the side of a jump.
+        right: from above.
+    """
+
+    kind: Kind
+    value: float = math.nan
+    error: float = math.nan
+    left: float = math.nan
+    right: float = math.nan
+
+    @property
+    def size(self) -> float:
+        """The largest of them, without sign; NaN if there is none."""
+        known = [abs(slope) for slope in (self.value, self.left, self.right) if math.isfinite(slope)]
+        return max(known, default=math.nan)
+
+    @property
+    def bends(self) -> bool:
+        """Whether the slopes below and above differ much."""
+        return abs(self.right - self.left) > BENT * max(abs(self.left), abs(self.right))
+
+
+def of_theory(sides: Sides) -> Derivative:
+    """Return the derivative that theory gives."""
+    if sides.kind == "smooth" and sides.slope == 0.0:
+        return Derivative("flat", 0.0, 0.0, 0.0, 0.0)
+    if sides.kind == "jump":
+        return Derivative("jump", left=sides.below, right=sides.above)
+    return Derivative(sides.kind, sides.slope, abs(sides.above - sides.below) / 2.0, sides.below, sides.above)
+
+
+def of_steps(here: float, below: Sequence[float], above: Sequence[float], step: float) -> Derivative:
+    """Return the differences of theory's values over one step to each side, without intervals.
+
+    Args:
+        here: value at the scenario.
+        below: value a step below, and two steps below where these are asked for; NaN if missing.
+        above: the same above.
+        step: of the key.
+
+    Returns:
+        The differences; a side jumps, and has no slope, if its second step differs from its first.
+    """
+    left, left_jumps = _side(here, below, -step)
+    right, right_jumps = _side(here, above, step)
+    known = [slope for slope in (left, right) if math.isfinite(slope)]
+    if left_jumps or right_jumps:
+        return Derivative("jump", left=left, right=right)
+    if not known:
+        return Derivative("none")
+    if not any(known):
+        return Derivative("flat", 0.0, 0.0, 0.0, 0.0)
+    return Derivative("step", sum(known) / len(known), left=left, right=right)
+
+
+def of_zero(step: Derivative) -> Derivative:
+    """Return the derivative by a real key that is 0, from a small step."""
+    return replace(step, kind="one-sided") if step.kind == "step" else step
+
+
+def _side(here: float, there: Sequence[float], step: float) -> tuple[float, bool]:
+    """Return the slope on one side, NaN at a jump, and whether there is one."""
+    change = there[0] - here
+    if abs(change) <= FLAT * abs(here):
+        return 0.0, False
+    if len(there) > 1 and abs(there[1] - there[0] - change) > BENT * abs(change):
+        return math.nan, True
+    return change / step, False
+
+
+def of_simulations(
+    below: Sequence[float], here: Sequence[float], above: Sequence[float], offsets: Sequence[float]
+) -> Derivative:
+    """Return the slope of simulated values, by pairs of replications with the same random numbers.
+
+    Args:
+        below: value of each replication; empty if there is none below.
+        here: the same at the scenario.
+        above: the same above; empty if there is none.
+        offsets: of the key, below and above.
+
+    Returns:
+        A kink where the slopes of both sides differ beyond the interval and by more than `BENT`; "uncertain"
+        where the interval contains 0; "flat" where all replications are equal.
+    """
+    left, right = _paired(here, below, offsets[0]), _paired(here, above, offsets[1])
+    if left.size and right.size:
+        slopes = _paired(below, above, offsets[1] - offsets[0])
+        apart = right - left
+    else:
+        slopes, apart = (left if left.size else right), np.zeros(0)
+    if slopes.size < 2:
+        return Derivative("none")
+    value, error = float(slopes.mean()), float(student_half_width(slopes))
+    sides = [float(one.mean()) if one.size else math.nan for one in (left, right)]
+    if value == 0.0 and error == 0.0 and not any(sides):
+        return Derivative("flat", 0.0, 0.0, 0.0, 0.0)
+    bent = Derivative("kink", error=error, left=sides[0], right=sides[1])
+    if apart.size > 1 and bent.bends and abs(apart.mean()) > student_half_width(apart):
+        return bent
+    return Derivative("secant" if abs(value) > error else "uncertain", value, error, *sides)
+
+
+def _paired(first: Sequence[float], second: Sequence[float], step: float) -> np.ndarray:
+    """Return the slope from the first to the second value of each replication that has both."""
+    if not first or not second:
+        return np.zeros(0)
+    count = min(len(first), len(second))
+    found = (np.array(second[:count]) - np.array(first[:count])) / step
+    return found[np.isfinite(found)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one metric reacts to one key.
+
+    Attributes:
+        factor: the key.
+        metric: its name.
+        base: value of the metric in the scenario.
+        derivative: of the metric by the key, in the metric's unit over the key's.
+        at_low: the metric where the key is at the low end of its spread; NaN where there is no answer.
+        at_high: at the high end.
+        note: why something is missing; empty if nothing is.
+    """
+
+    factor: Factor
+    metric: str
+    base: float
+    derivative: Derivative
+    at_low: float
+    at_high: float
+    note: str = ""
+
+    @property
+    def elasticity(self) -> float:
+        """Relative change of the metric over a small relative change of the key; NaN if either is 0."""
+        if self.base == 0 or self.factor.value == 0:
+            return math.nan
+        return self.derivative.value * self.factor.value / self.base
+
+    @property
+    def effect(self) -> float:
+        """Size of the derivative times half the spread, in the metric's unit; rows are ranked by it.
+
+        For whole numbers, and where there is no derivative, the largest change at the ends of the spread:
+        the effect of a single byte would say little.
+        """
+        changes = [abs(end - self.base) for end in (self.at_low, self.at_high) if math.isfinite(end)]
+        if self.derivative.kind in ("step", "jump", "flat", "uncertain", "none") and changes:
+            return max(changes)
+        return _or_zero(self.derivative.size) * self.factor.half_spread
+
+
+@dataclass(frozen=True)
+class Local:
+    """A local sensitivity study.
+
+    Attributes:
+        scenario: where it was made.
+        metrics: value of each metric there.
+        rows: one for each metric and each key with an effect on any of them.
+        without_effect: keys that change no metric within their spread.
+        failed: keys for which there is no answer beside the scenario itself, and why.
+        solved: points that were solved.
+        about: how the scenario itself was answered: answered_by, why and warnings (`btqueue.study.evaluate`).
+    """
+
+    scenario: Scenario
+    metrics: Mapping[str, float]
+    rows: tuple[Row, ...]
+    without_effect: tuple[str, ...]
+    failed: Mapping[str, str]
+    solved: int
+    about: Mapping[str, Any]
+
+    def ranked(self, metric: str) -> list[Row]:
+        """Return the rows of a metric, the largest effect first."""
+        rows = [row for row in self.rows if row.metric == metric]
+        return sorted(rows, key=lambda row: (-row.effect, -_or_zero(row.derivative.size)))
+
+    def dataset(self) -> xr.Dataset:
+        """Return the study with dimensions (metric, key), keys in the order of the scenario."""
+        keys = list(dict.fromkeys(row.factor.key for row in self.rows))
+        by_place = {(row.metric, row.factor.key): row for row in self.rows}
+        columns = {
+            name: (("metric", "key"), [[column(by_place[m, key]) for key in keys] for m in self.metrics])
+            for name, column in COLUMNS.items()
+        }
+        varied = {row.factor.key: row.factor for row in self.rows}.values()
+        labels = coordinates(self.metrics, varied, base=self.metrics.values())
+        attrs = {"study": "local", "solved": self.solved, "without_effect": list(self.without_effect)}
+        return xr.Dataset(columns, labels, {**attrs, **self.about, "failed": dict(self.failed)})
+
+
+COLUMNS: Mapping[str, Any] = {
+    "derivative": lambda row: row.derivative.value,
+    "error": lambda row: row.derivative.error,
+    "left": lambda row: row.derivative.left,
+    "right": lambda row: row.derivative.right,
+    "elasticity": lambda row: row.elasticity,
+    "effect": lambda row: row.effect,
+    "at_low": lambda row: row.at_low,
+    "at_high": lambda row: row.at_high,
+    "kind": lambda row: row.derivative.kind,
+    "note": lambda row: row.note,
+}
+"""Variables of the dataset of a local study."""
+
+
+def _or_zero(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
+
 
 NOTHING = 1e-12
 """A metric this small is 0, whatever its unit."""

@@ -1,66 +1,175 @@
-"""Which keys a metric's spread comes from while all keys vary over their ranges at once (Sobol, Morris)."""
+"""Which keys a metric's spread comes from while all keys vary over their ranges at once: Sobol, by SALib.
+
+Inputs of a function are shares: each lies between 0 and 1, evenly, and the function turns them into values. A
+function may have no value at a point (NaN). Points belong together in blocks; a block with a missing value is
+left out whole, and counted.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import Answer
 from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.local import active_factors
 from btqueue.study.sensitivity.solving import Progress, Solver
-from btqueue.study.sensitivity.variance import (
-    morris_effects,
-    morris_points,
-    sobol_indices,
-    sobol_points,
-)
 
-Method = Literal["sobol", "morris"]
+Function = Callable[[np.ndarray], np.ndarray]
+"""From shares, shape (points, inputs), to values, shape (points, outputs); NaN where there is none."""
 
-SAMPLES: Mapping[Method, int] = {"sobol": 256, "morris": 20}
-"""Blocks or trajectories by default."""
+CONFIDENCE = 0.95
+RESAMPLES = 200
+"""Bootstrap samples for the intervals."""
+
+SOBOL = {"first": "S1", "first_ci95": "S1_conf", "total": "ST", "total_ci95": "ST_conf"}
+PAIRS = {"pair": "S2", "pair_ci95": "S2_conf"}
+NAMES = SOBOL | PAIRS
+"""Our names of the indices, and SALib's."""
+
+CONSTANT = 1e-9
+"""Relative variation of an output that is none."""
+
+LEAST_KEPT = 0.5
+"""Share of the blocks that must be complete."""
+
+SAMPLES = 256
+"""Blocks by default."""
 
 MOST_POINTS = 1_000_000
 """A study of more points is surely a slip."""
 
 
+class TooFewPoints(RuntimeError):
+    """Too many points have no value for an index that means anything; the message says how many."""
+
+
+@dataclass(frozen=True)
+class Indices:
+    """The indices that were found.
+
+    Attributes:
+        values: by name of the index, shape (outputs, inputs), of pairs (outputs, inputs, inputs); NaN for an
+            output that does not vary, and for an input paired with itself.
+        points: points that were evaluated.
+        missing: of these, how many have no value of an output, shape (outputs,).
+        groups: blocks.
+        kept: of these, how many were used, shape (outputs,).
+    """
+
+    values: dict[str, np.ndarray]
+    points: int
+    missing: np.ndarray
+    groups: int
+    kept: np.ndarray
+
+
+def sobol_points(inputs: int, samples: int, pairs: bool = False) -> int:
+    """Return how many points `sobol_indices` needs."""
+    return _power_of_two(samples) * _sobol_block(inputs, pairs)
+
+
+def _sobol_block(inputs: int, pairs: bool) -> int:
+    """Return the points of one block: two, and for each input one that mixes them, for pairs one each way."""
+    return 2 + (2 * inputs if pairs else inputs)
+
+
+def sobol_indices(
+    function: Function, names: Sequence[str], samples: int, seed: int, *, pairs: bool = False
+) -> Indices:
+    """Return Sobol's shares of the variance, by Saltelli's scheme (2010), with bootstrapped 95 % intervals.
+
+    ``first``: the share of the variance that fixing this input alone would remove. ``total``: the share that
+    would be left if all others were fixed. The difference is interaction; ``pair`` is the share of the
+    interaction of two inputs. ``first_ci95``, ``total_ci95`` and ``pair_ci95`` are half-widths.
+
+    Args:
+        function: see `Function`.
+        names: of its inputs.
+        samples: blocks of (inputs + 2) points, with pairs of (2 inputs + 2); taken up to the next power of 2,
+            which Sobol's sequence needs.
+        seed: of the scrambling and of the bootstrap.
+        pairs: whether to find the indices of pairs.
+
+    Raises:
+        MissingPackage: SALib is not installed.
+        TooFewPoints: fewer than half of the blocks are complete.
+    """
+    sample, analyze = (
+        require(f"SALib.{part}.sobol", "Sobol indices", "sensitivity") for part in ("sample", "analyze")
+    )
+    problem = {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
+    values = function(sample.sample(problem, _power_of_two(samples), calc_second_order=pairs, seed=seed))
+    missing, block = np.isnan(values), _sobol_block(len(names), pairs)
+    complete = ~np.any(missing.reshape(-1, block, values.shape[1]), axis=1)
+    kept = complete.sum(axis=0)
+    if kept.min() < max(LEAST_KEPT * len(complete), 2):
+        raise TooFewPoints(
+            f"{int(missing.any(axis=1).sum())} of {len(values)} points have no answer, and only {kept.min()} "
+            f"of {len(complete)} groups of points are complete: choose narrower spreads"
+        )
+    outputs, inputs = values.shape[1], len(names)
+    indices = {name: np.full((outputs, inputs), math.nan) for name in SOBOL}
+    indices |= {name: np.full((outputs, inputs, inputs), math.nan) for name in PAIRS if pairs}
+    for place in range(outputs):
+        column = values[np.repeat(complete[:, place], block), place]
+        if np.ptp(column) > CONSTANT * np.abs(column).max():
+            found = analyze.analyze(
+                problem, column, calc_second_order=pairs, num_resamples=RESAMPLES, conf_level=CONFIDENCE,
+                seed=seed + 1,  # SALib takes 0 for none
+            )  # fmt: skip
+            for ours in indices:
+                indices[ours][place] = np.ma.filled(np.ma.asarray(found[NAMES[ours]], float), math.nan)
+    indices |= {name: _both_ways(indices[name]) for name in PAIRS if pairs}
+    return Indices(indices, len(values), missing.sum(axis=0), len(complete), kept)
+
+
+def _both_ways(upper: np.ndarray) -> np.ndarray:
+    """Return symmetric matrices from their parts above the diagonal, where the rest of *upper* is NaN."""
+    return np.where(np.isnan(upper), upper.swapaxes(-1, -2), upper)
+
+
+def _power_of_two(samples: int) -> int:
+    return 1 << max(1, math.ceil(math.log2(samples)))
+
+
 def global_sensitivity(
     scenario: Scenario,
-    method: Method = "sobol",
     metrics: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
     spread: Mapping[str, Any] | None = None,
     *,
-    samples: int | None = None,
+    samples: int = SAMPLES,
     pairs: bool = False,
     seed: int = 1,
     share: float = SHARE,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Return Sobol's indices or Morris's effects of metrics by keys, from the solver.
+    """Return Sobol's indices of metrics by keys, from the solver.
 
     All keys vary at once and independently, evenly over their spreads (whole numbers: each equally likely).
 
-    Points without an answer are counted, with their reasons; a Sobol block or Morris trajectory that has one
-    is left out, so the indices then hold for the part of the ranges that can be solved.
+    Points without an answer are counted, with their reasons; a block that has one is left out, so the indices
+    then hold for the part of the ranges that can be solved.
 
     Args:
         scenario: gives the keys that do not vary, and the middle of the default spreads.
-        method: "sobol" or "morris".
         metrics: as in `btqueue.study.sensitivity.local.local_sensitivity`, like *keys*, *spread* and *share*.
             By default all keys with an effect within their spread.
         keys: see there.
         spread: see there; ``log(a,b)`` is even in the logarithm.
-        samples: blocks or trajectories; by default `SAMPLES`.
-        pairs: for Sobol also interactions of two keys, ``pair`` with dimensions (metric, key, other), from
+        samples: blocks.
+        pairs: also interactions of two keys, ``pair`` with dimensions (metric, key, other), from
             about twice the points.
         seed: of the points and of the intervals' bootstrap.
         share: see there.
@@ -68,7 +177,7 @@ def global_sensitivity(
         progress: called with the points done and needed.
 
     Returns:
-        Indices (see `btqueue.study.sensitivity.variance`) with dimensions (metric, key), ranges of the
+        Indices (see `sobol_indices`) with dimensions (metric, key), ranges of the
         keys; in the attributes how many points there were, how many had no answer, and why; how many had
         warnings, with one of them; how many were simulated, because theory does not stand there; and how
         the scenario itself was answered.
@@ -79,11 +188,8 @@ def global_sensitivity(
         TooFewPoints: too many points have no answer.
         MissingPackage: SALib is not installed.
     """
-    samples = SAMPLES[method] if samples is None else samples
     if samples < 2:
         raise ScenarioError(Problem(f"{samples} samples: give 2 or more"))
-    if pairs and method != "sobol":
-        raise ScenarioError(Problem(f"pairs go with Sobol's method, not {method}"))
     varied = factors(scenario, keys, spread, share)
     solver = Solver(scenario, metrics, workers, progress)
     names = solver.names
@@ -92,8 +198,7 @@ def global_sensitivity(
     if not varied:
         raise ScenarioError(Problem("no key changes a metric within its spread: give wider spreads"))
     require_spreads(varied)
-    inputs = len(varied)
-    points = sobol_points(inputs, samples, pairs) if method == "sobol" else morris_points(inputs, samples)
+    points = sobol_points(len(varied), samples, pairs)
     if points > MOST_POINTS:
         raise ScenarioError(Problem(f"{points:,} points are too many: take fewer samples (--samples)"))
     answers: list[Answer] = []
@@ -113,15 +218,11 @@ def global_sensitivity(
         answers.extend(found[number] for number in range(len(places)))
         return np.array([[answer.mean(name) for name in names] for answer in answers])
 
-    known = [factor.key for factor in varied]
-    if method == "sobol":
-        found = sobol_indices(values, known, samples, seed, pairs=pairs)
-    else:
-        found = morris_effects(values, known, samples, seed)
+    found = sobol_indices(values, [factor.key for factor in varied], samples, seed, pairs=pairs)
     reasons = Counter(str(answer.failure) for answer in answers if answer.failure is not None)
     doubts = [answer.notes["warnings"][0] for answer in answers if answer.notes.get("warnings")]
     attrs = {
-        "study": method, "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
+        "study": "sobol", "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
         "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
         **solver.about, "doubted": len(doubts), "doubt": doubts[0] if doubts else "",
         "simulated": sum(answer.notes.get("answered_by") == "simulation" for answer in answers),

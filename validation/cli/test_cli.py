@@ -1,0 +1,528 @@
+"""The command line: what it prints, writes and imports. The engines are stand-ins of `conftest.py`."""
+
+import csv
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import typer
+import xarray as xr
+from thesis import thesis, thesis_of
+from typer.testing import CliRunner
+
+import btqueue
+from btqueue.cli import app
+from btqueue.cli.engines import how_far
+from btqueue.plotting import PALETTE, series_figure
+from btqueue.scenario import METRICS, NotBuiltYet, Problem, Scenario, describe, list_models
+from btqueue.scenario.metrics import Results, Variable
+from btqueue.study import Estimate
+from btqueue.study.tables import DETAILS, GROUPS, verdict, with_interval
+
+NAME = "venugopal-2006/piconet"
+LINK = "chen-2004/adaptive-1"
+"""Answered without JAX."""
+ROOT = Path(btqueue.__file__).parents[1]
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def json_of(*arguments: str) -> dict:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(run(*arguments, "--json"), parse_constant=refuse)
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a table that was written."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the simulator uncompiled, if the environment does not say otherwise."""
+    env = os.environ | {
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        **environment,
+    }
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=env, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed", "shown"),
+    [
+        (["--help"], ["rich"], ("solve", "simulate", "compare", "models", "figures")),
+        (["models"], ["pydantic"], ("venugopal-2006/piconet",)),
+        (["models", "--json"], ["pydantic"], ('"models"',)),
+        (["solve", LINK, "--json"], ["numpy", "pydantic", "scenarios", "scipy"], ('"solve"',)),
+        (["solve", LINK], ["numpy", "pydantic", "rich", "scenarios", "scipy"], ("goodput", "not checked")),
+        (
+            ["solve", LINK, "--no-check"],
+            ["numpy", "pydantic", "rich", "scenarios", "scipy"],
+            ("goodput", "usual error"),
+        ),
+        (
+            ["simulate", NAME, *("--set", "run.duration_s=0.1", "--set", "run.warmup_s=0"), "--json", "-q"],
+            ["numba", "numpy", "pydantic", "scenarios", "scipy"],
+            ('"simulate"',),
+        ),
+    ],
+)
+def test_commands_import_only_modules_that_they_use(arguments, allowed, shown):
+    """None needs a `Dataset`, which is what files hold; what does the work may take long to import."""
+    heavy = ("numpy", "scipy", "scipy.stats", "jax", "numba", "xarray", "pandas", "dask", "pyarrow", "h5py")
+    heavy += ("pydantic", "networkx", "sympy", "matplotlib", "rich", "distributed", "SALib")
+    code = (
+        "import sys\nfrom btqueue.cli import app\n"
+        f"try: app({arguments})\nexcept SystemExit as end: assert not end.code\n"
+        "sys.modules['scenarios'] = sys.modules.get('btqueue.scenario.scenario')\n"
+        f"print(sorted(m for m in {(*heavy, 'scenarios')!r} if sys.modules.get(m)), file=sys.stderr)"
+    )
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.strip() == str(allowed)
+    for text in shown:
+        assert text in done.stdout
+
+
+def test_where_the_simulator_is_not_compiled_no_answer_waits_for_it(tmp_path):
+    code = (
+        f"import sys\nfrom btqueue.cli import app\ntry: app(['solve', '{LINK}'])\nexcept SystemExit: pass\n"
+        "print('numba' in sys.modules, file=sys.stderr)"
+    )
+    env = {"NUMBA_DISABLE_JIT": "0", "BTQUEUE_CACHE_DIR": str(tmp_path)}
+    done = python("-c", code, **env)
+    *_, usual, checked = done.stdout.splitlines()
+    assert usual.startswith("usual error") and done.stderr.strip() == "False"
+    assert checked == "not checked: the simulator compiles once, about half a minute (--check)"
+
+
+def test_an_answer_is_printed_before_it_is_checked_and_the_check_comes_last(engines):
+    """A check that fails leaves the answer, which it came after."""
+    engines.simulator.simulate, simulate = Mock(side_effect=KeyboardInterrupt), engines.simulator.simulate
+    ended = CliRunner().invoke(app, ["solve", NAME])
+    assert ended.exit_code == 130 and "goodput" in ended.stdout and "confirmed" not in ended.stdout
+    engines.simulator.simulate = simulate
+    lines = run("solve", NAME).splitlines()
+    assert lines[-1] == "confirmed: goodput +1 % of the simulation"
+    assert not any(line.startswith("usual error") for line in lines)
+
+
+def test_json_holds_the_check_of_an_answer(engines):
+    found = json_of("solve", NAME)["solve"]["check"]
+    assert found["verdict"] == "confirmed" and found["line"].startswith("confirmed: goodput +1 %")
+    assert found["metrics"]["goodput_kbps"]["difference"] == pytest.approx(0.01)
+    assert "check" not in json_of("solve", NAME, "--no-check")["solve"]
+    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
+    found = json_of("solve", NAME, "--check")["solve"]["check"]
+    assert (found["verdict"], found["line"]) == ("not checked", "not checked: not simulated")
+
+
+def commands() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+@pytest.mark.parametrize("name", list(commands()))
+def test_every_command_shows_examples_that_can_be_typed(name):
+    command = commands()[name]
+    heading, *examples = (command.epilog or "").split("\n\n")
+    assert heading == "Examples:" and examples
+    for example in examples:
+        program, typed, *arguments = shlex.split(example.partition(" > ")[0])
+        assert (program, typed) == ("btqueue", name)
+        with command.make_context(name, arguments, resilient_parsing=False) as context:
+            for setting in context.params.get("set_") or ():
+                thesis().with_sets([setting])
+
+
+@pytest.mark.parametrize("name", ["sweep", "dimension", "sensitivity", "figures", "explore"])
+def test_auto_is_the_default_engine_of_every_study(name):
+    command = commands()[name]
+    given = [] if name == "figures" else [NAME]
+    for typed in (given, [*given, "--engine", "auto"]):
+        with command.make_context(name, list(typed), resilient_parsing=False) as context:
+            assert context.params["engine"] == "auto"
+
+
+def test_one_name_for_the_number_of_cores_and_the_older_one_still_goes(engines):
+    assert not any("--workers" in o.opts for c in commands().values() for o in c.params)
+    sweep = ["sweep", NAME, "--over", "polling.limit=1,2"]
+    old, new = (json_of(*sweep, option, "1") for option in ("--workers", "--threads"))
+    assert old["sweep"] == new["sweep"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("btqueue sol", "solve"),
+        ("btqueue solve venugopal-2006/pico", NAME),
+        ("btqueue solve x --set polling.li", "polling.limit="),
+        ("btqueue sweep x --metric goodp", "goodput_kbps"),
+    ],
+)
+def test_the_shell_completes_commands_scenarios_keys_and_metrics(typed, offered):
+    env = os.environ | {
+        "_BTQUEUE_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    code = "from btqueue.cli import app; app(prog_name='btqueue')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
+    assert offered in done.stdout.split(), done.stderr
+
+
+def test_version_and_the_module_as_a_command():
+    done = python("-m", "btqueue", "--version")
+    assert done.stdout == f"btqueue {btqueue.__version__}\n"
+    assert run("--version") == done.stdout
+
+
+def test_compare_as_json_has_every_part(engines):
+    result = json_of("compare", NAME, "--set", "run.replications=3", "--set", "run.seed=5")
+    assert list(result) == ["schema", "scenario", "hints", "solve", "simulate", "provenance"]
+    assert thesis_of(result["scenario"]).run.replications == 3
+    assert result["solve"]["converged"] is True
+    assert result["solve"]["residual"] == 1e-10
+    assert result["solve"]["warnings"] == ["rough"]
+    assert result["solve"]["metrics"]["goodput_kbps"] == {"mean": 101.0, "per_flow": [101.0, 101.0]}
+    assert result["solve"]["metrics"]["cycle_s"] == {"mean": 0.03}
+    assert "delay_s" not in result["solve"]["metrics"]
+    simulated = result["simulate"]
+    assert (simulated["replications"], simulated["events"]) == (3, 3702)
+    goodput = simulated["metrics"]["goodput_kbps"]
+    assert goodput["mean"] == 100
+    assert goodput["ci95"] == pytest.approx(4.302652729911275 / 3**0.5)
+    assert simulated["metrics"]["rtt_s"]["per_flow"] == [None, 0.25]
+    assert simulated["metrics"]["queue_packets"]["per_queue"]["uplink"]["mean"] == pytest.approx(1)
+    assert result["provenance"]["btqueue"] == btqueue.__version__
+    assert result["provenance"]["seed"] == 5
+
+
+def test_json_holds_only_what_was_run_and_null_where_there_is_no_interval(engines):
+    assert list(json_of("solve", NAME)) == ["schema", "scenario", "hints", "solve", "provenance"]
+    result = json_of("simulate", NAME, "--set", "run.replications=1")
+    assert list(result) == ["schema", "scenario", "hints", "simulate", "provenance"]
+    assert result["simulate"]["metrics"]["goodput_kbps"]["ci95"] is None
+
+
+def test_warnings_of_the_model_go_to_standard_error_unless_quiet(engines):
+    loud = CliRunner().invoke(app, ["solve", NAME, "--json"])
+    assert "the model warns: rough" in loud.stderr
+    assert CliRunner().invoke(app, ["solve", NAME, "--json", "--quiet"]).stderr == ""
+
+
+def test_tables_show_both_sides_and_how_they_were_made(engines):
+    text = run("compare", NAME)
+    assert text.startswith(f"{NAME}: Venugopal 2006, section 6.1.1")
+    rows = {line.split("  ")[1].strip(): line for line in text.splitlines() if line.startswith("  ")}
+    assert all(word in rows["goodput"] for word in ("kbit/s", "101", "100.0 ± 2.2", "+1.0%", "✓ inside"))
+    assert "outside" in rows["queue length, uplink"]
+    assert "no model" in rows["round-trip time"]
+    assert "not simulated" in rows["polling cycle"]
+    for part in (
+        "12,340 events",
+        "10 replications of 480 s",
+        "model: queues and chains, converged in ",
+        "; no doubt about the answer",
+        "model warns: rough",
+    ):
+        assert part in text
+    assert "101" in run("solve", NAME)
+    assert "100.0 ± 2.2" in run("simulate", NAME)
+    assert "no interval" in run("compare", NAME, "--set", "run.replications=1")
+
+
+@pytest.mark.parametrize(
+    ("mean", "ci95", "text"),
+    [
+        (151.234, 1.26, "151.2 ± 1.3"),
+        (0.26861, 0.0108, "0.269 ± 0.011"),
+        (12345.6, 78.9, "12346 ± 79"),
+        (2.0, 0.0, "2 (no spread)"),
+        (1e-9, 2e-10, "1e-09 ± 2.0e-10"),
+        (3.14159, float("nan"), "3.142"),
+        (float("nan"), float("nan"), "–"),
+        (2.0, float("inf"), "2"),
+        (49.82, 2.2e-14, "49.82 (no spread)"),
+        (0.0, float("nan"), "0"),
+        (123456.7, float("nan"), "123,457"),
+    ],
+)
+def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):
+    assert with_interval(Estimate(mean, ci95)) == text
+
+
+@pytest.mark.parametrize(
+    ("model", "mean", "ci95", "word"),
+    [
+        (1.0, 0.99975, 0.0001, "within 1%"),  # fairness: no user would call this outside
+        (1.0, 0.98, 0.001, "outside"),
+        (1.0, 0.98, 0.05, "✓ inside"),
+        (0.0, 0.01, 0.001, "outside"),
+    ],
+)
+def test_an_answer_is_outside_only_where_the_difference_matters(model, mean, ci95, word):
+    assert verdict(model, mean, ci95, inside=abs(model - mean) <= ci95) == word
+
+
+def test_models_are_listed_with_titles_and_printed():
+    text = run("models")
+    assert all(name in text for name in list_models())
+    assert "six peripherals, perfect radio" in text
+    assert thesis_of(tomllib.loads(run("models", NAME))).title.startswith("Venugopal 2006")
+    assert set(json_of("models")["models"]) == set(list_models())
+    schema = json.loads(run("models", "--schema"))
+    assert {"network", "polling", "run"} <= set(schema["properties"])
+
+
+def test_a_scenario_file_of_the_user(engines, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('title = "[mine]"\n[network]\nperipherals = 3\n')
+    assert len(json_of("solve", str(file))["solve"]["metrics"]["goodput_kbps"]["per_flow"]) == 3
+    assert run("solve", str(file)).startswith(f"{file}: [mine]")  # brackets are no markup
+
+
+def test_comparison_as_csv(engines, tmp_path):
+    file = tmp_path / "result.csv"
+    run("compare", NAME, "--out", str(file))
+    rows = {row["metric"]: row for row in rows_of(file)}
+    assert rows["goodput_kbps"]["unit"] == "kbit/s"
+    assert (float(rows["goodput_kbps"]["model"]), rows["goodput_kbps"]["inside"]) == (101, "True")
+    assert rows["rtt_s"]["model"] == ""  # absent, not zero
+
+
+def test_simulation_as_csv_has_one_row_a_value(engines, tmp_path):
+    file = tmp_path / "result.csv"
+    run("simulate", NAME, "--set", "run.replications=2", "--out", str(file))
+    rows = rows_of(file)
+    assert list(rows[0]) == ["metric", "unit", "replication", "flow", "queue", "value"]
+    assert len(rows) == 2 * (2 + 2 + 3 + 1)
+    assert [row["value"] for row in rows if row["metric"] == "rtt_s"] == ["", "0.25", "", "0.25"]
+
+
+@pytest.mark.parametrize("command", ["solve", "simulate", "compare"])
+def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command):
+    file = tmp_path / "result.nc"
+    file.write_text("an older result")
+    run(command, NAME, "--out", str(file), "--force")
+    assert os.listdir(tmp_path) == ["result.nc"]
+    assert stat.S_IMODE(file.stat().st_mode) & stat.S_IRUSR
+    with xr.open_dataset(file, engine="h5netcdf") as dataset:
+        assert thesis_of(json.loads(dataset.attrs["scenario"])).polling.limit == 5
+        assert dataset.attrs["provenance_btqueue"] == btqueue.__version__
+        if command == "compare":
+            assert dataset["inside"].dtype == bool
+            assert json.loads(dataset.attrs["model_missing"])[0] == "rtt_s"
+            assert dataset.attrs["model_converged"] == 1
+        else:
+            assert float(dataset["goodput_kbps"].mean()) == {"solve": 101, "simulate": 100}[command]
+            assert dataset["goodput_kbps"].attrs["units"] == "kbit/s"
+
+
+# ------------------------------------------------------------------- what the simulator measures, and marks
+
+
+def rich_result(scenario: Scenario, **attrs: object) -> xr.Dataset:
+    """A simulation with metrics of links and queues, batches, and a metric that was never observed."""
+    shape = (4, 3)
+    variables = {
+        "goodput_kbps": (("replication", "flow"), np.full((4, 2), 50.0)),
+        "delay_s": (("replication", "flow"), np.full((4, 2), np.nan)),
+        "rtt_p95_s": (("replication", "flow"), np.full((4, 2), 0.5)),
+        "polls_per_s": (("replication", "link"), np.arange(12.0).reshape(shape)),
+        "slot_utilisation": ("replication", np.full(4, 0.5)),
+    }
+    coords = {"link_name": ("link", ["a", "b", "c"]), "measured_s": ("replication", np.full(4, 2.0))}
+    known = {"events": 9, "warmup_s": 12.5, "intervals": "batch-means", "warnings": ["short batches"]}
+    correlation = {"autocorrelation": {"goodput_kbps": float("nan")}}
+    return describe(xr.Dataset(variables, coords, {**known, **correlation, **attrs}))
+
+
+def test_batches_links_and_a_warm_up_that_was_found(engines):
+    engines.simulator.simulate = lambda scenario, **_: rich_result(scenario)
+    text = run("simulate", NAME, "--set", "run.warmup_s=auto")
+    assert "1 replication of 8 s in 4 batches after 12.5 s (found by MSER-5)" in text
+    assert "simulation warns: short batches" in text
+    assert "message delay" not in text
+    assert "visits" not in text
+    every = run("simulate", NAME, "--all")
+    assert "visits" in every
+    assert "round-trip time, 95 %" in every
+    result = json_of("simulate", NAME)["simulate"]
+    assert (result["complete"], result["replications"], result["batches"]) == (True, 1, 4)
+    assert result["autocorrelation"] == {"goodput_kbps": None}
+    assert (result["warmup_s"], result["warnings"]) == (12.5, ["short batches"])
+    assert result["links"] == ["a", "b", "c"]
+    assert result["metrics"]["polls_per_s"]["per_link"] == [4.5, 5.5, 6.5]
+    assert result["metrics"]["polls_per_s"]["mean"] == 5.5
+    assert "delay_s" not in result["metrics"]
+
+
+def test_every_metric_has_a_place_in_the_tables():
+    assert set(METRICS) >= DETAILS
+    assert [metric for metric in METRICS if metric in GROUPS] == list(GROUPS)
+    assert next(iter(METRICS)) == GROUPS[0]
+
+
+class Stopped(KeyboardInterrupt):
+    """Stands for the simulator's exception."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+
+@pytest.fixture
+def interrupted(engines):
+    def simulate(scenario: Scenario, **_: object) -> None:
+        partial = rich_result(scenario, complete=0, wanted=10, finished=4, intervals="replications")
+        raise Stopped(engines.as_results(partial))
+
+    engines.simulator.simulate = simulate
+
+
+def stopped(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 130, result.output
+    assert result.stderr.splitlines()[-1] == "btqueue: interrupted: 4 of 10 replications"
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_an_interrupted_simulation_prints_what_it_has_and_says_so(interrupted, command):
+    text = stopped(command, NAME)
+    assert "simulation: INTERRUPTED, 4 of 10 replications after 12.5 s" in text
+    assert "50" in text
+    result = json.loads(stopped(command, NAME, "--json"))["simulate"]
+    assert (result["complete"], result["interrupted"]) == (False, "4 of 10 replications")
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_a_file_of_an_interrupted_simulation_is_marked(interrupted, tmp_path, command):
+    stopped(command, NAME, "--out", str(tmp_path / "a.nc"))
+    with xr.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as dataset:
+        assert dataset.attrs["interrupted"] == "4 of 10 replications"
+    stopped(command, NAME, "--out", str(tmp_path / "a.csv"))
+    marks = {row["interrupted"] for row in rows_of(tmp_path / "a.csv")}
+    assert marks == {"4 of 10 replications"}
+
+
+def test_words_for_replications_that_were_all_cut_short():
+    attrs = {"wanted": 10, "finished": 0, "intervals": "replications"}
+    partial = Results({}, {"measured_s": Variable(("replication",), np.array([120.0, 131.4]))}, attrs)
+    assert how_far(partial) == "none of 10 replications; 2 cut short, 120 to 131 s"
+
+
+def test_a_second_ctrl_c_stops_at_once():
+    code = (
+        "import os, signal, sys, time, btqueue.simulator.replications as r\n"
+        "from btqueue.cli import app\n"
+        "def advance(sim, until):\n"  # a thread that notices nothing
+        "    for pause in (1, 1, 1000):\n"
+        "        time.sleep(pause); os.kill(os.getpid(), signal.SIGINT)\n"
+        "r.advance = advance\n"
+        "app(['simulate', sys.argv[1], '--threads', '1'])"
+    )
+    done = python("-c", code, NAME)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "btqueue: interrupted\n"
+
+
+# ---------------------------------------------------------------------------- traces and time series
+
+SHORT = ("--set", "run.duration_s=0.8", "--set", "run.warmup_s=0.2")
+
+
+def test_one_replication_as_trace_capture_and_series(tmp_path):
+    pytest.importorskip("pyarrow")
+    names = {"trace": "t.parquet", "pcap": "t.pcap", "series": "t.csv"}
+    options = [part for option, name in names.items() for part in (f"--{option}", str(tmp_path / name))]
+    without_dpkt = "import sys; sys.modules['dpkt'] = None; from btqueue.cli import app; app(sys.argv[1:])"
+    rest = (*SHORT, *options, "--at", "p1.2", "--step", "0.2", "--json")
+    done = python("-c", without_dpkt, "simulate", NAME, *rest)
+    assert done.returncode == 0, done.stderr
+    files = json.loads(done.stdout)["files"]
+    assert {name: Path(facts["path"]).name for name, facts in files.items()} == names
+    assert files["pcap"]["host"] == "p1.2"
+    assert files["series"]["steps"] == 5
+    import pyarrow.parquet
+
+    assert pyarrow.parquet.read_metadata(tmp_path / "t.parquet").num_rows == files["trace"]["events"] > 0
+    assert (tmp_path / "t.pcap").stat().st_size > 1000
+    assert [
+        row["time"] for row in rows_of(tmp_path / "t.csv") if (row["metric"], row["flow"]) == ("srtt_s", "1")
+    ][-1] == "1.0"
+    assert sorted(os.listdir(tmp_path)) == sorted(names.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--pcap", "t.pcap", "--at", "p1.3"], "did you mean 'p1.2'"),
+        (["--pcap", "t.pcap", "--at", "zzz"], "the nodes are c1, p1.1, p1.2"),
+        (["--at", "p1.1"], "names the host of --pcap"),
+        (["--trace", "t.csv"], "must end in .parquet (Parquet)"),
+        (["--pcap", "missing/t.pcap"], "there is no folder"),
+        (["--series", "t.pdf"], ".png (picture)"),
+        (["--series", "t.csv", "--step", "0"], "must be above 0"),
+        (["--trace", "t.parquet", "--out", "t.nc"], "play a single one"),
+    ],
+)
+def test_recordings_that_cannot_be_made(tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["simulate", NAME, *options])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_missing_package_is_named_with_the_line_that_installs_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    words = "need the package pyarrow: pip install 'btqueue[trace]'"
+    test_recordings_that_cannot_be_made(tmp_path, monkeypatch, ["--trace=t.parquet"], words)
+
+
+@pytest.mark.parametrize("flows", [2, 9])
+def test_a_time_series_is_drawn_with_as_many_lines_as_there_are_colours(flows):
+    times, queues = np.arange(1.0, 6.0), ["a uplink", "b token_buffer"]
+    values = {name: (("time", "flow"), np.ones((5, flows))) for name in ("cwnd_segments", "srtt_s")}
+    values["ssthresh_segments"] = (("time", "flow"), np.full((5, flows), 1e6))
+    values["queue_packets"] = (("time", "queue"), np.ones((5, 2)))
+    series = xr.Dataset(values, {"time": times, "flow": np.arange(1, flows + 1), "queue": queues})
+    windows, _, lengths = series_figure(series, "a run").axes
+    assert len(windows.lines) == 2 * min(flows, len(PALETTE))
+    assert windows.get_ylim()[1] == pytest.approx(1.1)  # not the threshold's million
+    of_windows, of_queues = windows.get_legend(), lengths.get_legend()
+    assert of_windows is not None and of_queues is not None
+    assert [text.get_text() for text in of_queues.get_texts()] == ["a uplink", "b token buffer"]
+    assert of_windows.get_title().get_text() == (f"{len(PALETTE)} of 9 flows" if flows == 9 else "")
+
+
+WLAN = "network.outside_links[1].rate_kbps"
+QUESTIONS = {
+    "sweep": ["--over", f"{WLAN}=500,1000", "--engine", "solve"],
+    "dimension": ["--minimize", WLAN, "--choose", f"{WLAN}=500,1000", "--subject-to", "goodput_kbps >= 1"],
+    "sensitivity": ["--key", WLAN, "--metric", "goodput_kbps"],
+}
+
+
+@pytest.mark.parametrize("study", QUESTIONS)
+def test_studies_take_the_key_of_one_link_of_several(study):
+    result = CliRunner().invoke(app, [study, "suliman-2005/one-of-seven", *QUESTIONS[study]])
+    assert result.exit_code == 0, result.output
+    assert WLAN in result.stdout

@@ -1,0 +1,221 @@
+"""The station of Bluetooth Low Energy: measured and calculated rows, limits, schedules of several links."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import btqueue as bt
+from btqueue.network.stations.anchors import schedule
+from btqueue.network.stations.network import network_of
+from btqueue.scenario.metrics import Results
+from btqueue.scenario.traits import in_tables
+
+DATA = json.loads((Path(__file__).parents[2] / "peers" / "low_energy.json").read_text(encoding="utf-8"))
+ROWS = [row for row in (*DATA["measured"], *DATA["calculated"]) if row.get("counted", True)]
+ONE = {
+    "link.bearer": "le", "network.peripherals": 1, "network.flows": "uplink", "le.ip": "none",
+    "transport.protocol": "none", "traffic.message_bytes": 100, "transport.mss_bytes": 100,
+}  # fmt: skip
+
+
+def solved(keys: dict[str, Any]) -> Results:
+    return bt.solve(bt.Scenario().changed(keys))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_rows(row: dict[str, Any]) -> None:
+    """Hardware within 2 % or the tolerance of the row, hand calculations within 0.1 % (delays 2 %)."""
+    found = float(solved({**DATA["base"], **row["keys"]})[row["metric"]].mean())
+    least, most = row["value"] if isinstance(row["value"], list) else (row["value"],) * 2
+    assert least * (1.0 - row["tolerance"]) <= found <= most * (1.0 + row["tolerance"])
+
+
+@pytest.mark.parametrize("use", [0.2, 0.5, 0.8])
+def test_one_packet_an_event_is_the_slotted_queue(use: float) -> None:
+    """M/D/1 with service at multiples of T: a wait of T / (2 (1 - use)), then its own time on the air."""
+    interval_s, own_s = 0.05, 1e-6 * (80 + 150 + 80 + 8 * 106)
+    keys = {
+        **ONE, "le.interval_s": interval_s, "le.event_packets": 1, "traffic.source": "poisson",
+        "traffic.load_kbps": use * 0.8 / interval_s,
+    }  # fmt: skip
+    expected = interval_s / (2.0 * (1.0 - use)) + own_s
+    assert float(solved(keys)["delay_s"][0]) == pytest.approx(expected, rel=0.02)
+
+
+@given(links=st.integers(1, 20), length=st.integers(1, 80), extends=st.booleans(), subrate=st.integers(1, 3))
+def test_reservations_share_the_time_of_a_node(links: int, length: int, extends: bool, subrate: int) -> None:
+    """Events of a node do not overlap, and a node that has time for all of them misses none."""
+    interval = 80
+    found = schedule(links, float(length), float(interval * subrate), float(interval), extends, False)
+    assert all(0.0 <= taken <= 1.0 for taken, _ in found)
+    assert all(window >= length - 1e-9 for taken, window in found if taken)
+    if links > 1:
+        time = sum(taken * window for taken, window in found)
+        assert time <= interval * subrate * (1.0 + 1.0 / 64) + 1e-9  # the last event may go on
+    if links * length <= interval:
+        assert [taken for taken, _ in found] == [1.0] * links
+
+
+def test_more_errors_never_help() -> None:
+    greedy = {**ONE, "traffic.source": "greedy", "radio.model": "constant"}
+    found = [solved({**greedy, "radio.ber": ber})["goodput_kbps"] for ber in (0.0, 1e-5, 1e-4, 1e-3)]
+    goodputs = [float(one[0]) for one in found]
+    assert goodputs == sorted(goodputs, reverse=True)
+
+
+def test_delays_have_quantiles_of_a_uniform_wait() -> None:
+    """Rare messages wait for the next anchor point, and hardly for each other."""
+    found = solved({**ONE, "traffic.source": "poisson", "traffic.load_kbps": 0.01, "le.interval_s": 0.1})
+    mean = float(found["delay_s"][0])
+    for percent in (50, 90, 95, 99):
+        expected = mean + 0.1 * (percent / 100 - 0.5)
+        assert float(found[f"delay_p{percent}_s"][0]) == pytest.approx(expected, rel=0.02)
+
+
+GREEDY = {**ONE, "traffic.source": "greedy"}
+OPEN = {**ONE, "traffic.source": "poisson", "traffic.message_bytes": 200, "transport.mss_bytes": 1000}
+CHAIN = {**OPEN, "network.topology": "chain", "network.hops": 3, "network.flows": "end-to-end"}
+
+
+def without_one(keys: dict[str, Any]) -> dict[str, Any]:
+    """Return keys of another topology: a chain has no number of peripherals."""
+    return {key: value for key, value in keys.items() if key != "network.peripherals"}
+
+
+def test_an_event_without_time_has_one_exchange() -> None:
+    """The first exchange always goes, however much of the window its controller leaves unused."""
+    short = {"le.controller": "esp32", "le.event_length_s": 0.0025, "le.event_extension": False}
+    assert float(solved({**GREEDY, **short})["exchanges_per_event"][0]) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_delays_grow_with_the_load_up_to_the_capacity() -> None:
+    """704 kbit/s fit. From 600 on events hardly ever end, and the queue decides."""
+    loads = (600, 630, 660, 680)
+    delays = [float(solved({**OPEN, "traffic.load_kbps": load})["delay_s"][0]) for load in loads]
+    assert delays == sorted(delays)
+    assert delays[0] > 0.0
+
+
+@pytest.mark.parametrize(("use", "part"), [(1e-6, 1 / 2), (0.3, 0.7 / 2), (0.96, 1 / 3)])
+def test_vacations_are_whole_intervals_then_shorter_then_of_random_length(use: float, part: float) -> None:
+    """T / 2 alone; (1 - use) T / 2 of many small segments, a fluid; T / 3 near saturation."""
+    interval_s = 4.0 if use < 0.9 else 0.03
+    scenario = bt.Scenario().changed({**OPEN, "traffic.message_bytes": 20, "le.interval_s": interval_s})
+    network = network_of(in_tables(scenario))
+    (link, *_), pdus = network.anchored[0], network.flows[0].forth[0].pdus
+    assert pdus is not None
+    found = link.waits_s(pdus, use / link.exchanges_s(pdus), up=True)
+    before_s = 1e-6 * (80 + 150)  # an idle event, until the peripheral answers
+    assert found == pytest.approx(part * (link.interval_s - before_s) ** 2 / link.interval_s, rel=0.03)
+
+
+@pytest.mark.parametrize("flows", ["uplink", "downlink"])
+def test_one_credit_leaves_every_second_exchange_empty(flows: str) -> None:
+    """Nineteen exchanges fit into 30 ms: 9.5 of them carry 244 bytes, the others a credit."""
+    keys = {"traffic.message_bytes": 244, "transport.mss_bytes": 244, "le.interval_s": 0.03}
+    found = solved({**GREEDY, **keys, "network.flows": flows, "le.credits": 1})
+    assert float(found["goodput_kbps"][0]) == pytest.approx(9.5 * 244 * 8 / 30.0)
+
+
+def test_flows_in_opposite_directions_share_the_exchanges() -> None:
+    """An exchange of two PDUs of 206 bytes and two frame spaces takes 3.756 ms: 13 of them in 50 ms."""
+    ends = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
+    sizes = {"traffic.message_bytes": 200, "transport.mss_bytes": 1000}
+    for flows in ({"network.flows": ends}, {"traffic.two_way": True}):
+        found = solved({**GREEDY, **sizes, **flows})
+        assert found["goodput_kbps"].values == pytest.approx(13 * 200 * 8 / 50.0)
+        assert not found.attrs["stands"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        ({"le.event_length_s": 0.01}, [0.0, 0.0, 0.0]),  # first anchors follow each other
+        ({"le.event_length_s": 0.01, "le.clock_ppm": 50.0}, [0.0, 0.2, 0.2]),  # L / T of two centrals
+        ({}, [0.5, 0.5, 0.5]),  # reservations of whole intervals take turns
+    ],
+)
+def test_links_of_two_centrals_miss_events_if_reservations_overlap(
+    changes: dict[str, Any], missed: list[float]
+) -> None:
+    """One central has the first two links; the node behind it has the last two, with two clocks."""
+    assert solved(without_one({**CHAIN, **changes}))["events_missed"].values == pytest.approx(missed)
+
+
+def test_links_of_one_central_take_turns_only_where_they_overlap() -> None:
+    """Eight reservations of 7.5 ms in 50 ms: the last two overlap the first two, so that four take turns."""
+    keys = {**OPEN, "network.peripherals": 8, "le.event_length_s": 0.0075}
+    assert float(solved(keys)["events_missed"].mean()) == pytest.approx(0.25, abs=1.0 / 64)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"le.interval_spread_s": 0.02}, "interval_spread_s"),
+        ({"le.iso_interval_s": 0.01, "le.iso_length_s": 0.004}, "iso_interval_s"),
+        ({"link.node_buffer_bytes": 250}, "node_buffer_bytes"),
+        ({"traffic.source": "periodic"}, "phase of a periodic source"),
+        (
+            {"transport.protocol": "centaurus", "traffic.source": "request-reply", "le.ip": "6lowpan"},
+            "answers",
+        ),
+    ],
+)
+def test_keys_that_laws_read_roughly_are_in_doubt(changes: dict[str, Any], said: str) -> None:
+    assert any(said in doubt for doubt in solved({**OPEN, **changes}).attrs["why"])
+
+
+def test_a_peripheral_that_may_skip_events_halves_rate_and_charge_of_a_download() -> None:
+    """It sleeps in every second event though the central has data; the charge of sleep remains."""
+    keys = {**GREEDY, "network.flows": "downlink", "energy.sleep_ua": 0.0}
+    always, seldom = (solved({**keys, "le.latency": skips}) for skips in (0, 1))
+    for metric in ("goodput_kbps", "current_ma"):
+        assert float(seldom[metric][0]) == pytest.approx(float(always[metric][0]) / 2.0)
+
+
+@pytest.mark.parametrize("bits", ["payload", "on-air"])
+def test_damaged_pdus_of_the_other_side_make_pdus_go_twice(bits: str) -> None:
+    """A credit of 12 bytes faces each PDU; an empty PDU can be hit only where all bits count."""
+    errors = {"radio.model": "constant", "radio.ber": 1e-3, "radio.bits": bits}
+    rare, often = (
+        float(
+            solved({**GREEDY, **errors, "le.credits": 64, "le.credits_returned_every": every})[
+                "goodput_kbps"
+            ][0]
+        )
+        for every in (64, 1)
+    )
+    assert often < rare
+
+
+def test_both_directions_of_a_fading_link_are_in_the_same_state() -> None:
+    """In half of the time nothing comes across, in the other half everything."""
+    fading = {
+        "radio.model": "gilbert-elliott",
+        "radio.ber_good": 0.0,
+        "radio.ber_bad": 0.5,
+        "radio.bits": "on-air",
+    }
+    found = solved({**GREEDY, **fading, "radio.good_s": 1.0, "radio.bad_s": 1.0})
+    perfect = float(solved(GREEDY)["goodput_kbps"][0])
+    assert float(found["goodput_kbps"][0]) == pytest.approx(perfect / 2.0, rel=0.01)
+
+
+def test_a_repetition_waits_for_the_next_event_if_one_pdu_fits() -> None:
+    """The mean number of repetitions is p / (1 - p), here 1, and each takes an interval."""
+    keys = {**OPEN, "le.event_packets": 1, "traffic.load_kbps": 1e-3, "radio.model": "constant"}
+    intact, damaged = (float(solved({**keys, "radio.per": per})["delay_s"][0]) for per in (0.0, 0.5))
+    assert damaged - intact == pytest.approx(0.05, rel=0.01)
+
+
+@pytest.mark.parametrize("links", [2, 5, 7])
+def test_the_last_link_of_a_full_interval_has_no_longer_window_than_the_others(links):
+    length_s = 0.05 / links
+    found = schedule(links, length_s, 0.05, 0.05, True, False)
+    assert found == ((1.0, pytest.approx(length_s, rel=1e-9)),) * links
+    half = schedule(links, length_s / 2, 0.05, 0.05, True, False)
+    assert half[-1] == (1.0, pytest.approx(0.025 + length_s / 2, rel=1e-9))

@@ -1,0 +1,528 @@
+"""One queue, with and without vacations: known values, exact special cases, a Markov chain, a simulation.
+
+Rooms for 100 and more are so large that nothing is lost. The known values were each confirmed by simulations
+of 6e8 slots; services in them take 6 slots.
+"""
+
+import math
+import random
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from btqueue.queueing import closed_forms as forms
+from btqueue.queueing.vacations import Discrete, Time, VacationQueue, vacation_queue
+
+SIX = Time(6.0)
+LONG = Discrete(np.arange(10.0, 51.0), np.full(41, 1 / 41))
+LONG_AND_POLL = [LONG._replace(values=np.arange(12.0, 53.0))] * 5 + [LONG]  # 2 slots more when emptied
+SLOTS = np.arange(1.0, 401.0)
+GEOMETRIC = Discrete(SLOTS, (11 / 12) ** (SLOTS - 1) / 12 / (1 - (11 / 12) ** 400))
+
+solve = partial(vacation_queue, service=SIX)
+
+
+def third(time: Time) -> float:
+    """Third moment of a time."""
+    return time.mean**3 * (1 + time.scv) * (1 + 2 * time.scv)
+
+
+def second(time: Time) -> float:
+    return time.mean**2 * (1 + time.scv)
+
+
+KNOWN: list[tuple[dict[str, Any], dict[str, float], float]] = [
+    *(
+        ({"rate": 0.05, "vacations": Time(10.0), "capacity": 400, "limit": limit}, {"mean_wait": wait}, 5e-7)
+        for limit, wait in ((1, 37.0), (2, 10.477567), (3, 7.754771), (5, 6.588921), (10, 6.297837))
+    ),
+    (
+        {"rate": 0.008, "vacations": LONG, "capacity": 300, "limit": 5, "batch": 5},
+        {"mean_queue": 2.564103, "mean_wait": 58.102564},
+        5e-7,
+    ),
+    (
+        {"rate": 0.008, "vacations": LONG, "capacity": 20, "limit": 5, "batch": 5},
+        {"mean_cycle": 39.420404, "mean_queue": 2.479354},
+        5e-7,
+    ),
+    (
+        {"rate": 0.2, "vacations": LONG, "capacity": 20, "limit": 5},
+        {"packet_loss": 0.583333, "throughput": 0.083333},
+        5e-7,
+    ),
+    ({"rate": 0.1, "vacations": GEOMETRIC, "capacity": 300}, {"mean_wait": 16.0}, 5e-7),
+    ({"rate": 0.012, "vacations": GEOMETRIC, "capacity": 300, "batch": 5}, {"mean_wait": 31.9375}, 5e-7),
+    # a large limit approaches exhaustive service
+    ({"rate": 0.1, "vacations": GEOMETRIC, "capacity": 300, "limit": 40}, {"mean_wait": 16.0406}, 5e-5),
+]
+
+
+@pytest.mark.parametrize(("queue", "known", "digits"), KNOWN)
+def test_known_values(queue, known: dict[str, float], digits: float):
+    solution = solve(**queue)
+    assert {name: getattr(solution, name) for name in known} == pytest.approx(known, abs=digits)
+
+
+EMPTIED = [0.02215193, 0.02616912, 0.02786312, 0.02851632, 0.02855724]
+EMPTIED_AFTER_POLL = [0.01822464, 0.02360347, 0.02616383, 0.02740225, 0.0278584]
+
+
+@pytest.mark.parametrize(
+    ("vacations", "wait", "cycle", "emptied"),
+    [(LONG, 182.041522, 57.692308, EMPTIED), (LONG_AND_POLL, 183.200197, 58.166356, EMPTIED_AFTER_POLL)],
+)
+def test_near_saturation(vacations, wait: float, cycle: float, emptied: list[float]):
+    queue = solve(rate=0.08, vacations=vacations, capacity=500, limit=5)
+    assert queue.mean_wait == pytest.approx(wait, abs=2e-6)
+    assert queue.mean_cycle == pytest.approx(cycle, abs=5e-7)
+    np.testing.assert_allclose(queue.served[:5], emptied, atol=5e-9)
+
+
+def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
+    """``M E[X] = E[N] lambda (W + E[B]) - (1 - rho) E[N (N - 1)] / 2`` with X left at the end of a visit."""
+    rate, served = 0.08, np.arange(6)
+    queue = solve(rate=rate, vacations=LONG, capacity=500, limit=5)
+    left = queue.visit_start @ np.arange(501) - rate * 30.0
+    pairs = queue.served @ (served * (served - 1))
+    right = queue.mean_served * rate * queue.sojourn_mean - (1 - 6 * rate) * pairs / 2
+    assert left == pytest.approx(12.955117, abs=5e-7)
+    assert right / 5 == pytest.approx(left, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rate", "packet_loss", "batch_loss"),
+    [
+        (0.006, 0.000995, 0.001644),
+        (0.008, 0.004280, 0.006928),
+        (0.010, 0.013082, 0.020897),
+        (0.012, 0.031314, 0.049531),
+    ],
+)
+def test_losses_of_a_small_room(rate: float, packet_loss: float, batch_loss: float):
+    queue = solve(rate=rate, vacations=LONG, capacity=20, limit=5, batch=5)
+    assert (queue.packet_loss, queue.batch_loss) == pytest.approx((packet_loss, batch_loss), abs=5e-7)
+
+
+# ---------------------------------------------------------------- a server that never goes away
+
+
+@pytest.mark.parametrize("load", [0.3, 0.8])
+def test_md1_queue_law(load: float):
+    """``1 - rho``, ``(1 - rho)(e^rho - 1)``, ``(1 - rho)(e^2rho - e^rho(1 + rho))``: Erlang's."""
+    queue = solve(rate=load / 6, vacations=None, capacity=200)
+    e = math.exp(load)
+    expected = [1 - load, (1 - load) * (e - 1), (1 - load) * (e * e - e * (1 + load))]
+    np.testing.assert_allclose(queue.occupancy[:3], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("load", [1e-9, 0.2, 0.9])
+def test_mm1_is_geometric(load: float):
+    queue = solve(rate=load, service=Time(1.0, 1.0), vacations=None, capacity=400)
+    np.testing.assert_allclose(queue.occupancy[:6], (1 - load) * load ** np.arange(6), rtol=1e-12)
+    assert (queue.sojourn_mean, queue.sojourn_sd) == pytest.approx((1 / (1 - load),) * 2, rel=1e-11)
+
+
+def brun_garcia(load: float, capacity: int) -> float:
+    """Blocking of M/D/1/K: ``1 - b / (1 + rho b)`` with an alternating sum b (J. Appl. Prob. 37, 2000)."""
+    last = capacity - 1
+    b = math.fsum(
+        (-load) ** k / math.factorial(k) * (last - k) ** k * math.exp((last - k) * load)
+        for k in range(last + 1)
+    )
+    return 1 - b / (1 + load * b)
+
+
+@pytest.mark.parametrize("capacity", [1, 6])
+@pytest.mark.parametrize("load", [0.5, 0.9, 1.5])
+def test_md1k_blocking(load: float, capacity: int):
+    queue = solve(rate=load / 6, vacations=None, capacity=capacity)
+    expected = brun_garcia(load, capacity)
+    assert (queue.packet_loss, queue.batch_loss) == pytest.approx((expected, expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.9, 3.0])
+@pytest.mark.parametrize("capacity", [1, 7, 20])
+def test_mm1k_blocking(load: float, capacity: int):
+    queue = solve(rate=load / 6, service=Time(6.0, 1.0), vacations=None, capacity=capacity)
+    assert queue.packet_loss == pytest.approx(forms.lost_share(load, capacity), rel=1e-10)
+
+
+@pytest.mark.parametrize("load", [0.2, 1.0, 7.0])
+@pytest.mark.parametrize("scv", [0.0, 0.3, 4.0])
+def test_without_a_waiting_room_blocking_is_erlangs_whatever_the_service(load: float, scv: float):
+    queue = solve(rate=load / 6, service=Time(6.0, scv), vacations=None, capacity=1)
+    assert queue.packet_loss == pytest.approx(load / (1 + load), rel=1e-13)
+    assert queue.mean_wait == pytest.approx(0.0, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("payload", "room", "packet_loss", "batch_loss"),
+    [(200, 25, 0.019957, 0.037390), (240, 25, 0.076597, 0.137486), (200, 5, 0.107036, 0.200245)],
+)
+def test_token_bucket(payload: int, room: int, packet_loss: float, batch_loss: float):
+    """A token bucket of depth 9 before ``room`` packets is M^5/D/1/(9 + room).
+
+    Segments of 1460 bytes in packets of 307.8 on average, tokens at 250 kbit/s; the tokens of a packet gather
+    in one unit of time.
+    """
+    rate = payload / (8 * 1460) * 8 * 307.8 / 250
+    queue = vacation_queue(rate=rate, service=Time(1.0), vacations=None, capacity=9 + room, batch=5)
+    assert (queue.packet_loss, queue.batch_loss) == pytest.approx((packet_loss, batch_loss), abs=5e-7)
+
+
+# ---------------------------------------------------------------- sojourns: M/G/1 and its decomposition
+
+
+def sojourn(rate: float, service: Time, vacation: Time | None) -> tuple[float, float]:
+    """Mean and standard deviation of the sojourn in M/G/1, with exhaustive vacations too.
+
+    Takagi's second moment of the wait, ``2 W^2 + lambda b3 / (3 (1 - rho))``, and independently of it the
+    rest of a vacation (Fuhrmann & Cooper, Oper. Res. 33, 1985).
+    """
+    idle = 1 - rate * service.mean
+    wait = rate * second(service) / (2 * idle)
+    variance = wait**2 + rate * third(service) / (3 * idle) + service.mean**2 * service.scv
+    mean = wait + service.mean
+    if vacation is not None:
+        rest = second(vacation) / (2 * vacation.mean)
+        mean += rest
+        variance += third(vacation) / (3 * vacation.mean) - rest**2
+    return mean, math.sqrt(variance)
+
+
+LAWS = [Time(6.0), Time(6.0, 1e-7), Time(6.0, 0.3), Time(6.0, 1.0), Time(6.0, 2.5)]
+
+
+@pytest.mark.parametrize("vacation", [None, Time(12.0), Time(12.0, 0.5), Time(4.0, 2.0)])
+@pytest.mark.parametrize("service", LAWS)
+@pytest.mark.parametrize("rate", [1e-12, 1e-9, 1e-4, 0.02, 0.1])
+def test_sojourns_without_a_limit(rate: float, service: Time, vacation: Time | None):
+    queue = solve(rate=rate, service=service, vacations=vacation, capacity=400)
+    mean, deviation = sojourn(rate, service, vacation)
+    assert queue.sojourn_mean == pytest.approx(mean, rel=1e-9)
+    assert queue.mean_wait + service.mean == pytest.approx(mean, rel=1e-9)
+    # a difference of squares: of a deviation much below the mean, the square keeps its absolute error
+    assert queue.sojourn_sd**2 == pytest.approx(deviation**2, rel=1e-8, abs=1e-12 * mean**2)
+
+
+@pytest.mark.parametrize("vacation", [Time(10.0), Time(10.0, 0.7)])
+@pytest.mark.parametrize("service", [Time(6.0), Time(6.0, 1.0)])
+@pytest.mark.parametrize("rate", [1e-12, 1e-9, 1e-4, 0.02, 0.04])
+def test_one_packet_a_visit_is_a_longer_service(rate: float, service: Time, vacation: Time):
+    """Each service and the vacation after it are one service of a queue with exhaustive vacations."""
+    queue = solve(rate=rate, service=service, vacations=vacation, capacity=400, limit=1)
+    mean = service.mean + vacation.mean
+    variance = service.mean**2 * service.scv + vacation.mean**2 * vacation.scv
+    # third central moments of gamma laws add up
+    skew = 2 * (service.mean**3 * service.scv**2 + vacation.mean**3 * vacation.scv**2)
+    both = {"square": variance + mean**2, "cube": skew + 3 * mean * variance + mean**3}
+    idle, rest = 1 - rate * mean, second(vacation) / (2 * vacation.mean)
+    wait = rate * both["square"] / (2 * idle)
+    varies = wait**2 + rate * both["cube"] / (3 * idle) + third(vacation) / (3 * vacation.mean) - rest**2
+    assert queue.sojourn_mean == pytest.approx(wait + rest + service.mean, rel=1e-9)
+    expected = varies + service.mean**2 * service.scv
+    assert queue.sojourn_sd**2 == pytest.approx(expected, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("vacation", [None, Time(12.0, 0.5)])
+@pytest.mark.parametrize("scv", [0.0, 0.4])
+def test_a_message_is_one_long_service(vacation: Time | None, scv: float):
+    """The sum of four gamma services is a gamma service."""
+    rate, service = 0.02, Time(6.0, scv)
+    queue = solve(rate=rate, service=service, vacations=vacation, capacity=600, batch=4)
+    mean, deviation = sojourn(rate, Time(24.0, scv / 4), vacation)
+    assert (queue.sojourn_mean, queue.sojourn_sd) == pytest.approx((mean, deviation), rel=1e-8)
+    rest = 0.0 if vacation is None else second(vacation) / (2 * vacation.mean)
+    wait = forms.single_wait(4 * rate, 6.0, second(service), 4) + rest
+    assert queue.mean_wait == pytest.approx(wait, rel=1e-9)
+
+
+def test_repeated_services_are_longer_services():
+    repeats, rate, service, vacation = 0.3, 0.05, Time(6.0, 0.2), Time(12.0, 0.5)
+    tries, squares = 1 / (1 - repeats), (1 + repeats) / (1 - repeats) ** 2
+    longer = second(service) * tries + service.mean**2 * (squares - tries)
+    queue = solve(rate=rate, service=service, vacations=vacation, capacity=400, repeats=repeats)
+    wait = forms.exhaustive_wait(rate, service.mean * tries, longer, vacation.mean, second(vacation))
+    assert queue.mean_wait == pytest.approx(wait, rel=1e-10)
+    assert queue.sojourn_mean == pytest.approx(wait + service.mean * tries, rel=1e-10)
+    assert queue.throughput == pytest.approx(rate, rel=1e-12)
+    assert queue.mean_served == pytest.approx(rate * tries * queue.mean_cycle, rel=1e-11)
+
+
+# ---------------------------------------------------------------- exponential times: a Markov chain
+
+ROOM, LIMIT, BATCH, RATE, AGAIN, SERVICE = 6, 3, 2, 0.07, 0.2, 4.0
+RESTS = (5.0, 9.0, 2.0, 7.0)
+"""Mean vacations, by services of the visit."""
+
+
+def moment_by_moment(limit: float, rests: tuple[float, ...] | None) -> dict[str, Any]:
+    """The queue from the chain in continuous time of all that there is to know.
+
+    A state is (serving, services done, queue); without a limit services are not counted.
+    """
+
+    def after_service(done: int, queue: int):
+        done = min(done + 1, LIMIT) if limit < math.inf else 0
+        if queue and done < limit:
+            return (True, done, queue)
+        return (False, done if rests is not None else 0, queue)
+
+    def moves(state):
+        serving, done, queue = state
+        there = min(queue + BATCH, ROOM)
+        if serving:
+            yield (True, done, there), RATE
+            yield after_service(done, queue), AGAIN / SERVICE
+            yield after_service(done, queue - 1), (1 - AGAIN) / SERVICE
+        elif rests is None:
+            yield (True, 0, there), RATE
+        else:
+            yield (False, done, there), RATE
+            yield (queue > 0, 0, queue), 1 / rests[done]
+
+    found, waiting = {}, [(False, 0, 0)]
+    while waiting:
+        if (state := waiting.pop()) not in found:
+            found[state] = list(moves(state))
+            waiting += [after for after, _ in found[state]]
+    place = {state: row for row, state in enumerate(found)}
+    generator = np.zeros((len(place), len(place)))
+    for state, after in found.items():
+        for where, rate in after:
+            generator[place[state], place[where]] += rate
+            generator[place[state], place[state]] -= rate
+    balance = np.vstack([generator.T, np.ones(len(place))])
+    law = np.linalg.lstsq(balance, np.eye(len(balance))[-1], rcond=None)[0]
+    chances = dict(zip(found, law, strict=True))
+    queue = np.bincount([state[2] for state in found], law, ROOM + 1)
+    busy = sum(chance for (serving, *_), chance in chances.items() if serving)
+    # visits begin where vacations end; without vacations where a message finds nobody
+    ends = {
+        state: chance * (RATE if rests is None else 1 / rests[state[1]])
+        for state, chance in chances.items()
+        if not state[0]
+    }
+    visits = sum(ends.values())
+    return {
+        "occupancy": queue,
+        "throughput": busy * (1 - AGAIN) / SERVICE,
+        "mean_cycle": 1 / visits,
+        "mean_served": busy / SERVICE / visits,
+        "packet_loss": queue[-1] + queue[-2] / 2,
+        "batch_loss": queue[-1] + queue[-2],
+        "visit_start": np.bincount([state[2] for state in ends], list(ends.values()), ROOM + 1) / visits,
+        "served": [
+            sum(there for state, there in ends.items() if state[1] == done) / visits for done in range(4)
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit", "rests"),
+    [(LIMIT, RESTS), (LIMIT, (5.0,) * 4), (None, (5.0,)), (None, None)],
+    ids=["limited, four vacations", "limited", "exhaustive", "no vacations"],
+)
+def test_every_law_moment_by_moment(limit: int | None, rests: tuple[float, ...] | None):
+    queue = vacation_queue(
+        rate=RATE,
+        service=Time(SERVICE, 1.0),
+        vacations=None if rests is None else [Time(mean, 1.0) for mean in rests],
+        capacity=ROOM,
+        batch=BATCH,
+        limit=limit,
+        repeats=AGAIN,
+    )
+    expected = moment_by_moment(limit or math.inf, rests)
+    if rests is None:
+        expected["visit_start"] = np.eye(ROOM + 1)[BATCH]  # there with the message
+    if limit is None:
+        expected["served"] = []
+    for name, value in expected.items():
+        np.testing.assert_allclose(getattr(queue, name), value, rtol=1e-10, atol=1e-13, err_msg=name)
+
+
+# ---------------------------------------------------------------- whatever the parameters
+
+EDGES = (1e-15, 1e-9, 1e-6, 0.5, 1 - 1e-6, 1.0, 1 + 1e-6, 2.0, 10.0)
+TIMES = st.builds(Time, st.floats(0.1, 20.0), st.sampled_from([0.0, 1e-9, 0.3, 1.0, 5.0])) | st.builds(
+    lambda low, more, chance: Discrete([low, low + more], [chance, 1 - chance]),
+    st.floats(0.0, 5.0),
+    st.floats(0.1, 20.0),
+    st.floats(0.0, 0.9),
+)
+QUEUES = st.fixed_dictionaries(
+    {
+        "service": TIMES,
+        "vacations": st.none() | TIMES,
+        "capacity": st.integers(1, 25),
+        "batch": st.integers(1, 6),
+        "limit": st.none() | st.integers(1, 8),
+        "repeats": st.sampled_from([0.0, 0.1, 0.6]),
+    }
+)
+
+
+def of_load(load: float, queue: dict[str, Any], **changes: Any) -> VacationQueue:
+    arguments: dict[str, Any] = queue | ({"limit": None} if queue["vacations"] is None else {}) | changes
+    rate = load * (1 - queue["repeats"]) / queue["service"].mean / queue["batch"]
+    return vacation_queue(rate=rate, **arguments)
+
+
+@settings(max_examples=200)
+@given(QUEUES, st.sampled_from(EDGES) | st.floats(1e-6, 3.0))
+def test_laws_sum_to_one_and_flows_balance(queue: dict[str, Any], load: float):
+    solution = of_load(load, queue)
+    for name in ("occupancy", "visit_start"):
+        law = getattr(solution, name)
+        assert law.min() >= 0.0 and law.sum() == pytest.approx(1.0, abs=1e-12)
+    if len(solution.served):
+        assert solution.served.sum() == pytest.approx(1.0, abs=1e-12)
+        served = solution.served[:-1] @ np.arange(len(solution.served) - 1)
+        assert solution.mean_served == pytest.approx(
+            served + solution.served[-1] * (len(solution.served) - 1), rel=1e-9
+        )
+    assert not np.isnan(solution.mean_cycle)
+    # the loss that arrivals see is what the flow through the server leaves over
+    held, offered = queue["service"].mean / (1 - queue["repeats"]), load * (1 - solution.packet_loss)
+    assert solution.throughput * held == pytest.approx(offered, rel=1e-9)
+    assert solution.mean_wait >= -1e-9 * held
+    assert solution.packet_loss <= solution.batch_loss <= queue["batch"] * solution.packet_loss + 1e-15
+    if queue["vacations"] is None:
+        assert solution.throughput * held == pytest.approx(1 - solution.occupancy[0], rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(QUEUES, st.floats(1e-9, 0.9))
+def test_littles_law_of_the_sojourns(queue: dict[str, Any], load: float):
+    """The mean sojourn is read from the messages left behind, the mean wait from the queue at all moments."""
+    solution = of_load(load, queue, capacity=150, batch=1)
+    assume(solution.packet_loss < 1e-13)
+    held = queue["service"].mean / (1 - queue["repeats"])
+    assert solution.sojourn_mean == pytest.approx(solution.mean_wait + held, rel=1e-7)
+
+
+@pytest.mark.parametrize("rate", [0.5, 5.0])
+def test_hopeless_overload_has_an_answer(rate: float):
+    """At 5 packets a slot the queue is empty less often than a double can say."""
+    limited = solve(rate=rate, vacations=GEOMETRIC, capacity=300, limit=40)
+    exhaustive = solve(rate=rate, vacations=GEOMETRIC, capacity=300)
+    assert exhaustive.throughput == pytest.approx(1 / 6, rel=1e-9)
+    assert limited.throughput == pytest.approx(40 / (40 * 6 + 12), rel=1e-9)
+    assert limited.served[40] == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"limit": 0}, "limit must be a whole number of at least 1, got 0"),
+        ({"limit": math.inf}, "limit must be a whole number"),
+        ({"capacity": 0}, "capacity must be a whole number"),
+        ({"capacity": 20.0}, "capacity must be a whole number"),
+        ({"batch": 1.5}, "batch must be a whole number"),
+        ({"rate": 0.0}, "rate must be positive and finite"),
+        ({"rate": -1.0}, "rate must be positive and finite"),
+        ({"rate": math.nan}, "rate must be positive and finite"),
+        ({"rate": math.inf}, "rate must be positive and finite"),
+        ({"repeats": 1.0}, "repeats must be a chance below 1"),
+        ({"repeats": -0.1}, "repeats must be a chance below 1"),
+        ({"service": Time(0.0)}, "service must have a positive"),
+        ({"service": Time(6.0, -0.1)}, "service must have .* no negative times or scv"),
+        ({"service": Time(6.0, math.nan)}, "service must have"),
+        ({"vacations": Time(math.inf)}, "vacations must have a positive and finite mean"),
+        ({"vacations": Discrete([1.0, 2.0], [0.5, 0.4])}, "vacations must have .* chances that sum to 1"),
+        ({"vacations": Discrete([-1.0, 2.0], [0.5, 0.5])}, "vacations must have .* no negative times"),
+        ({"vacations": Discrete([1.0, 2.0], [1.5, -0.5])}, "vacations must have"),
+        ({"vacations": Discrete([1.0, 2.0], [1.0])}, "vacations must have"),
+        ({"vacations": Discrete([0.0], [1.0])}, "vacations must have a positive"),
+        (
+            {"vacations": [Time(1.0)] * 5},
+            "vacations must be one law, or one for each of 0 to 5 services, got 5",
+        ),
+        ({"vacations": None}, "a server that never goes away has no limit of a visit, got limit = 5"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments: dict[str, Any], message: str):
+    good: dict[str, Any] = {"rate": 0.1, "vacations": LONG, "capacity": 20, "limit": 5}
+    with pytest.raises(ValueError, match=message):
+        solve(**(good | arguments))
+
+
+# ---------------------------------------------------------------- a simulation
+
+WARM_UP, END, RUNS = 1500.0, 4500.0, 1000
+PAUSES = (10.0, 30.0)
+
+
+def simulated(seed: int, rate: float, room: float) -> tuple[float, ...]:
+    """One run, event by event: messages of 3 packets, 4 services a visit, one in ten of them repeated.
+
+    Services take 3 or 8, vacations 10 or 30, and 15 more after a visit without a service.
+
+    Returns:
+        Packets offered and lost, integral of the queue; of the messages that leave their number, and the sums
+        of their sojourns and of the squares.
+    """
+    draw = random.Random(seed)
+    queue: list[float] = []  # arrival of the message whose last packet this is, else nan
+    offered = lost = area = left = sojourns = squares = 0.0
+    now, coming, serving, done = 0.0, draw.expovariate(rate), False, 0
+    until = draw.choice(PAUSES)
+    while now < END:
+        then = min(coming, until)
+        if then > WARM_UP:
+            area += len(queue) * (then - max(now, WARM_UP))
+        now = then
+        if coming < until:
+            packets = [math.nan, math.nan, now][: int(min(3, room - len(queue)))]
+            queue += packets
+            if now > WARM_UP:
+                offered, lost = offered + 3, lost + 3 - len(packets)
+            coming = now + draw.expovariate(rate)
+            continue
+        if serving:
+            done += 1
+            if draw.random() >= 0.1:
+                arrived = queue.pop(0)
+                if now > WARM_UP and not math.isnan(arrived):
+                    left, sojourns = left + 1, sojourns + now - arrived
+                    squares += (now - arrived) ** 2
+        else:
+            done = 0
+        serving = bool(queue) and done < 4
+        until = now + (draw.choice((3.0, 8.0)) if serving else draw.choice(PAUSES) + 15.0 * (done == 0))
+    return offered, lost, area, left, sojourns, squares
+
+
+@pytest.mark.parametrize(("rate", "capacity"), [(0.022, 8), (0.018, 150)])
+def test_against_a_simulation(rate: float, capacity: int):
+    """1000 independent runs (seeds 0 to 999); two or three comparisons of a false alarm of 1e-4 each."""
+    queue = vacation_queue(
+        rate=rate,
+        service=Discrete([3.0, 8.0], [0.5, 0.5]),
+        vacations=[
+            Discrete([pause + 15.0 * (done == 0) for pause in PAUSES], [0.5, 0.5]) for done in range(5)
+        ],
+        capacity=capacity,
+        batch=3,
+        limit=4,
+        repeats=0.1,
+    )
+    lossy = capacity < 20
+    runs = [simulated(seed, rate, capacity if lossy else math.inf) for seed in range(RUNS)]
+    offered, lost, area, left, sojourns, squares = np.array(runs).T
+    samples = {"queue": area / (END - WARM_UP) - queue.mean_queue}
+    if lossy:
+        samples["loss"] = lost - queue.packet_loss * offered
+    else:
+        samples["sojourn"] = sojourns - queue.sojourn_mean * left
+        samples["its square"] = squares - (queue.sojourn_mean**2 + queue.sojourn_sd**2) * left
+    for name, sample in samples.items():
+        error = sample.std(ddof=1) / math.sqrt(RUNS)
+        assert abs(sample.mean()) < stats.t.isf(0.5e-4, RUNS - 1) * error, name

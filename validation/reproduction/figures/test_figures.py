@@ -1,0 +1,382 @@
+"""Published figures can be drawn again: scripts write what they promise, here with stand-in engines."""
+
+import importlib
+import inspect
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+from btqueue.cli import app
+from btqueue.plotting import MARKERS, PALETTE, axis_label
+from btqueue.reproduction.figures import points, published
+from btqueue.reproduction.figures.catalogue import (
+    KINDS,
+    BadFiles,
+    NoSuchFigure,
+    catalogue,
+    drawn_figures,
+    find,
+)
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, draw_panel
+from btqueue.reproduction.figures.points import ComputationFailed, Store
+from btqueue.reproduction.figures.published import marks_in, stated
+from btqueue.reproduction.figures.runs import events
+from btqueue.reproduction.figures.work import Settings, Work, trace_file
+from btqueue.scenario import load
+from btqueue.study.evaluate import Answer, Failure
+from btqueue.study.summary import Estimate
+
+FIGURE = "venugopal-2006/fig_6_1"
+GOOD = Answer(metrics={"goodput_kbps": Estimate(100.0, 1.0)}, names={}, notes={})
+
+pytestmark = pytest.mark.usefixtures("kept")  # no stand-in's answer comes into the user's cache
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Scenarios and engines that had to be computed, by a stand-in."""
+    seen = []
+
+    def evaluate(scenario, engine, *, threads=None):
+        seen.append((scenario, engine))
+        return GOOD
+
+    monkeypatch.setattr(points, "evaluate", evaluate)
+    return seen
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["figures", *map(str, words)])
+
+
+# Drawing
+
+
+def test_figure_6_1_writes_surfaces_curves_and_a_record(engines, tmp_path):
+    result = run(FIGURE, "--out", tmp_path, "--quick")
+    assert result.exit_code == 0, (result.output, result.exception)
+    names = ["fig_6_1-lines.png", "fig_6_1-surfaces.png", "fig_6_1.json"]
+    assert sorted(os.listdir(tmp_path)) == names
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names[:2])
+    (drawn,) = drawn_figures(tmp_path)
+    assert (drawn.name, drawn.points, drawn.computed) == (FIGURE, 9, 18)
+    assert drawn.files == tuple(names[:2])
+    assert drawn.caption.startswith("Goodput, round-trip time")
+    assert "goodput-2" in drawn.claims
+
+
+def test_each_curve_has_its_own_colour_and_marker():
+    assert len(set(PALETTE)) == len(PALETTE) == len(set(MARKERS))
+
+
+def test_a_figure_in_another_format(engines, tmp_path):
+    assert run("chen-2004/3", "--out", tmp_path, "--format", "svg").exit_code == 0
+    assert (tmp_path / "fig_3.svg").read_text().startswith("<?xml")
+    assert run("chen-2004/3", "--out", tmp_path, "--format", "gif").exit_code == 2
+
+
+def test_points_that_the_model_cannot_solve_are_noted(engines, tmp_path):
+    usual = engines.network.solve
+
+    def solve(scenario):
+        if scenario.flow_control.buffer_packets == 5:
+            raise engines.network.NoConvergence("too small a buffer")
+        return usual(scenario)
+
+    engines.network.solve = solve
+    result = run(FIGURE, "--out", tmp_path, "--quick")
+    assert result.exit_code == 0, result.exception
+    assert "No answer of the model at 3 of 9 points" in result.stderr
+    assert "too small a buffer" in drawn_figures(tmp_path)[0].notes[0]
+
+
+def test_a_bug_in_an_engine_is_no_hole_in_the_figure(engines, tmp_path):
+    engines.network.solve = lambda scenario: 1 / 0
+    result = run(FIGURE, "--out", tmp_path, "--quick")
+    assert result.exit_code == 3
+    assert "division by zero" in result.stderr
+
+
+@pytest.fixture
+def own_scripts(tmp_path, monkeypatch):
+    """Return a function that puts bodies of `draw` in the place of all figures."""
+
+    def put(*bodies):
+        folder = tmp_path / "scripts" / "someone-1999"
+        folder.mkdir(parents=True)
+        for number, body in enumerate(bodies, start=1):
+            script = f'"""Figure {number}."""\ndef draw(work):\n    {body}\n'
+            (folder / f"fig_{number}.py").write_text(script)
+        home = "btqueue.reproduction.figures.catalogue.figures_folder"
+        monkeypatch.setattr(home, lambda: folder.parent)
+
+    return put
+
+
+def test_all_figures_go_on_after_one_that_fails(own_scripts, tmp_path):
+    own_scripts("1 / 0", "return []")
+    result = run("--all", "--out", tmp_path / "out")
+    assert result.exit_code == 3
+    assert "1/2 someone-1999/fig_1: failed: ZeroDivisionError" in result.stderr
+    assert "2/2 someone-1999/fig_2: " in result.stdout
+    assert [one.name for one in drawn_figures(tmp_path / "out")] == ["someone-1999/fig_2"]
+
+
+def test_ctrl_c_ends_all_figures_at_once(own_scripts, tmp_path):
+    own_scripts("raise KeyboardInterrupt", "return []")
+    result = run("--all", "--out", tmp_path / "out")
+    assert result.exit_code == 130
+    assert "goes on from there" in result.stderr
+    assert drawn_figures(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("venugopal-2006/6.99",), "did you mean 'venugopal-2006/fig_6_"),
+        (("venugopal-2006/2.1",), "figure 2.1 of venugopal-2006 is a drawing, not a result"),
+        (("venugopl-2006/6.1",), "did you mean 'venugopal-2006/fig_6_1'?"),
+        (("--all", "--paper", "venugopal"), "did you mean 'venugopal-2006'?"),
+        ((FIGURE, "--all"), "name a figure, or draw --all"),
+        ((FIGURE, "--out", __file__), "is no folder"),
+        ((FIGURE, "--format", "gif"), "png, svg, pdf"),
+    ],
+)
+def test_wrong_words_are_bad_input(words, message):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"notes": []}'])
+def test_a_damaged_record_of_a_figure_is_named(tmp_path, content):
+    (tmp_path / "fig_6_1.json").write_text(content)
+    with pytest.raises(BadFiles, match=r"fig_6_1\.json: is damaged; delete it"):
+        drawn_figures(tmp_path)
+
+
+def test_the_list_marks_what_is_drawn(engines, tmp_path):
+    run("chen-2004/3", "--out", tmp_path)
+    listed = run("--paper", "chen-2004", "--out", tmp_path).stdout
+    assert "chen-2004/fig_5" in listed and "TCP goodput against the bit error rate" in listed
+    assert "✓ Figure 3" in listed
+    assert "✓ Figure 5" not in listed
+
+
+# The catalogue
+
+
+@pytest.mark.parametrize("name", ["venugopal-2006/fig_6_10", "venugopal-2006/6.10", "fig_6_10", "6.10"])
+def test_a_figure_has_several_names(name):
+    assert find(name).name == "venugopal-2006/fig_6_10"
+
+
+def test_a_number_of_several_publications_is_refused():
+    with pytest.raises(NoSuchFigure, match="several figures"):
+        find("fig_5")
+
+
+def test_figures_are_in_the_order_of_their_numbers():
+    names = [entry.stem for entry in catalogue("venugopal-2006")]
+    assert names.index("fig_6_2") < names.index("fig_6_10") < names.index("fig_6_17")
+
+
+def test_every_script_says_what_it_shows():
+    for entry in catalogue():
+        assert entry.title, entry.name
+        assert len(entry.caption) > 40, entry.name
+
+
+def keys_of(table):
+    """Return the keys of a table and of the tables in it, but tables of scenario keys and arguments."""
+    free = ("set", "arguments", "axes", "fading", "points")
+    inner = [value if isinstance(value, list) else [value] for key, value in table.items() if key not in free]
+    tables = [one for values in inner for one in values if isinstance(one, dict)]
+    return set(table).union(*map(keys_of, tables))
+
+
+@pytest.mark.parametrize(
+    "entry", [one for one in catalogue() if one.path.suffix == ".toml"], ids=lambda one: one.name
+)
+def test_every_key_of_a_table_is_one_that_its_kind_reads(entry):
+    table = tomllib.loads(entry.path.read_text())
+    modules = {"curves": ["curves"], "load page": ["load page"]}.get(table["kind"], [table["kind"], "curves"])
+    texts = [inspect.getsource(importlib.import_module(KINDS[name])) for name in modules]
+    texts.append(inspect.getsource(published))
+    unknown = {key for key in keys_of(table) if not any(re.search(rf"\b{key}\b", text) for text in texts)}
+    assert unknown <= {"title", "caption", "kind", "claims"}
+
+
+def test_every_result_of_the_thesis_is_there():
+    wanted = {f"5_{k}" for k in range(1, 8)} | {f"6_{k}" for k in range(1, 18)}
+    assert {f"fig_{number}" for number in wanted} == {entry.stem for entry in catalogue("venugopal-2006")}
+
+
+# Points
+
+
+def test_a_point_is_computed_once(asked):
+    scenarios = [load("venugopal-2006/piconet").with_(traffic__load_kbps=x) for x in (80.0, 90.0)]
+    first = points.answers(scenarios, ["solve"], Store())
+    again = points.answers(scenarios[::-1], ["solve", "simulate"], Store())
+    assert [engine for _, engine in asked] == ["theory"] * 2 + ["simulate"] * 2
+    assert first[0] == {"solve": GOOD}
+    assert again[0] == {"solve": GOOD, "simulate": GOOD}
+
+
+def test_what_is_known_is_not_computed_again_unless_something_has_changed(asked, kept, monkeypatch):
+    scenario = load("venugopal-2006/piconet")
+
+    def computed(one, store=None):
+        before = len(asked)
+        assert points.answers([one], ["solve"], store or Store()) == [{"solve": GOOD}]
+        return len(asked) > before
+
+    assert computed(scenario)
+    assert not computed(scenario.with_(title="same"))
+    assert computed(scenario, Store(fresh=True))
+    (path,) = kept.glob("points/*/*.json")
+    path.write_text(path.read_text()[:20])
+    assert computed(scenario), "a damaged file"
+    assert computed(scenario.with_(run__seed=scenario.run.seed + 1))
+    monkeypatch.setattr(points, "source_digest", lambda engine: "other")
+    assert computed(scenario), "another source of the engine"
+
+
+def test_what_was_finished_before_an_interruption_is_kept(asked):
+    scenarios = [load("venugopal-2006/piconet").with_(traffic__load_kbps=x) for x in (80.0, 90.0, 95.0)]
+
+    def interrupt_later(done, total, left_s):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        points.answers(scenarios, ["solve"], Store(), interrupt_later)
+    points.answers(scenarios, ["solve"], Store())
+    assert [scenario.traffic.load_kbps for scenario, _ in asked] == [80.0, 90.0, 95.0]
+
+
+def test_no_convergence_is_an_answer_and_a_bug_is_not(kept, monkeypatch):
+    failures = iter([Failure("no convergence", "no"), Failure("error", "bug")])
+    monkeypatch.setattr(points, "evaluate", lambda *_, **__: Answer(failure=next(failures)))
+    scenario = load("venugopal-2006/piconet")
+    (first,) = points.answers([scenario], ["solve"], Store())
+    assert str(first["solve"].failure) == "no convergence: no"
+    assert points.answers([scenario], ["solve"], Store()) == [first]
+    with pytest.raises(ComputationFailed, match="bug"):
+        points.answers([scenario], ["simulate"], Store())
+    assert len(list(kept.glob("points/*/*.json"))) == 1
+
+
+# The workbench
+
+
+def test_quick_settings_shorten_runs_and_thin_values(asked):
+    work = Work("venugopal-2006", "", Settings(quick=True), Store())
+    assert work.some(range(5, 41, 5)) == [5, 25, 40]
+    scenario = work.scenario("piconet")
+    run = scenario.run
+    assert (run.duration_s, run.warmup_s, run.replications) == (20.0, 2.0, 2)
+    found = work.sweep("piconet", {"polling.limit": range(1, 8)})
+    assert found["polling.limit"].values.tolist() == [1, 4, 7]
+    assert found.goodput_kbps.dims == ("engine", "polling.limit")
+
+
+def test_replications_of_the_command_line_win():
+    work = Work("venugopal-2006", "", Settings(replications=7, quick=True), Store())
+    assert work.scenario("piconet").run.replications == 7
+
+
+def test_a_trace_file_has_a_lasting_name():
+    names = [trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
+    assert names[0] == names[1] != names[2]
+    assert np.loadtxt(names[0]).tolist() == [0.0, 1e-4]
+
+
+# What publications state
+
+
+def test_a_stated_number_and_one_of_its_cases():
+    one = stated("venugopal-2006", "goodput-2")
+    assert (one.metric, one.value, one.tolerance) == ("goodput_kbps", 170, pytest.approx(17))
+    assert one.scenario.traffic.load_kbps == 200
+    case = stated("venugopal-2006", "rtt-rises-with-M: M = 25")
+    assert (case.value, case.scenario.polling.limit) == (0.4, 25)
+    with pytest.raises(KeyError, match="no single value"):
+        stated("venugopal-2006", "best-S")
+
+
+def test_marks_belong_to_the_scenarios_of_the_picture():
+    names, free = ("goodput-2", "goodput-4", "best-S"), ("traffic.load_kbps",)
+    here = marks_in("venugopal-2006", names, "goodput_kbps", load("venugopal-2006/piconet"), free)
+    assert [one.value for one in here] == [170]
+    assert marks_in("venugopal-2006", names, "rtt_s", load("venugopal-2006/piconet"), free) == []
+    with pytest.raises(KeyError):
+        marks_in("venugopal-2006", ("no-such-claim",), "rtt_s", load("venugopal-2006/piconet"), free)
+
+
+# Panels
+
+
+def test_axes_carry_units_of_the_vocabulary():
+    assert axis_label("goodput_kbps") == "goodput (kbit/s)"
+    assert axis_label("fairness") == "fairness"
+
+
+def test_a_curve_shows_model_simulation_and_interval():
+    axes = Figure().subplots()
+    x, mean, ci95 = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.array([0.5, 1.0])
+    model = np.array([3.5, np.nan])
+    draw_panel(axes, Panel([Curve("one", x, mean, ci95, model)], ""), ["another", "one"])
+    line, bars = axes.lines[0], axes.containers[0]
+    assert isinstance(bars, ErrorbarContainer)
+    markers, _, (segments, *_) = bars.lines
+    np.testing.assert_array_equal(line.get_ydata(), model)
+    np.testing.assert_array_equal(markers.get_ydata(), mean)
+    assert line.get_color() == markers.get_color() == PALETTE[1]
+    np.testing.assert_allclose([bar[:, 1] for bar in segments.get_segments()], [[2.5, 3.5], [4.0, 6.0]])
+
+
+# With the engines
+
+
+@pytest.mark.long
+def test_events_of_a_run_are_those_of_the_trace():
+    scenario = load("venugopal-2006/piconet").with_(run__duration_s=5, run__warmup_s=0)
+    seen = events(scenario, only=("segment sent", "segment received"))
+    sent = seen.of("segment sent", node="p1.1", flow=1)
+    assert np.array_equal(np.unique(sent.segment), np.arange(sent.segment.max() + 1))
+    acknowledged = seen.of("segment received", node="p1.1", flow=1).acknowledged
+    assert (np.diff(acknowledged) >= 0).all()
+    assert acknowledged.max() <= sent.segment.max() + 1
+    with pytest.raises(ValueError, match="segment lost"):
+        events(scenario, only=("segment lost",))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [entry.name for entry in catalogue()])
+def test_every_figure_is_drawn_by_the_engines(name, tmp_path):
+    result = run(name, "--quick", "--out", tmp_path)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    record = json.loads((tmp_path / f"{name.partition('/')[2]}.json").read_text())
+    assert record["files"]
+    assert all((tmp_path / file).stat().st_size > 5000 for file in record["files"])
+
+
+def test_the_measured_rates_of_low_energy_are_those_on_record():
+    rows = json.loads((Path(__file__).parents[2] / "peers" / "low_energy.json").read_text())["measured"]
+    measured = {
+        (row["keys"]["le.interval_s"], row["value"]) for row in rows if isinstance(row["value"], (int, float))
+    }
+    table = tomllib.loads(find("low-energy/goodput").path.read_text())
+    stars = table["picture"][0]["panel"][0]["stars"]
+    assert len(stars) == 8 and {(star["x"], star["value"]) for star in stars} <= measured
+    assert all(star["tolerance"] == pytest.approx(0.02 * star["value"], abs=0.6) for star in stars)

@@ -1,0 +1,280 @@
+"""Claims judged by stand-in engines, what is kept of them, and the report that comes of it."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from btqueue.cli.validate_report import WRITERS, report_of, report_targets
+from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator, in_one_line
+from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
+from btqueue.reproduction.report import sentences
+from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
+from btqueue.reproduction.report.markdown import table
+from btqueue.reproduction.report.outcomes import Number, Outcome, Pair, Seen
+from btqueue.reproduction.report.pictures import found_figures
+from btqueue.reproduction.report.store import Store
+from btqueue.reproduction.report.summary import counts, model_errors, relative_error
+from btqueue.scenario import Scenario, load
+
+PAPER = "venugopal-2006"
+RECORD = claims_of(PAPER)
+
+
+class StandIn(Engine):
+    """Goodput is 360 kbit/s over the peripherals; as a model it knows piconets alone."""
+
+    def __init__(self, *, simulates: bool, replications: int = 10) -> None:
+        super().__init__()
+        self.name, self.is_simulator = ("simulate" if simulates else "solve"), simulates
+        self.replications = replications if simulates else 1
+        self.runs = 0
+
+    def run(self, scenario: Scenario) -> xr.Dataset:
+        self.runs += 1
+        if not self.is_simulator and scenario.network.topology != "piconet":
+            raise NoAnswer("piconets only")
+        noise = np.random.default_rng(self.runs).normal(size=(self.replications, 1))
+        goodput = 360 / scenario.network.peripherals + (noise if self.is_simulator else 0.0)
+        flows = np.ones((1, scenario.network.peripherals))
+        return xr.Dataset({"goodput_kbps": (("replication", "flow"), goodput * flows)})
+
+
+@pytest.fixture
+def engines():
+    return StandIn(simulates=True), StandIn(simulates=False)
+
+
+@pytest.fixture
+def store(kept):
+    return Store(quick=False)
+
+
+def wanted(*ids):
+    return [(PAPER, RECORD[name]) for name in ids]
+
+
+def judged(engines, store, *ids):
+    simulator, model = engines
+    return judge_all(wanted(*ids), simulator, model, store)
+
+
+# ---------------------------------------------------------------- engines and checks
+
+
+def test_both_engines_judge_a_claim(engines, store):
+    (one,) = judged(engines, store, "goodput-falls-with-n")
+    assert (one.verdict, one.solved.judged.verdict) == ("reproduced", "reproduced")
+    assert [part.label for part in one.simulated.judged.parts] == ["", "jitter"]
+    assert [part.label for part in one.solved.judged.parts] == [""]
+    assert one.solved.judged.parts[0].seen == "180 > 90 > 60"
+
+
+def test_a_scenario_is_answered_once(engines, store):
+    judged(engines, store, "goodput-4", "goodput-falls-with-n", "goodput-6")
+    assert [engine.runs for engine in engines] == [8, 5]  # with two other readings of goodput-4
+
+
+def test_a_claim_is_judged_at_the_peak_as_a_ratio_and_other_readings_do_not_count(engines):
+    sweep = {"key": "network.peripherals", "values": [4, 2, 3]}  # most goodput with 2: 180 kbit/s
+    claim = {
+        "id": "made up",
+        "kind": "value",
+        "verdict": "reproduced",
+        "metric": "goodput_kbps",
+        "scenario": f"{PAPER}/piconet-6",
+        "word": "about",
+        "peak": sweep,
+        "over": {"set": ["network.peripherals=6"]},
+        "value": 3.0,
+        "readings": {"whole segments": ["flow_control.drop=segment"]},
+    }
+    seen = judge_one(PAPER, claim, engines[1]).judged
+    assert [(part.label, part.holds, part.counts) for part in seen.parts] == [
+        ("", True, True),
+        ("whole segments", True, False),
+    ]
+    assert judge_one(PAPER, claim | {"value": 2.0}, engines[1]).judged.verdict == "not reproduced"
+
+
+def test_a_claim_outside_the_models_says_why(engines, store):
+    (one,) = judged(engines, store, "scatternet-goodput-falls-with-n")
+    assert not one.modelled
+    assert sentences.model_verdict(one) == NO_MODEL
+    assert [line.text for line in sentences.solved_lines(one)] == ["piconets only"]
+
+
+def test_a_metric_that_an_engine_does_not_give_is_no_answer(engines):
+    seen = judge_one(PAPER, RECORD["rtt-2"], engines[1])
+    assert seen.judged.unanswered == ["the model of this network gives no rtt_s"]
+
+
+def test_a_claim_of_tests_names_them_and_is_none_of_the_models(engines):
+    simulated, solved = (judge_one(PAPER, RECORD["switch-delay"], engine) for engine in engines)
+    test = "test_bridges.py::test_a_switch_takes_up_to_two_slots"
+    assert simulated.judged.verdict == "in part"
+    assert simulated.judged.parts[0].seen == f"checked by test {test}"
+    assert solved.judged.parts == ()
+
+
+def test_arithmetic_is_no_verdict_of_a_model(engines):
+    claim = claims_of("suliman-2005")["III.A-bdp"]
+    assert judge_one("suliman-2005", claim, engines[0]).judged.verdict == "reproduced"
+    assert judge_one("suliman-2005", claim, engines[1]).judged.unanswered == [ARITHMETIC]
+
+
+def test_what_is_left_to_the_testbed_runs_nothing(engines):
+    claim = claims_of("suliman-2005")["III.D-first-dupacks"]
+    seen = judge_one("suliman-2005", claim, engines[0])
+    assert Outcome("suliman-2005", claim, seen, seen).verdict == "testbed-only"
+    assert engines[0].runs == 0
+
+
+def test_checks_that_do_not_count_do_not_change_a_verdict():
+    parts = (Part("", False, ""), Part("fit", True, "", counts=False))
+    assert Judged(parts).verdict == "not reproduced"
+    assert Judged((Part("", None, "why"), Part("fit", True, "", counts=False))).verdict == NO_MODEL
+
+
+def test_a_quick_simulator_plays_a_quarter_but_a_minute_at_least():
+    run = Simulator(quick=True).shortened(load("venugopal-2006/piconet").with_(run__replications=40)).run
+    assert (run.duration_s, run.replications) == (120, 10)
+    short = load("suliman-2005/round-trips")
+    assert Simulator(quick=True).shortened(short) == short
+    assert Simulator().shortened(short) is short
+
+
+def test_errors_of_the_scenario_fit_into_one_line():
+    text = "2 problems:\n  - [a] b = 1: the model does not cover this value; x\n  - [c] d = 2: no"
+    assert in_one_line(text) == "[a] b = 1: the model does not cover this value; x; [c] d = 2: no"
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_finished_claims_are_known_and_not_judged_again(engines, store):
+    first = judged(engines, store, "goodput-4")
+    told = []
+    again = StandIn(simulates=True), StandIn(simulates=False)
+    second = judge_all(wanted("goodput-4", "goodput-6"), *again, store, told.append)
+    assert second[0].simulated.to_plain() == first[0].simulated.to_plain()
+    assert [progress.kept for progress in told] == [True, False]
+    assert [engine.runs for engine in again] == [2, 1]
+
+
+def test_what_is_kept_is_found_again_for_the_same_checks_and_length_until_it_is_damaged(engines, store, kept):
+    judged(engines, store, "goodput-4")
+    claim = RECORD["goodput-4"]
+    assert store.get(PAPER, claim | {"reason": "another", "statement": "in other words"}, engines[0])
+    assert store.get(PAPER, claim | {"rel_tol": 0.2}, engines[0]) is None
+    assert Store(quick=True).get(PAPER, claim, engines[0]) is None
+    assert Store(quick=True).get(PAPER, claim, engines[1]) is not None
+    assert Store(quick=False, fresh=True).get(PAPER, claim, engines[0]) is None
+    for path in kept.rglob("*.json"):
+        path.write_text("{")
+    assert store.get(PAPER, claim, engines[0]) is None
+
+
+def test_ctrl_c_keeps_what_is_done(engines, store, monkeypatch):
+    simulator = engines[0]
+    run = simulator.run
+
+    def interrupted(scenario):
+        if scenario.network.peripherals == 6:
+            raise KeyboardInterrupt
+        return run(scenario)
+
+    monkeypatch.setattr(simulator, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        judged(engines, store, "goodput-4", "goodput-6")
+    assert store.get(PAPER, RECORD["goodput-4"], simulator)
+    assert store.get(PAPER, RECORD["goodput-6"], simulator) is None
+
+
+# ---------------------------------------------------------------- counts and errors
+
+
+def outcome(verdict_holds, solved_holds, numbers=(), claim="goodput-4"):
+    both = [
+        Seen(Judged((Part("", holds, "seen"),)), {key: Number(value, 0.0) for key, value in given})
+        for holds, given in ((verdict_holds, numbers[:1]), (solved_holds, numbers[1:]))
+    ]
+    return Outcome(PAPER, RECORD[claim], *both)
+
+
+def test_the_share_is_of_what_can_be_checked():
+    testbed = claims_of("suliman-2005")["III.D-first-dupacks"]
+    nothing = Seen(Judged(()))
+    listed = [outcome(True, True), outcome(True, None), outcome(False, True)]
+    found = counts([*listed, Outcome("suliman-2005", testbed, nothing, nothing)])
+    assert (found.total, found.checkable, found.shares()[0]) == (4, 3, 2 / 3)
+    assert (found.solved.total(), found.shares(solved=True), found.agree) == (2, (1.0, 1.0), 1)
+    assert sentences.other_by_model(listed) == [listed[2]]
+
+
+def test_errors_of_the_models_count_a_point_once():
+    one = outcome(True, True, [("x rtt_s", 2.0), ("x rtt_s", 2.2)])
+    (error,) = model_errors([one, one])
+    assert (error.metric, error.points) == ("rtt_s", 1)
+    assert (error.median, error.worst) == pytest.approx((0.1, 0.1))
+
+
+@pytest.mark.parametrize("pair", [(1.0, 1.0, 3.0), (0.0, 0.0, 3.0), (1.0, 0.1, float("nan"))])
+def test_there_is_no_relative_error_of_what_is_not_known(pair):
+    assert relative_error(Pair("rtt_s", Number(*pair[:2]), pair[2])) is None
+
+
+# ---------------------------------------------------------------- the report
+
+
+@pytest.fixture
+def report(engines, store):
+    ids = ("goodput-4", "goodput-falls-with-n", "scatternet-goodput-2", "pcss-misses", "switch-delay")
+    return report_of(judged(engines, store, *ids), {}, quick=True, wall_s=1.0)
+
+
+def written(report, folder):
+    targets = report_targets(folder, force=False)
+    for target in targets:
+        target.write(WRITERS, report)
+    return [target.path for target in targets]
+
+
+def test_the_files_hold_every_claim_with_its_verdicts(report, tmp_path):
+    page, text, content = (file.read_text("utf-8") for file in written(report, tmp_path))
+    data = json.loads(content)
+    assert [one["id"] for one in data["papers"][PAPER]["claims"]] == [o.claim["id"] for o in report.outcomes]
+    assert data["counts"]["claims"] == 5
+    for one in report.outcomes:
+        assert one.claim["statement"].rstrip(".")[:40] in text
+        assert f'id="{PAPER}-{one.claim["id"]}"' in page
+    assert "Quick run" in page and "Quick run" in text and data["quick"]
+    assert "Only some of the claims" in text
+    assert "Not the verdict on record: venugopal-2006 goodput-4" in text  # the stand-in has 90 kbit/s
+    assert "2.3.1-lwrr" not in page and "MP - 1 cycles" in page  # misprints are in words
+
+
+def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_words(report, tmp_path):
+    page = written(report, tmp_path)[0].read_text("utf-8")
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
+    links = set(re.findall(r'href="#([^"]+)"', page))
+    assert links and links <= set(re.findall(r'id="([^"]+)"', page))
+    assert "$" not in page.replace("$ in our copy", "")
+    for verdict in ("reproduced", "in part", "not simulated", NO_MODEL):
+        assert f'<b class="{verdict.replace(" ", "-")}">{verdict}</b>' in page
+
+
+def test_a_bar_in_a_cell_ends_no_cell():
+    assert table(("a", "b"), [("x | y", "z")])[-1] == "| x &#124; y | z |"
+
+
+def test_figures_are_found_by_name_and_put_into_the_page(report, tmp_path):
+    picture = tmp_path / "drawn" / PAPER / "fig_6_1.png"
+    picture.parent.mkdir(parents=True)
+    picture.write_bytes(b"\x89PNG")
+    found = found_figures(tmp_path / "drawn", [PAPER])
+    assert [figure.title for figure in found[PAPER]] == ["Figure 6.1"]
+    page = written(report_of(report.outcomes, found, quick=False, wall_s=0.0), tmp_path)[0]
+    assert 'src="data:image/png;base64,iVBORw=="' in page.read_text("utf-8")

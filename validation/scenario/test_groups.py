@@ -1,0 +1,235 @@
+"""Names and groups of flows: in scenarios, results and expressions."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from btqueue import simulate, solve, table
+from btqueue.cli import app
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.expressions import Quantity, parse_expression, parse_metric, parse_quantity
+from btqueue.scenario.topology import topology
+from btqueue.study.comparison import side_by_side
+from btqueue.study.dimensioning.problem import parse_constraint
+from btqueue.study.summary import Estimate
+from btqueue.study.sweep import sweep
+from btqueue.study.sweep_files import with_quantities
+from btqueue.study.tables import SPREAD, comparison_rows, number
+
+WARD = Scenario.from_dict(
+    {
+        "network": {
+            "peripherals": 4,
+            "flows": [
+                {"from": "c1", "to": "p1.1", "name": "download", "law": "greedy"},
+                {"from": "p1.2", "to": "c1", "group": "sensors"},
+                {"from": "p1.3", "to": "c1", "group": "sensors", "load_kbps": 5},
+                {"from": "p1.4", "to": "c1", "group": "sensors"},
+            ],
+        },
+        "traffic": {"load_kbps": 20, "message_bytes": 100},
+        "run": {"duration_s": 5, "warmup_s": 1, "replications": 2},
+    }
+)
+VALUE = Estimate(126.25, part="flow", means=(460.0, 20.0, 5.0, 20.0))
+
+
+def flows_of(**changes):
+    first, *others = WARD.to_dict()["network"]["flows"]
+    return [first | changes, *others]
+
+
+def test_flows_are_called_by_their_names_and_else_by_their_ends():
+    plan = topology(WARD)
+    assert plan.flow_names == ["download", "p1.2>c1", "p1.3>c1", "p1.4>c1"]
+    assert plan.groups == ("sensors",)
+    assert [plan.members(name) for name in ("download", "sensors", "p1.4>c1", "")] == [
+        (1,),
+        (2, 3, 4),
+        (4,),
+        (),
+    ]
+
+
+def test_the_way_back_of_a_flow_is_another_flow_in_another_group():
+    plan = topology(WARD.with_(traffic__two_way=True))
+    assert plan.flow_names[4:] == ["download back", "c1>p1.2", "c1>p1.3", "c1>p1.4"]
+    assert plan.groups == ("sensors", "sensors back")
+
+
+def test_patterns_keep_their_labels_and_have_no_groups():
+    solved = solve(Scenario().with_(network__flows="downlink"))
+    assert solved.flow_name.values.tolist() == ["c1>p1.1", "c1>p1.2"]
+    assert "group" not in solved.coords
+
+
+def test_names_survive_a_file_and_tell_scenarios_apart():
+    again = Scenario.from_dict(WARD.to_dict())
+    assert again == WARD and topology(again).groups == ("sensors",)
+    assert WARD.changed({"network.flows": flows_of(name="upload")}) != WARD
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "words"),
+    [
+        ({"name": "p1.2>c1"}, "name", "another flow has this name"),
+        ({"group": "p1.2>c1"}, "group", "a flow has this name"),
+        ({"name": "a[1]"}, "name", "without brackets"),
+        ({"group": "17"}, "group", "no whole number"),
+    ],
+)
+def test_names_that_cannot_be_told_apart_are_refused(changes, key, words):
+    with pytest.raises(ScenarioError) as error:
+        WARD.changed({"network.flows": flows_of(**changes)})
+    assert error.value.key == f"network.flows[1].{key}" and words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "shown"),
+    [
+        ("goodput_kbps", 126.25, "goodput_kbps"),
+        ("goodput_kbps[2]", 20, "goodput_kbps[2]"),
+        ("goodput_kbps[download]", 460, "goodput_kbps[download]"),
+        ("goodput_kbps[ sensors ]", 15, "goodput_kbps[sensors]"),
+        ("goodput_kbps[p1.3>c1]", 5, "goodput_kbps[p1.3>c1]"),
+        ("mean(goodput_kbps, sensors)", 15, "goodput_kbps[sensors]"),
+        ("min(goodput_kbps, sensors)", 5, "min(goodput_kbps, sensors)"),
+        ("max(goodput_kbps,sensors)", 20, "max(goodput_kbps, sensors)"),
+        ("sum(goodput_kbps, sensors)", 45, "sum(goodput_kbps, sensors)"),
+        ("sum(goodput_kbps)", 505, "sum(goodput_kbps)"),
+        ("max(goodput_kbps, 3)", 5, "max(goodput_kbps, 3)"),
+    ],
+)
+def test_an_expression_is_over_the_flows_that_it_names(text, value, shown):
+    quantity = parse_metric(text, "test", WARD)
+    assert str(quantity) == shown
+    assert quantity.of(VALUE) == value
+    np.testing.assert_allclose(quantity.over(np.array([VALUE.means] * 2)), value)
+    assert parse_quantity(f"2 * {text}", "test", WARD).value({"goodput_kbps": VALUE}, {}) == 2 * value
+
+
+def test_a_percentile_is_that_of_the_flow_where_it_is_greatest():
+    quantity = parse_metric("p95(delay_s, sensors)", "test", WARD)
+    assert quantity == Quantity("delay_p95_s", "max", (2, 3, 4), "sensors")
+    assert quantity.of(Estimate(9.0, part="flow", means=(9.0, 0.1, math.nan, 0.3))) == 0.3
+
+
+def test_a_bound_may_name_flows_by_their_ends():
+    bound = parse_constraint("min(goodput_kbps, p1.3>c1) >= 2 * goodput_kbps[p1.2>c1] - 50", WARD)
+    assert (bound.sense, bound.bound) == (">=", -50)
+    assert bound.expression.value({"goodput_kbps": VALUE}, {}) == 5 - 40
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "goodput_kbps[sensor]",
+            'did you mean "sensors"? the groups are sensors; the flows are download, p1.2>c1',
+        ),
+        ("max(goodput_kbps, nobody)", "there is no flow and no group"),
+        ("goodput_kbps[]", "there is no flow and no group"),
+        ("goodput_kbps[sensors", "is not closed"),
+        ("queue_packets[sensors]", "has no value for each flow"),
+        ("p95(goodput_kbps, sensors)", "has no percentiles"),
+        ("p97(delay_s)", "did you mean p9"),
+    ],
+)
+def test_names_that_nobody_has_are_refused_with_those_that_exist(text, words):
+    with pytest.raises(ScenarioError) as error:
+        parse_quantity(text, "--maximize", WARD)
+    assert words in str(error.value)
+
+
+def test_without_a_scenario_no_flow_is_known_by_its_name():
+    with pytest.raises(ScenarioError, match="no scenario is known"):
+        parse_expression("goodput_kbps[sensors]", "test")
+
+
+def test_a_sweep_has_values_of_groups_with_the_half_widths_of_their_flows():
+    base = WARD.with_(run__precision_of="goodput_kbps[download]")
+    found = sweep(base, over={"traffic.message_bytes": [100, 200]}, workers=1)
+    assert found["group"].values.tolist() == ["download", "sensors", "sensors", "sensors"]
+    asked = [
+        parse_metric(text, "test", base) for text in ("sum(goodput_kbps, sensors)", "goodput_kbps[download]")
+    ]
+    found["goodput_kbps_per_flow_ci95"] = found.goodput_kbps_per_flow * 0 + 1.5
+    both = with_quantities(found, asked)
+    of_sensors = found.goodput_kbps_per_flow.isel(flow=slice(1, None)).sum("flow")
+    np.testing.assert_allclose(both["sum(goodput_kbps, sensors)"], of_sensors)
+    np.testing.assert_allclose(both["sum(goodput_kbps, sensors)_ci95"], 4.5)
+    np.testing.assert_array_equal(both["goodput_kbps[download]"], found.goodput_kbps_per_flow.sel(flow=1))
+
+
+def run(*words):
+    return CliRunner().invoke(app, [*words, "--quiet"])
+
+
+def test_commands_carry_names_and_refuse_unknown_ones(tmp_path):
+    (tmp_path / "ward.toml").write_text(WARD.to_toml(resolved=False))
+    scenario, out = str(tmp_path / "ward.toml"), tmp_path / "ward.csv"
+    found = run(
+        "simulate", scenario, "--out", str(out), "--json", "--until", "goodput_kbps[download] to 90 %"
+    )
+    assert json.loads(found.stdout)["simulate"]["precision"]["of"] == "goodput_kbps[download]"
+    rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["metric"] == "goodput_kbps"]
+    labels = topology(WARD).flow_labels()
+    every = zip(map(str, labels["flow"]), labels["flow_name"], labels["group"], strict=True)
+    assert {(row["flow"], row["flow_name"], row["group"]) for row in rows} == {*every}
+    for name, wanted in (("flows", labels["flow_name"]), ("groups", labels["group"])):
+        for engine in ("solve", "simulate"):
+            assert json.loads(run(engine, scenario, "--json").stdout)[engine][name] == wanted
+    refused = run("sweep", scenario, "--over", "traffic.load_kbps=5,6", "--metric", "goodput_kbps[downlod]")
+    assert refused.exit_code == 2 and 'did you mean "download"?' in refused.stderr
+    refused = run("simulate", scenario, "--set", "run.precision_of=max(rtt_s, sensor)")
+    assert refused.exit_code == 2 and "the groups are sensors" in refused.stderr
+
+
+def test_check_compares_flows_and_groups_by_name(tmp_path):
+    (tmp_path / "ward.toml").write_text(WARD.to_toml(resolved=False))
+    theirs = tmp_path / "theirs.csv"
+    words = ["check", str(theirs), "--scenario", str(tmp_path / "ward.toml"), "--no-simulate", "--json"]
+    theirs.write_text('metric,value\ngoodput_kbps[download],2000\n"sum(goodput_kbps, sensors)",45\n')
+    judged = json.loads(run(*words).stdout)["check"]["metrics"]
+    verdicts = {name: one["verdict"] for name, one in judged.items()}
+    assert verdicts == {"goodput_kbps[download]": "differs", "sum(goodput_kbps, sensors)": "agrees"}
+    theirs.write_text("metric,value\ngoodput_kbps[downlod],2000\n")
+    refused = run(*words)
+    assert refused.exit_code == 2 and 'did you mean "download"?' in refused.stderr
+
+
+def test_flows_without_a_group_are_together_if_they_are_alike():
+    ends = [("p1.1", "c1"), ("p1.2", "c1"), ("c1", "p1.3"), ("p1.4", "c1")]
+    flows: list[dict] = [{"from": source, "to": target} for source, target in ends]
+    flows[3]["load_kbps"] = 5
+    plan = topology(WARD.changed({"network.flows": flows}))
+    assert plan.kinds == (*(["p1.1>c1 and 1 alike"] * 2), "c1>p1.3", "p1.4>c1")
+    assert plan.members("p1.1>c1 and 1 alike") == (1, 2)
+    both_ways = topology(WARD.changed({"network.flows": flows[:2], "traffic.two_way": True}))
+    assert "group" not in both_ways.flow_labels(), "all flows are alike"
+
+
+def test_tables_have_a_row_for_each_group_where_flows_differ():
+    solved = solve(WARD)
+    rows = {row[0]: row for row in table(solved).rows if row}
+    assert "goodput" not in rows and table(solved).columns[-1] == SPREAD
+    goodput = solved.goodput_kbps.values
+    assert rows["goodput, download"] == ("goodput, download", "kbit/s", number(goodput[0]), "")
+    assert rows["goodput, sensors"][2:] == (number(goodput[1:].mean()), "5 to 20")
+    assert rows["fairness"][3] == ""
+    alike = solve(WARD.changed({"network.flows": "uplink"}))
+    assert "goodput" in {row[0] for row in table(alike).rows if row}
+    assert SPREAD not in table(alike).columns
+
+
+def test_a_comparison_has_groups_beside_the_mean_over_all_flows():
+    found = side_by_side(WARD, solve(WARD), simulate(WARD))
+    of_sensors = found.sel(metric="goodput_kbps[sensors]")
+    assert 4 < float(of_sensors.least) < 8 < float(of_sensors.simulation) < float(of_sensors.greatest) < 25
+    assert "goodput_kbps" in found["metric"].values
+    shown = [row[0] for row in comparison_rows(found) if row]
+    assert shown[:2] == ["goodput, download", "goodput, sensors"]

@@ -1,0 +1,452 @@
+"""Scenarios: defaults, reading, changing, writing, the library of models and what the engines can run."""
+
+import json
+import pickle
+import subprocess
+import sys
+import tomllib
+from functools import partial
+
+import numpy as np
+import pytest
+import xarray as xr
+from any_scenario import scenarios
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from thesis import thesis
+
+from btqueue.scenario import (
+    Flow,
+    NotBuiltYet,
+    Scenario,
+    ScenarioError,
+    describe,
+    list_models,
+    load,
+    models_folder,
+)
+from btqueue.scenario.fields import declared
+from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.link import PACKETS_OF_RATE
+from btqueue.scenario.loading import read_title
+from btqueue.scenario.metrics import Computed, Results, Variable
+from btqueue.scenario.transport import PRESETS
+from btqueue.simulator.scope import require_simulated
+
+MODELS = list_models()
+
+
+def test_a_bare_network_table_is_bluetooth_as_people_have_it(tmp_path):
+    file = tmp_path / "bare.toml"
+    file.write_text("[network]\n")
+    s = load(file)
+    assert s == Scenario()
+    assert (s.link.arq, s.link.packets) == ("unlimited", ("DH5", "DH3", "DH1"))
+    assert (s.flow_control.enabled, s.flow_control.places) == (False, (np.inf, np.inf))
+    t = s.transport
+    assert (t.windows, t.receive_window_segments * t.mss_bytes <= 65_535) == ("bytes", True)
+    assert (t.initial_window_segments, t.delayed_ack, t.initial_rto_s, t.min_rto_s) == (10, True, 1, 1)
+
+
+def test_the_thesis_piconet_has_the_settings_of_the_thesis():
+    s = load("venugopal-2006/piconet")
+    assert s == thesis(title=s.title, transport={"windows": "segments"})
+    t = s.transport
+    assert (t.initial_ssthresh_segments, t.initial_rto_s, t.min_rto_s, t.max_rto_s) == (64, 3, 1, 64)
+
+
+@pytest.mark.parametrize(
+    ("rate", "voice", "packets"),
+    [
+        ("edr2", "none", ("2-DH5", "2-DH3", "2-DH1")),
+        ("edr3", "none", ("3-DH5", "3-DH3", "3-DH1")),
+        ("basic", "HV3", ("DH3", "DH1")),  # a DH5 and its answer take six slots, and HV3 leaves four
+        ("edr3", "HV2", ("3-DH1",)),
+    ],
+)
+def test_the_rate_of_a_link_chooses_packets_that_fit_beside_voice(rate, voice, packets):
+    s = Scenario(link={"rate": rate}, voice={"packet": voice})
+    assert s.link.packets == packets
+    assert s.with_(voice__packet="none").link.packets == PACKETS_OF_RATE[rate]
+    assert s.with_(link__packets=["DM1"]).link.packets == ("DM1",), "what is written wins"
+
+
+@pytest.mark.parametrize(
+    ("mss_bytes", "most"), [(1460, (44, 10)), (536, (122, 10)), (9000, (7, 2)), (40_000, (1, 1))]
+)
+def test_default_windows_hold_64_kib_and_begin_as_rfc_6928_says(mss_bytes, most):
+    t = Scenario(transport={"mss_bytes": mss_bytes}).transport
+    assert (t.receive_window_segments, t.initial_window_segments) == most
+    for preset in PRESETS:
+        narrow = {"preset": preset, "receive_window_segments": 4}
+        assert Scenario(transport=narrow).transport.initial_window_segments == min(
+            4, Scenario(transport={"preset": preset}).transport.initial_window_segments
+        )
+
+
+def test_tables_of_the_thesis_name_misprints_that_are_on_record():
+    record = tomllib.loads((models_folder() / "venugopal-2006" / "published.toml").read_text())
+    known = {entry["id"] for entry in record["misprint"]}
+    assert all(known.issuperset(entry.get("misprints", ())) for entry in record["table"])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_loads_runs_today_and_survives_writing(name):
+    s = load(name)
+    require_simulated(s)
+    assert s.title
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+    assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
+    assert Scenario.from_dict(json.loads(json.dumps(s.to_dict()))) == s
+
+
+def test_a_scenario_is_frozen_hashable_and_picklable():
+    s = Scenario()
+    with pytest.raises(ValidationError, match="frozen"):
+        s.polling.limit = 6
+    assert hash(s) == hash(Scenario())
+    assert pickle.loads(pickle.dumps(s)) == s
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("protocol", ["tcp", "centaurus", "none"])
+def test_a_scenario_with_a_preset_comes_back_from_its_toml(preset, protocol):
+    source = "poisson" if protocol == "none" else "request-reply"
+    given = {"traffic": {"source": source}, "transport": {"preset": preset, "protocol": protocol}}
+    scenario = Scenario.from_dict(given)
+    assert Scenario.from_dict(tomllib.loads(scenario.to_toml())) == scenario
+
+
+def test_buffers_of_linux_are_refused_where_they_were_asked_for():
+    given = {"transport": {"buffers": "tuned", "protocol": "none"}}
+    with pytest.raises(ScenarioError, match="buffers as Linux tunes them need TCP"):
+        Scenario.from_dict(given)
+    with pytest.raises(ScenarioError, match=r'transport\.buffers = "fixed"'):
+        Scenario.from_dict({"transport": {"preset": "linux", "variant": "vegas", "sack": False}})
+
+
+LINKS = {
+    "network": {
+        "topology": "custom",
+        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
+        "outside_links": [
+            {"name": "near", "from": "a", "to": "b"},
+            {"name": "far", "from": "b", "to": "d", "kind": "other", "rate_kbps": 100, "delay_s": 0.05},
+        ],
+        "flows": [{"from": "a", "to": "d"}],
+    }
+}
+
+
+def test_a_key_of_an_entry_of_a_list_is_set_and_read_by_the_number_of_the_entry():
+    before = Scenario.from_dict(LINKS)
+    after = before.with_sets(["network.outside_links[2].rate_kbps=200", "network.flows[1].from=b"])
+    assert after.value_of("network.outside_links[2].rate_kbps") == 200
+    assert after.value_of("network.flows[1].from") == "b"
+    assert after.value_of("network.outside_links[2].delay_s") == 0.05, "other keys of the entry stay"
+    assert before == Scenario.from_dict(LINKS), "the original stays"
+    assert after.changed({"network.outside_links[2].rate_kbps": 100, "network.flows[1].from": "a"}) == before
+
+
+def test_a_pattern_has_no_entries():
+    for ask in (lambda key: Scenario().with_sets([f"{key}=3"]), Scenario().value_of):
+        with pytest.raises(ScenarioError, match=r"network\.flows has no entry"):
+            ask("network.flows[1].load_kbps")
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("network.outside_links[3].rate_kbps", r"network.outside_links has \[1\] to \[2\]"),
+        ("network.outside_links[0].rate_kbps", r"has \[1\] to \[2\]"),
+        ("network.outside_links.2.rate_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
+        ("outside_links[2].rate_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
+        ("network.outside_links[2].rat_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
+        (
+            "network.outside_links[].rate_kbps",
+            r"counted from 1, as in 'network.outside_links\[1\].rate_kbps'",
+        ),
+        (f"network.outside_links[{'9' * 5000}].rate_kbps", r"as in 'network.outside_links\[1\].rate_kbps'"),
+        ("network.outside_links[1.rate_kbps", r"did you mean 'network.outside_links\[1\].rate_kbps'"),
+        ("network.piconet_list[1].peripherals.x", "unknown key"),
+        ("polling[1].limit", "did you mean 'polling.limit'"),
+    ],
+)
+def test_a_wrong_entry_is_refused_with_a_guess(key, said):
+    with pytest.raises(ScenarioError, match=said):
+        Scenario.from_dict(LINKS).with_sets([f"{key}=3"])
+    with pytest.raises(ScenarioError):
+        Scenario.from_dict(LINKS).value_of(key)
+
+
+def test_with_changes_one_key_and_leaves_the_original_alone():
+    s = Scenario()
+    changed = s.with_(polling__limit=10, radio__model="constant")
+    assert (changed.polling.limit, changed.radio.model) == (10, "constant")
+    assert (s.polling.limit, s.radio.model) == (5, "perfect")
+    assert changed.with_(polling__limit=None, radio__model=None) == s
+
+
+def test_defaults_follow_the_topology_until_they_are_given():
+    scatternet = Scenario().with_(network__topology="scatternet")
+    assert (scatternet.network.piconets, scatternet.network.flows) == (2, "pairs")
+    assert scatternet.with_(network__topology="piconet") == Scenario()
+    downlink = Scenario().with_(network__flows="downlink").with_(network__topology="scatternet")
+    assert downlink.network.flows == "downlink"
+
+
+LAN = {"name": "lan", "from": "host", "to": "c1"}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"network.topology": "chain"}, {"network.outside_links": [LAN]}, {"link.adaptation": "best"}]
+)
+def test_relays_pass_packets_unless_segments_are_cut_anew(changes):
+    s = Scenario()
+    assert s.network.relay == "packet"
+    changed = s.changed(changes)
+    assert changed.network.relay == "segment"
+    assert "relay" not in changed.to_dict(resolved=False).get("network", {})
+    assert changed.changed(dict.fromkeys(changes)) == s
+    assert Scenario.from_dict(changed.to_dict()) == changed
+    assert s.changed({"network.relay": "segment"}).network.relay == "segment"
+    assert s.network.relay == "packet"
+
+
+def test_a_link_has_the_common_radio_but_for_its_own_keys():
+    own = [
+        {"node": "p1.1", "ber": 1e-3},
+        {"node": "p1.2", "direction": "up", "model": "gilbert-elliott", "good_s": 2},
+        {"node": "p1.2", "direction": "down", "model": "perfect"},
+    ]
+    s = Scenario.from_dict({"radio": {"model": "constant", "per": 0.1, "good_s": 7, "links": own}})
+    first, second, third = (link.applied_to(s.radio) for link in s.radio.links)
+    assert (first.model, first.ber, first.per, first.links) == ("constant", 1e-3, None, ())
+    assert (second.model, second.good_s, second.bad_s, second.per) == ("gilbert-elliott", 2, 0.0558, None)
+    assert third.model == "perfect"
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+    rate = {"model": "constant", "ber": 0.1, "links": [{"node": "p1.1", "per": 0}]}
+    radio = Scenario.from_dict({"radio": rate}).radio
+    assert (radio.links[0].applied_to(radio).ber, radio.ber) == (0, 0.1)
+
+
+def test_links_on_a_medium_share_it_in_both_directions():
+    shared = [{**LAN, "medium": "ether"}, {"name": "two", "from": "host", "to": "p1.1", "medium": "ether"}]
+    links = Scenario.from_dict({"network": {"outside_links": shared}}).network.outside_links
+    assert [x.half_duplex for x in links] == [True, True]
+    assert not Scenario.from_dict({"network": {"outside_links": [LAN]}}).network.outside_links[0].half_duplex
+
+
+def test_settings_are_read_as_toml_and_texts_need_no_quotes():
+    s = Scenario().with_sets(
+        [
+            "polling.limit=3", "polling.limit=10", "polling.discipline = 1-limited", 'radio.model="constant"',
+            "radio.ber=1e-5", "flow_control.enabled=false", "link.packets=[DH5, DM1]", "run.precision=0.02",
+            "title=a=b",
+        ],
+    )  # fmt: skip
+    assert (s.polling.limit, s.polling.discipline) == (10, "1-limited"), "later settings win"
+    assert (s.radio.model, s.radio.ber) == ("constant", 1e-5)
+    assert (s.flow_control.enabled, s.link.packets) == (False, ("DH5", "DM1"))
+    assert (s.run.precision, s.title) == (0.02, "a=b")
+    assert s.with_sets(["run.precision=none"]).run.precision is None
+    assert s.with_sets(["voice.packet=none"]).voice.packet == "none"
+
+
+def test_flows_and_outside_links_are_written_with_from_and_to():
+    flows = [{"from": "p1.1", "to": "p1.2"}]
+    link = {"name": "lan", "kind": "wlan", "from": "host", "to": "c1"}
+    s = Scenario.from_dict({"network": {"flows": flows, "outside_links": [link]}})
+    assert s.network.flows == (Flow(source="p1.1", target="p1.2"),)
+    assert s.to_dict()["network"]["flows"] == flows
+    assert (s.network.outside_links[0].rate_kbps, s.network.outside_links[0].half_duplex) == (4000, True)
+    assert "host" in s.network.node_names
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+
+
+@pytest.mark.parametrize(
+    ("network", "names"),
+    [
+        ({"peripherals": 3}, ("c1", "p1.1", "p1.2", "p1.3")),
+        ({"topology": "scatternet", "peripherals": 1}, ("c1", "c2", "p1.1", "p2.1", "b1")),
+        ({"topology": "chain", "hops": 3}, ("n0", "n1", "n2", "n3")),
+    ],
+)
+def test_node_names(network, names):
+    assert Scenario.from_dict({"network": network}).network.node_names == names
+
+
+def test_an_ibp_source_that_does_not_exist_is_refused_by_both_engines():
+    bursty = Scenario().changed({"traffic.source": "ibp"})
+    rate = bursty.traffic.load_kbps * 1000 * 625e-6 / (8 * bursty.traffic.message_bytes)
+    least = (1 - rate) * (1 - 2 * rate)
+    assert bursty.changed({"traffic.scv": least}).traffic.scv == least
+    with pytest.raises(ScenarioError, match=r"\[traffic\] scv = .* at least") as caught:
+        bursty.changed({"traffic.scv": 0.999 * least})
+    assert caught.value.key == "traffic.scv"
+    with pytest.raises(ScenarioError, match="less than a message a slot") as caught:
+        bursty.changed({"traffic.message_bytes": 10})
+    assert caught.value.key == "traffic.load_kbps"
+
+
+def test_a_simulated_device_is_in_at_most_eight_piconets():
+    def star(piconets: int) -> Scenario:
+        plans = [{"name": f"c{k}", "central": f"c{k}", "peripherals": ["hub"]} for k in range(piconets)]
+        flows = [{"from": "c0", "to": "c1"}]
+        return Scenario.from_dict({"network": {"topology": "custom", "piconet_list": plans, "flows": flows}})
+
+    require_simulated(star(8))
+    with pytest.raises(NotBuiltYet, match=r'"hub".*at most 8 piconets, not in 9'):
+        require_simulated(star(9))
+
+
+def test_a_removed_key_is_read_at_its_old_default_only():
+    old = {"link": {"quality_memory_s": 0.0}, "transport": {"forward_ack": False}, "network": {"flows": []}}
+    flow = {"from": "p1.1", "to": "p1.2"}
+    flows = [flow | {"centaurus_start": "peer"}]
+    assert Scenario.from_dict(old | {"network": {"flows": flows}}) == Scenario(network={"flows": [flow]})
+    assert Scenario().with_sets(["link.quality_memory_s=0.0"]) == Scenario()
+    wrong = old | {
+        "network": {"flows": [flow | {"centaurus_start": "polled"}]},
+        "link": {"quality_memory_s": 1},
+    }
+    with pytest.raises(ScenarioError, match="was removed") as caught:
+        Scenario.from_dict(wrong)
+    assert [one.key for one in caught.value.problems] == [
+        "link.quality_memory_s",
+        "network.flows[1].centaurus_start",
+    ]
+    with pytest.raises(ScenarioError, match=r"\[polling\] longest_rendezvous_s = 1: this key was removed$"):
+        Scenario().changed({"polling.longest_rendezvous_s": 1})
+
+
+def test_the_json_schema_knows_every_table_and_alias():
+    schema = Scenario.json_schema()
+    assert set(schema["properties"]) == set(Scenario.model_fields)
+    assert {"from", "to", "law"} < set(schema["$defs"]["Flow"]["properties"])
+    json.dumps(schema)
+
+
+def test_every_key_has_a_description():
+    for name in Scenario.model_fields.keys() - {"title"}:
+        for key, inner in type(getattr(Scenario(), name)).model_fields.items():
+            assert inner.description, f"{name}.{key}"
+            assert inner.default_factory is None or declared(inner, "default_in_words"), f"{name}.{key}"
+
+
+def test_describe_labels_metrics_and_nothing_else():
+    data = xr.Dataset({"rtt_s": ("flow", np.ones(2)), "rtt_s_ci95": ("flow", np.ones(2)), "foreign": 1.0})
+    described = describe(data)
+    assert described["rtt_s"].attrs["units"] == "s"
+    assert described["rtt_s_ci95"].attrs["units"] == "s"
+    assert "half-width" in described["rtt_s_ci95"].attrs["long_name"]
+    assert described["foreign"].attrs == {}
+    assert data["rtt_s"].attrs == {}
+    xr.testing.assert_equal(described, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('title = "a"\n[network]\n', "a"),
+        ("[network]\n", ""),
+        ("[run]\nseed = 1\n", ""),
+        ('title = """a\n[b"""\n[network]\n', "a\n[b"),
+    ],
+)
+def test_a_title_is_read_without_the_tables(tmp_path, text, title):
+    file = tmp_path / "a.toml"
+    file.write_text(text)
+    assert read_title(file) == title
+
+
+def test_plain_results_become_a_dataset_with_units():
+    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    flows = {"flow": Variable(("flow",), np.array([1, 2]))}
+    results = Results({"rtt_s": Variable(("replication", "flow"), values)}, flows, {"seed": 3})
+    dataset = results.to_dataset()
+    assert dict(results.sizes) == dict(dataset.sizes) == {"replication": 3, "flow": 2}
+    assert (dataset["rtt_s"].attrs["units"], dataset.attrs) == ("s", {"seed": 3})
+    np.testing.assert_array_equal(dataset["rtt_s"].sel(flow=2), values[:, 1])
+
+
+def computed(asked: list[str]) -> Results:
+    """Results of two metrics and a label; whatever is computed is written down in `asked`."""
+
+    def variable(name: str, *dims: str) -> Variable:
+        asked.append(name)
+        return Variable(dims, np.arange(6.0).reshape(3, 2))
+
+    metrics = {name: partial(variable, name, "replication", "flow") for name in ("goodput_kbps", "rtt_s")}
+    labels = {"flow": lambda: Variable(("flow",), np.array([1, 2]))}
+    return Results(Computed(later=metrics), Computed(later=labels), Computed({"seed": 3}))
+
+
+def test_only_metrics_that_are_read_are_computed_and_each_once():
+    asked: list[str] = []
+    results = computed(asked)
+    assert "rtt_s" in results and "delay_s" not in results and list(results) == ["goodput_kbps", "rtt_s"]
+    assert not asked
+    for _ in range(2):
+        assert results.goodput_kbps.sel(flow=2).values.tolist() == [1.0, 3.0, 5.0]
+        assert results["goodput_kbps"].attrs["units"] == "kbit/s"
+    assert asked == ["goodput_kbps"]
+
+
+def test_results_are_read_like_the_dataset_that_they_become():
+    results, dataset = computed([]), computed([]).to_dataset()
+    assert results.equals(dataset) and results.identical(computed([]))
+    assert not results.equals(dataset + 1)
+    assert len(results) == len(dataset) and "\n" not in repr(results)
+    assert repr(results).startswith("<Results") and "goodput_kbps 2.5" in repr(results)
+    for name in dataset.data_vars:
+        xr.testing.assert_identical(results[name], dataset[name])
+    xr.testing.assert_identical(results[["rtt_s"]], dataset[["rtt_s"]])
+    xr.testing.assert_identical(results.mean("replication"), dataset.mean("replication"))
+    xr.testing.assert_identical(pickle.loads(pickle.dumps(results)).to_dataset(), dataset)
+    dataset["more"] = dataset.rtt_s  # a dataset is a copy
+    assert "more" not in results.to_dataset()
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = results.no_such
+    with pytest.raises(KeyError, match="no_such"):
+        _ = results["no_such"]
+
+
+def test_importing_the_package_imports_no_engine():
+    code = (
+        "import sys, btqueue; "
+        "heavy = {'jax', 'numba', 'numpy', 'pydantic', 'xarray'}; "
+        "print(btqueue.__version__, sorted(heavy & set(sys.modules))); "
+        "btqueue.load('venugopal-2006/piconet'); "
+        "print(sorted({'jax', 'numba', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["0.2.0 []", "[]"]
+
+
+@given(scenarios(), st.text(max_size=50).filter(str.isprintable))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_writing_and_reading_returns_the_same_scenario_with_the_same_flows(drawn, title):
+    """Presets and defaults are plain values in what is written in full."""
+    s = drawn.with_(title=title)
+    for resolved in (True, False):
+        again = Scenario.from_dict(tomllib.loads(s.to_toml(resolved=resolved)))
+        assert (again, hash(again)) == (s, hash(s))
+        assert again.to_dict() == s.to_dict() and again.to_toml() == s.to_toml()
+        for one, other in zip(flows_of(s.network), flows_of(again.network), strict=True):
+            assert s.of_flow(one) == again.of_flow(other)
+
+
+def test_an_acknowledgement_has_at_least_one_byte():
+    none = {"transport.header_bytes": 0, "link.l2cap_header_bytes": 0}
+    with pytest.raises(ScenarioError, match=r"\[transport\] header_bytes = 0: with link.l2cap_h") as no:
+        Scenario().changed(none)
+    assert no.value.key == "transport.header_bytes"
+    assert no.value.allowed == "at least 1, or link.l2cap_header_bytes of at least 1"
+    for enough in (
+        {"transport.header_bytes": 1},
+        {"link.l2cap_header_bytes": 1},
+        {"transport.protocol": "none"},  # nothing acknowledges
+    ):
+        Scenario().changed(none | enough)

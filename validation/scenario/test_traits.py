@@ -1,0 +1,77 @@
+"""The traits of a scenario: keys that make a difference, and the places that give them."""
+
+import pytest
+from thesis import thesis
+
+import btqueue as bt
+from btqueue.scenario import Scenario
+from btqueue.scenario.problems import all_keys, field_at
+from btqueue.scenario.traits import OF_FLOWS, OF_LINKS, conditions_in, traits
+
+STAR = {"network.topology": "piconet", "network.peripherals": 3, "network.flows": "downlink"}
+REPEATED = {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 1e-4}
+AT_ONCE = {"flow_control.enabled": False, "flow_control.baseband_packets": 500}
+LAN = {"name": "lan", "from": "host", "to": "c1", "delay_s": 0.01}
+GATEWAY = {
+    "network.topology": "piconet",
+    "network.outside_links": [LAN],
+    "network.flows": [{"from": "host", "to": "p1.1"}, {"from": "p1.2", "to": "host"}],
+}
+FAR = {"node": "p1.1", "model": "constant", "per": 0.1}
+SCATTERNET = {"network.topology": "scatternet", "network.peripherals": 1}
+
+
+def own(**keys):
+    """Return two flows, of which the first has these keys of its own."""
+    return [{"from": "c1", "to": "p1.1", **keys}, {"from": "c1", "to": "p1.2"}]
+
+
+def kinds(scenario: Scenario) -> set[str]:
+    """Return the kinds of all traits."""
+    return {one.kind for one in traits(scenario)}
+
+
+def test_a_trait_names_the_key_that_gives_it():
+    scenario = thesis().changed({**STAR, "network.flows": own(variant="sack")})
+    variants = {one.key: one.value for one in traits(scenario) if one.kind == "transport.variant"}
+    assert variants == {"network.flows[1].variant": "sack", "transport.variant": "newreno"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        (STAR, "network.relay"),
+        (STAR, "polling.bridge_schedule"),
+        ({**STAR, "transport.protocol": "none"}, "transport.variant"),
+        ({}, "transport.sack_blocks"),
+        ({}, "traffic.scv"),
+        ({"traffic.source": "greedy"}, "traffic.load_kbps"),
+        ({"link.arq": "unlimited"}, "link.arq"),
+        ({"flow_control.enabled": False}, "flow_control.token_rate_kbps"),
+        ({**STAR, "network.active_flows": 1, "radio.links": [FAR | {"node": "p1.3"}]}, "radio.links"),
+    ],
+)
+def test_what_makes_no_difference_is_left_out(changes, kind):
+    assert kind not in kinds(thesis().changed(changes))
+
+
+def test_conditions_name_keys_and_facts_that_there_are():
+    known = {*all_keys(Scenario), "errors", "packets are repeated", "repetition", "bridges"}
+    known |= {"several piconets", "both ways", "messages share segments", "single messages"}
+    every = conditions_in(*OF_LINKS, *OF_FLOWS).values()
+    assert {name for cases in every for case in cases for name in case} <= known
+    values = {name: of for cases in every for case in cases for name, of in case.items() if "." in name}
+    for name, of in values.items():
+        field = field_at(Scenario, name)
+        assert field is not None
+        allowed = str(field.annotation)
+        assert all(isinstance(one, bool) or f"'{one}'" in allowed for one in of), name
+
+
+AROUND = [{"from": "p1.2", "to": "p1.1"}, {"from": "p1.1", "to": "p1.2"}]
+
+
+def test_a_ring_in_a_list_is_the_ring():
+    ring = thesis()
+    listed = ring.with_(network__flows=AROUND[::-1])  # as they are numbered in the ring
+    assert float(bt.solve(listed).rtt_s.mean()) == float(bt.solve(ring).rtt_s.mean())

@@ -1,0 +1,294 @@
+"""CentaurusComm between two ends: its dialogue, its bitmaps, and what a lost message costs."""
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from session_network import DELAY, NOTHING, REQUESTER, RESPONDER, Network
+
+CLIENT, SERVER = 0, 1
+REQUEST = "client OBJ, server PROCEED, client 0, client 1, client 2, client DONE, server ACK"
+REPLY = "client NOPE, server OBJ, client PROCEED, server 0, server 1, server DONE, client ACK"
+GOODBYE = "client OBJ, server PROCEED, client 0, client DONE, server ACK, client NOPE"
+
+
+def new_network(plain, **options) -> Any:
+    return Network(plain, plain.records.CENTAURUS, **options)
+
+
+def names(plain):
+    kinds = ("OBJ", "PROCEED", "REJ", "NOPE", "DONE", "OBJECT_ACK")
+    return {getattr(plain.records, name): name.removeprefix("OBJECT_") for name in kinds}
+
+
+def dialogue(plain, network, since=0):
+    """Return what was sent as "client OBJ", "server 0" (a data packet), ..."""
+    ends = {REQUESTER: "client", RESPONDER: "server"}
+    said = []
+    for entry in network.sent[since:]:
+        segment = entry.segment
+        control = segment.kind == plain.records.CONTROL
+        what = names(plain)[int(segment.message)] if control else segment.number
+        said.append(f"{ends[int(segment.flow)]} {what}")
+    return said
+
+
+def one_session(network):
+    client = network.sim.flow_statistics[REQUESTER]
+    network.run(until=900 * DELAY, done=lambda: client.sessions == 1 and at_rest(network))
+    assert at_rest(network)
+    return network
+
+
+def at_rest(network):
+    """Whether both ends have nothing to send and owe nothing: the exchange is over."""
+    session = network.session
+    return not any(session.busy) and (session.outgoing == NOTHING).all() and not network.travelling
+
+
+def data_sent(plain, network):
+    """Return how many data packets left, both ways."""
+    return sum(entry.segment.kind == plain.records.DATA for entry in network.sent)
+
+
+def lose_once(network, matches):
+    """Let the first segment that matches be lost."""
+    lost = []
+
+    def lose(segment):
+        if not lost and matches(segment):
+            lost.append(segment)
+            return True
+        return False
+
+    network.lose = lose
+    return lost
+
+
+def without_the_ack_of_the_request(plain):
+    """Play up to that loss; return the network and how many segments have left."""
+    network = new_network(plain)
+    ack = plain.records.OBJECT_ACK
+    lost = lose_once(network, lambda segment: segment.message == ack and segment.flow == RESPONDER)
+    network.run(done=lambda: len(lost) == 1)
+    return network, len(network.sent)
+
+
+def assert_two_messages_a_session(plain, network):
+    offers = [
+        (int(entry.segment.session), int(entry.segment.flow))
+        for entry in network.sent
+        if entry.segment.message == plain.records.OBJ
+    ]
+    assert len(offers) == len(set(offers)), "an end offered twice in one session"
+
+
+def test_the_dialogue_of_figure_3(plain):
+    network = one_session(new_network(plain))
+    assert ", ".join(dialogue(plain, network)) == f"{REQUEST}, {REPLY}, {GOODBYE}"
+    sent = [entry.segment for entry in network.sent]
+    assert [segment.session for segment in sent] == [1] * 14 + [3] * 6, "good-bye: a new session"
+    assert [one.layout for one in sent if one.kind == plain.records.DATA] == [0, 0, 0, 2, 2, 1]
+
+
+def test_the_session_time_is_that_of_eight_one_way_trips(plain):
+    network = one_session(new_network(plain))
+    client, server = network.sim.flow_statistics
+    assert client.session_time_sum == 8 * DELAY
+    assert client.session_time_squares == (8.0 * DELAY) ** 2
+    assert network.sim.delay_histogram[REQUESTER].sum() == 1
+    assert (client.bytes_delivered, server.bytes_delivered) == (3 * 64 + 32, 2 * 128)
+    assert (client.messages_delivered, server.messages_delivered) == (2, 1)
+    assert (client.delivered_in_order, server.delivered_in_order) == (4, 2)
+    assert client.delay_sum == (3 + 3) * DELAY, "request and good-bye: OBJ, PROCEED, then the data"
+    assert client.timeouts == server.timeouts == 0
+
+
+def test_early_data_saves_a_round_trip_for_every_message(plain):
+    network = one_session(new_network(plain, early_data=True))
+    assert network.sim.flow_statistics[REQUESTER].session_time_sum == (8 - 2 * 2) * DELAY
+    assert dialogue(plain, network)[:5] == ["client OBJ", "client 0", "client 1", "client 2", "client DONE"]
+    assert data_sent(plain, network) == 3 + 2 + 1
+
+
+def test_the_next_exchange_follows_after_the_pause(plain):
+    network = new_network(plain, pause=20 * DELAY)
+    over = (8 + 4) * DELAY
+    network.run(until=over + network.session.pause - 1)
+    assert network.session.exchange == 1
+    network.run(until=over + network.session.pause)
+    assert network.session.exchange == 2
+
+
+@pytest.mark.parametrize("early_data", [False, True])
+@settings(max_examples=40)
+@given(packets=st.integers(1, 128), data=st.data())
+def test_a_message_of_n_packets_of_which_k_are_lost_takes_n_plus_k(plain, early_data, packets, data):
+    losses = data.draw(st.sets(st.integers(0, packets - 1)))
+    network = new_network(plain, request=packets, early_data=early_data)
+    still = set(losses)
+
+    def lose(segment):
+        hit = segment.kind == plain.records.DATA and segment.number in still
+        still.discard(int(segment.number)) if hit else None
+        return hit
+
+    network.lose = lose
+    client = network.sim.flow_statistics[REQUESTER]
+    network.run(done=lambda: client.messages_delivered == 1)
+    assert data_sent(plain, network) == packets + len(losses)
+    assert client.segments_retransmitted == len(losses)
+    assert client.duplicates_received == client.timeouts == 0
+
+
+@pytest.mark.parametrize(("early_data", "place"), [*itertools.product([False, True], range(14))])
+def test_a_lost_control_message_costs_time_but_no_recorded_packet_is_sent_again(plain, early_data, place):
+    network = new_network(plain, early_data=early_data)
+    control = itertools.count()
+    lost = lose_once(
+        network, lambda segment: segment.kind == plain.records.CONTROL and next(control) == place
+    )
+    one_session(network)
+    assert len(lost) == 1
+    statistics = network.sim.flow_statistics
+    assert not statistics.duplicates_received.any()
+    unrecorded = early_data and lost[0].message == plain.records.OBJ
+    unneeded = early_data and lost[0].message == plain.records.PROCEED
+    followed_by_goodbye = lost[0].message == plain.records.OBJECT_ACK and lost[0].flow == REQUESTER
+    if not unrecorded:
+        assert data_sent(plain, network) == 3 + 2 + 1
+        assert not statistics.segments_retransmitted.any()
+    assert statistics.timeouts.any() != (unneeded or followed_by_goodbye)
+    assert_two_messages_a_session(plain, network)
+
+
+@pytest.mark.parametrize("early_data", [False, True])
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**9), loss=st.sampled_from([0.05, 0.3]), worker=st.sampled_from([0, 300_000]))
+def test_whatever_is_lost_exchanges_go_on_and_no_recorded_packet_is_sent_again(
+    plain, early_data, seed, loss, worker
+):
+    draw = random.Random(seed)
+    network = new_network(plain, request=9, reply=5, early_data=early_data, worker_period=worker)
+    network.lose = lambda segment: draw.random() < loss
+    statistics = network.sim.flow_statistics
+    network.run(until=10**6 * DELAY, done=lambda: statistics[REQUESTER].sessions == 2)
+    assert statistics[REQUESTER].sessions == 2
+    assert not statistics.duplicates_received.any()
+    assert_two_messages_a_session(plain, network)
+
+
+def test_a_message_that_is_held_already_is_rejected(plain):
+    network, before = without_the_ack_of_the_request(plain)
+    one_session(network)
+    resumed = dialogue(plain, network, before)
+    assert resumed[:4] == ["client OBJ", "server REJ", "client NOPE", "server OBJ"]
+    assert network.sim.flow_statistics[REQUESTER].messages_delivered == 2, "not the request twice"
+
+
+def test_a_resumed_message_keeps_its_bitmap(plain):
+    network = new_network(plain, request=5)
+
+    def lose(segment):
+        first_session = segment.session == 1 and segment.flow == REQUESTER
+        packet = segment.kind == plain.records.DATA and segment.number in (1, 3)
+        return first_session and (packet or segment.message == plain.records.DONE)
+
+    network.lose = lose
+    one_session(network)
+    sent = [entry for entry in network.sent if entry.segment.session == 3]
+    proceed = sent[1].segment
+    assert proceed.message == plain.records.PROCEED
+    assert proceed.ack == 3, "bits set"
+    missing = dialogue(plain, network, network.sent.index(sent[0]))[2:5]
+    assert missing == ["client 1", "client 3", "client DONE"]
+    assert sent[0].at == (2 + 50) * DELAY, "the client's watchdog, after its DONE"
+
+
+def test_the_bitmap_of_a_proceed_is_the_one_at_its_sending(plain):
+    network = new_network(plain, request=4)
+    sim, bitmaps = network.sim, plain.bitmaps
+    network.session.outgoing[CLIENT] = 2
+    bitmaps.begin_offer(sim, 0, CLIENT)
+    for slot in (0, 1, 2, 3):
+        bitmaps.mark_sent(sim, 0, CLIENT, slot)
+    network.session.done_sent[CLIENT] = 1
+    bitmaps.collect(sim, 0, SERVER, 2)
+    for slot in (2, 0, 3):
+        bitmaps.record(sim, 0, SERVER, REQUESTER, slot)
+    bitmaps.update_from_receiver(sim, 0, CLIENT, 2)
+    missing = []
+    while (slot := bitmaps.next_unsent(sim, 0, CLIENT)) != NOTHING:
+        bitmaps.mark_sent(sim, 0, CLIENT, slot)
+        missing.append(slot)
+    assert missing == [1, 3], "packet 3 was the third to come, after the PROCEED"
+
+
+def test_of_two_sessions_begun_at_once_both_ends_follow_the_higher(plain):
+    network, before = without_the_ack_of_the_request(plain)
+    for end in (CLIENT, SERVER):
+        plain.state_machine.on_watchdog(network.sim, 0, end, network.now)
+        network.send()
+    one_session(network)
+    assert [entry.segment.session for entry in network.sent[before : before + 3]] == [3, 2, 3]
+    followed = "client OBJ, server OBJ, server REJ, client NOPE, server OBJ"
+    assert ", ".join(dialogue(plain, network, before)[:5]) == followed
+    assert network.sim.flow_statistics[REQUESTER].sessions == 1
+
+
+def test_messages_of_a_destroyed_session_are_ignored(plain):
+    network = new_network(plain, watchdog=DELAY + DELAY // 2)
+    network.run(until=3 * DELAY)
+    proceeds = [entry for entry in network.sent if entry.segment.message == plain.records.PROCEED]
+    assert [int(entry.segment.session) for entry in proceeds] == [1, 3]
+    assert data_sent(plain, network) == 0, "the PROCEED of session 1 came after its end"
+
+
+def test_a_session_that_was_given_up_is_not_continued(plain):
+    network = new_network(plain, application_timeout=3 * DELAY // 2)
+    network.run(until=40 * DELAY)
+    assert dialogue(plain, network) == ["client OBJ", "server PROCEED"], "which came too late"
+
+
+@pytest.mark.parametrize(("offered", "number"), [(0, 1), (1, 2)])
+def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(plain, offered, number):
+    network = new_network(plain)
+    sim, session = network.sim, network.session
+    plain.ends.join(sim, 0, SERVER, 1)
+    plain.ends.enter(sim, 0, SERVER, plain.ends.NOPE_RECEIVED, 0)
+    session.outgoing[SERVER], session.offered[SERVER] = 2, offered
+    offer = sim.segments[plain.state_machine.next_output(sim, RESPONDER, 0)]
+    assert offer.message == plain.records.OBJ
+    assert offer.session == number
+
+
+def test_the_worker_hands_over_a_data_packet_in_each_period(plain):
+    period = 7 * DELAY
+    network = one_session(new_network(plain, worker_period=period))
+    request = [entry.at for entry in network.sent if entry.segment.flow == REQUESTER][1:5]
+    assert request == [2 * DELAY + turn * period for turn in range(4)], "three packets, then DONE"
+
+
+def test_a_lost_session_is_given_up_and_its_reply_no_longer_accepted(plain):
+    network = new_network(plain, application_timeout=100 * DELAY)
+    network.lose = lambda segment: segment.flow == RESPONDER and network.now < 100 * DELAY
+    # the server gets the request by early data only, so that its reply waits when the client gives up
+    network.session.early_data = True
+    network.run(done=lambda: network.sim.flow_statistics[REQUESTER].sessions == 1)
+    client, server = network.sim.flow_statistics
+    assert client.sessions_lost == 1
+    assert client.session_time_sum < 100 * DELAY, "counted from the second request"
+    assert network.session.exchange == 2
+    assert server.messages_delivered == 1, "the reply to the first request is rejected"
+    assert_two_messages_a_session(plain, network)
+    assert not network.sim.flow_statistics.duplicates_received.any()
+
+
+def test_a_reply_in_time_stops_the_application_timeout(plain):
+    network = new_network(plain, application_timeout=8 * DELAY, pause=1000 * DELAY)
+    network.run(until=100 * DELAY)
+    client = network.sim.flow_statistics[REQUESTER]
+    assert (client.sessions, client.sessions_lost) == (1, 0)

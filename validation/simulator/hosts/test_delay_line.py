@@ -1,0 +1,123 @@
+"""Delay lines: order, two servers in a row against a simulation of their queues, the jitter."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from state_tables import NOTHING, tables
+
+NEVER = 2**62
+MS = 1_000_000
+
+
+def new_line(plain, segments, **fields):
+    sim = tables(plain.records, timers=1, segments=segments, lines=1)
+    sim.heap, sim.timers.due = np.arange(1), NEVER
+    sim.streams = plain.random_streams.make_streams(1, 0, 1)
+    sim.lines.head = sim.lines.tail = NOTHING
+    for name, value in fields.items():
+        sim.lines[0][name] = value
+    return sim
+
+
+def play(plain, sim, entries):
+    """Let segment 0, 1, ... enter at these times; return (segment, time) of all releases, in their order."""
+    left, waiting = [], deque(enumerate(entries))
+    while waiting or sim.timers[0].due != NEVER:
+        now = int(sim.timers[0].due)
+        if waiting and waiting[0][1] <= now:
+            segment, now = waiting.popleft()
+            plain.delay_line.enter(sim, 0, segment, now)
+        else:
+            plain.timers.cancel(sim, 0)
+            left.append((int(plain.delay_line.release(sim, 0, now)), now))
+    assert sim.lines[0].length == 0
+    return left
+
+
+def tandem(entries, delay, intervals):
+    """Simulate the queues of two servers nanosecond by nanosecond; return when each segment leaves them."""
+    queues: list[deque] = [deque(), deque()]
+    busy_until: list[int] = [0, 0]
+    arrivals, left, now = deque(time + delay for time in entries), [], 0
+    while len(left) < len(entries):
+        while arrivals and arrivals[0] == now:
+            queues[0].append(arrivals.popleft())
+        for place in (0, 1):  # a segment that leaves the first server may begin at the second at once
+            done = bool(queues[place]) and busy_until[place] == now and queues[place][0] == "in service"
+            if done:
+                queues[place].popleft()
+                if place == 0:
+                    queues[1].append("waiting")
+                else:
+                    left.append(now)
+            if queues[place] and queues[place][0] != "in service":
+                queues[place][0] = "in service"
+                busy_until[place] = now + intervals[place]
+        now += 1
+    return left
+
+
+@given(
+    gaps=st.lists(st.integers(0, 8), min_size=1, max_size=15),
+    delay=st.integers(0, 5),
+    intervals=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+)
+def test_two_servers_in_a_row_are_those_of_a_simulation_of_their_queues(plain, gaps, delay, intervals):
+    entries = np.cumsum(gaps).tolist()
+    fields = {"delay": delay, "interval_1": intervals[0], "interval_2": intervals[1]}
+    left = play(plain, new_line(plain, len(entries), **fields), entries)
+    assert left == list(enumerate(tandem(entries, delay, intervals)))
+
+
+def test_without_servers_only_the_delay_is_left(plain):
+    sim = new_line(plain, 3, delay=5 * MS)
+    assert play(plain, sim, [0, 1, 7 * MS]) == [(0, 5 * MS), (1, 5 * MS + 1), (2, 12 * MS)]
+
+
+def test_a_line_without_jitter_draws_nothing(plain):
+    sim = new_line(plain, 2, delay=1)
+    before = sim.streams.copy()
+    play(plain, sim, [0, 5])
+    assert (sim.streams == before).all()
+
+
+@pytest.mark.parametrize("exponential", [False, True])
+@given(gaps=st.lists(st.integers(0, 3 * MS), min_size=1, max_size=30))
+def test_nobody_overtakes(plain, exponential, gaps):
+    entries = np.cumsum(gaps).tolist()
+    sim = new_line(plain, len(entries), delay=MS, jitter=5 * MS, exponential=exponential)
+    left = play(plain, sim, entries)
+    assert [segment for segment, _ in left] == list(range(len(entries)))
+    times = [time for _, time in left]
+    assert times == sorted(times)
+    assert all(time >= entry + MS for time, entry in zip(times, entries, strict=True))
+
+
+def test_the_uniform_jitter_is_one_draw_times_its_largest_value(plain):
+    entries = [100 * MS * k for k in range(50)]
+    sim = new_line(plain, 50, jitter=10 * MS)
+    stream = sim.streams.copy()[0]
+    expected = [time + int(plain.random_streams.uniform(stream) * 10 * MS) for time in entries]
+    assert [time for _, time in play(plain, sim, entries)] == expected
+
+
+def test_the_exponential_jitter_has_its_mean(plain):
+    entries = [1000 * MS * k for k in range(2000)]
+    left = play(plain, new_line(plain, 2000, jitter=10 * MS, exponential=True), entries)
+    waits = [time - entry for (_, time), entry in zip(left, entries, strict=True)]
+    # 4.06 deviations of the mean of 2000 exponential times: false-alarm rate 5e-5
+    assert abs(np.mean(waits) - 10 * MS) < 4.06 * 10 * MS / 2000**0.5
+
+
+def test_a_queue_in_front_of_a_server_of_days_does_not_come_round_to_the_past(plain):
+    service = 10**15
+    sim = new_line(plain, 10_000, interval_1=service)
+    for segment in range(10_000):  # 10^19 ns is beyond 2^63
+        plain.delay_line.enter(sim, 0, segment, segment)
+    releases = sim.segments.release_at
+    assert releases[:3].tolist() == [service, 2 * service, 3 * service]
+    assert (np.diff(releases) >= 0).all()
+    assert releases[-1] == NEVER

@@ -1,0 +1,223 @@
+"""Outside links: what goes in comes out or is counted, turns of the ports, loss in blocks, interruptions.
+
+Statistical checks have a fixed seed; the false-alarm rate stated is that of a fresh seed.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from state_tables import NEVER, pool, tables, zeros
+
+SIZE, HEADER = 90, 10
+POOL = 4096
+ON_WIRE = 100_000
+"""Time on the wire of a packet of SIZE + HEADER bytes at 8 Mbit/s (ns)."""
+
+
+def new_medium(plain, ports=1, limit=1000, loss=0.0, loss_block=0, seed=1, **fields):
+    """A medium with these ports, each with a queue and a flow of its own, and no propagation delay."""
+    records = plain.records
+    of_ports = dict.fromkeys(["ports", "queues", "queue_statistics", "flow_statistics"], ports)
+    sim = tables(records, clock=1, timers=2, lines=1, **of_ports)
+    sim.packets, sim.segments = (pool(records, name, POOL) for name in ("packets", "segments"))
+    sim.heap, sim.streams = np.arange(2), plain.random_streams.make_streams(seed, 0, 2)
+    sim.media = zeros(records.medium_dtype, 1)
+    sim.clock.free_packets = sim.clock.free_segments = POOL
+    sim.timers.due, sim.timers.place = NEVER, np.arange(2)
+    sim.queues.limit = limit
+    sim.ports.kind = records.OUTSIDE
+    sim.ports.line = records.NOTHING
+    sim.ports.loss, sim.ports.loss_block = loss, loss_block
+    sim.media.serving = records.NOTHING
+    sim.media.rate, sim.media.header, sim.media.ports, sim.media.stream = 8e6, HEADER, ports, 1
+    for name, value in fields.items():
+        sim.media[0][name] = value
+    return sim
+
+
+def send(plain, sim, port, now):
+    """Let a packet of the port's flow enter; return its segment."""
+    segment, packet = plain.pool.take_segment(sim), plain.pool.take_packet(sim)
+    sim.segments[segment].flow, sim.segments[segment].kind = port, plain.records.DATA
+    sim.segments[segment].travelling, sim.segments[segment].damaged = 1, False
+    sim.packets[packet].segment, sim.packets[packet].bytes = segment, SIZE
+    plain.medium.enter(sim, port, packet, now)
+    return int(segment)
+
+
+def play(plain, sim, arrivals, until=NEVER - 1):
+    """Let packets enter at `arrivals` (time, port); return (time, port, segment) of what came across."""
+    crossed = []
+
+    def on_segment_crossed(sim, index, now):
+        crossed.append((int(now), int(sim.segments[index].flow), int(index)))
+        plain.pool.free_segment(sim, index)
+
+    arrivals = list(arrivals)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain.medium, "on_segment_crossed", on_segment_crossed)
+        while min(arrivals[0][0] if arrivals else NEVER, sim.timers[0].due) <= until:
+            if arrivals and arrivals[0][0] <= sim.timers[0].due:
+                now, port = arrivals.pop(0)
+                send(plain, sim, port, now)
+            else:
+                now = int(sim.timers[0].due)
+                plain.timers.cancel(sim, 0)
+                plain.medium.on_timer(sim, 0, now)
+    return crossed
+
+
+def test_a_packet_takes_the_time_of_its_bytes_and_the_links_header(plain):
+    assert play(plain, new_medium(plain), [(7, 0)]) == [(7 + ON_WIRE, 0, 0)]
+
+
+def test_the_time_on_the_wire_is_rounded_to_the_nearest_nanosecond(plain):
+    # 800 bits at 3 Mbit/s and at 2.97 Mbit/s: 266,666.67 and 269,360.27 ns
+    for rate, time in ((3e6, 266_667), (2.97e6, 269_360)):
+        assert play(plain, new_medium(plain, rate=rate), [(0, 0)])[0][0] == time
+
+
+@pytest.mark.parametrize(
+    ("ports", "arrivals", "order"),
+    [
+        (1, [0] * 3, [0, 0, 0]),
+        (2, [0] * 4 + [1] * 4, [0, 1] * 4),  # the directions of a half-duplex link
+        (3, [0] * 3 + [2] * 2, [0, 2, 0, 2, 0]),  # a port with nothing to send is passed over
+    ],
+)
+def test_ports_take_turns_and_one_packet_is_sent_at_a_time(plain, ports, arrivals, order):
+    crossed = play(plain, new_medium(plain, ports=ports), [(0, port) for port in arrivals])
+    assert [port for _, port, _ in crossed] == order
+    assert [time for time, _, _ in crossed] == [k * ON_WIRE for k in range(1, len(order) + 1)]
+    for port in range(ports):
+        segments = [segment for _, sent_by, segment in crossed if sent_by == port]
+        assert segments == sorted(segments), "in the order in which they came"
+
+
+def test_the_packet_on_the_wire_takes_no_place_in_the_buffer(plain):
+    sim = new_medium(plain, limit=2)
+    crossed = play(plain, sim, [(0, 0)] * 5)
+    assert len(crossed) == 3, "one on the wire and two that wait"
+    assert sim.flow_statistics[0].refused_on_the_way == sim.queue_statistics[0].refused == 2
+
+
+def test_the_wire_of_another_port_gives_no_place(plain):
+    sim = new_medium(plain, ports=2, limit=2)
+    play(plain, sim, [(0, 0)] + [(0, 1)] * 4)
+    assert sim.flow_statistics.refused_on_the_way.tolist() == [0, 2]
+
+
+def test_what_was_sent_then_travels_along_the_propagation_line(plain):
+    sim = new_medium(plain)
+    sim.lines.delay, sim.lines.timer, sim.lines.head = 5_000, 1, plain.records.NOTHING
+    sim.ports.line = 0
+    assert play(plain, sim, [(0, 0)], until=ON_WIRE) == []
+    assert sim.timers[1].due == ON_WIRE + 5_000
+    assert plain.delay_line.release(sim, 0, ON_WIRE + 5_000) == 0
+
+
+networks = st.integers(1, 3).flatmap(
+    lambda ports: st.tuples(
+        st.just(ports),
+        st.lists(st.tuples(st.integers(0, 2 * ON_WIRE), st.integers(0, ports - 1)), max_size=60),
+    )
+)
+
+
+@given(
+    network=networks,
+    limit=st.integers(1, 5),
+    loss=st.sampled_from([0.0, 0.3, 1.0]),
+    down_mean=st.sampled_from([0.0, 3.0 * ON_WIRE]),
+    until=st.integers(0, 40 * ON_WIRE),
+)
+def test_every_packet_is_inside_across_lost_or_refused(plain, network, limit, loss, down_mean, until):
+    ports, gaps = network
+    times = np.cumsum([gap for gap, _ in gaps]).tolist()
+    arrivals = list(zip(times, [port for _, port in gaps], strict=True))
+    sim = new_medium(plain, ports, limit, loss, up_mean=5.0 * ON_WIRE, down_mean=down_mean)
+    crossed = play(plain, sim, arrivals, until)
+    sent = [sum(at <= until and port == p for at, port in arrivals) for p in range(ports)]
+    for port in range(ports):
+        statistics, queue = sim.flow_statistics[port], sim.queue_statistics[port]
+        across = sum(flow == port for _, flow, _ in crossed)
+        assert statistics.packets_delivered == across
+        gone = across + statistics.lost_outside + statistics.refused_on_the_way
+        assert sent[port] == gone + sim.queues[port].length
+        assert statistics.lost_outside == statistics.segments_damaged - statistics.refused_on_the_way
+        assert queue.offered == sent[port]
+        assert queue.served == statistics.sent_outside == across + statistics.lost_outside
+    in_use = sim.queues.length.sum()
+    assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL - in_use
+    play(plain, sim, [])
+    assert sim.queues.length.sum() == 0, "what waits is sent in the end, interruptions or not"
+
+
+@given(network=networks)
+def test_the_wire_never_rests_while_a_packet_waits(plain, network):
+    ports, gaps = network
+    times = np.cumsum([gap for gap, _ in gaps]).tolist()
+    crossed = play(plain, new_medium(plain, ports), zip(times, [port for _, port in gaps], strict=True))
+    end, expected = 0, []
+    for time in times:  # the ends of service of a single server do not depend on whose turn it is
+        end = max(end, time) + ON_WIRE
+        expected.append(end)
+    assert [time for time, _, _ in crossed] == expected
+
+
+@given(loss=st.floats(0.0, 1.0), block=st.integers(1, 60), size=st.integers(1, 1600))
+def test_a_packet_survives_if_all_its_blocks_do(plain, loss, block, size):
+    survives = 1.0
+    for _ in range(0, size, block):
+        survives *= 1.0 - loss
+    assert plain.medium.loss_probability(loss, block, size) == pytest.approx(1.0 - survives, abs=1e-12)
+    assert plain.medium.loss_probability(loss, 0, size) == loss
+
+
+def test_a_link_without_loss_or_interruptions_draws_nothing(plain):
+    sim = new_medium(plain)
+    before = sim.streams.copy()
+    play(plain, sim, [(0, 0)] * 5)
+    assert (sim.streams == before).all()
+
+
+def test_a_transmission_in_progress_survives_an_interruption_and_the_next_waits(plain):
+    sim = new_medium(plain, up_mean=1.0, down_mean=1e7)  # up for a moment, then down as good as for ever
+    crossed = play(plain, sim, [(0, 0)] * 2)
+    assert crossed[0][0] == ON_WIRE, "it is up at time 0"
+    # the state after the transmission is the first draw of the medium's stream, the rest of the interruption
+    # the second
+    stream = new_medium(plain).streams[1]
+    assert plain.random_streams.uniform(stream) > 1e-6, "it is down"
+    comes_up = ON_WIRE + int(plain.random_streams.exponential(stream, 1e7))
+    assert crossed[1][0] == comes_up + ON_WIRE
+
+
+@pytest.mark.parametrize("every", [1e9, 1e6, 1e3])
+def test_the_medium_is_up_for_its_share_of_looks_whether_stays_are_longer_or_shorter_than_the_time_between(
+    plain, every
+):
+    up, down, looks = 3e6, 1e6, 20_000
+    sim = new_medium(plain, up_mean=up, down_mean=down)
+    seen = sum(plain.medium.is_up(sim, sim.media[0], int(look * every)) for look in range(1, looks + 1))
+    # Neighbouring looks are correlated by r = exp(-every (1/u + 1/d)), and the variance is (1 + r) / (1 - r)
+    # times that of independent ones; as it is up at time 0, the mean is too high by less than 1 / (1 - r).
+    share = up / (up + down)
+    kept = np.exp(-every * (1 / up + 1 / down))
+    deviation = (looks * share * (1 - share) * (1 + kept) / (1 - kept)) ** 0.5
+    # 4.06 deviations: false-alarm rate below 5e-5
+    assert abs(seen - looks * share) < 4.06 * deviation + 1 / (1 - kept)
+
+
+def test_a_medium_that_changes_every_nanosecond_is_looked_at_once(plain):
+    # Playing up and down one by one, a look a second later would take a thousand million steps.
+    sim = new_medium(plain, up_mean=0.1, down_mean=0.1)
+    for look in range(1, 1000):
+        plain.medium.is_up(sim, sim.media[0], look * 10**9)
+
+
+def test_a_transmission_that_outlasts_every_run_never_ends(plain):
+    sim = new_medium(plain, rate=1e-9, limit=2)
+    assert play(plain, sim, [(0, 0)] * 5) == []
+    assert sim.queues.length[0] == 3, "one on the wire and two that wait"

@@ -1,0 +1,154 @@
+"""Vegas's window: per acknowledgement (Johansson 2000, section 3.3) and per round trip (Linux, ns-3)."""
+
+import itertools
+
+import numpy as np
+import pytest
+from tcp_sender_calls import MS, SECOND, Sender
+
+
+class Path(Sender):
+    """A Vegas sender over a path with a fixed delay and a bottleneck that serves one after the other (ms)."""
+
+    def __init__(self, plain, *, ssthresh=1e9, delay=100, service=10, **options):
+        law = {"alpha": 1.0, "beta": 3.0, "gamma": 1.0, "variant": plain.records.VEGAS}
+        super().__init__(plain, ssthresh=ssthresh, rwnd=100, timestamps=False, **law | options)
+        self.vegas = plain.vegas
+        self.delay, self.service, self.free_at, self.now = delay, service, 0, 0
+        self.arrivals = []
+        self.forward(self.send())
+
+    def forward(self, sent):
+        for _ in sent:
+            self.free_at = max(self.free_at, self.now) + self.service
+            self.arrivals.append(self.free_at + self.delay)
+
+    def run(self, acks):
+        """Play so many acknowledgements; return cwnd after each."""
+        windows = []
+        for _ in range(acks):
+            self.now = self.arrivals.pop(0)
+            self.forward(self.ack(self.conn.snd_una + 1, at=self.now))
+            windows.append(float(self.conn.cwnd))
+        return windows
+
+
+@pytest.fixture
+def path(plain):
+    return lambda **state: Path(plain, **state)
+
+
+PER_ACK, PER_RTT = 0, 1
+
+
+@pytest.mark.parametrize("start", [4.0, 40.0])
+@pytest.mark.parametrize(
+    ("options", "least", "most"),
+    [
+        ({"adjustment": PER_ACK}, 1 - 0.1, 3 + 0.1),
+        # whole segments: cwnd - floor(cwnd BaseRTT / RTT) is 2 to 4
+        ({"adjustment": PER_RTT, "alpha": 2.0, "beta": 4.0}, 1, 4),
+    ],
+)
+def test_between_alpha_and_beta_segments_are_kept_in_the_queue(path, start, options, least, most):
+    # the path holds 11 segments (110 ms at one per 10 ms)
+    tcp = path(cwnd=start, ssthresh=2.0, **options)
+    tcp.conn.base_rtt = 110 * MS  # as a single segment would have measured
+    tcp.run(800)
+    assert 11 + least <= tcp.conn.cwnd <= 11 + most
+
+
+def test_per_ack_opens_by_a_fraction_at_each_acknowledgement(path):
+    tcp = path(adjustment=PER_ACK, cwnd=4.0, ssthresh=2.0)
+    windows = tcp.run(9)
+    for before, after in itertools.pairwise(windows):
+        assert after == before + 1 / before
+
+
+def test_per_ack_slow_start_doubles_in_every_other_round_trip(path):
+    tcp = path(adjustment=PER_ACK, cwnd=1.0, delay=1000, service=1)
+    windows = [tcp.run(int(tcp.conn.snd_nxt - tcp.conn.snd_una))[-1] for _ in range(8)]
+    assert windows == [2, 2, 4, 4, 8, 8, 16, 16]
+
+
+def test_per_ack_slow_start_ends_when_more_than_gamma_segments_queue(path):
+    tcp = path(adjustment=PER_ACK, cwnd=1.0)
+    tcp.run(150)
+    assert tcp.conn.cwnd >= tcp.conn.ssthresh, "in congestion avoidance"
+    assert tcp.conn.ssthresh <= 32
+
+
+def test_per_ack_excess_is_expected_less_actual_times_base_rtt(path):
+    # cwnd 6, of which 4 were sent while the marked segment took 150 ms; BaseRTT 100 ms
+    tcp = path(adjustment=PER_ACK, cwnd=6.0, ssthresh=2.0)
+    conn = tcp.conn
+    conn.base_rtt, conn.round_first, conn.round_end, conn.round_started_at = 100 * MS, 20, 21, 50 * MS
+    conn.snd_una, conn.snd_max = 21, 24
+    tcp.vegas.observe(conn, tcp.starts, 150 * MS, 200 * MS)
+    assert conn.vegas_excess == pytest.approx((6 / 100 - 4 / 150) * 100)
+    assert conn.round_end == 0
+
+
+def test_per_ack_a_loss_voids_the_measurement(path):
+    tcp = path(adjustment=PER_ACK, cwnd=6.0, ssthresh=2.0)
+    assert tcp.conn.round_end == 1
+    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.sent_at, tcp.starts, tcp.statistics, SECOND)
+    assert tcp.conn.round_end == 0
+
+
+def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_recovery(path):
+    # Johansson 2000, section 3.3
+    tcp = path(adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
+    tcp.run(30)
+    window = float(tcp.conn.cwnd)
+    tcp.acks(*[tcp.conn.snd_una] * 3)
+    assert tcp.conn.ssthresh == window / 2
+    assert tcp.conn.cwnd == window / 2 + 3
+    tcp.ack(tcp.conn.snd_una + 2)
+    assert not tcp.conn.in_recovery
+    assert tcp.conn.cwnd == window / 2
+
+
+def test_per_round_moves_by_one_segment_at_the_end_of_a_round_trip(path):
+    tcp = path(adjustment=PER_RTT, cwnd=4.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+    windows = tcp.run(40)
+    steps = np.diff(windows)
+    assert set(steps) == {0.0, 1.0}
+    assert np.count_nonzero(steps) < 40 / 4
+
+
+def test_per_round_leaves_slow_start_for_the_window_that_fits(path):
+    tcp = path(adjustment=PER_RTT, cwnd=2.0, alpha=2.0, beta=4.0)
+    windows = tcp.run(120)
+    # The path holds 11. A queue shows one round trip late, so the window doubles at most once too often from
+    # 12 or less; NewReno would have reached 122.
+    assert max(windows) < 4 * 12
+    assert tcp.conn.cwnd >= tcp.conn.ssthresh
+    assert tcp.conn.ssthresh >= 0.75 * tcp.conn.cwnd
+
+
+def test_per_round_with_few_samples_grows_as_newreno(path):
+    tcp = path(adjustment=PER_RTT, cwnd=2.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+    tcp.run(1)
+    before = float(tcp.conn.cwnd)
+    tcp.conn.round_samples, tcp.conn.round_end = 0, tcp.conn.snd_una + 1
+    tcp.run(1)
+    assert tcp.conn.cwnd == before + 1 / before
+
+
+def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
+    tcp = path(adjustment=PER_RTT, cwnd=8.0, ssthresh=2.0, vegas_on_srtt=True)
+    tcp.run(4)
+    assert tcp.conn.srtt > 110 * MS, "the first was 110 ms, the others waited"
+    tcp.conn.base_rtt, tcp.conn.round_samples = 0, 0
+    tcp.vegas.observe(tcp.conn, tcp.starts, 50 * MS, tcp.now * MS)
+    assert tcp.conn.base_rtt == tcp.conn.round_rtt == int(tcp.conn.srtt)
+    tcp.vegas.observe(tcp.conn, tcp.starts, tcp.records.NOTHING, tcp.now * MS)
+    assert tcp.conn.round_samples == 2, "also when there is no sample"
+
+
+def test_per_round_grows_as_newreno_after_a_timeout(path):
+    tcp = path(adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+    tcp.timeout(at=1000)
+    assert tcp.conn.cwnd == 1.0
+    assert tcp.run(1) == [2.0], "slow start"

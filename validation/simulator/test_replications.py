@@ -1,0 +1,245 @@
+"""Replications and batch means: what an observation is, when there are enough, warm-up, interruption."""
+
+import math
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+from thesis import thesis, thesis_of
+
+from btqueue.scenario import ScenarioError
+from btqueue.scenario.metrics import Results, Variable
+from btqueue.simulator import engine, replications
+from btqueue.simulator.construction import state
+from btqueue.simulator.construction.state import network_of
+from btqueue.simulator.machinery.threads import Stopped
+from btqueue.simulator.replications import (
+    BATCHES,
+    Interrupted,
+    run_replication,
+    simulate,
+    simulate_many,
+)
+from btqueue.simulator.statistics.doubts import autocorrelation, autocorrelations, doubts_about_batches
+from btqueue.simulator.statistics.measurement import measure
+from btqueue.simulator.statistics.precision import next_target
+
+LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
+"""A piconet with little to do: every message is delivered long before the run ends."""
+
+
+def test_a_single_replication_is_measured_in_batches_of_equal_length():
+    result = simulate(LIGHT)
+    assert result.sizes["replication"] == BATCHES
+    assert result.attrs["intervals"] == "batch-means"
+    np.testing.assert_allclose(result["measured_s"], 60 / BATCHES, rtol=1e-9)
+    whole = run_replication(LIGHT, 0)
+    assert whole is not None
+    metrics = measure(network_of(LIGHT), [whole.counts])
+    assert result.attrs["events"] == whole.events, "the batches are the run"
+    for rate in ("goodput_kbps", "throughput_kbps", "slot_utilisation", "polls_per_s", "queue_packets"):
+        np.testing.assert_allclose(result[rate].mean("replication"), metrics[rate][0], rtol=1e-6)
+
+
+def test_who_wants_a_single_value_gets_it():
+    result = simulate(LIGHT.with_(run__intervals="replications"))
+    assert result.sizes["replication"] == 1
+    assert result.attrs["intervals"] == "replications"
+    assert math.isinf(result.attrs["relative_half_width"])
+
+
+def test_batches_of_one_run_can_be_asked_for_whatever_the_number_of_replications():
+    batches = simulate(LIGHT.with_(run__intervals="batch-means", run__replications=10))
+    assert batches.equals(simulate(LIGHT))
+
+
+def test_run_until_precision_goes_on_with_further_batches():
+    wider = simulate(LIGHT)
+    narrow = simulate(LIGHT.with_(run__precision=0.03))
+    assert wider.attrs["relative_half_width"] > 0.03
+    assert narrow.attrs["relative_half_width"] <= 0.03
+    assert narrow.sizes["replication"] > BATCHES
+    xr.testing.assert_equal(narrow["goodput_kbps"].isel(replication=slice(BATCHES)), wider["goodput_kbps"])
+
+
+def test_autocorrelation_by_hand():
+    # around the mean 2: -1, 0, 1, 0; products of neighbours 0, 0, 0
+    assert autocorrelation(np.array([1.0, 2.0, 3.0, 2.0])) == 0.0
+    assert autocorrelation(np.array([1.0, -1.0, 1.0, -1.0])) == pytest.approx(-3 / 4)
+    assert autocorrelation(np.arange(5.0)) == pytest.approx((2 + 0 + 0 + 2) / 10)
+    assert math.isnan(autocorrelation(np.ones(4)))
+
+
+@pytest.mark.parametrize(("values", "warned"), [(np.tile([1.0, 2.0], 15), False), (np.arange(30.0), True)])
+def test_correlated_batches_are_warned_of(values, warned):
+    results = Results({"rtt_s": Variable(("replication", "flow"), values[:, None])}, {}, {})
+    found = autocorrelations(results)
+    assert list(found) == ["rtt_s"]
+    assert any("rtt_s" in warning for warning in doubts_about_batches(found)) == warned
+
+
+def test_results_are_read_without_the_network_or_the_files_of_the_scenario(tmp_path, monkeypatch):
+    file = tmp_path / "arrivals.txt"
+    file.write_text("".join(f"{0.5 * number} 500\n" for number in range(1, 20)))
+    run = {"run__duration_s": 5, "run__warmup_s": 1, "run__replications": 2}
+    scenario = LIGHT.with_(traffic__source="file", traffic__arrival_file=str(file), **run)
+    expected = simulate(scenario)
+    expected.to_dataset()
+    later = simulate(scenario)
+    file.unlink()
+    state.keep.cache_clear()
+    monkeypatch.setattr(state, "build", None)  # a call would be a TypeError
+    assert later.identical(expected)
+
+
+def test_flows_and_links_have_the_names_of_their_nodes():
+    shape = {"topology": "scatternet", "piconets": 2, "peripherals": 1, "bridge": "MS"}
+    scenario = thesis_of({"network": shape}).with_(run__duration_s=5, run__warmup_s=1)
+    result = simulate(scenario.with_(run__replications=2))
+    assert result["flow_name"].values.tolist() == ["p1.1>p2.1", "p2.1>p1.1"]
+    assert result["link_name"].values.tolist() == ["c1-p1.1", "c1-c2", "c2-p2.1"]
+    assert result["polls_per_s"].dims == ("replication", "link")
+
+
+def test_the_warm_up_is_found_where_the_scenario_leaves_it_open():
+    # windows grow for some seconds: nothing is dropped only if that were not noticed
+    result = simulate(LIGHT.with_(traffic__load_kbps=160, run__warmup_s="auto", run__replications=2))
+    assert 0 < result.attrs["warmup_s"] <= 30
+    assert result.attrs["complete"]
+
+
+def test_a_run_that_never_becomes_stationary_is_refused():
+    schedule = ({"at_s": 42.0, "load_kbps": 5.0},)  # what follows varies so little that MSER-5 starts there
+    with pytest.raises(ScenarioError, match=r"goodput did not become stationary.*give warmup_s") as error:
+        simulate(LIGHT.with_(traffic__load_kbps=150, traffic__load_schedule=schedule, run__warmup_s="auto"))
+    assert error.value.key == "run.warmup_s"
+
+
+def interrupting(calls):
+    """A progress function that sends Ctrl-C at that call, and then gives the main thread time to notice."""
+    seen = []
+
+    def progress(share):
+        seen.append(share)
+        if len(seen) == calls:
+            os.kill(os.getpid(), signal.SIGINT)
+        if len(seen) >= calls:
+            time.sleep(0.2)
+
+    return progress
+
+
+def interrupted(scenario, calls, **options):
+    """Return what is left of a simulation after Ctrl-C at that call of its progress function."""
+    with pytest.raises(Interrupted) as interruption:
+        simulate(scenario, progress=interrupting(calls), **options)
+    return interruption.value.partial
+
+
+def test_an_interruption_keeps_the_replications_that_came_to_their_end():
+    scenario = LIGHT.with_(run__duration_s=5, run__warmup_s=1, run__replications=1000)
+    partial = interrupted(scenario, 100, threads=1)  # less than 30 calls a replication
+    assert partial is not None
+    assert not partial.attrs["complete"]
+    assert 3 <= partial.attrs["finished"] < 1000
+    assert partial.attrs["wanted"] == 1000
+    assert partial.sizes["replication"] == partial.attrs["finished"]
+    np.testing.assert_allclose(partial["measured_s"], 5)
+
+
+def test_an_interruption_before_any_end_keeps_what_was_measured():
+    scenario = LIGHT.with_(run__duration_s=1e6, run__warmup_s=1, run__replications=2)
+    partial = interrupted(scenario, 4, threads=1)
+    assert partial is not None
+    assert (partial.attrs["finished"], partial.sizes["replication"]) == (0, 1)
+    assert 0 < float(partial["measured_s"][0]) < 1e6
+    assert interrupted(LIGHT.with_(run__warmup_s=1e6), 2) is None, "in the warm-up nothing was"
+
+
+def test_an_interrupted_long_run_keeps_its_whole_batches():
+    scenario = LIGHT.with_(run__duration_s=30 * 15, run__warmup_s=1)
+    partial = interrupted(scenario, 5)  # the warm-up and four batches
+    assert partial is not None
+    assert 4 <= partial.attrs["finished"] < BATCHES
+    np.testing.assert_allclose(partial["measured_s"], 15)
+
+
+def test_many_scenarios_have_the_results_that_each_has_alone():
+    short = LIGHT.with_(run__duration_s=3, run__warmup_s=1)
+    scenarios = [
+        short.with_(run__replications=2),
+        short,  # in batches
+        short.with_(run__replications=3, run__precision=0.5, traffic__load_kbps=40),
+        short.with_(run__replications=2, run__warmup_s=0.5),
+    ]
+    for threads in (1, 2):
+        for alone, found in zip(scenarios, simulate_many(scenarios, threads=threads), strict=True):
+            assert found.identical(simulate(alone))
+
+
+def test_the_first_of_many_scenarios_that_cannot_be_simulated_is_refused():
+    with pytest.raises(ScenarioError, match=r"duration_s = 1e-09: must be at least"):
+        simulate_many([LIGHT, LIGHT.with_(run__duration_s=1e-9)])
+
+
+def test_many_interrupted_scenarios_keep_what_was_finished_and_what_was_measured():
+    short, endless = (LIGHT.with_(run__duration_s=one, run__replications=2) for one in (1, 1e6))
+    with pytest.raises(Stopped) as stopped:
+        simulate_many([short, endless, short], threads=1, progress=interrupting(8))
+    finished, cut_short = stopped.value.results  # the third was not begun
+    assert (finished.attrs["finished"], finished.attrs["complete"]) == (2, 1)
+    assert (cut_short.attrs["finished"], cut_short.attrs["complete"]) == (0, 0)
+    assert 0 < float(cut_short["measured_s"][0]) < 1e6
+
+
+def test_a_precision_that_is_never_reached_asks_for_four_times_as_many():
+    assert next_target(10, 0.01, 5e-324) == 40
+    assert next_target(10, 0.02, 0.019) == 12
+
+
+@pytest.mark.parametrize("changes", [{}, {"run__replications": 1}])
+def test_a_run_shorter_than_the_clocks_step_is_refused(changes):
+    with pytest.raises(ScenarioError, match=r"duration_s = 1e-10: must be at least [13]e-0[98] s") as error:
+        simulate(LIGHT.with_(run__duration_s=1e-10, **changes))
+    assert error.value.key == "run.duration_s"
+
+
+ISLAND = {"name": "a", "central": "c", "peripherals": ["p"]}
+OTHER = {"name": "b", "central": "d", "peripherals": ["q"]}
+UP = [{"from": "p", "to": "c"}, {"from": "q", "to": "d"}]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_ctrl_c_is_heard_in_the_middle_of_a_chunk_of_very_many_events(parts, monkeypatch):
+    scenario = thesis(
+        network={"topology": "custom", "piconet_list": [ISLAND, OTHER][:parts], "flows": UP[:parts]},
+        traffic={"source": "greedy"},
+        run={"duration_s": 1e6, "replications": 1},
+    )
+    pauses = []
+
+    def interrupted_advance(sim, until):
+        reason = engine.advance(sim, until)
+        if reason == engine.PAUSED:
+            pauses.append(int(sim.clock[0].events))
+        return reason
+
+    monkeypatch.setattr(replications, "FIRST_CHUNK_S", 1e6)
+    monkeypatch.setattr(replications, "advance", interrupted_advance)
+    job = replications.replicate(state.empty_network(scenario), scenario, 0, 0.0, None)
+    while not pauses:
+        next(job)
+    with pytest.raises(StopIteration) as end:
+        job.send(True)
+    measured = end.value.value
+    assert len(pauses) == 1
+    assert pauses[0] == pytest.approx(engine.EVENTS_A_PAUSE, rel=0.01)
+    if parts == 1:
+        assert measured is not None
+        assert not measured.complete
+        assert 0 < measured.counts.seconds < 1e6
+    else:
+        assert measured is None, "the parts have come to different times"

@@ -1,0 +1,358 @@
+"""Agreement: tests by hand, Holm's procedure, and verdicts in sentences."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from thesis import thesis
+
+from btqueue.network import solve
+from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
+from btqueue.scenario import ScenarioError, load
+from btqueue.study.check import ForeignResults, Quantity, check
+from btqueue.study.check.agreement import (
+    UNMEASURED,
+    Rules,
+    compare_all,
+    holm,
+    negligible,
+    p_value,
+    prediction_p_value,
+)
+from btqueue.study.check.causes import neighbours
+from btqueue.study.check.randomness import check_spread
+
+OURS = np.array([100.0, 102.0, 98.0, 101.0, 99.0])
+RULES = Rules(runs=10, seconds=480.0)
+
+
+def compared(
+    quantity: Quantity, ours: np.ndarray | None = OURS, model: float | None = None, rules=RULES, **options
+):
+    results = ForeignResults("theirs", "CSV", {quantity.name: quantity})
+    samples = {} if ours is None else {quantity.name: ours}
+    answers = {} if model is None else {quantity.name: model}
+    return compare_all(results, samples, answers, rules=rules, **options)[0]
+
+
+def test_replications_and_the_interval_that_stands_for_them_are_compared_by_welch():
+    theirs = (101.0, 105.0, 103.0, 104.0)
+    found: Any = stats.ttest_ind(theirs, OURS, equal_var=False)
+    width = float(stats.t.ppf(0.975, 3) * np.std(theirs, ddof=1) / 2)
+    mean = float(np.mean(theirs))
+    for quantity in (
+        Quantity("goodput_kbps", mean, theirs),
+        Quantity("goodput_kbps", mean, half_width=width, replications=4),
+    ):
+        assert p_value(quantity, OURS, 10) == pytest.approx(found.pvalue)
+
+
+def test_a_single_run_is_compared_with_single_runs():
+    inside = prediction_p_value(100.5, OURS)
+    assert inside >= 2 / 6
+    outside = prediction_p_value(120.0, OURS)
+    normal = 2 * stats.t.sf(20 / math.sqrt(OURS.var(ddof=1) * 1.2), 4)
+    assert normal <= outside < 0.01
+
+
+def test_a_single_skewed_run_is_judged_on_the_scale_that_accuses_least():
+    # 200 log-normal values, level 1 %: more than 8 alarms have a probability of 0.0002 at most.
+    generator = np.random.default_rng(1)
+    samples = np.exp(generator.normal(size=(200, 31)))
+    assert sum(prediction_p_value(each[0], each[1:]) < 0.01 for each in samples) <= 8
+
+
+def test_without_any_variance_a_tolerance_takes_the_place_of_chance():
+    constant = np.full(5, 100.0)
+    for value, verdict, words in (
+        (100.0, "agrees", "the same as the simulation"),
+        (100.9, "agrees", "differs by 0.9 %, within the tolerance of 1 %"),
+        (102.0, "differs", "differs by 2 %, beyond the tolerance of 1 %"),
+    ):
+        for quantity in (Quantity("rtt_s", value), Quantity("rtt_s", value, (value,) * 4)):
+            one = compared(quantity, constant)
+            assert math.isnan(one.p_value)
+            assert (one.verdict, words in one.sentence) == (verdict, True), one.sentence
+            assert "p =" not in one.sentence
+
+
+def test_where_nothing_is_random_the_range_of_our_runs_and_the_tolerance_judge():
+    rules = Rules(tolerance=0.03, random=False)
+    for value, verdict, words in (
+        (98.5, "agrees", "within the range of our runs with jittered starts, 98 to 102"),
+        (103.2, "agrees", "differs by 1.2 %, within the tolerance of 3 %"),
+        (105.2, "differs", "differs by 3.2 %, beyond the tolerance of 3 % (chance explains nothing here; "),
+        (94.9, "differs", "ours is 98 to 102"),
+    ):
+        # an interval of the file has no say either
+        for quantity in (Quantity("rtt_s", value), Quantity("rtt_s", value, half_width=50.0)):
+            one = compared(quantity, OURS, rules=rules)
+            assert (one.verdict, words in one.sentence) == (verdict, True), one.sentence
+            assert math.isnan(one.p_value)
+    none = compared(Quantity("rtt_sd_s", 0.02), np.zeros(3), rules=rules)
+    assert "differs by 0.02, beyond the 1e-06 that do not matter" in none.sentence
+    rare = compared(Quantity("timeouts_per_s", 0.02), np.array([0.015, 0.015]), rules=rules)
+    assert "differs by 0.005, within the 0.01 that do not matter" in rare.sentence
+
+
+def test_a_test_that_would_pass_half_or_twice_as_much_cannot_tell():
+    vague = Quantity("rtt_s", 100.0, half_width=60.0, replications=10)
+    one = compared(vague, OURS)
+    assert one.verdict == "cannot tell"
+    assert "which chance explains (p = 1), but half or twice as much would pass, too" in one.sentence
+    sharp = Quantity("rtt_s", 100.0, half_width=3.0, replications=10)
+    two = compared(sharp, OURS)
+    assert two.verdict == "agrees"
+    excess = float(two.sentence.split("; ")[1].split("%")[0]) / 100
+    for factor, verdict in ((0.9, "agrees"), (1.1, "differs")):
+        moved = Quantity("rtt_s", 100 * (1 + factor * excess), half_width=3.0, replications=10)
+        assert compared(moved, OURS).verdict == verdict
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.2))
+def test_holm_rejects_what_bonferroni_does_and_never_skips_a_smaller_p(p, alpha):
+    named = {str(place): value for place, value in enumerate(p)}
+    rejected = holm(named, alpha)
+    assert {name for name, value in named.items() if value <= alpha / len(p)} <= rejected
+    kept = [value for name, value in named.items() if name not in rejected]
+    assert all(named[name] <= min(kept, default=1.0) for name in rejected)
+
+
+def test_holm_by_hand():
+    assert holm({"a": 0.01, "b": 0.04, "c": 0.03}, 0.05) == {"a"}
+    assert holm({"a": 0.01, "b": 0.02, "c": 0.03, "d": math.nan}, 0.05) == {"a", "b", "c"}
+    assert holm({}, 0.05) == set()
+
+
+def test_verdicts_and_their_sentences():
+    agrees = compared(Quantity("goodput_kbps", 100.5), model=97.0)
+    assert agrees.verdict == "agrees"
+    assert "which chance explains" in agrees.sentence
+    assert "the model, which is approximate, is near theirs" in agrees.sentence
+    precise = OURS / 1000 + 100
+    small = compared(Quantity("goodput_kbps", 100.9), precise)
+    assert small.verdict == "negligible"
+    assert "too small a difference to matter" in small.sentence
+    large = compared(Quantity("goodput_kbps", 130.0), model=100.0)
+    assert large.verdict == "differs"
+    assert "30.0% above the simulation, more than chance explains" in large.sentence
+    unknown = compared(Quantity("goodput_kbps", 130.0), None)
+    assert unknown.verdict == "not compared"
+
+
+def test_without_simulation_the_model_judges_within_its_own_measured_error():
+    errors = {"goodput_kbps": MeasuredError(213, 0.004, 0.04, 0.12)}
+    near = compared(Quantity("goodput_kbps", 104.0), None, 100.0, errors=errors)
+    assert near.verdict == "agrees" and near.model_error == 0.04
+    assert "within its measured error of 4.0% (95 % of 213 points keep it)" in near.sentence
+    assert "weak evidence" in near.sentence
+    far = compared(Quantity("goodput_kbps", 110.0), None, 100.0, errors=errors)
+    assert far.verdict == "differs" and "beyond its measured error of 4.0%" in far.sentence
+    # their own interval is chance, which the model's error does not cover
+    wide = Quantity("goodput_kbps", 110.0, half_width=7.0)
+    assert compared(wide, None, 100.0, errors=errors).verdict == "agrees"
+
+
+def test_what_was_never_measured_is_said_and_judged_by_a_stated_default():
+    one = compared(Quantity("loss_token_buffer", 0.014), None, 0.01)
+    assert one.verdict == "agrees" and one.model_error == UNMEASURED == 0.5
+    assert "within the 50% allowed, for its error in this metric was never measured" in one.sentence
+    assert compared(Quantity("loss_token_buffer", 0.03), None, 0.01).verdict == "differs"
+
+
+def test_the_errors_are_those_of_the_model_that_answered():
+    # in goodput the piconet is within a few per cent at 95 of 100 points
+    star = thesis().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
+    lossy = load("venugopal-2006/piconet-errors")
+    for scenario in (star, lossy):
+        answer = solve(scenario)
+        solved = float(answer.goodput_kbps.mean())
+        kind = Kind(answer.attrs["system"], answer.attrs["regime"])
+        known = measured_errors(answer.attrs["errors_of"], kind)["goodput_kbps"].high
+        for factor, verdict in ((1 + 0.9 * known, "agrees"), (1 / (1 - 1.2 * known), "differs")):
+            quantity = Quantity("goodput_kbps", solved * factor, half_width=0.0)
+            results = ForeignResults("theirs", "CSV", {"goodput_kbps": quantity})
+            (found,) = check(results, scenario, simulate=None).agreements
+            assert (found.verdict, found.model_error) == (verdict, known)
+
+
+def test_what_is_negligible():
+    assert negligible("goodput_kbps", 200.0, RULES) == 2.0
+    assert negligible("loss_token_buffer", 0.01, RULES) == 0.001
+    assert negligible("timeouts_per_s", 0.0, RULES) == 0.01
+    assert negligible("timeouts_per_s", 0.0, Rules(seconds=20.0)) == 0.1  # two events
+    assert negligible("queue_packets[uplink]", 5.0, RULES) == 0.05
+
+
+def test_replications_that_vary_too_little_are_doubted():
+    ours = {"rtt_s": np.random.default_rng(3).normal(1, 0.1, 20)}
+    narrow = ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 1.0, half_width=0.001, replications=10)})
+    (found,) = check_spread(narrow, ours, 0.01, RULES)
+    assert found.status == "doubtful" and "too optimistic" in found.sentence
+    fair = ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 1.0, half_width=0.07, replications=10)})
+    assert check_spread(fair, ours, 0.01, RULES) == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "venugopal-2006/piconet",
+        "suliman-2005/round-trips",
+        "avancha-2002/ethernet",
+        "ble-sensors/sensors",
+        "ble-throughput/notifications-softdevice",
+    ],
+)
+def test_the_neighbours_of_a_scenario_differ_from_it_and_from_each_other(name):
+    scenario = load(name)
+    found = list(neighbours(scenario, ForeignResults("t", "CSV", {})))
+    for one in found:
+        assert any(scenario.value_of(key) != value for key, value in one.changes.items())
+        try:
+            changed = scenario.changed(one.changes)
+        except ScenarioError:  # a limit of 0
+            continue
+        assert {key: changed.value_of(key) for key in one.changes} == one.changes
+        assert changed != scenario
+    assert len({str(one.changes) for one in found}) == len(found)
+
+
+def test_of_low_energy_the_keys_of_its_table_are_tried_and_none_of_classic():
+    found = neighbours(load("ble-throughput/notifications-softdevice"), ForeignResults("t", "CSV", {}))
+    keys = {key for one in found for key in one.changes}
+    of_le = "interval_s phy payload_bytes encrypted controller event_packets att_mtu_bytes"
+    assert {f"le.{key}" for key in of_le.split()} <= keys
+    assert not {key for key in keys if key.startswith(("polling.", "flow_control.", "link."))}
+
+
+def test_what_usual_mistakes_change_is_tried():
+    wire = {"name": "wire", "from": "p1.0", "to": "host", "delay_s": 0.1, "loss": 0.1}
+    everything = {
+        "network.outside_links": [wire],
+        "transport.delayed_ack": True,
+        "traffic.message_bytes": 700,
+        "transport.tcp_delay_s": 0.01,
+        "transport.variant": "vegas",
+        "radio.model": "constant",
+        "radio.ber": 1e-5,
+    }
+    scenario = thesis().changed(everything)
+    found = neighbours(scenario, ForeignResults("t", "CSV", {}))
+    of_transport = "rto_backoff min_rto_s initial_rto_s delayed_ack ack_delay_s receive_window_segments "
+    of_transport += (
+        "initial_window_segments mss_bytes variant tcp_delay_s preset sack handshake nagle windows "
+        "limited_transmit alpha beta vegas_adjustment"
+    )
+    assert {key for one in found for key in one.changes} == {
+        *(f"transport.{name}" for name in of_transport.split()),
+        *(f"network.outside_links[1].{name}" for name in ("buffer_packets", "rate_kbps", "delay_s", "loss")),
+        *(
+            f"flow_control.{name}"
+            for name in ("buffer_packets", "baseband_packets", "token_rate_kbps", "charge", "drop")
+        ),
+        *("polling.limit", "radio.ber", "radio.bits", "radio.model", "traffic.load_kbps"),
+        *("run.warmup_s", "run.duration_s"),
+    }
+
+
+def made_up(scenario):
+    """A stand-in for a simulator: goodput and round trip are the buffer, timeouts the least timeout."""
+    buffer = scenario.value_of("network.outside_links[1].buffer_packets")
+    values = {
+        "goodput_kbps": buffer * 10.0,
+        "rtt_s": buffer / 100,
+        "timeouts_per_s": scenario.transport.min_rto_s,
+    }
+    spread = 1 + 0.001 * np.arange(10)
+    return xr.Dataset(
+        {name: (("replication", "flow"), value * spread[:, None]) for name, value in values.items()}
+    )
+
+
+WIRE = thesis().changed(
+    {
+        "network.outside_links": [
+            {"name": "wire", "from": "p1.0", "to": "host", "buffer_packets": 12, "loss": 0.1}
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "words", "remains"),
+    [
+        (
+            1.0,
+            "their numbers fit network.outside_links[1].buffer_packets = 24 (the scenario has 12): another",
+            (),
+        ),
+        (7.0, "explains goodput and round-trip time; timeouts remain: another buffer", ("timeouts_per_s",)),
+    ],
+)
+def test_the_cause_that_explains_most_is_named_with_what_remains(timeouts, words, remains):
+    theirs = {"goodput_kbps": 240.0, "rtt_s": 0.24, "timeouts_per_s": timeouts}
+    found = {
+        name: Quantity(name, value, (value * 0.99, value * 1.01, value)) for name, value in theirs.items()
+    }
+    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=None)
+    assert words in report.causes[0].sentence
+    assert report.causes[0].remains == remains
+
+
+def test_keys_of_which_the_numbers_cannot_tell_are_named():
+    def model(scenario):
+        return made_up(scenario).mean("replication")
+
+    found = {"goodput_kbps": Quantity("goodput_kbps", 120.0, (119.0, 121.0, 120.0, 120.5))}
+    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=model)
+    assert report.agrees
+    assert "network.outside_links[1].loss" in report.unseen
+    assert "network.outside_links[1].buffer_packets" not in report.unseen
+
+
+def test_without_chance_the_runs_beside_theirs_are_jittered():
+    seen = []
+
+    def simulator(scenario):
+        seen.append((scenario.run.replications, scenario.run.jitter_s))
+        rtt = 0.5 + 10 * scenario.run.jitter_s * np.arange(scenario.run.replications)
+        return xr.Dataset({"rtt_s": (("replication", "flow"), rtt[:, None])})
+
+    quiet = thesis().with_(traffic__source="greedy", run__jitter_s=0.0)
+    report = check(
+        ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 0.86)}), quiet, simulate=simulator, solve=None
+    )
+    assert seen == [(1, 0.0), (8, 0.005)]  # a hundredth of the round trip
+    assert report.agrees  # the range is 0.5 to 0.85
+    assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"
+    with pytest.raises(ValueError, match="tolerance = 1: must be at least 0 and below 1"):
+        check("theirs.csv", quiet, tolerance=1)
+
+
+def test_a_pattern_says_nothing_about_metrics_that_were_not_compared():
+    rates = {
+        "goodput_kbps": Quantity("goodput_kbps", 1e3),
+        "throughput_kbps": Quantity("throughput_kbps", 1e3),
+    }
+    trip = float(solve(load("johansson-2000/symmetric"))["rtt_s"].mean())
+    for quantities in (rates, rates | {"rtt_s": Quantity("rtt_s", trip)}):
+        theirs = ForeignResults("theirs", "CSV", quantities)
+        report = check(theirs, load("johansson-2000/symmetric"), simulate=None)
+        assert report.pattern.startswith("rates differ, round trips agree") == ("rtt_s" in quantities)
+
+
+def test_the_model_that_agrees_with_our_simulation_is_no_witness_for_theirs():
+    far = compared(Quantity("goodput_kbps", 112.0, half_width=0.1, replications=10), model=100.0)
+    assert "the model, which is approximate, is nearer to the simulation (100)" in far.sentence
+
+
+def test_replications_that_differ_in_the_last_digits_have_no_spread():
+    theirs = ForeignResults("t", "CSV", {"goodput_kbps": Quantity("goodput_kbps", 792.0, (792.0,) * 3)})
+    ours = {"goodput_kbps": np.array([712.8, 712.8, 712.8 + 2e-13])}
+    assert ours["goodput_kbps"].var() > 0
+    assert check_spread(theirs, ours, 0.01, RULES) == ()

@@ -1,0 +1,418 @@
+"""Reading other simulators' files: values by hand, and files of ns-3 (data/make_ns3_files.py made them)."""
+
+import csv
+import math
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from capture_files import DATA, as_pcapng, unpacked
+from thesis import thesis
+
+from btqueue.scenario import load
+from btqueue.scenario.topology import topology
+from btqueue.study.check import BadResults, read_results
+from btqueue.study.check.facts import compare_facts
+from btqueue.study.check.results import checked_map
+
+MONITOR, SCALARS = DATA / "ns3_flowmon.xml", DATA / "omnet.sca"
+SCENARIO = thesis()
+NS3 = load(str(DATA / "ns3.toml"))
+"""What data/make_ns3_files.py simulates."""
+
+
+def written(tmp_path: Path, text: str, name: str = "theirs.csv") -> Path:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_values_with_intervals_of_either_kind(tmp_path):
+    path = written(
+        tmp_path,
+        "metric,value,ci95,low,high,replications\n"
+        "goodput_kbps,150,2.5,,,8\n"
+        "rtt_s,0.25,,0.2,0.3,\n"
+        "timeouts_per_s,0.1,,,,\n",
+    )
+    found = read_results(path, SCENARIO).quantities
+    assert (found["goodput_kbps"].half_width, found["goodput_kbps"].replications) == (2.5, 8)
+    assert found["rtt_s"].half_width == pytest.approx(0.05)
+    assert found["rtt_s"].replications is None
+    assert math.isnan(found["timeouts_per_s"].half_width)
+
+
+def test_replications_and_flows_are_averaged_in_this_order(tmp_path):
+    path = written(
+        tmp_path,
+        "metric;value;replication;flow\nrtt_s;1;0;1\nrtt_s;3;0;2\nrtt_s;4;1;1\nrtt_s;6;1;2\nrtt_s;;2;1\n",
+    )
+    rtt = read_results(path, SCENARIO).quantities["rtt_s"]
+    assert rtt.samples == (2.0, 5.0)
+    assert rtt.value == 3.5
+    # Student's 97.5 % quantile with one degree of freedom, times the standard error 1.5
+    assert rtt.shown_half_width == pytest.approx(12.7062 * 1.5, rel=1e-5)
+
+
+def test_a_series_gives_its_mean_and_stays_a_series(tmp_path):
+    rows = "".join(f"goodput_kbps,{t},{10 * t}\n" for t in range(5))
+    found = read_results(written(tmp_path, "metric,t,value\n" + rows), SCENARIO)
+    assert found.value("goodput_kbps") == 20.0
+    assert found.series[0].times.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_what_spreadsheets_leave_behind_does_no_harm(tmp_path):
+    plain = "metric,value,ci95\ngoodput_kbps,150,2.5\nrtt_s,0.25,\n"
+    trailing = plain.replace("\n", ",,\n")
+    only_in_a_row = plain.replace("2.5\n", "2.5,,,\n")
+    twice = "metric,value,ci95,value\ngoodput_kbps,150,2.5,150\nrtt_s,0.25,,0.25\n"
+    texts = (trailing, only_in_a_row, twice, plain.replace("\n", "\r\n"), plain.replace("\n", "\r"))
+    path = written(tmp_path, plain)
+    whole = read_results(path, SCENARIO)
+    for text in texts:
+        assert read_results(written(tmp_path, text), SCENARIO) == whole
+    expected = whole.quantities["goodput_kbps"]
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):  # with their byte order marks
+        path.write_bytes(plain.replace(",", "\t").encode(encoding))
+        assert read_results(path, SCENARIO).quantities["goodput_kbps"] == expected
+
+
+def test_lines_are_counted_with_those_that_say_nothing(tmp_path):
+    path = written(tmp_path, "# a comment\n\nmetric,value\n\n# another\nrtt_s,abc\n")
+    with pytest.raises(BadResults, match="line 6: value"):
+        read_results(path, SCENARIO)
+
+
+def test_a_flow_monitor_file_of_ns3():
+    found = read_results(MONITOR, NS3)
+    assert (found.kind, found.flow, found.measured_from_start) == ("FlowMonitor", None, True)
+    counts = [found.value(f"packets_{what}") for what in ("sent", "delivered", "lost", "in_flight")]
+    assert counts[0] == sum(counts[1:])
+    # the sink of ns-3 counted 89.9 to 94.1 kbit/s of user bytes over 60 s
+    assert "goodput_kbps" not in found.quantities  # copies that arrive twice are in what arrived
+    assert 89 < found.value("arrived_kbps") < 95
+    assert found.value("throughput_kbps") > found.value("arrived_kbps")
+    # at least two crossings of both links, at most the window's service as well
+    assert 2 * 0.051 < found.value("rtt_s") < 2 * 0.051 + 4 * 1502 * 8 / 100_000 + 0.01
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_xml_is_read_with_a_byte_order_mark(tmp_path, encoding):
+    text = MONITOR.read_text("utf-8").replace("?>", f' encoding="{encoding}"?><!-- 中 -->', 1)
+    path = tmp_path / "monitor.xml"
+    path.write_bytes(text.encode(encoding))
+    assert read_results(path, NS3).quantities == read_results(MONITOR, NS3).quantities
+
+
+def test_without_a_transport_that_repeats_what_arrives_is_the_goodput():
+    datagrams = NS3.with_(traffic__source="poisson", transport__protocol="none", transport__header_bytes=40)
+    found = read_results(MONITOR, datagrams)
+    again = read_results(MONITOR, NS3)
+    assert found.value("goodput_kbps") == again.value("arrived_kbps")
+
+
+def test_a_capture_of_ns3_tells_the_same_rates(tmp_path):
+    capture = read_results(unpacked("ns3_sender.pcap", tmp_path), NS3)
+    monitor = read_results(MONITOR, NS3)
+    assert capture.value("throughput_kbps") == pytest.approx(monitor.value("throughput_kbps"), rel=0.02)
+    assert capture.value("goodput_kbps") <= monitor.value("arrived_kbps") * 1.001
+    assert capture.value("goodput_kbps") == pytest.approx(monitor.value("arrived_kbps"), rel=0.02)
+    # FlowMonitor's mean delays weigh every packet, round trips leave out what was sent again
+    assert capture.value("rtt_s") == pytest.approx(monitor.value("rtt_s"), rel=0.03)
+
+
+def test_scalars_of_omnet_by_their_usual_names():
+    found = read_results(SCALARS, SCENARIO)
+    assert found.duration_s == 100.0
+    assert found.quantities["goodput_kbps"].samples == pytest.approx((159.2, 160.16))
+    assert found.quantities["rtt_s"].samples == (0.262, 0.266)
+    assert found.value("queue_packets[uplink]") == pytest.approx(6.85)
+    assert found.value("arrivals_per_s[uplink]") == pytest.approx(100.5)
+    assert any("droppedPacketsQueueOverflow" in note for note in found.notes)
+
+
+def test_their_names_can_be_mapped_those_of_omnet_with_their_module(tmp_path):
+    path = written(tmp_path, "metric,value\nThroughput (kbps),150\n")
+    found = read_results(path, SCENARIO, renamed=checked_map(["Throughput (kbps)=goodput_kbps"]))
+    assert found.value("goodput_kbps") == 150.0
+    theirs = "PiconetTcp.host[1].link.queue queueLength:timeavg"
+    renamed = checked_map([f"{theirs}=queue_packets[token_buffer]"])
+    found = read_results(SCALARS, SCENARIO, renamed=renamed)
+    assert found.value("queue_packets[token_buffer]") == pytest.approx(6.85)
+
+
+def test_vectors_of_omnet():
+    found = read_results(DATA / "omnet.vec", SCENARIO)
+    assert found.value("rtt_s") == pytest.approx(0.24)
+    assert found.value("cwnd_segments") == pytest.approx(2.5)  # 2 and 3 segments of 1460 bytes
+    assert found.value("timeouts_per_s") == pytest.approx(0.2)
+    assert {one.name for one in found.series} == {"rtt_s", "cwnd_segments"}
+
+
+def test_vectors_of_omnet_without_times_have_a_mean_and_make_no_series(tmp_path):
+    declared = "version 3\nrun a\nvector 0 net rtt:vector {}\n"
+    events = written(tmp_path, declared.format("EV") + "0\t7\t0.2\n0\t9\t0.4\n", "theirs.vec")
+    found = read_results(events, SCENARIO)
+    assert found.value("rtt_s") == pytest.approx(0.3) and not found.series
+    values = written(tmp_path, declared.format("V") + "0\t0.2\n0\t0.4\n", "theirs.vec")
+    assert read_results(values, SCENARIO).value("rtt_s") == pytest.approx(0.3)
+
+
+def test_attributes_of_omnet_without_a_value_are_passed_over(tmp_path):
+    text = SCALARS.read_text("utf-8").replace("attr unit B", "attr unit")
+    found = read_results(written(tmp_path, text, "theirs.sca"), SCENARIO)
+    assert found.quantities == read_results(SCALARS, SCENARIO).quantities
+
+
+def test_the_format_is_told_from_the_content(tmp_path):
+    path = tmp_path / "results.dat"
+    path.write_bytes(SCALARS.read_bytes())
+    assert read_results(path, SCENARIO).kind == "OMNeT++"
+    assert np.isfinite(read_results(path, SCENARIO).value("rtt_s"))
+
+
+def test_pcapng_and_pcap_say_the_same(tmp_path):
+    old, new = unpacked("ns3_sender.pcap", tmp_path), tmp_path / "sender.pcapng"
+    new.write_bytes(as_pcapng(old.read_bytes()))
+    first, second = read_results(old, NS3), read_results(new, NS3)
+    assert first.quantities.keys() == second.quantities.keys()
+    for name in first.quantities:
+        assert second.value(name) == pytest.approx(first.value(name), rel=1e-4, abs=1e-6), name
+
+
+def test_at_a_receiver_only_the_goodput_is_told(tmp_path):
+    scenario = SCENARIO.with_(run__duration_s=20, run__warmup_s=5, network__active_flows=1)
+    from btqueue.simulator.traces.trace_files import record
+
+    record(scenario, pcap=tmp_path / "far.pcap", at="p1.2")
+    record(scenario, pcap=tmp_path / "near.pcap", at="p1.1")
+    far, near = read_results(tmp_path / "far.pcap", scenario), read_results(tmp_path / "near.pcap", scenario)
+    assert set(far.quantities) == {"goodput_kbps"}
+    assert "rtt_s" in near.quantities
+    assert far.value("goodput_kbps") == pytest.approx(near.value("goodput_kbps"), rel=0.05)
+
+
+def in_acl(packet: bytes, number: int, *, sent: bool) -> list[bytes]:
+    """Return ACL packets of at most 339 bytes: a frame of L2CAP with BNEP, of each type in turn."""
+    kind, addresses = ((0, 12), (2, 0), (3, 6), (4, 6))[number % 4]
+    extension = b"\x00\x02ab" if number % 3 == 0 else b""
+    bnep = bytes([kind | 0x80 * bool(extension)]) + bytes(addresses) + b"\x08\x00" + extension + packet
+    frame = struct.pack("<HH", len(bnep), 0x41) + bnep
+    pieces = [frame[place : place + 339] for place in range(0, len(frame), 339)]
+    flags = [1 if place else (0 if sent else 2) for place in range(len(pieces))]
+    return [
+        struct.pack("<HH", 0x0B | flag << 12, len(one)) + one for flag, one in zip(flags, pieces, strict=True)
+    ]
+
+
+def hci_log(packets: list[tuple[float, bytes]], sender: bytes, link: int) -> bytes:
+    """Return a btsnoop file, or a pcap file of link type 201, with these packets and others between."""
+    snoop = link != 201
+    written = b"btsnoop\0" + struct.pack(">II", 1, link)
+    if not snoop:
+        written = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 201)
+    for number, (time, packet) in enumerate(packets):
+        sent = packet[12:16] == sender
+        event = (4, b"\x13\x05\x01\x0b\x00\x01\x00", False)
+        other = (2, struct.pack("<HHHH", 0x200B, 8, 4, 0x43) + b"\x09\xff\x01\x5c", False)  # RFCOMM
+        for kind, content, out in (
+            event,
+            other,
+            *((2, one, sent) for one in in_acl(packet, number, sent=sent)),
+        ):
+            direction = int(not out)
+            if not snoop:
+                body = struct.pack(">I", direction) + bytes([kind]) + content
+                seconds, rest = divmod(round(time * 1e9), 10**9)
+                written += struct.pack("<4I", seconds, rest, len(body), len(body)) + body
+                continue
+            flags = direction | 2 * (kind == 4)
+            if link == 2001:
+                flags = (4 + direction) if kind == 2 else 3
+            body = content if link != 1002 else bytes([kind]) + content
+            stamp = 0x00DCDDB30F2F8000 + round(time * 1e6)
+            written += struct.pack(">4Iq", len(body), len(body), flags, 0, stamp) + body
+    return written
+
+
+@pytest.mark.parametrize("link", [1001, 1002, 2001, 201])
+def test_the_log_of_a_bluetooth_host_says_the_same_as_the_packets_in_it(tmp_path, link):
+    from btqueue.captures.files import frames
+
+    plain, log = unpacked("ns3_sender.pcap", tmp_path), tmp_path / "btsnoop_hci.log"
+    whole = [(one.time, one.raw[2:]) for one in frames(plain, [])]
+    ip = [
+        (time, raw.ljust(int.from_bytes(raw[2:4], "big"), b"\0")) for time, raw in whole
+    ]  # 64 bytes were kept
+    log.write_bytes(hci_log(ip, ip[0][1][12:16], link))
+    first, second = read_results(plain, NS3), read_results(log, NS3)
+    assert first.quantities.keys() == second.quantities.keys() and len(first.quantities) > 5
+    for name in first.quantities:
+        assert second.value(name) == pytest.approx(first.value(name), rel=1e-4, abs=1e-6), name
+    assert second.facts[0].segment_bytes == 1460
+
+
+def test_a_log_of_another_controller_link_is_refused(tmp_path):
+    path = tmp_path / "btsnoop_hci.log"
+    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1003) + struct.pack(">4Iq", 1, 1, 0, 0, 0) + b"\0")
+    with pytest.raises(BadResults, match=r"btsnoop_hci\.log: type of link 1003 of btsnoop is unknown"):
+        read_results(path, NS3)
+    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1002) + bytes(10))
+    with pytest.raises(BadResults, match="cut off in its first packet"):
+        read_results(path, NS3)
+
+
+LEAST_CSV = """\
+flow,metric,value,half_width,warmup_s
+1,goodput_kbps,171.2,3.1,60
+1,rtt_s,0.231,0.004,60
+1,timeouts_per_s,0.02,0.01,60
+1,loss_token_buffer,0.011,0.002,60
+"""
+"""As docs/how-to/check-a-simulator.md has it."""
+
+
+def test_the_least_csv_of_the_how_to(tmp_path):
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "check-a-simulator.md"
+    assert LEAST_CSV in page.read_text("utf-8")
+    found = read_results(written(tmp_path, LEAST_CSV), SCENARIO)
+    assert (found.flow, found.warmup_s, found.measured_from_start) == (1, 60.0, False)
+    assert (found.value("rtt_s"), found.quantities["rtt_s"].half_width) == (0.231, 0.004)
+
+
+def test_a_warm_up_that_the_file_names_is_compared_with_the_scenarios(tmp_path):
+    scenario = SCENARIO.with_(run__warmup_s=60)
+    for warmup, told in (
+        (60, "passed"),
+        (0, "the file says 0, the scenario 60"),
+        (5, "the file says 5"),
+    ):
+        path = written(tmp_path, LEAST_CSV.replace(",60\n", f",{warmup}\n"))
+        found = read_results(path, scenario)
+        assert found.measured_from_start == (warmup == 0)
+        (one,) = compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s)
+        assert told == one.status or told in one.sentence
+        assert one.check == ("facts" if warmup == 60 else "run.warmup_s")
+
+
+def test_columns_apart_by_semicolons_may_have_decimal_commas(tmp_path):
+    path = written(tmp_path, "metric;value;ci95\nrtt_s;0,25;1,5e-3\ngoodput_kbps;79.5;\n")
+    found = read_results(path, SCENARIO)
+    assert (found.value("rtt_s"), found.quantities["rtt_s"].half_width) == (0.25, 0.0015)
+    assert found.value("goodput_kbps") == 79.5
+
+
+def test_a_file_of_one_flow_is_about_this_flow_by_its_number_or_name(tmp_path):
+    rows = "flow,metric,value\n{0},goodput_kbps,80\n{0},rtt_s,0.2\n,queue_packets[uplink],1\n"
+    for label in ("2", topology(SCENARIO).flow_names[1]):
+        assert read_results(written(tmp_path, rows.format(label)), SCENARIO).flow == 2
+    both = "flow,metric,value,ci95\n1,goodput_kbps,80,2\n2,goodput_kbps,90,4\n"
+    found = read_results(written(tmp_path, both), SCENARIO)
+    goodput = found.quantities["goodput_kbps"]
+    assert (found.flow, goodput.value, goodput.half_width) == (None, 85, 3)
+
+
+def test_names_of_map_that_match_nothing_are_said(tmp_path):
+    table, capture = written(tmp_path, "metric,value\nrtt_s,1\n"), unpacked("ns3_sender.pcap", tmp_path)
+    for path in (table, SCALARS, MONITOR, capture):
+        found = read_results(path, NS3, renamed=checked_map(["Thruput=goodput_kbps"]))
+        assert '--map "Thruput=goodput_kbps": the file has no "Thruput"' in found.notes
+
+
+def test_a_queue_is_no_uplinks_where_there_are_outside_links():
+    found = read_results(SCALARS, NS3)
+    assert not any("uplink" in name for name in found.quantities)
+    place = "PiconetTcp.host[1].link.queue queueLength:timeavg"
+    assert any(f'give --map "{place}=queue_packets[uplink]": queueLength' in note for note in found.notes)
+    mapped = read_results(SCALARS, NS3, renamed=checked_map([f"{place}=queue_packets[outside]"]))
+    assert mapped.value("queue_packets[outside]") == pytest.approx(6.85)
+
+
+def test_scalars_that_are_cut_off_are_warned_of(tmp_path):
+    text = SCALARS.read_text("utf-8")
+    middle = written(tmp_path, text[: text.rindex("1994000") + 3], "theirs.sca")  # 199 of 1994000
+    notes = " ".join(read_results(middle, SCENARIO).notes)
+    assert "theirs.sca ends in the middle of line 41, which was left out" in notes
+    assert "run General-1-20260101-10:00:00-4712 has 1 scalars, and another one 7: it may be cut off" in notes
+    assert read_results(middle, SCENARIO).quantities["goodput_kbps"].samples[1] == pytest.approx(160.8)
+    assert not any("cut off" in note for note in read_results(DATA / "omnet.vec", SCENARIO).notes)
+
+
+def opp_export() -> str:
+    """Return the scalars of `omnet.sca` as `opp_scavetool export -F CSV-R` writes them, and a vector."""
+    rows = [["run", "type", "module", "name", "attrname", "attrvalue", "value", "count", "mean", "vectime"]]
+    rows[0].append("vecvalue")
+    run, place = "", []
+    for line in SCALARS.read_text("utf-8").splitlines():
+        kind, *words = line.split(maxsplit=3) or [""]
+        if kind == "run":
+            run = words[0]
+        elif kind == "config":
+            rows.append([run, "config", "", "", words[0], words[1], "", "", "", "", ""])
+        elif kind == "scalar":
+            rows.append([run, "scalar", words[0], words[1], "", "", words[2], "", "", "", ""])
+        elif kind == "statistic":
+            place = words
+        elif kind == "field" and words[0] == "mean":
+            rows.append([run, "histogram", *place, "", "", "", "1366", words[1], "", ""])
+    rows.append([run, "vector", "net", "cwnd:vector", "", "", "", "", "", "0.5 3.5", "2920 4380"])
+    return "".join(",".join(f'"{cell}"' if " " in cell else cell for cell in row) + "\n" for row in rows)
+
+
+def test_an_export_of_opp_scavetool_says_the_same_as_the_scalars(tmp_path):
+    found, scalars = read_results(written(tmp_path, opp_export()), SCENARIO), read_results(SCALARS, SCENARIO)
+    assert (found.kind, found.duration_s) == ("OMNeT++", 100.0)
+    assert found.value("cwnd_segments") == pytest.approx(2.5)
+    for name, quantity in scalars.quantities.items():
+        assert found.quantities[name] == quantity
+
+
+def test_a_database_of_omnet_says_the_same_as_the_scalars(tmp_path):
+    path = tmp_path / "theirs.sca"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(
+            "CREATE TABLE run (runId INTEGER PRIMARY KEY, runName TEXT, simtimeExp INTEGER);"
+            "CREATE TABLE runConfig (runId INTEGER, configKey TEXT, configValue TEXT, configOrder INTEGER);"
+            "CREATE TABLE scalar (scalarId INTEGER PRIMARY KEY, runId, moduleName, scalarName, scalarValue);"
+            "CREATE TABLE statistic (statId INTEGER PRIMARY KEY, runId, moduleName, statName, statMean REAL);"
+            "CREATE TABLE vector (vectorId INTEGER PRIMARY KEY, runId, moduleName, vectorName);"
+            "CREATE TABLE vectorData (vectorId, eventNumber, simtimeRaw INTEGER, value REAL);"
+            "INSERT INTO vectorData VALUES (1, 7, 500000000000, 2920), (1, 9, 3500000000000, 4380);"
+        )
+        runs: dict[str, int] = {}
+        for row in csv.DictReader(opp_export().splitlines()):
+            if row["run"] not in runs:
+                runs[row["run"]] = len(runs) + 1
+                base.execute("INSERT INTO run VALUES (?, ?, -12)", (runs[row["run"]], row["run"]))
+            values = (None, runs[row["run"]], row["module"], row["name"])
+            if row["type"] == "config":
+                given = (values[1], row["attrname"], row["attrvalue"])
+                base.execute("INSERT INTO runConfig VALUES (?, ?, ?, 0)", given)
+            elif row["type"] == "vector":
+                base.execute("INSERT INTO vector VALUES (?, ?, ?, ?)", values)
+            elif row["type"] == "scalar":
+                base.execute("INSERT INTO scalar VALUES (?, ?, ?, ?, ?)", (*values, row["value"]))
+            else:
+                base.execute("INSERT INTO statistic VALUES (?, ?, ?, ?, ?)", (*values, row["mean"]))
+        base.commit()
+    found, scalars = read_results(path, SCENARIO), read_results(SCALARS, SCENARIO)
+    assert found.duration_s == 100.0
+    assert found.value("cwnd_segments") == pytest.approx(2.5)
+    assert next(one for one in found.series if one.name == "cwnd_segments").times == pytest.approx([0.5, 3.5])
+    for name, quantity in scalars.quantities.items():
+        assert found.quantities[name] == quantity
+
+
+def test_of_a_file_that_names_its_flows_the_flow_that_was_asked_for_is_read(tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text("flow,metric,value\n1,rtt_s,1\n2,rtt_s,3\n,fairness,0.8\n")
+    scenario = load("venugopal-2006/piconet")
+    both, second = read_results(path, scenario), read_results(path, scenario, flow=2)
+    assert (both.value("rtt_s"), both.flow) == (2, None)
+    assert (second.value("rtt_s"), second.value("fairness"), second.flow) == (3, 0.8, 2)
+    path.write_text("flow,metric,value\n1,rtt_s,1\n")
+    with pytest.raises(BadResults, match=r"--flow 2: no row is about 2 or p1\.2>p1\.1; the file has 1"):
+        read_results(path, scenario, flow=2)

@@ -1,0 +1,162 @@
+"""Dimensioning confirmed by simulation: what is simulated, how differences and bounds are judged."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from dimension_stand_ins import choose_limit, noisy_simulator, simulated, tent
+
+from btqueue.cli.dimension_report import print_report
+from btqueue.scenario.expressions import parse_expression
+from btqueue.study.dimensioning.confirmation import (
+    bound_verdict,
+    paired_p_value,
+    replications_to_decide,
+    samples_of,
+)
+from btqueue.study.dimensioning.optimum import as_values
+
+
+def test_the_winner_its_neighbours_and_the_runner_up_are_simulated():
+    confirmation = simulated(choose="polling.limit=1..20", subject_to="rtt_s <= 0.5").confirmation
+    assert confirmation is not None and confirmation.replications == 10
+    assert [point.role for point in confirmation.points] == [
+        "winner", "runner-up, polling.limit = 7", "polling.limit = 9",
+    ]  # fmt: skip
+    assert [point.verdict for point in confirmation.points] == ["winner", "worse", "worse"]
+    assert confirmation.points[0].bounds == ("met",) and confirmation.warnings == ()
+
+
+def test_common_random_numbers_tell_apart_what_independent_ones_cannot():
+    # A true difference of 2 under noise of deviation 20 that all points share, and of 0.1 that they do not.
+    confirmation = simulated(common=20.0).confirmation
+    assert confirmation is not None
+    near = confirmation.points[1]
+    assert near.verdict == "worse"
+    assert near.difference.mean == pytest.approx(2, abs=0.3) and near.difference.ci95 < 0.3
+    assert near.objective.ci95 > 5
+
+
+def test_points_that_do_not_differ_are_called_different_in_at_most_5_percent_of_the_cases():
+    # 200 dimensionings with two comparisons each of points that are truly equal: by Holm at most 5 % of them
+    # name any difference; binomial, 20 or more of 200 has a probability of 0.3 %. Fixed seeds.
+    def flat(changes):
+        return {"goodput_kbps": 100.0}
+
+    alarms = 0
+    for seed in range(200):
+        confirmation = simulated(common=1.0, own=1.0, seed=seed, truth=flat, choose="polling.limit=3..5",
+                                 metrics=tent).confirmation  # fmt: skip
+        assert confirmation is not None
+        alarms += any(p.verdict in ("better", "worse") for p in confirmation.points)
+    assert 0 < alarms < 20
+
+
+def test_a_simulation_that_disagrees_with_the_model_is_reported():
+    def truth(changes):
+        return {"goodput_kbps": 100.0 - 2 * abs(changes["polling.limit"] - 9), "rtt_s": 0.45}
+
+    found = simulated(truth=truth, subject_to="rtt_s <= 0.42", own=0.01)
+    assert found.confirmation is not None
+    warnings = " / ".join(found.confirmation.warnings)
+    assert "the winner violates rtt_s <= 0.42" in warnings
+    assert found.confirmation.points[0].bounds == ("violated",)
+    better = next(p for p in found.confirmation.points if p.changes == {"polling.limit": 9})
+    assert better.verdict == "better" and better.worthless  # it violates the bound as well
+
+
+def test_a_better_neighbour_and_a_margin_below_the_error_are_reported():
+    def truth(changes):
+        return {"goodput_kbps": 95.0 - 2 * abs(changes["polling.limit"] - 9), "rtt_s": 0.415}
+
+    found = simulated(truth=truth, subject_to="rtt_s <= 0.42", own=0.01)
+    assert found.confirmation is not None
+    warnings = " / ".join(found.confirmation.warnings)
+    assert "polling.limit = 9 is better" in warnings
+    near = simulated(truth=lambda c: tent(c) | {"rtt_s": 0.3}, subject_to="rtt_s <= 0.42").confirmation
+    assert near is not None
+    assert any("more than the margin of 0.02" in warning for warning in near.warnings)
+
+
+def test_a_flow_that_gets_nothing_in_the_simulation_is_never_better():
+    def truth(*unfair):
+        return lambda c: {
+            "goodput_kbps": np.array([0.0, 400.0] if c["polling.limit"] in unfair else [100.0, 100.0])
+        }
+
+    rival = simulated(truth=truth(9)).confirmation
+    assert rival is not None and rival.warnings == ()
+    better = next(point for point in rival.points if point.changes == {"polling.limit": 9})
+    assert (better.verdict, better.unserved) == ("worse", 1) and better.difference.mean < 0
+    winner = simulated(truth=truth(8)).confirmation
+    assert winner is not None
+    assert [point.verdict for point in winner.points] == ["winner", "better", "better"]
+    assert "by simulation 1 flow gets nothing at the winner" in winner.warnings
+    assert "polling.limit = 9 is better by simulation, all flows get something" in winner.warnings
+
+
+def test_a_neighbour_that_cannot_be_simulated_is_kept_with_its_reason():
+    play = noisy_simulator(tent, common=1.0, own=0.1, seed=1, key="polling.limit")
+
+    def simulator(scenario):
+        if scenario.polling.limit == 9:
+            raise RuntimeError("out of memory")
+        return play(scenario)
+
+    confirmation = choose_limit(confirm=True, simulator=simulator).confirmation
+    assert confirmation is not None
+    failed = next(point for point in confirmation.points if point.changes == {"polling.limit": 9})
+    assert failed.failure is not None and "out of memory" in failed.failure.message
+    assert failed.verdict == "no comparison"
+
+
+def test_p_values_of_paired_differences():
+    from scipy.stats import ttest_1samp
+
+    sample = np.random.default_rng(3).normal(0.4, 1, 12)
+    reference: Any = ttest_1samp(sample, 0)
+    assert paired_p_value(sample) == pytest.approx(reference.pvalue, rel=1e-12)
+    assert paired_p_value(np.zeros(4)) == 1 and paired_p_value(np.ones(4)) == 0
+    assert math.isnan(paired_p_value(np.array([1.0, math.nan])))
+
+
+def test_bounds_are_judged_by_the_whole_interval():
+    verdicts = [bound_verdict(slack, 1.0) for slack in (1.5, 1.0, 0.5, -0.5, -1.5, math.nan)]
+    assert verdicts == ["met", "met", "open", "open", "violated", "unknown"]
+
+
+@pytest.mark.parametrize(("slack", "done"), [(0.5, 10), (-0.3, 5), (0.99, 30)])
+def test_an_open_bound_says_how_many_replications_would_decide_it(slack, done):
+    from scipy.stats import t
+
+    needed = replications_to_decide(slack, 1.0, done)
+    spread = math.sqrt(done) / t.ppf(0.975, done - 1)
+    widths = [t.ppf(0.975, count - 1) * spread / math.sqrt(count) for count in (needed - 1, needed)]
+    assert widths[0] > abs(slack) >= widths[1] and needed > done
+    assert math.isinf(replications_to_decide(0.0, 1.0, done))
+
+
+def test_what_would_decide_is_said_and_in_the_json(capsys):
+    found = simulated(subject_to="goodput_kbps >= 99.5")
+    assert found.confirmation is not None
+    winner = found.confirmation.points[0]
+    assert winner.bounds == ("open",) and winner.needed[0] > len(winner.samples)
+    said = f"about {winner.needed[0]:,.0f} replications would decide it"
+    assert said in found.confirmation.warnings[0]
+    values = as_values(found)["confirmation"]["points"]
+    assert values[0]["constraints"][0]["replications_to_decide"] == winner.needed[0]
+    print_report("a piconet", found, 0.0)
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_least_flow_is_the_one_that_is_least_on_average():
+    # In every replication the least of the two is 1, on average the flows have 2 and 1.5.
+    values = np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0], [3.0, 1.0]])
+    dataset = xr.Dataset({"goodput_kbps": (("replication", "flow"), values)})
+    least = samples_of(parse_expression("min(goodput_kbps)", "test").linear, dataset, {})
+    assert least.tolist() == [2.0, 1.0, 2.0, 1.0]
+    mean = samples_of(parse_expression("2 * goodput_kbps + 1", "test").linear, dataset, {})
+    assert mean.tolist() == [4.0, 5.0, 4.0, 5.0]
+    assert np.isnan(samples_of(parse_expression("rtt_s", "test").linear, dataset, {})).all()

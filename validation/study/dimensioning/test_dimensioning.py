@@ -1,0 +1,320 @@
+"""Dimensioning: feasibility, ties, failures, the budget, and the files and figures of what is found."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from dimension_stand_ins import BASE, CountingSolver, choose_limit, simulated, tent
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from btqueue.cli.dimension_report import print_report
+from btqueue.plots import save
+from btqueue.plots.dimension import dimension_figure
+from btqueue.scenario import ScenarioError
+from btqueue.study.dimensioning import DimensioningInterrupted, dimension
+from btqueue.study.dimensioning.optimum import as_dataset, as_values, write_csv
+from btqueue.study.dimensioning.problem import task_of
+from btqueue.study.evaluate import evaluate
+from btqueue.study.summary import flows_without_goodput
+
+
+def test_the_best_point_the_runners_up_and_the_counts():
+    found = choose_limit(subject_to=["rtt_s <= 0.3"], top=3)
+    assert found.best is not None and found.best.changes == {"polling.limit": 6}
+    assert [c.changes["polling.limit"] for c in found.runners_up] == [5, 4, 3]
+    assert (found.feasible, len(found.candidates), found.ties) == (6, 20, 0)
+    assert found.scenario.polling.limit == 6
+    assert found.prices[0].binding and found.prices[0].step == pytest.approx(0.05)
+
+
+def test_among_equals_the_first_value_of_the_choice_wins():
+    def flat(changes):
+        return {"goodput_kbps": 1.0 + 1e-13 * changes["polling.limit"] - (changes["polling.limit"] < 3)}
+
+    up = choose_limit(flat)
+    down = choose_limit(flat, choose={"polling.limit": range(20, 0, -1)})
+    assert up.best is not None and up.best.changes == {"polling.limit": 3}
+    assert down.best is not None and down.best.changes == {"polling.limit": 20}
+    assert up.ties == down.ties == 17
+    assert (up.at_end, down.at_end) == ((), ("polling.limit",))
+    assert up.without_effect == ()
+
+
+@pytest.mark.parametrize("buffers", ["1..40", "1..40:3", "5"])
+@pytest.mark.parametrize("budget", [2000, 30])
+def test_a_key_without_effect_is_named_and_makes_no_ties(buffers, budget, capsys):
+    choose = ["polling.limit=1..20", f"flow_control.buffer_packets={buffers}"]
+    found = choose_limit(choose=choose, budget=budget, top=3)
+    alone = () if buffers == "5" else ("flow_control.buffer_packets",)
+    assert (found.without_effect, found.ties) == (alone, 0)
+    limits = [one.changes["polling.limit"] for one in found.runners_up]
+    assert len(set(limits)) == 3 and 8 not in limits
+    assert "flow_control.buffer_packets" not in found.at_end
+    assert as_values(found)["keys_without_effect"] == list(alone)
+    print_report("a piconet", found, 0.0)
+    said = "flow_control.buffer_packets has no effect on the answer"
+    assert " ".join(capsys.readouterr().out.split()).count(said) == len(alone)
+
+
+def test_a_key_at_which_points_fail_has_an_effect():
+    found = choose_limit(lambda c: {"goodput_kbps": 1.0} if c["polling.limit"] > 3 else "it oscillates")
+    assert found.without_effect == ()
+
+
+def unfair(changes):
+    """Above a limit of 8 goodput goes on growing, and one of the two flows has all of it."""
+    limit = changes["polling.limit"]
+    return {
+        "goodput_kbps": (10.0 * limit, 10.0 * limit) if limit <= 8 else (0.0, 30.0 * limit),
+        "rtt_s": limit / 20,
+    }
+
+
+def test_points_at_which_a_flow_gets_nothing_are_left_out(capsys):
+    for budget in (2000, 15):
+        found = choose_limit(unfair, subject_to="rtt_s <= 0.8", budget=budget)
+        assert found.best is not None and found.best.changes == {"polling.limit": 8}
+        assert found.feasible == sum(not one.unserved for one in found.candidates) < len(found.candidates)
+        assert not any(one.unserved for one in found.runners_up)
+        assert not found.prices[0].binding, "what the bound excludes serves one flow alone"
+    assert found.best.unserved == 0 and as_values(found)["best"]["flows_without_goodput"] == 0
+    assert as_dataset(found)["flows_without_goodput"].values.max() == 1
+    print_report("a piconet", found, 0.0)
+    assert "some flow gets nothing" in capsys.readouterr().out
+    none = choose_limit(unfair, subject_to="polling.limit >= 12")
+    assert none.best is None and none.nearest is not None and none.nearest.unserved == 1
+    print_report("a piconet", none, 0.0)
+    assert "1 flow gets nothing at the nearest point" in capsys.readouterr().out
+
+
+def test_flows_without_goodput_are_counted_in_each_replication():
+    goodput = np.array([[5.0, 0.0], [0.0, 5.0], [0.0, 0.0]])  # another flow has the link in each
+
+    def count(values, base=BASE):
+        return flows_without_goodput(xr.Dataset({"goodput_kbps": (("replication", "flow"), values)}), base)
+
+    assert count(goodput) == 1
+    assert count(np.vstack([goodput, [1.0, 1.0]])) == 0, "by chance, in some replications"
+    assert flows_without_goodput(xr.Dataset({"goodput_kbps": ("flow", np.array([0.0, 3.0]))}), BASE) == 1
+    assert count(goodput, BASE.with_(traffic__start_s=1000.0)) == 0, "nothing is offered before the end"
+    assert flows_without_goodput(xr.Dataset(), BASE) == 0
+
+
+def test_a_discipline_that_starves_peripherals_is_not_chosen():
+    keys = {
+        "network.peripherals": 7, "network.flows": "downlink", "traffic.load_kbps": 600.0,
+        "flow_control.enabled": False, "transport.receive_window_segments": 44, "run.replications": 2,
+        "run.duration_s": 5.0, "run.warmup_s": 2.0,
+    }  # fmt: skip
+    choose = {"polling.discipline": ["exhaustive", "e-limited"]}
+    found = dimension(
+        BASE.changed(keys),
+        maximize="max(goodput_kbps)",
+        choose=choose,
+        engine="simulate",
+        confirm=False,
+        workers=1,
+    )
+    fair, unfair = found.candidates
+    assert fair.changes == {"polling.discipline": "e-limited"} and fair.unserved == 0
+    assert unfair.unserved >= 5 and unfair.objective > 2 * fair.objective
+
+
+def test_a_strict_bound_excludes_equality_and_others_forgive_rounding():
+    def at(changes):
+        return {"goodput_kbps": changes["polling.limit"], "rtt_s": 0.1 + 0.2}
+
+    assert choose_limit(at, subject_to="rtt_s <= 0.3").feasible == 20
+    assert choose_limit(at, subject_to="rtt_s < 0.30000000000000004").feasible == 0
+
+
+def test_nothing_feasible_gives_the_nearest_point_and_what_fails():
+    found = choose_limit(subject_to=["goodput_kbps >= 110", "rtt_s <= 1 s"])
+    assert found.best is None and found.feasible == 0 and found.prices == ()
+    assert found.nearest is not None and found.nearest.changes == {"polling.limit": 8}
+    assert found.nearest.violations(found.task) == (pytest.approx(10 / 110), 0.0)
+    with pytest.raises(ValueError, match="bounds"):
+        _ = found.scenario
+
+
+def test_bounds_of_keys_that_exclude_each_other_give_a_nearest_point_too():
+    solver = CountingSolver(tent)
+    found = choose_limit(solver=solver, subject_to=["polling.limit <= 3", "polling.limit >= 5"])
+    assert found.best is None and found.nearest is not None and len(solver.asked) == 1
+    assert found.nearest.changes == {"polling.limit": 3}  # off by 2 of 5; 4 by 1 of 3 and 1 of 5
+
+
+def test_points_that_fail_are_left_out_with_their_reason():
+    def metrics(changes):
+        return "it oscillates" if changes["polling.limit"] in (7, 8) else tent(changes)
+
+    found = choose_limit(metrics)
+    assert found.best is not None and found.best.changes == {"polling.limit": 9}
+    assert found.failures == {"no convergence: it oscillates": 2}
+    assert found.nearest is None
+
+
+def test_a_metric_that_is_missing_at_some_points_makes_these_fail():
+    def metrics(changes):
+        known = tent(changes)
+        return known if changes["polling.limit"] > 5 else {"rtt_s": known["rtt_s"]}
+
+    found = choose_limit(metrics, subject_to="rtt_s <= 0.4")
+    assert found.failures == {"no value: the model gives no goodput_kbps here": 5}
+    assert found.best is not None and found.best.changes == {"polling.limit": 8}
+
+
+def test_a_metric_that_the_model_never_gives_is_said_after_three_points():
+    solver = CountingSolver(tent)
+    with pytest.raises(ScenarioError, match="gives no delay_s"):
+        choose_limit(solver=solver, minimize="delay_s", maximize=None)
+    assert len(solver.asked) == 3
+
+
+WITHOUT_MODEL = BASE.with_(transport__send_buffer_segments=8, run__duration_s=2.0, run__warmup_s=0.0)
+QUESTION = {"maximize": "goodput_kbps", "choose": "polling.limit=1,2", "workers": 1}
+
+
+def test_where_theory_has_no_answer_points_are_simulated_and_this_is_said():
+    found = dimension(WITHOUT_MODEL, **QUESTION)
+    assert {c.answered_by for c in found.candidates} == {"simulation"} and found.confirmation is not None
+    assert all(point.model is None for point in found.confirmation.points)
+    assert as_dataset(found)["answered_by"].values.tolist() == ["simulation"] * 2
+    means = {c.changes["polling.limit"]: c.objective for c in found.candidates}
+    for limit, mean in means.items():
+        assert mean == evaluate(WITHOUT_MODEL.with_(polling__limit=limit)).mean("goodput_kbps")
+    assert found.best is not None and found.best.objective == max(means.values())
+
+
+def test_an_objective_and_bounds_may_be_about_keys():
+    found = choose_limit(maximize=None, minimize="polling.limit", subject_to="goodput_kbps >= 95")
+    assert found.best is not None and found.best.changes == {"polling.limit": 6}
+    price = found.prices[0]  # M = 5 carries 94
+    assert (price.slack, price.step, price.step_gain, price.exact) == (1.0, 1.0, 1.0, True)
+
+
+def test_the_budget_is_kept_and_every_point_solved_once():
+    solver = CountingSolver(lambda c: tent(c) | {"rtt_s": c["flow_control.token_rate_kbps"] / 1000})
+    found = choose_limit(
+        solver=solver, budget=50, choose=["polling.limit=1..20", "flow_control.token_rate_kbps=100..400"]
+    )
+    assert len(solver.asked) == len(set(solver.asked)) == 50 == len(found.candidates)
+    assert found.outcome.spent and not found.outcome.proved
+
+
+def test_categories_are_searched_all():
+    def metrics(changes):
+        bonus = {"DH1": 0, "DH3": 5, "DH5": 9}[changes["link.packets"][0]]
+        return {"goodput_kbps": tent(changes)["goodput_kbps"] + bonus}
+
+    for budget in (1000, 30):
+        found = choose_limit(
+            metrics, budget=budget, choose=["polling.limit=1..20", "link.packets=DH1,DH3,DH5"]
+        )
+        assert found.best is not None
+        assert found.best.changes == {"polling.limit": 8, "link.packets": ["DH5"]}
+
+
+def test_an_interrupted_search_keeps_what_it_has():
+    class Interrupting(CountingSolver):
+        def __call__(self, base, points, workers):
+            for place, result in enumerate(super().__call__(base, points, workers)):
+                if place == 5:
+                    raise KeyboardInterrupt
+                yield result
+
+    with pytest.raises(DimensioningInterrupted) as caught:
+        choose_limit(solver=Interrupting(tent))
+    partial = caught.value.partial
+    assert partial is not None and partial.interrupted and not partial.outcome.proved
+    assert len(partial.candidates) == 6 and partial.best is not None
+
+
+def test_progress_ends_at_the_number_of_points():
+    calls = []
+    choose_limit(progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (20, 20) and [done for done, _ in calls] == list(range(1, 21))
+
+
+# ---------------------------------------------------------------------------------- files and figures
+
+
+def test_the_dataset_and_the_table_hold_every_point(tmp_path):
+    found = simulated(subject_to="rtt_s <= 0.5")
+    dataset = as_dataset(found)
+    assert dataset["objective"].dims == ("point",) and dataset.sizes == {"point": 20, "constraint": 1}
+    best = dataset.isel(point=0)
+    assert (best["polling.limit"].item(), best["feasible"].item(), best["role"].item()) == (8, True, "winner")
+    assert dataset["slack"].sel(constraint="rtt_s <= 0.5").isel(point=0).item() == pytest.approx(0.1)
+    dataset.to_netcdf(tmp_path / "points.nc", engine="h5netcdf")
+    write_csv(dataset, tmp_path / "points.csv")
+    lines = (tmp_path / "points.csv").read_text("utf-8").splitlines()
+    assert lines[0].startswith("polling.limit,objective,slack of rtt_s <= 0.5,feasible")
+    assert len(lines) == 21 and lines[1].startswith("8,100.0,")
+
+
+def test_the_plain_values_of_every_outcome_are_json():
+    for found in (simulated(), choose_limit(subject_to="goodput_kbps >= 200"), choose_limit(budget=5)):
+        values = as_values(found)
+        assert json.loads(json.dumps(values, allow_nan=False)) == values
+
+
+@pytest.mark.parametrize("second", [None, "link.packets=DH5,DH3", "radio.ber=log(1e-6,1e-4)"])
+def test_a_figure_is_drawn_of_every_kind_of_choice(second, tmp_path):
+    choose = "polling.limit=1..20" if second is None else ["polling.limit=1..20", second]
+    found = simulated(choose=choose, subject_to="rtt_s <= 0.5", budget=60)
+    figure = dimension_figure(found, "a title")
+    save(figure, tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 1000
+    labels = [axes.get_xlabel() for axes in figure.axes]
+    assert "polling.limit" in labels
+
+
+def test_a_figure_draws_each_bound_and_joins_no_names():
+    found = simulated(
+        choose=["polling.limit=1..20", "polling.discipline=e-limited,slq"],
+        subject_to=["rtt_s <= 0.5", "max(goodput_kbps) >= 90", "polling.limit <= 14"],
+    )
+    grid = np.reshape(np.array(dimension_figure(found).axes), (3, 2))
+    assert [axes.get_ylabel() for axes in grid[:, 0]] == [
+        "goodput (kbit/s)", "round-trip time (s)", "greatest goodput (kbit/s)",
+    ]  # fmt: skip
+    for axes, bound in zip(grid[:, 0], (None, 0.5, 90.0), strict=True):
+        flat = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
+        heights = [np.unique(np.asarray(line.get_ydata(), float)) for line in flat]
+        assert [list(one) for one in heights if len(one) == 1] == ([] if bound is None else [[bound]])
+        assert 14.0 in [float(np.asarray(line.get_xdata(), float)[0]) for line in flat]
+        assert any(len(np.asarray(line.get_xdata())) == 14 for line in axes.get_lines()), "numbers are joined"
+    of_names = [line for line in grid[0, 1].get_lines() if line.get_linestyle() == "-"]
+    assert all(len(np.asarray(line.get_xdata())) == 1 for line in of_names)
+    ticks = [label.get_text().replace("\n", " ") for label in grid[-1, 1].get_xticklabels()]
+    assert ticks == ["e-limited (up to M frames)", "slq (longest queues first)"]
+
+
+def test_nothing_of_a_figure_is_cut_off():
+    found = simulated(choose=["polling.limit=1..20", "polling.discipline=prc-lwrr,fep,e-limited,slq"])
+    figure = dimension_figure(found, "a title")
+    FigureCanvasAgg(figure).draw()
+    width, height = figure.get_size_inches()
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+
+
+def test_a_figure_of_an_objective_of_keys_shows_the_bound_that_it_meets():
+    found = simulated(maximize=None, minimize="polling.limit", subject_to="goodput_kbps >= 95")
+    (panel,) = dimension_figure(found).axes
+    assert panel.get_ylabel() == "goodput (kbit/s)"
+    heights = [float(np.asarray(line.get_ydata(), float)[0]) for line in panel.get_lines()]
+    assert 95.0 in heights and 96.0 in heights
+
+
+def test_a_figure_is_drawn_if_nothing_is_feasible():
+    assert dimension_figure(choose_limit(subject_to="goodput_kbps >= 200")).axes
+
+
+def test_a_task_keeps_the_values_of_keys_that_nobody_chooses():
+    task = task_of(BASE, maximize="goodput_kbps", subject_to="polling.limit <= flow_control.buffer_packets",
+                   choose="polling.limit=1..40")  # fmt: skip
+    assert task.fixed == {"flow_control.buffer_packets": 25.0}
+    assert not task.rules_out({"polling.limit": 25}) and task.rules_out({"polling.limit": 26})

@@ -1,0 +1,279 @@
+"""The points of a study: what ranges, lists, samples and files of them mean, and how they are refused."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from thesis import thesis
+
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.problems import all_keys, field_at, keys_of_entries
+from btqueue.study import points
+from btqueue.study.dimensioning.problem import parse_choice
+from btqueue.study.points import Points, grid, latin_hypercube, listing, read_points
+
+LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
+DIGITS = "9" * 60_000
+
+
+def values(text: str) -> list:
+    (found,) = grid([text]).columns
+    return list(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{LIMIT}=1..4", [1, 2, 3, 4]),
+        (f"{LIMIT}=1..9:3", [1, 4, 7]),
+        (f"{LIMIT}=5,10,20", [5, 10, 20]),
+        (f"{LIMIT}=7", [7]),
+        (f"{LIMIT}=lin(1,9,3)", [1, 5, 9]),
+        (f"{LIMIT}=log(1,64,4)", [1, 4, 16, 64]),
+        (f"{LIMIT}=log(1,4,9)", [1, 2, 3, 4]),  # whole numbers, each once
+        (f"{LOAD}=100..102", [100.0, 101.0, 102.0]),
+        (f"{LOAD}=0.1..0.5:0.1", [0.1, 0.2, 0.3, 0.4, 0.5]),
+        (f"{LOAD}=lin(0.5,1.5,3)", [0.5, 1.0, 1.5]),
+        (f"{BER}=1e-6,1e-5", [1e-6, 1e-5]),
+        ("polling.discipline=gated, exhaustive", ["gated", "exhaustive"]),
+        ("link.packets=[DH5],[DH1, DH3]", [["DH5"], ["DH1", "DH3"]]),
+        ("link.packets=DH5, [DH1, DH3]", [["DH5"], ["DH1", "DH3"]]),
+        ("link.packets=[DH1,DH3]", [["DH1", "DH3"]]),
+        ('link.packets=[["DH5"], ["DH1", "DH3"]]', [["DH5"], ["DH1", "DH3"]]),
+        ("link.packets=[[DH5],[DH1,DH3]]", [["DH5"], ["DH1", "DH3"]]),
+        ("link.adaptation_thresholds=1e-4,[1e-4,1e-3]", [[1e-4], [1e-4, 1e-3]]),
+        ("network.flows=ring,pairs", ["ring", "pairs"]),
+        ("link.arq=none,unlimited,3", ["none", "unlimited", 3]),
+        ("transport.delayed_ack=true,false", [True, False]),
+        ("traffic.application_timeout_s=none,1.5", [None, 1.5]),
+    ],
+)
+def test_values_are_read(text, expected):
+    found = values(text)
+    assert found == expected
+    assert [type(value) for value in found] == [type(value) for value in expected]
+
+
+def test_logarithms_are_evenly_spaced():
+    found = values(f"{BER}=log(1e-6,1e-3,4)")
+    assert found == pytest.approx([1e-6, 1e-5, 1e-4, 1e-3], rel=1e-12)
+    assert (found[0], found[-1]) == (1e-6, 1e-3)
+
+
+@pytest.mark.parametrize("collection", [range(1, 4), [1, 2, 3], (1, 2, 3), np.arange(1, 4), "1..3"])
+def test_collections_of_python_mean_the_same(collection):
+    assert grid({LIMIT: collection}) == Points((LIMIT,), ((1, 2, 3),))
+
+
+@pytest.mark.parametrize(
+    ("over", "words"),
+    [
+        (["polling.limt=1..3"], ["did you mean 'polling.limit'"]),
+        (["M=1..3"], ["did you mean 'polling.limit'"]),
+        (["polling=1"], ["is a table"]),
+        (["title=a"], ["no key of a table"]),
+        ([LIMIT], ["KEY=VALUES"]),
+        ([f"{LIMIT}="], ["no values", "1..25"]),
+        ([f"{LIMIT}=0..3"], ["[polling] limit = 0", "at least 1"]),
+        ([f"{LIMIT}=1.5,2"], ["[polling] limit = 1.5", "whole number"]),
+        ([f"{LIMIT}=3..1"], ["the smaller one"]),
+        ([f"{LIMIT}=1..9:0.5"], ["whole steps"]),
+        ([f"{LIMIT}=1..9:-1"], ["above 0"]),
+        ([f"{LIMIT}=lin(1,2,x)"], ['"x" is no number']),
+        ([f"{LIMIT}=lin(1)"], ["two ends"]),
+        ([f"{LIMIT}=lin(1,9)"], ["lin(1,9,11)"]),
+        ([f"{LOAD}=0.1..0.5"], ["does not say how many", "lin(0.1,0.5,11)"]),
+        ([f"{LOAD}=lin(1,2,1)"], ["two values or more"]),
+        ([f"{BER}=log(0,0.1,5)"], ["starts above 0"]),
+        ([f"{LOAD}=1..99999999"], ["[traffic] load_kbps = 99999999"]),
+        ([f"{LOAD}=1..9999999"], ["too many"]),
+        ([f"{LOAD}=1..9:1e-320"], ["more than 1,000,000 values"]),
+        ([f"{LIMIT}=1..1e999"], ['"1e999" is too large a number']),
+        ([f"{LOAD}=lin({DIGITS},1,3)"], ["is too large a number"]),
+        ([f"{LOAD}={DIGITS}"], ["[traffic] load_kbps", "at most 1e+07"]),
+        (["run.jitter_s=1ms,5ms"], ['jitter_s = "1ms"', "without a unit, in s: 0.001"]),
+        (["run.jitter_s=lin(0,5 ms,3)"], ['"5 ms" is no number', "without a unit, in s: 0.005"]),
+        (["network.outside_links[1].loss=0,2"], ["outside_links[1].loss = 2", "at most 1"]),
+        ([f"network.flows[{DIGITS}].load_kbps=1,2"], ["unknown key", "as in 'network.flows[1].load_kbps'"]),
+        ([f"{LIMIT}=2,2"], ["2 is given twice"]),
+        ([f"{LIMIT}=1", f"{LIMIT}=2"], ["given twice"]),
+        (["link.packets=[DH5,DH3"], ["[DH5,DH3", "write A,[A,B]"]),
+        (["link.packets=DH5],DH3"], ["write A,[A,B]"]),
+        (["link.packets=1..4"], ['"1..4" cannot be read', "write A,[A,B]"]),
+        (["link.packets=DH5,5"], ["[link] packets[1] = 5", "a text"]),
+        (["link.packets=DH5,[DH5]"], ['["DH5"] is given twice']),
+        ({"link.packets": ["DH5"]}, ["must be a list"]),
+        (["polling.discipline=exhaustve"], ['did you mean "exhaustive"']),
+        ({LIMIT: 5}, ["no collection"]),
+        ({LIMIT: [True]}, ["whole number"]),
+        ({LIMIT: [math.nan]}, ["limit"]),
+        ({3: [1]}, ["keys must be texts"]),
+        ({}, ["nothing to go over"]),
+        ([f"{LIMIT}=1..10000", "run.seed=1..10000"], ["100,000,000 points"]),
+    ],
+)
+def test_what_cannot_be_gone_over_is_refused(over, words):
+    with pytest.raises(ScenarioError) as refused:
+        grid(over)
+    for word in words:
+        assert word in str(refused.value)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_a_grid_numbers_every_combination_once_the_last_key_fastest(sizes):
+    keys = [LIMIT, "run.seed", LOAD, BER][: len(sizes)]
+    axes = {
+        key: [(i + 1) / 100 if key == BER else i + 1 for i in range(count)]
+        for key, count in zip(keys, sizes, strict=True)
+    }
+    found = grid(axes)
+    everything = [found[number] for number in range(len(found))]
+    assert len(everything) == math.prod(sizes) == len({tuple(point.values()) for point in everything})
+    assert found.shape == tuple(sizes)
+    coordinates = found.coordinates()
+    for number, point in enumerate(everything):
+        places = np.unravel_index(number, found.shape)
+        assert point == {key: coordinates[key][1][place] for key, place in zip(keys, places, strict=True)}
+
+
+@pytest.mark.parametrize("number", [-1, 3])
+def test_points_outside_are_errors(number):
+    for found in (grid({LIMIT: [1, 2, 3]}), listing([{LIMIT: 1}, {LIMIT: 2}, {LIMIT: 3}])):
+        with pytest.raises(IndexError):
+            found[number]
+
+
+@given(st.integers(1, 40), st.integers(0, 5))
+def test_a_latin_hypercube_has_one_point_in_each_part_of_each_range(count, seed):
+    found = latin_hypercube({LOAD: "lin(100,200)", BER: "log(1e-6,1e-2)"}, count, seed)
+    load, ber = (np.array(column) for column in found.columns)
+    for share in ((load - 100) / 100, np.log10(ber / 1e-6) / 4):
+        assert sorted(np.floor(share * count).astype(int)) == list(range(count))
+    assert found == latin_hypercube({LOAD: "lin(100,200)", BER: "log(1e-6,1e-2)"}, count, seed)
+
+
+def test_a_sample_of_whole_numbers_and_lists_takes_all_of_them_evenly():
+    found = latin_hypercube({LIMIT: "1..4", "polling.discipline": ["gated", "exhaustive"]}, 40, 1)
+    limits, disciplines = found.columns
+    assert [limits.count(value) for value in (1, 2, 3, 4)] == [10, 10, 10, 10]
+    assert disciplines.count("gated") == 20
+    assert all(isinstance(value, int) for value in limits)
+    # a range with steps is sampled at its steps, one of logarithms keeps to its ends
+    assert set(latin_hypercube({LOAD: "100..200:50"}, 30, 1).columns[0]) == {100.0, 150.0, 200.0}
+    limits = latin_hypercube({LIMIT: "log(1,100)"}, 200, 3).columns[0]
+    assert (min(limits), max(limits)) == (1, 100)
+    assert np.median(limits) == pytest.approx(10, rel=0.3)
+
+
+def test_samples_of_nothing_are_refused():
+    for over, count in (({}, 5), ({LIMIT: "1..4"}, 0)):
+        with pytest.raises(ScenarioError):
+            latin_hypercube(over, count, 1)
+
+
+def test_chosen_points_keep_their_order():
+    found = listing([{LIMIT: 3, LOAD: 100}, {LOAD: 50.0, LIMIT: 1}])
+    assert found.dims == ("point",)
+    assert found[1] == {LIMIT: 1, LOAD: 50.0}
+    assert list(found.coordinates()) == ["point", LIMIT, LOAD]
+
+
+@pytest.mark.parametrize("rows", [[], [{}], [{LIMIT: 1}, {LOAD: 1.0}], [{LIMIT: 0}], [{"polling.limt": 1}]])
+def test_wrong_points_are_refused(rows):
+    with pytest.raises(ScenarioError):
+        listing(rows)
+
+
+def test_points_are_read_from_a_file(tmp_path):
+    file = tmp_path / "points.csv"
+    file.write_text(f'{LIMIT}, link.packets\n5,"[""DH5"", ""DH3""]"\n\n7,[DH1]\n', "utf-8")
+    found = read_points(file)
+    assert [found[0], found[1]] == [
+        {LIMIT: 5, "link.packets": ["DH5", "DH3"]},
+        {LIMIT: 7, "link.packets": ["DH1"]},
+    ]
+    assert thesis().changed(found[1]).link.packets == ("DH1",)
+    with pytest.raises(ScenarioError, match=r"none\.csv: cannot be read"):
+        read_points(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["heading of keys"]),
+        (f"{LIMIT}\n", ["heading of keys"]),
+        (f"{LIMIT}\n5\n0\n", ["line 3", "at least 1"]),
+        ("polling.limt\n5\n", ["line 2", "did you mean 'polling.limit'"]),
+        (f"{LIMIT},{LOAD}\n5\n", ["line 2", "1 values for 2 keys"]),
+        (f"{LIMIT},{LOAD}\n5,\n", ["line 2", f"no value of {LOAD}"]),
+        (f"{LIMIT},{LIMIT}\n5,6\n", [f'columns 1 and 2 are both called "{LIMIT}"', "differ in line 2"]),
+        ("\udcff", ["cannot be read as CSV"]),
+    ],
+)
+def test_wrong_files_of_points_are_refused_with_the_line(tmp_path, text, words):
+    file = tmp_path / "points.csv"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ScenarioError) as refused:
+        read_points(file)
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_labels_of_several_kinds_are_texts():
+    labels = grid(["link.arq=none,3"]).coordinates()["link.arq"][1]
+    assert labels.tolist() == ["none", "3"]
+    assert grid({LIMIT: [1, 2]}).coordinates()[LIMIT][1].dtype == np.int64
+    assert grid(["transport.delayed_ack=true"]).coordinates()["transport.delayed_ack"][1].dtype == bool
+
+
+def numbers_of_all_keys():
+    """Yield keys of tables and of entries that take numbers: key, whether whole, and two ends of a range.
+
+    All but the key is what the JSON Schema of its type says.
+    """
+    for key in all_keys(Scenario):
+        field = field_at(Scenario, key)
+        assert field is not None
+        for one in (key, *(f"{key}[1].{name}" for name in keys_of_entries(field))):
+            schema = points._checker(one).json_schema()
+            for kind in schema.get("anyOf", [schema]):
+                if kind.get("type") in ("integer", "number"):
+                    low = kind.get("minimum", kind.get("exclusiveMinimum"))
+                    high = kind.get("maximum", kind.get("exclusiveMaximum"))
+                    yield one, kind["type"] == "integer", (low + high) / 4, (low + high) / 2
+
+
+def test_whether_a_key_takes_whole_numbers_is_said_by_its_type_and_not_by_its_bounds():
+    kinds = {key: whole for key, whole, _, _ in numbers_of_all_keys()}
+    assert kinds == {key: points.takes_whole_numbers(key) for key in kinds}
+    real = {key for key in kinds if not kinds[key]}
+    assert {"radio.per", "run.jitter_s", "run.warmup_s", "network.outside_links[1].loss"} < real
+    assert {
+        "network.active_flows",
+        "link.arq",
+        "run.seed",
+        "network.flows[1].mss_bytes",
+    } < kinds.keys() - real
+    for key, whole, low, high in numbers_of_all_keys():
+        if not whole:
+            assert values(f"{key}=lin({low},{high},8)") == pytest.approx(np.linspace(low, high, 8)), key
+            assert len(set(latin_hypercube([f"{key}={low}..{high}"], 5, seed=1).columns[0])) == 5, key
+            assert parse_choice(key, f"{low}..{high}").continuous, key
+
+
+def test_a_whole_number_for_a_real_key_becomes_real_at_its_upper_bound_too():
+    assert [type(value) for value in values("radio.per=0,1")] == [float, float]
+    assert values("run.seed=4611686018427387904..4611686018427387906") == [2**62, 2**62 + 1, 2**62 + 2]
+    assert values(f"{LIMIT}={'0' * 5000}3..5") == [3, 4, 5]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("key", all_keys(Scenario))
+def test_every_key_is_checked_by_its_own_type(key):
+    """Without warnings; no key takes an object that is neither number, truth, text, list nor table."""
+    points._checker.cache_clear()
+    with pytest.raises(ScenarioError, match=re.escape(key.partition(".")[2])):
+        points.checked_value(key, object())

@@ -1,0 +1,316 @@
+"""Sweeps: points through stand-in engines to one labelled dataset, in files and back."""
+
+import json
+import math
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thesis import thesis
+
+from btqueue.scenario import METRICS, NotBuiltYet, Problem, Scenario, ScenarioError
+from btqueue.study import summarise
+from btqueue.study.evaluate import Answer, Failure, PointResult, answer_of, evaluate
+from btqueue.study.many_points import map_points
+from btqueue.study.points import grid
+from btqueue.study.summary import Estimate
+from btqueue.study.sweep import failures, own_seed, sweep
+from btqueue.study.sweep_files import assemble, digest, read_sweep, table
+from btqueue.study.sweep_store import StoreError
+
+LIMIT, SIZE = "polling.limit", "network.peripherals"
+SOME = {LIMIT: [1, 2, 3], "traffic.load_kbps": [100, 200]}
+
+
+@pytest.fixture
+def formula(engines):
+    """A solver whose goodput is the load over the limit; neither engine answers limit 2 with load 200."""
+
+    def solve(scenario: Scenario) -> xr.Dataset:
+        limit, load = scenario.polling.limit, scenario.traffic.load_kbps
+        if (limit, load) == (2, 200):
+            raise engines.network.NoConvergence("no point\n of operation")
+        flows = scenario.network.peripherals
+        goodput = load / limit * np.arange(1, flows + 1)
+        variables = {"goodput_kbps": ("flow", goodput), "cycle_s": ((), limit / 7)}
+        coordinates = {"flow": np.arange(1, flows + 1)}
+        attrs = {"converged": True, "residual": 0.0, "iterations": 3, "method": "formula", "warnings": []}
+        return xr.Dataset(variables, coordinates, attrs)
+
+    simulated = engines.simulator.simulate
+
+    def simulate(scenario: Scenario, **options: Any) -> xr.Dataset:
+        if (scenario.polling.limit, scenario.traffic.load_kbps) == (2, 200):
+            raise NotBuiltYet(Problem("not simulated"))
+        return simulated(scenario, **options)
+
+    engines.network.solve, engines.simulator.simulate = solve, simulate
+    return engines
+
+
+def test_a_sweep_is_labelled_by_its_keys_and_counts_its_points(formula):
+    seen: list[tuple[int, int]] = []
+    found = sweep(thesis(), SOME, workers=1, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(done, 6) for done in range(7)]
+    assert found["goodput_kbps"].dims == (LIMIT, "traffic.load_kbps")
+    assert found["goodput_kbps"].sel({LIMIT: 3, "traffic.load_kbps": 100}) == pytest.approx(50)
+    assert found["goodput_kbps_per_flow"].sel({LIMIT: 1, "flow": 2}).values.tolist() == [200, 400]
+    assert found["goodput_kbps"].attrs["units"] == found["goodput_kbps_per_flow"].attrs["units"] == "kbit/s"
+    assert "goodput_kbps_ci95" not in found
+    assert (found.attrs["answered"], found.attrs["failed"]) == (5, 1)
+    assert json.loads(found.attrs["scenario"]) == thesis().to_dict()
+
+
+def test_a_point_that_fails_is_kept_with_its_reason(formula):
+    found = sweep(thesis(), SOME, workers=1)
+    failed = found.sel({LIMIT: 2, "traffic.load_kbps": 200})
+    assert str(failed["failure"].values) == "no convergence: no point of operation"
+    assert math.isnan(failed["goodput_kbps"]) and failed["iterations"] == failed["converged"] == -1
+    assert failures(found) == {"no convergence: no point of operation": 1}
+    assert int((found["failure"] != "").sum()) == 1
+
+
+def test_an_error_that_nobody_expected_fails_one_point_and_says_where(engines):
+    good = engines.network.solve
+    engines.network.solve = lambda scenario: good(scenario) if scenario.polling.limit < 3 else {}["a bug"]
+    (reason,) = failures(sweep(thesis(), {LIMIT: [1, 2, 3]}, workers=1))
+    assert reason.startswith("error: KeyError: 'a bug' (test_sweep.py, line ")
+
+
+def test_a_value_that_does_not_go_with_others_fails_its_point_alone(formula):
+    least, most = "transport.min_rto_s", "transport.max_rto_s"
+    found = sweep(thesis(), {least: [1, 100], most: [64, 128]}, workers=1)
+    reasons = [str(reason) for reason in found["failure"].values.flat]
+    assert [bool(reason) for reason in reasons] == [False, False, True, False]
+    assert reasons[2].startswith("scenario: [transport]")
+
+
+def test_a_sweep_in_which_nothing_can_run_is_refused_before_it_starts(engines):
+    engines.network.solve = None
+    with pytest.raises(ScenarioError, match="none of the 2 points can be run"):
+        sweep(of_nobody(), {LIMIT: [8, 9]}, engine="simulate", workers=1)
+    unknown: Any = "guess"
+    with pytest.raises(ScenarioError, match="not 'guess'"):
+        sweep(thesis(), {LIMIT: [1]}, engine=unknown)
+
+
+def of_nobody() -> Scenario:
+    """Return a scenario that the simulator does not cover: a device in nine piconets."""
+    piconets = [{"name": f"n{n}", "central": f"c{n}", "peripherals": ["x"]} for n in range(9)]
+    network = {"topology": "custom", "piconet_list": piconets, "flows": [{"from": "c0", "to": "c1"}]}
+    return Scenario.from_dict({"network": network})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"over": {LIMIT: [1]}, "points": [{LIMIT: 1}]},
+        {"points": [{LIMIT: 1}], "sample": 3},
+        {"over": {"run.seed": [1, 2]}, "independent": True},
+    ],
+)
+def test_points_that_contradict_each_other_are_refused(formula, arguments):
+    with pytest.raises(ScenarioError):
+        sweep(thesis(), **arguments)
+
+
+def test_both_engines_share_metrics_and_points(formula):
+    found = sweep(thesis(run={"replications": 4}), {LIMIT: [1, 2]}, engine="both", workers=1)
+    assert found["goodput_kbps"].dims == ("engine", LIMIT)
+    assert found["goodput_kbps"].sel(engine="simulate").values.tolist() == [100, 100]
+    assert np.isnan(found["goodput_kbps_ci95"].sel(engine="solve")).all()
+    assert (found["goodput_kbps_ci95"].sel(engine="simulate") > 0).all()
+    assert np.isnan(found["rtt_s"].sel(engine="solve")).all()
+    assert found["replications"].sel(engine="simulate").values.tolist() == [4, 4]
+    assert list(found["queue"].values) == ["token_buffer", "uplink", "downlink"]
+    rows = table(found)
+    assert rows["engine"].tolist() == ["solve", "solve", "simulate", "simulate"]
+    assert rows[LIMIT].tolist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("engine", ["solve", "simulate"])
+def test_an_answer_is_the_summary_of_its_dataset(engines, engine):
+    scenario = thesis(run={"replications": 5})
+    dataset = getattr(engines, {"solve": "network", "simulate": "simulator"}[engine])
+    dataset = getattr(dataset, engine)(scenario)
+    answer = evaluate(scenario, engine)
+    assert list(answer.metrics) == list(summarise(dataset))
+    for name, value in answer.metrics.items():
+        means = dataset[name].mean([dim for dim in dataset[name].dims if dim == "replication"])
+        of_runs = dataset[name].mean([dim for dim in dataset[name].dims if dim != "replication"])
+        np.testing.assert_allclose(value.mean, of_runs.mean(), rtol=1e-12)
+        np.testing.assert_allclose(value.means, means if value.part else (), rtol=1e-12)
+    assert ("goodput_kbps" in answer.ci95) == (engine == "simulate")
+
+
+def test_points_share_a_seed_unless_they_are_to_be_independent(engines):
+    seeds: list[int] = []
+    simulate = engines.simulator.simulate
+
+    def note_seed(scenario, **options):
+        seeds.append(scenario.run.seed)
+        return simulate(scenario, **options)
+
+    engines.simulator.simulate = note_seed
+    base = thesis(run={"seed": 9, "replications": 2})
+    common = sweep(base, {LIMIT: [1, 2, 3]}, engine="simulate", workers=1)
+    assert seeds == [9, 9, 9]
+    seeds.clear()
+    independent = sweep(base, {LIMIT: [1, 2, 3]}, engine="simulate", workers=1, independent=True)
+    assert seeds == [own_seed(9, number) for number in range(3)]
+    assert len(set(seeds)) == 3
+    assert [common.attrs["random_numbers"], independent.attrs["random_numbers"]] == ["common", "independent"]
+
+
+def test_seeds_of_points_are_distinct_and_seeds_of_scenarios():
+    seeds = {own_seed(seed, number) for seed in range(20) for number in range(200)}
+    assert len(seeds) == 4000
+    assert all(thesis(run={"seed": seed}).run.seed == seed for seed in list(seeds)[:50])
+
+
+def test_chosen_points_have_one_dimension(formula):
+    found = sweep(thesis(), points=[{LIMIT: 3}, {LIMIT: 1}], workers=1)
+    assert found["goodput_kbps"].dims == ("point",)
+    assert found[LIMIT].values.tolist() == [3, 1]
+    sampled = sweep(thesis(), {LIMIT: "1..10"}, sample=5, workers=1)
+    assert sampled.sizes["point"] == 5 and set(sampled[LIMIT].values) <= set(range(1, 11))
+
+
+def test_points_with_unequal_numbers_of_flows_have_means_only(formula):
+    found = sweep(thesis(), {SIZE: [2, 3]}, workers=1)
+    assert "goodput_kbps_per_flow" not in found and "flow" not in found.dims
+    assert found["goodput_kbps"].notnull().all()
+
+
+def point(number: int, **queues: float) -> PointResult:
+    metrics = {
+        "goodput_kbps": Estimate(number / 3, 0.1, "flow", (number / 3, 1.0), (0.1, 0.2)),
+        "queue_packets": Estimate(1.0, 0.0, "queue", tuple(queues.values()), (0.0,) * len(queues)),
+    }
+    names = {"flow": ("a>b", "b>a"), "queue": tuple(queues)}
+    return PointResult(number, {"simulate": Answer(metrics, names, {"events": number, "warnings": ["w"]})})
+
+
+POINTS = grid({LIMIT: range(1, 6)})
+RESULTS = [
+    point(0, up=1, down=2),
+    point(1, down=3, side=4),
+    PointResult(2, {"simulate": Answer(failure=Failure("worker", "gone"))}),
+    point(3, up=5),
+]
+"""Point 4 is not evaluated."""
+
+
+def test_queues_are_matched_by_name_and_missing_points_say_so():
+    found = assemble(POINTS, ("simulate",), lambda: RESULTS)
+    assert found["queue"].values.tolist() == ["up", "down", "side"]
+    queues = found["queue_packets_per_queue"].values
+    np.testing.assert_array_equal(queues[:2], [[1, 2, np.nan], [np.nan, 3, 4]])
+    assert found["failure"].values.tolist() == ["", "", "worker: gone", "", "not evaluated"]
+    assert found["flow_name"].values.tolist() == ["a>b", "b>a"]
+    assert found["warnings"].values.tolist() == ["w", "w", "", "w", ""]
+
+
+@given(st.permutations(RESULTS))
+@settings(max_examples=20)
+def test_the_order_in_which_points_are_finished_does_not_matter(results):
+    expected = assemble(POINTS, ("simulate",), lambda: RESULTS)
+    assert digest(assemble(POINTS, ("simulate",), lambda: results)) == digest(expected)
+
+
+def test_a_digest_changes_with_the_last_bit():
+    found = assemble(POINTS, ("simulate",), lambda: RESULTS)
+    changed = found.copy(deep=True)
+    changed["goodput_kbps"].values[1] = np.nextafter(changed["goodput_kbps"].values[1], 1)
+    assert digest(changed) != digest(found)
+
+
+def test_files_hold_every_bit(formula, tmp_path):
+    target = tmp_path / "result.nc"
+    written = sweep(thesis(), SOME | {"link.arq": ["none"]}, out=target, workers=1)
+    read = read_sweep(target)
+    assert digest(read) == digest(written) == written.attrs["values_sha256"]
+    assert read["goodput_kbps"].attrs["units"] == "kbit/s"
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_tables_have_a_row_for_each_point(formula, tmp_path):
+    import pandas as pd
+
+    found = sweep(thesis(), SOME, out=tmp_path / "result.csv", workers=1)
+    rows = table(found)
+    assert len(rows) == 6 and {LIMIT, "goodput_kbps", "goodput_kbps[flow 2]", "failure"} <= set(rows.columns)
+    row = rows[(rows[LIMIT] == 3) & (rows["traffic.load_kbps"] == 100)].iloc[0]
+    assert row["goodput_kbps[flow 2]"] == found["goodput_kbps_per_flow"].values[2, 0, 1]
+    read = pd.read_csv(tmp_path / "result.csv", keep_default_na=False, na_values={"goodput_kbps": ""})
+    assert read["goodput_kbps"].equals(rows["goodput_kbps"])  # to the bit
+    assert read["failure"].tolist() == rows["failure"].tolist()
+
+
+def test_parquet_holds_the_table(formula, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    found = sweep(thesis(), SOME, out=tmp_path / "result.parquet", workers=1)
+    assert pd.read_parquet(tmp_path / "result.parquet")["goodput_kbps"].equals(table(found)["goodput_kbps"])
+
+
+def test_a_finished_sweep_is_not_computed_again(formula, tmp_path):
+    target, said = tmp_path / "result.nc", []
+    first = sweep(thesis(), SOME, out=target, workers=1)
+    formula.network.solve = None  # a call would fail
+    again = sweep(thesis(), SOME, out=target, workers=1, notes=said.append)
+    assert digest(again) == digest(first) and "complete already" in said[0]
+
+
+def test_map_points_takes_plain_lists_and_some_numbers_of_them(formula):
+    changes = [{LIMIT: 1}, {LIMIT: 2}, {}]
+    results = {one.number: one for one in map_points(thesis(), changes, workers=1, numbers=[2, 0])}
+    assert sorted(results) == [0, 2]
+    assert results[0].answers["solve"].means["goodput_kbps"] == pytest.approx(1.5 * 160)
+    assert results[0].answered
+
+
+def test_failures_of_every_kind_are_told_apart(engines):
+    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
+    for error, kind in (
+        (engines.network.NoConvergence("x"), "no convergence"),
+        (engines.network.ImpossibleAnswer("x"), "impossible answer"),
+        (engines.simulator.InvariantViolated("x"), "invariant"),
+        (ScenarioError(Problem("x")), "scenario"),
+        (MemoryError("x"), "error"),
+    ):
+        engines.network.solve = Mock(side_effect=error)
+        found = evaluate(thesis()).failure
+        assert found is not None and found.kind == kind and "x" in str(found)
+
+
+def test_metrics_without_a_single_value_are_left_out():
+    dataset = xr.Dataset(
+        {"rtt_s": ("flow", [np.nan, np.nan]), "delay_s": ("flow", [np.nan, 2.0])}, {"flow": [1, 2]}
+    )
+    answer = answer_of(dataset)
+    assert list(answer.metrics) == ["delay_s"] and answer.means == {"delay_s": 2.0}
+    assert set(answer.metrics) <= set(METRICS)
+
+
+def test_equal_scenarios_whose_points_differ_are_other_sweeps(tmp_path, formula):
+    """A point changes what was written: a window that follows the segments is another one than its value."""
+    plain = thesis()
+    written = plain.with_(transport__initial_window_segments=plain.transport.initial_window_segments)
+    assert plain == written
+    over = {"transport.mss_bytes": [500, 1460]}
+    sweep(plain, over, out=tmp_path / "found.nc", workers=1)
+    with pytest.raises(StoreError, match="written"):
+        sweep(written, over, out=tmp_path / "found.nc", workers=1)
+
+
+def test_a_format_that_cannot_be_written_is_refused_with_the_formats_that_can(tmp_path):
+    with pytest.raises(
+        StoreError, match=r"must end in \.nc \(netCDF\), \.csv \(CSV\), \.parquet \(Parquet\)"
+    ):
+        sweep(thesis(), SOME, out=tmp_path / "result.zarr")

@@ -1,0 +1,280 @@
+"""The floors of the house: who imports whom, who is reached at all; words that must not stand in a file."""
+
+import ast
+import doctest
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from btqueue.reproduction.claims.record import PAPERS
+from btqueue.reproduction.figures.catalogue import KINDS
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "btqueue"
+
+GROUND = {"baseband", "caches", "captures", "channel", "files", "interrupts", "queueing"}
+GROUND |= {"scenario", "search_path", "transport"}
+MAY_IMPORT = {
+    "files": set(),
+    "text_files": set(),
+    "text_table": set(),
+    "progress_bars": set(),
+    "baseband": set(),
+    "caches": set(),
+    "captures": set(),
+    "interrupts": set(),
+    "search_path": set(),
+    "channel": {"baseband"},
+    "queueing": set(),
+    "transport": {"caches"},
+    "scenario": {"baseband", "files", "text_files", "text_table"},
+    "network": GROUND,
+    "simulator": {"baseband", "caches", "captures", "channel", "scenario"},
+    "emulation": {"captures", "scenario", "simulator"},
+    "explorer": {"scenario", "study", "text_files"},
+    "study": GROUND | {"network", "simulator", "text_files", "text_table"},
+    "plotting": GROUND | {"network", "simulator", "study"},
+    "plots": GROUND | {"network", "simulator", "study", "plotting"},
+    "reproduction": GROUND | {"network", "simulator", "study", "plotting", "plots"},
+    "cli": GROUND
+    | {"emulation", "explorer", "network", "simulator", "study", "plotting", "plots"}
+    | {"progress_bars", "reproduction"},
+    "__main__": {"cli", "search_path"},
+}
+"""For each part of the package the parts below it that it may use; a part may always use itself.
+
+Simulator and analytic side (queueing, transport, network) are strangers, so that each can check the other.
+"""
+
+BLUETOOTH = re.compile(
+    r"bluetooth|piconet|scatternet|baseband|l2cap|\bcentral\b|peripheral|\bmasters?\b|\bslaves?\b|\bD[HM][135]\b",
+    re.IGNORECASE,
+)
+REGISTRY_OR_MACHINE = re.compile(
+    r"pypi\.[a-z]|pythonhosted\.|anaconda\.(org|com)|npmjs\.|(?<![\w.])/(home|root|opt|work|Users)/\w"
+)
+"""Hosts of package registries, and paths that exist on one machine only."""
+
+FOLDERS = ("btqueue", "docs", "figures", "models", "tools", "validation", ".ci")
+
+
+def part_of(source: Path) -> str:
+    return source.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+"""Without the façade `btqueue/__init__.py`, which hands out names from every floor."""
+
+
+def imported_modules(source: Path) -> Iterator[str]:
+    """Yield the full name of all that is imported: at the top, inside functions, for type checkers."""
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = list(source.relative_to(ROOT).parts[: -node.level]) if node.level else []
+            base = ".".join([*parent, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def imported_parts(source: Path) -> set[str]:
+    """Return the parts of the package that *source* imports; `btqueue` alone stands for the façade."""
+    names = [name.split(".") for name in imported_modules(source)]
+    return {name[1] for name in names if name[0] == "btqueue" and len(name) > 1}
+
+
+def test_the_parts_of_the_package_are_all_known():
+    assert {part_of(source) for source in SOURCES} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_nothing_imports_upward(part):
+    allowed = MAY_IMPORT[part] | {part, "__version__"}
+    wrong = {
+        str(source.relative_to(ROOT)): sorted(above)
+        for source in SOURCES
+        if part_of(source) == part and (above := imported_parts(source) - allowed)
+    }
+    assert wrong == {}
+
+
+def test_the_facade_is_used_inside_for_its_version_only():
+    for source in SOURCES:
+        if "btqueue" in imported_modules(source):
+            used = set(re.findall(r"(?<![\w.])btqueue\.(\w+)", source.read_text("utf-8")))
+            assert used - set(MAY_IMPORT) == {"__version__"}, source
+
+
+def running(tree: ast.AST) -> list[ast.AST]:
+    """The nodes that run: not what only type checkers see."""
+    found: list[ast.AST] = []
+    ahead = [tree]
+    while ahead:
+        node = ahead.pop()
+        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            found.append(node)
+            ahead += ast.iter_child_nodes(node)
+    return found
+
+
+@cache
+def names_of(tree: ast.AST) -> set[str]:
+    """The full names that a tree imports, and the names it reads from its imports."""
+    here: dict[str, str] = {}
+    nodes = running(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            here |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            here |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    drawn = {  # named by a command, which imports matplotlib if a picture is wanted
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.startswith("btqueue.plots.")
+    }
+    return (
+        drawn
+        | set(here.values())
+        | {
+            f"{here[node.value.id]}.{node.attr}"
+            for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in here
+        }
+    )
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+
+
+@cache
+def passed_on(package: str) -> dict[str, str]:
+    """The names that a package's front door lists in `__all__`, and where it has them from."""
+    tree = parsed(MODULES[package])
+    listed: list[str] = next(
+        (
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        ),
+        [],
+    )
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.name: f"{node.module}.{alias.name}"
+        for node in froms
+        for alias in node.names
+        if alias.name in listed
+    }
+
+
+def module_of(name: str) -> str | None:
+    """The module of the package in which a name is at home."""
+    if name in MODULES or "." not in name:
+        return name if name in MODULES else None
+    parent, last = name.rsplit(".", 1)
+    if parent in MODULES and MODULES[parent].name == "__init__.py" and last in passed_on(parent):
+        return module_of(passed_on(parent)[last])
+    return module_of(parent)
+
+
+def reached_from(names: Iterable[str]) -> set[str]:
+    """All modules that are imported on the way from these names; what a front door passes on is none."""
+    found: set[str] = set()
+    open_names = list(names)
+    while open_names:
+        module = module_of(open_names.pop())
+        if module is None or module in found:
+            continue
+        found.add(module)
+        own = set(passed_on(module).values()) if MODULES[module].name == "__init__.py" else set()
+        open_names += [*(names_of(parsed(MODULES[module])) - own), module.rpartition(".")[0]]
+    return found
+
+
+def examples() -> Iterator[str]:
+    """The Python that the documentation shows, all of which runs (test_docs)."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for language, text in re.findall(
+            r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            if language == "python":
+                yield text
+            elif language == "pycon":
+                yield "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+
+
+def test_every_module_is_reached_from_a_command_an_example_or_a_figure():
+    starts = {"btqueue.__main__"}
+    # named by a publication or by the table of a figure, and imported by that name
+    claims = [f"btqueue.reproduction.claims.{paper.replace('-', '_')}" for paper in PAPERS]
+    starts |= {f"{claim}.{name}" for claim in claims for name in ("PROCEDURES",)}
+    starts |= set(KINDS.values())
+    trees = [parsed(path) for path in (ROOT / "figures").rglob("*.py")]
+    trees += [ast.parse(text) for text in examples()]
+    starts = starts.union(*map(names_of, trees))
+    assert set(MODULES) - reached_from(starts) == set()
+
+
+def words(pattern: re.Pattern, sources: list[Path]) -> list[str]:
+    return [
+        f"{source.relative_to(ROOT)}:{number}: {found.group()}"
+        for source in sources
+        for number, line in enumerate(source.read_text("utf-8").splitlines(), start=1)
+        if (found := pattern.search(line))
+    ]
+
+
+def unexplained(source: str) -> Iterator[str]:
+    """Yield the numbers named at the top of a module with no word after their group, or beside them."""
+    body, lines = ast.parse(source).body, source.splitlines()
+    for place, one in enumerate(body):
+        if not isinstance(one, ast.Assign) or not isinstance(one.targets[0], ast.Name):
+            continue
+        number = isinstance(one.value, ast.BinOp) or (
+            isinstance(one.value, ast.Constant) and isinstance(one.value.value, int | float)
+        )
+        after = next((x for x in body[place:] if not isinstance(x, ast.Assign)), None)
+        said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        near = lines[max(one.lineno - 2, 0)].startswith("#") or "#" in lines[one.lineno - 1]
+        if number and one.targets[0].id.isupper() and not said and not near:
+            yield one.targets[0].id
+
+
+def test_every_number_with_a_name_says_what_it_is():
+    silent = {
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in PACKAGE.rglob("*.py")
+        for name in unexplained(path.read_text(encoding="utf-8"))
+    }
+    assert silent == set()
+    assert list(unexplained("MOST = 3\n")) == ["MOST"]
+    assert list(unexplained('MOST = 3\n"""Turns."""\n')) == list(unexplained("MOST = 3  # turns\n")) == []
+
+
+def test_queueing_and_transport_know_no_bluetooth():
+    sources = [source for source in SOURCES if part_of(source) in ("queueing", "transport")]
+    assert len(sources) > 10
+    assert words(BLUETOOTH, sources) == []
+
+
+def test_no_file_names_a_package_registry_or_a_place_on_one_machine():
+    top = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".txt")]
+    inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    skipped = {"_build", "__pycache__"}
+    binary = {".png", ".webp", ".pdf", ".nc", ".npz", ".xz", ".gz"}
+    texts = [path for path in [*top, *inside] if not skipped & set(path.parts) and path.suffix not in binary]
+    assert len(texts) > 100
+    assert words(REGISTRY_OR_MACHINE, texts) == []

@@ -1,0 +1,95 @@
+"""Studies at the top level, and what a notebook shows of answers and figures."""
+
+import pickle
+import subprocess
+import sys
+from typing import Any, cast
+
+import matplotlib.figure
+import pytest
+from dimension_stand_ins import choose_limit
+
+import btqueue as bt
+from btqueue.plots.dimension import dimension_figure
+from btqueue.plots.sweep import sweep_figure
+from btqueue.study.check import check
+from btqueue.study.dimensioning import dimension
+from btqueue.study.sensitivity import local_sensitivity, sensitivity
+from btqueue.study.sweep import sweep
+
+SHORT = bt.load("johansson-2000/asymmetric").with_(run__duration_s=5.0, run__replications=2)
+
+
+def test_the_studies_are_at_the_top_level():
+    studies = [bt.check, bt.dimension, bt.sensitivity, bt.sweep]
+    assert [study.__wrapped__ for study in studies] == [check, dimension, sensitivity, sweep]
+    assert {"check", "dimension", "sensitivity", "sweep"} <= {*bt.__all__} & {*dir(bt)}
+
+
+def test_functions_take_the_name_of_a_scenario_as_load_does(tmp_path):
+    name: Any = "johansson-2000/asymmetric"
+    file: Any = tmp_path / "mine.toml"
+    file.write_text(SHORT.to_toml(), "utf-8")
+    by_name = bt.solve(name)
+    assert float(by_name.goodput_kbps.mean()) == float(bt.solve(bt.load(name)).goodput_kbps.mean())
+    assert bt.solve(scenario=file).identical(bt.solve(SHORT))
+    assert bt.hints(name) == bt.hints(bt.load(name))
+    simulated = bt.simulate(SHORT)
+    assert bt.simulate(file).goodput_kbps.equals(simulated.goodput_kbps)
+    assert bt.simulate_many(iter([file]))[0].goodput_kbps.equals(simulated.goodput_kbps)
+    with pytest.raises(bt.ScenarioError, match="johansson-2000/asymetric"):
+        bt.compare(cast(Any, "johansson-2000/asymetric"))
+    assert pickle.loads(pickle.dumps(bt.simulate)) is bt.simulate  # for pools of processes
+
+
+def test_importing_the_package_stays_light():
+    heavy = "[m for m in ('numpy', 'xarray', 'numba', 'pydantic') if m in sys.modules]"
+    words = f"import sys, btqueue; print({heavy})"
+    run = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_results_are_a_line_in_python_and_a_table_in_a_notebook():
+    results = bt.solve(SHORT)
+    assert repr(results).startswith("<Results: 1 flow; ") and len(repr(results)) < 400
+    assert f"goodput_kbps {float(results.goodput_kbps.mean()):.4g}" in repr(results)
+    assert results._repr_html_() == bt.table(results)._repr_html_()
+
+
+def test_a_dimensioning_is_a_line_in_python_and_a_table_in_a_notebook():
+    found = choose_limit(subject_to="rtt_s <= 0.3")
+    assert repr(found) == (
+        "<Dimensioning maximize goodput_kbps: 20 points, 6 meet all bounds; best {'polling.limit': 6}>"
+    )
+    assert "<th>rtt_s &lt;= 0.3</th>" in found._repr_html_() and "<td>best</td>" in found._repr_html_()
+    two = choose_limit(maximize=None, pareto="goodput_kbps, rtt_s")
+    assert "maximize goodput_kbps, minimize rtt_s" in repr(two) and "8 points of the front" in repr(two)
+    assert "no point meets all bounds" in repr(choose_limit(subject_to="goodput_kbps >= 200"))
+
+
+def test_a_figure_is_a_picture_in_a_cell():
+    figures = [
+        dimension_figure(choose_limit()),
+        sweep_figure(bt.sweep(SHORT, over={"transport.receive_window_segments": [2, 3]}, workers=1)),
+    ]
+    for figure in figures:
+        assert isinstance(figure, matplotlib.figure.Figure)
+        assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_sensitivity_has_one_door_for_all_methods():
+    keys = ["transport.receive_window_segments"]
+    local = sensitivity(SHORT, keys=keys)
+    assert local.identical(local_sensitivity(SHORT, keys=keys).dataset())
+    assert sensitivity(SHORT, "sobol", ["rtt_s"], keys, samples=2).attrs["study"] == "sobol"
+    with pytest.raises(TypeError):
+        sensitivity(SHORT, samples=3)
+
+
+def test_message_delay_is_shown_of_loads_and_of_nothing_else():
+    def shown(**changes):
+        base = bt.Scenario().with_(flow_control__enabled=False, run__duration_s=5.0, **changes)
+        return local_sensitivity(base, keys=["transport.mss_bytes"]).metrics
+
+    assert "delay_s" in shown(traffic__source="poisson", traffic__load_kbps=20.0)
+    assert "delay_s" not in shown(traffic__source="greedy")
