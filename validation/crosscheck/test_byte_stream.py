@@ -136,6 +136,7 @@ def test_short_messages_that_nothing_holds_back_are_the_same_without_nagle():
     "changes",
     [
         {"traffic__load_kbps": 5, "traffic__message_bytes": 700},
+        {"traffic__load_kbps": 13},
         {"traffic__load_kbps": 0.1, "transport__delayed_ack": True, "run__duration_s": 20_000},
     ],
 )
@@ -159,7 +160,6 @@ def test_messages_that_share_segments_are_solved_as_simulated(changes):
             {"traffic__source": "periodic"},
             "the last segment of a message is not full",
         ),  # 300 kbit/s of 50 bytes
-        ({"traffic__load_kbps": 13}, "the last segment of a message is not full"),
         (
             {"traffic__load_kbps": 40, "transport__nagle": False, "transport__delayed_ack": True},
             "delayed acknowledgements count bytes",

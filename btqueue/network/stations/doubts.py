@@ -57,9 +57,6 @@ random scenarios."""
 HALF = 0.5
 """Utilisation of a lone link with losses or 1-limited visits, or carried share of the load, above which laws
 of losses and of phases were rough."""
-IN_ORDER = 0.5
-"""Segments that follow while one is delayed by jitter, up to which waits behind it are small; from one random
-scenario above it."""
 FEW = 4.0
 """Segments of a window below which the order of single segments, polls and acknowledgements matters."""
 NEAR_FULL = 0.95
@@ -86,6 +83,8 @@ BUSY_PORT = 0.85
 """The same for a port of several links, vacations included; `BUSY` where data go both ways."""
 MOST_ANSWERS, MOST_BURSTS = 0.6, 0.55
 """The same for delayed acknowledgements, and for messages of several segments."""
+HARDLY_ROOM = 0.8
+"""Share of a window under way, above which it holds segments of a random source back; from one scenario."""
 PAIR = 2.0
 """Segments of a small window."""
 ROUND_TRIPS = 10.0
@@ -110,11 +109,12 @@ UNREAD = neutral_values(
 
 
 class Asked(NamedTuple):
-    """A network, its point, and the round trips of the answer (s)."""
+    """A network, its point, round trips (s), and whether a flow has round trips or delays in the answer."""
 
     network: Network
     point: Point
     rtt: Vector
+    timed: NDArray[np.bool_]
 
     @property
     def used(self) -> Vector:
@@ -257,16 +257,32 @@ class Asked(NamedTuple):
     def flows(self) -> Iterator[tuple[int, Flow, bool]]:
         """Yield number, flow, and whether it always has data to send, for the flows that send."""
         for f, flow in enumerate(self.network.flows):
-            if not flow.messages and (self.point.rate[f] > 0.0 or flow.load > 0.0):
+            sends = self.point.rate[f] > 0.0 or flow.load > 0.0
+            if not flow.messages and sends and not self.certain(f):
                 yield f, flow, bool(self.point.links.links.endless[f])
 
+    def certain(self, f: int) -> bool:
+        """Return whether only the goodput of datagrams is asked for, and their load is carried."""
+        return not self.timed[f] and bool(self.point.rate[f] >= CARRIED * self.network.flows[f].load)
 
-def doubts(network: Network, point: Point, rtt: Vector) -> list[str]:
-    """Return the doubts about an answer; none if it stands."""
-    asked = Asked(network, point, rtt)
-    found = [found for rule in RULES for found in rule(asked)]
+
+def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]) -> list[str]:
+    """Return the doubts about an answer; none if it stands.
+
+    Args:
+        network: the stations and classes.
+        point: of the answer.
+        rtt: round trips (s), (flows,).
+        timed: whether round trips or delays of a flow are answered, (flows,).
+    """
+    asked = Asked(network, point, rtt, timed)
+    only_tcp = all(flow.protocol == "tcp" for flow in network.flows) and not point.sessions
+    if only_tcp and not point.rate.any():
+        return []  # nothing comes through, whatever the way
+    certain = all(asked.certain(f) for f in range(len(network.flows)))
+    found = [found for rule in (OF_GOODPUT if certain else RULES) for found in rule(asked)]
     found += air.doubts(network, point)
-    found += fading.doubts(network, point)
+    found += fading.doubts(network, point, timed)
     found += transport.doubts(network, point)
     found += buffers.doubts(network, point)
     found += sessions.doubts(network, point.sessions)
@@ -323,18 +339,6 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
             yield (
                 f"a window of {flow.window:g} segments makes segments wait at the sender: round trips were "
                 "up to 20 % too long, with delayed acknowledgements 120 %"
-            )
-            return
-        jitters = (
-            visit.jitter_s * float(asked.point.rate[asked.point.service[:, number] > 0.0].sum())
-            for visit in (*flow.forth, *flow.back)
-            if visit.kind == "wire"
-            for number in (asked.point.links.number["wire", visit.index],)
-        )
-        if not endless and max(jitters, default=0.0) > IN_ORDER:
-            yield (
-                "jitter does not reorder segments, so that they wait behind a delayed segment: round trips "
-                "were 9 % too short"
             )
             return
 
@@ -436,7 +440,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             and (
                 busy.sum() > VISITED
                 or flow.window < FEW
-                or (flow.more > 0.0 and asked.point.own_stray[f] > SMALL * asked.rtt[f])
+                or ((flow.more > 0.0 or flow.batch > 1.0) and asked.point.own_stray[f] > SMALL * asked.rtt[f])
                 or (
                     flow.source == "periodic"
                     and asked.point.stray[f] + asked.point.own_stray[f] > SMALL * asked.rtt[f]
@@ -494,19 +498,31 @@ def _one_connection(asked: Asked, piconet: int) -> bool:
 def of_bursts(asked: Asked) -> Iterator[str]:
     """Yield sources whose segments come several at once."""
     for f, flow, endless in asked.flows():
+        if endless and flow.uneven > 1.0 + SMALL and not asked.filled(f):
+            yield "short segments of a message catch up with long ones before them: goodput was 7 % too high"
+            return
         if endless or not flow.load:
             continue
         ahead = transport.ahead(flow)
         several = transport.before(flow) > 1.0
         fades = several and any(visit.train.worse > 0.0 for visit in flow.forth)
         met = asked.air(f, regular=True) > BUSY_ALONE or asked.point.stray[f] > MET * asked.rtt[f]
-        # a burst waits at both in series
-        met = met or asked.relayed(f) or any(visit.kind == "wire" for visit in flow.forth)
+        # a burst waits at both in series, and messages of several segments wait at each end
+        met = met or flow.batch > 1.0 or asked.relayed(f) or any(visit.kind == "wire" for visit in flow.forth)
         if flow.more > 0.0 and met and (fades or both_ways(asked, alone=several) or asked.several(f)):
             yield (
                 "the source is an interrupted Bernoulli process, and its bursts meet other traffic (several "
                 "links, data in both directions, or a radio that fades): round trips were up to 16 % off, "
                 "with several links 40 %"
+            )
+            return
+        first = flow.forth[0]
+        # segments of a burst leave at once, in a geometric number
+        spills = flow.more ** (first.places + 1.0) > RARE and flow.window > first.places
+        if first.kind == "wire" and spills:
+            yield (
+                f"bursts of a source overflow a buffer of {first.places:.3g} segments: round trips were up "
+                "to 50 % too long"
             )
             return
         if flow.more > 0.0 and flow.batch <= 1.0:
@@ -515,6 +531,9 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         most = MOST_BURSTS if flow.acks >= 1.0 else SELDOM_MET
         crowded = asked.air(f, regular=True) > most or asked.relayed(f) or flow.batch > flow.window
         crowded = crowded or (flow.acks < 1.0 and flow.source == "periodic")
+        # jitter delays the segments of a message beyond each other
+        jitter_s = sum(visit.jitter_s for visit in (*flow.forth, *flow.back) if visit.kind == "wire")
+        crowded = crowded or jitter_s > MET * asked.rtt[f]
         if ahead * slowest > SMALL * asked.rtt[f] and flow.protocol == "tcp" and crowded:
             yield (
                 f"messages of {flow.batch:g} segments arrive at once, and the path is busy, relays them, or "
@@ -532,10 +551,12 @@ def of_nagle(asked: Asked) -> Iterator[str]:
     wires = asked.used[ports:]
     for f, flow, endless in asked.flows():
         under_way = asked.point.rate[f] * asked.rtt[f]
-        in_bytes = flow.protocol == "tcp" and flow.transport.windows == "bytes" and flow.load < np.inf
-        parts = in_bytes and not flow.messages and flow.traffic.message_bytes % flow.transport.mss_bytes
-        several = flow.traffic.message_bytes > flow.transport.mss_bytes
-        if parts and (several if not flow.cut else flow.transport.nagle is not True and under_way > 0.1):
+        if flow.protocol != "tcp" or flow.transport.windows != "bytes" or flow.load == np.inf:
+            continue
+        # the rules differ in when full segments leave, and so in the waits for them
+        use = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0))
+        differs = flow.source == "ibp" or asked.relayed(f) or SHARED_WIRE < use < CROWDED
+        if flow.cut and flow.transport.nagle is not True and under_way > 0.1 and differs:
             yield (
                 "the last segment of a message is not full, and is sent without waiting for "
                 "acknowledgements; the law is for last segments that wait for them (Nagle's algorithm): "
@@ -573,7 +594,12 @@ def of_nagle(asked: Asked) -> Iterator[str]:
                 "segment comes first is known on average only, and round trips were up to 31 % too short"
             )
             return
-        if flow.source == "periodic" and released > 0.0 and not several and under_way > IN_TURN:
+        if (
+            flow.source == "periodic"
+            and released > 0.0
+            and flow.traffic.message_bytes <= flow.transport.mss_bytes
+            and under_way > IN_TURN
+        ):
             yield (
                 "short messages at equal distances wait for acknowledgements (Nagle's algorithm) and stay in "
                 "phase with the polls: round trips were up to 57 % off"
@@ -678,7 +704,11 @@ def of_hosts(asked: Asked) -> Iterator[str]:
             )
             return
         several = flow.batch > 1.0 and tokens.max(initial=0.0) > 0.0
-        if several and tcp and not endless and asked.point.token_s[f] > SMALL * asked.rtt[f]:
+        depth = min(
+            (asked.network.buckets[v.index].depth for v in flow.forth if v.kind == "bucket"), default=0.0
+        )
+        waits = asked.point.token_s[f] > SMALL * asked.rtt[f] or flow.batch * flow.kilobits * 1000.0 > depth
+        if several and tcp and not endless and waits:
             yield (
                 "messages of several segments wait for tokens, and their acknowledgements do behind them: "
                 "round trips were up to 55 % too long"
@@ -817,7 +847,9 @@ def of_vegas(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
             rests = asked.point.links.rests[f].window
-            if endless and rests < flow.window:
+            # the least round trip is one without jitter
+            varies = any(visit.jitter_s > 0.0 for visit in (*flow.forth, *flow.back))
+            if endless and (rests < flow.window or varies):
                 yield (
                     "the window of TCP Vegas settles at a value that depends on the shortest measured round "
                     "trip: up to 40 % off"
@@ -905,8 +937,35 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
         if endless and 0.9 * flow.load < asked.point.rate[f] and not known:
             yield "the load is within 10 % of the capacity, so that the source has nothing to send at times"
             return
-        if not endless and np.isfinite(flow.load) and asked.point.rate[f] < CARRIED * flow.load:
-            yield "the window limits a source that has nothing to send at times: goodput was up to 10 % off"
+        tight = asked.point.rate[f] < CARRIED * flow.load
+        tight = tight or asked.point.rate[f] * asked.rtt[f] > HARDLY_ROOM * flow.window
+        if not endless and np.isfinite(flow.load) and tight:
+            yield (
+                "the window limits a source that has nothing to send at times: goodput was up to 10 % off, "
+                "round trips 9 % too short"
+            )
+            return
+        late = transport.delays_received(flow) and not flow.messages
+        if not endless and late and asked.rtt[f] > flow.transport.min_rto_s:
+            yield (
+                "round trips with delayed acknowledgements are longer than the least timeout: timeouts "
+                "without a loss are not counted"
+            )
+            return
+
+
+def of_datagrams(asked: Asked) -> Iterator[str]:
+    """Yield datagrams beyond the capacity of tokens, or of a link both ways: single packets are refused."""
+    start = len(asked.network.ports) + len(asked.network.wires)
+    for f, flow, endless in asked.flows():
+        if flow.protocol != "none" or not endless:
+            continue
+        tokens = (asked.used[start:] > CROWDED) & (asked.point.service[f, start:] > 0.0)
+        if (tokens.any() and flow.forth[-1].train.packets > 1.0) or flow.reverse is not None:
+            yield (
+                "datagrams overflow the queue for tokens, or both ways of a link, packet by packet: goodput "
+                "was up to 11 % too high"
+            )
             return
 
 
@@ -917,12 +976,13 @@ def of_turns(asked: Asked) -> Iterator[str]:
     not full, else a third.
     """
     laws = asked.point.links
-    for f, _, endless in asked.flows():
+    for f, flow, endless in asked.flows():
         visits = [visit for visit in asked.network.flows[f].forth if visit.turn in laws.turns.number]
         if endless or not visits:
             continue
         use = max(float(asked.used[laws.number[visit[:2]]]) for visit in visits)
-        known = 0.1 if len(visits) == 1 and use < BUSY_ALONE else 1.0 / 3.0
+        # acknowledgements wait for the other segments of a message
+        known = 0.1 if len(visits) == 1 and use < BUSY_ALONE and flow.batch <= 1.0 else 1.0 / 3.0
         share = float(asked.point.stray[f] + asked.point.own_stray[f]) / max(float(asked.rtt[f]), 1e-12)
         if share * known > TOLERATED:
             yield (
@@ -1032,9 +1092,11 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
             yield f"{key}: theory does not use this key, so the answer is without its effect"
 
 
+OF_GOODPUT = (of_the_air, of_jumps, of_lost_feedback, of_unread_keys)
+"""Rules about more than waits."""
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
-    of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
+    of_datagrams, of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
     of_hosts, of_lost_feedback, of_unread_keys,
 )  # fmt: skip

@@ -103,13 +103,17 @@ def dispersion(train: Train, service_s: float) -> float:
     return float(2.0 * share.prod() * apart**2 * train.stay_s * share[0] / service_s)
 
 
-def doubts(network: Network, point: Any) -> list[str]:
-    """Return the doubts about radios at a point, with errors against the simulator."""
+def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
+    """Return the doubts about radios at a point, with errors against the simulator.
+
+    `timed` tells whether round trips or delays of a flow are answered, (flows,).
+    """
     found, flows = [], network.flows
     stops = [(f, visit) for f, flow in enumerate(flows) for visit in flow.forth if visit.kind == "port"]
-    faded = [f for f, visit in stops if visit.train.worse > 0.0 and visit.train.spread > 0.0]
+    faded = [f for f, visit in stops if timed[f] and visit.train.worse > 0.0 and visit.train.spread > 0.0]
     crowded = any(piconet.members > 1 for piconet in network.piconets)
-    paired = any(flows[f].reverse is not None for f in faded)  # data both ways
+    # data both ways, or over several links in a row
+    paired = any(flows[f].reverse is not None or faded.count(f) > 1 for f in faded)
     if any((crowded or paired) if flows[f].load < inf else (crowded and paired) for f in faded):
         found.append(
             "The radio fades, with several links or data in both directions, and packets are repeated: round "
@@ -121,7 +125,7 @@ def doubts(network: Network, point: Any) -> list[str]:
             "trips by up to a factor of 2, and both by more where hardly any segment arrives in time"
         )
     endless = point.links.links.endless
-    long = any(not endless[f] and v.train.frames > REPEATED * v.train.packets for f, v in stops)
+    long = any(timed[f] and not endless[f] and v.train.frames > REPEATED * v.train.packets for f, v in stops)
     several = any(piconet.members >= 4 for piconet in network.piconets)
     if long and several and point.links.links.load.sum() > BUSY:
         found.append(

@@ -37,6 +37,8 @@ CROWDED = 0.97
 """Utilisation above which a resource is taken as full."""
 SOME_LOST = 0.05
 """Largest change of the losses at bridges in a turn."""
+IN_A_ROW = np.arange(1.0, 400.0)
+"""Segments before one that jitter may delay beyond it."""
 NEARLY = 0.995
 """Highest utilisation in formulas of waits, which hold only below 1."""
 
@@ -136,11 +138,17 @@ class Laws:
             and port.limit >= port.places
             and ("port", n) not in begins
         ]
+        self.rates = np.zeros(flows)
+        self.passing: dict[
+            int, Vector
+        ] = {}  # segments and acknowledgements of each flow, by direction of a link
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     self.uses[f, r] = 1.0
+                    passing = self.passing.setdefault(visit.turn, np.zeros(flows))
+                    passing[f] += flow.acks if back else 1.0
                     self.least_s[f] += visit.delay_s + visit.service_s
                     self.least_s[f] += (
                         (visit.train.slots + visit.train.packets) * SLOT_S * (visit.kind == "port")
@@ -198,7 +206,7 @@ class Laws:
             sent: transmissions of each, (F,).
             full: resources that are full.
         """
-        links, polled = self.links, self.polled
+        links, polled, self.rates = self.links, self.polled, rate
         alone = self.alone
         regular = self.regular & (rate * self.round_s < 1.0)
         links.alone = np.maximum(links.stop_and_wait | regular, 1.0 - self.meets)
@@ -464,7 +472,11 @@ class Laws:
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
         alone = rounds if of == "stream" else links.rounds
         for stop, visit in enumerate(visits):
-            seconds += visit.delay_s + in_order_s(visit.jitter_s, rate)
+            seconds += visit.delay_s
+            if visit.jitter_s > 0.0 and f >= 0 and not self.links.endless[f]:
+                seconds += at_random_s(visit.jitter_s, float(self.passing[visit.turn] @ self.rates))
+            else:
+                seconds += in_order_s(visit.jitter_s, IN_A_ROW / max(rate, 1e-9))
             if visit.kind == "wire":
                 seconds += visit.service_s
                 wire = self.network.wires[visit.index]
@@ -1264,16 +1276,30 @@ def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[f
     return 1.0 + float(more.sum()), float(np.where(fit < 0.0, 0.0, 1.0 - more - most_but_one).sum())
 
 
-def in_order_s(mean_s: float, rate: float) -> float:
-    """Return the mean delay by an exponential jitter that keeps the order of segments at this rate (s).
+def at_random_s(mean_s: float, rate: float) -> float:
+    """Return the mean delay by an exponential jitter that keeps the order of segments at random times (s).
 
-    A segment leaves no earlier than the segments before it: the mean of the maximum of J_k - k / rate, k = 0,
-    1, ...
+    With u = exp(-x), no segment of a Poisson process is delayed beyond x with the chance
+    (1 - u) exp(-rate mean_s u).
     """
-    if mean_s == 0.0 or rate <= 0.0:
-        return mean_s
-    gap = 1.0 / (rate * mean_s)
+    ends, weights = np.polynomial.legendre.leggauss(16)
+    u = (ends + 1.0) / 2.0
+    return mean_s * float(weights @ ((1.0 - (1.0 - u) * np.exp(-rate * mean_s * u)) / u)) / 2.0
+
+
+def in_order_s(mean_s: float, earlier_s: Vector) -> float:
+    """Return the mean delay by an exponential jitter that keeps the order of segments (s).
+
+    A segment leaves no earlier than the segments before it: the mean of the maximum of J_k - e_k, with e = 0
+    for the segment itself.
+
+    Args:
+        mean_s: of the jitter.
+        earlier_s: how much earlier each of the others came.
+    """
+    if mean_s == 0.0:
+        return 0.0
+    offsets = np.append(0.0, earlier_s[earlier_s < 20.0 * mean_s][:400] / mean_s)
     times = np.linspace(0.0, 20.0, 400)
-    count = min(int(20.0 / gap) + 1, 400)
-    below = np.prod(-np.expm1(-(times[:, None] + gap * np.arange(count))), axis=1)
+    below = np.prod(-np.expm1(-(times[:, None] + offsets)), axis=1)
     return mean_s * float(np.trapezoid(1.0 - below, times))

@@ -18,9 +18,13 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.stations.laws import in_order_s
 from btqueue.network.stations.network import Flow, Piece, Visit
+
+Vector = NDArray[np.float64]
 
 PLAYED = 400
 """Segments of a message that are computed one by one; the others have the same spacing."""
@@ -113,16 +117,14 @@ class End:
                     found.append((visit._replace(index=0, turn=0), state))
         return tuple(found), flow.transport.model_dump_json(), flow.traffic.pause_s
 
-    def lone(self, visits: tuple[Visit, ...], place: Any, gap: float = 0.0) -> tuple[float, Any]:
+    def lone(self, visits: tuple[Visit, ...], place: Any) -> tuple[float, Any]:
         """Return the time of a lone segment (s), and where in a cycle of polls it ends."""
         if not visits:
             return 0.0, place
         host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
         if visits[0].kind == "port" and self.flow.jitter_s > 2.0 * SLOT_S:  # else hidden by the poll
             host += self.flow.jitter_s / 2.0
-        seconds, end = self.laws.way(
-            visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of
-        )
+        seconds, end = self.laws.way(visits, None if host else place, self.none, 0.0, of=of)
         return seconds + host, end
 
     def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
@@ -267,16 +269,17 @@ class End:
         gap = [self.pace(piece.visits, acks) for piece in pieces]
         back, again = self.lone(flow.back, self.lone(pieces[0].visits, place)[1])
         held = self.nagle and pieces[0].share < 1.0
+        written, acked_first = start, lead
         if held and self.quiet > start:  # the acknowledgement that it waits for meets the own one
             lead, faced = False, due and self.quiet < start + back
             if place is not None and flow.back:
                 place = place._replace(used=place.used + flow.back[-1].train.frames)
         first = [
-            self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])
-            for i, piece in enumerate(pieces)
+            self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place)
+            for piece in pieces
         ]
         late = self.facing(pieces[0].visits) if faced else 0.0
-        later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
+        later = [self.lone(piece.visits, again) for piece in pieces]
         ends = (later if sum(piece.count for piece in pieces) > 1 else first)[-1][1]
         wires = {visit[:2] for visit in pieces[0].visits if visit.kind == "wire"}
         crossing = any(visit[:2] in wires for visit in flow.back)
@@ -309,6 +312,9 @@ class End:
             sent.append(now)
             flight += share
             lone = first[i][0] + late if now == start else later[i][0]
+            earlier = np.maximum(now - np.array(sent[:-1]), gap[i] * np.arange(k, 0, -1))
+            earlier = np.append(earlier, now - written + gap[i]) if acked_first else earlier
+            lone += _beyond_jitter_s(pieces[i].visits, earlier)
             arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
             if k == 0 and self.held and arrived[0] > self.held[0] + self.delay:
                 at = self.held[0] + self.delay + back
@@ -323,6 +329,7 @@ class End:
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
                 met = 0.0 if held or not crossing else self.meets(pieces, k, most)
+                met += _beyond_jitter_s(flow.back, arrived[-1] - np.array(arrived[:-1]))
                 acked.append((arrived[-1] + back + met, waits, k + 1))
                 if self.held:  # it shows the round trip of the oldest segment
                     oldest = self.held[1]
@@ -343,6 +350,11 @@ class End:
             else:
                 self.held, self.back = self.held or (since, sent[waits]), back
         return Course(sent, arrived, acked, leaves, older, oldest), ends
+
+
+def _beyond_jitter_s(visits: tuple[Visit, ...], earlier_s: Vector) -> float:
+    """Return how much longer jitter delays the last one of a row than a lone one (s)."""
+    return sum(in_order_s(one.jitter_s, earlier_s) - one.jitter_s for one in visits if one.jitter_s > 0.0)
 
 
 def _behind(visits: tuple[Visit, ...], flow: Flow, laws: Any) -> tuple[Visit, ...]:

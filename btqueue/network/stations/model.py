@@ -15,7 +15,7 @@ from btqueue.network.stations import anchors, buffers, limits, nagle, quantiles,
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
-from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, network_of
+from btqueue.network.stations.network import EMPTY, Flow, Network, alike, more_of, network_of
 from btqueue.network.stations.point import CARRIED, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
@@ -60,7 +60,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if tagged.is_asked(network):
         return _sampled(scenario, network)
     point = operating_point(network)
-    kept_out = captured(network)
+    kept_out, exchangeable = captured(network), len(set(alike(network))) == 1
     if kept_out:
         flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
         network = replace(network, flows=tuple(flows))
@@ -185,11 +185,13 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "residual": point.residual,
         "limits": limits.bounds(scenario, network, point, metrics["goodput_kbps"], timeouts, overflow),
         "warnings": [
-            *([KEPT_OUT] if kept_out else []),
+            *([KEPT_OUT] if kept_out and not exchangeable else []),
             *([JUST_CARRIED] if tight else []),
-            *doubts(network, point, rtt),
+            *doubts(network, point, rtt, tcp | np.isfinite(delay)),
             *anchors.doubts(network, point),
         ],
+        # equal links are as good as each other: sums and means over the flows do not depend on it
+        "remarks": [KEPT_OUT] if kept_out and exchangeable else [],
     }
 
 
@@ -283,8 +285,15 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
 
 
 def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
-    """Return the round trip of a full segment of a flow, and its service at its slowest station (s)."""
+    """Return the round trip of a full segment of a flow, and its service at its slowest station (s).
+
+    Where short segments wait for short ones only, it is the mean round trip of all segments.
+    """
     laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
+    if not nagle.waits_for_all(flow.transport, flow.traffic.message_bytes):
+        lone_s = float(point.base[f] + point.stray[f])
+        own_s = point.own[f](laws.rests[f].window, lone_s) + float(point.waits[f])
+        return lone_s + own_s, 0.0
     beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)
     each_s = max(laws.queues[f].service_s, laws.polled.following_s(f)) or float(point.service[f].max())
     lone_s = max(float(point.base[f] + point.stray[f]) - laws.answers[f].wait_s, most - beyond)
@@ -296,6 +305,8 @@ def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
     (least, most), full, traffic = flow.span_s, flow.transport.mss_bytes, flow.traffic
     rate = traffic.load_kbps * 125.0 / traffic.message_bytes
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
+    if not nagle.waits_for_all(flow.transport, flow.traffic.message_bytes):
+        return nagle.between_short(source, full, float(f"{trip_s:.6e}"))
     slope = (most - least) / (full - traffic.message_bytes % full)
     times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # one solution
     every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1

@@ -8,8 +8,9 @@ with the chance that the source writes k messages in R. If it is not filled, the
 rest and the messages written meanwhile; or no data are left, and the next message leaves at once.
 
 Messages are written by a Poisson process of single messages or of bursts of a geometric number, or at equal
-distances. Of 240 random networks with messages of this kind 166 were within 3 % of goodput and 5 % of round
-trips, and 47 of the 48 without a doubt.
+distances. With Minshall's change a short segment waits for the acknowledgement of another short one only
+(`between_short`), so that the messages of one round trip share segments. Of 240 random networks with messages
+of the first kind 166 were within 3 % of goodput and 5 % of round trips, and 47 of the 48 without a doubt.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ Vector = NDArray[np.float64]
 
 MOST_STEPS = 150
 """Full segments between two short ones that are computed one by one."""
+MOST_MESSAGES = 400
+"""Messages of a round trip that are told apart."""
 MOST_SIZES = 5
 """Sizes of short segments that are told apart."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(3)
@@ -112,6 +115,16 @@ class Ends(NamedTuple):
     waits_s: float
 
 
+def waits_for_all(transport: Any, message_bytes: int) -> bool:
+    """Return whether a short segment waits for the acknowledgements of all segments before it.
+
+    With Minshall's change it waits for short ones only. Messages shorter than a segment, and receivers that
+    delay their acknowledgements, are taken by the law of the first rule.
+    """
+    delayed = transport.delayed_ack and transport.ack_every_segments > 1
+    return transport.nagle is True or delayed or message_bytes < transport.mss_bytes
+
+
 def written(source: Source, seconds: float, most: int, *, within: bool) -> Vector:
     """Return the chances of 0, 1, ... `most` - 1 messages in a time.
 
@@ -140,6 +153,45 @@ def written(source: Source, seconds: float, most: int, *, within: bool) -> Vecto
         weights = (1.0 - more) * more ** np.arange(most)
         found = np.concatenate([[0.0], np.convolve(weights, found)[: most - 1]])
     return found
+
+
+@lru_cache(maxsize=256)
+def between_short(source: Source, full: int, hold_s: float) -> Cut:
+    """Return the segments of a stream whose short ones wait for short ones only (Minshall's change).
+
+    A short segment is under way for `hold_s`. Meanwhile full segments leave as soon as they are written, and
+    then the rest leaves. If no rest is left, the next message leaves at once, with its short end. So the
+    stream begins anew with every short segment.
+    """
+    size = source.bytes
+    mean = source.rate * hold_s
+    spread = (1.0 + source.more) / (1.0 - source.more)
+    most = min(ceil(mean + 6.0 * (mean * spread) ** 0.5) + 10, MOST_MESSAGES)
+    messages = np.arange(most)
+    rests = messages * size % full
+    laws = [_law(source, hold_s, most, inside) for inside in (0.0, source.more)]
+    quiet, begun = (float(law[rests == 0].sum()) for law in laws)
+    fresh = quiet / max(1.0 - begun + quiet, 1e-12)  # share of short segments at the end of a lone message
+    law = (1.0 - fresh) * laws[0] + fresh * laws[1]
+    law = law / law.sum()
+    idle = float(law[rests == 0].sum())
+    whole, end = divmod(size, full)
+    lengths = np.bincount(rests, law, full + 1).astype(float)
+    lengths[0] = 0.0
+    lengths[end] += idle
+    sent = float(law @ (messages * size // full)) + idle * whole
+    written_s = float(law @ messages)
+    # segments of one burst leave together
+    part = size / full % 1.0
+    ahead = (1.0 - part) * whole * (whole - 1.0) / 2.0 + part * whole * (whole + 1.0) / 2.0
+    ahead = written_s * max(ahead, ((size / full) ** 2 * spread - size / full) / 2.0 if source.more else 0.0)
+    ahead += idle * whole * (whole + 1.0) / 2.0
+    count = written_s + idle
+    sizes = [(b, n / count) for b, n in _grouped(lengths)]
+    if sent > 0.0:
+        sizes.append((float(full), sent / count))
+    total = sent + float(lengths.sum())
+    return Cut(tuple(sizes), ahead / total, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,7 @@ from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.bounds import segments_of
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
 from btqueue.network.stations import anchors
-from btqueue.network.stations.nagle import Cut
+from btqueue.network.stations.nagle import Cut, waits_for_all
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 from btqueue.scenario.scenario import Scenario
@@ -684,7 +684,9 @@ class _Builder:
             span_s = times[0], times[1]
         full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
         if cut:
-            more, batch, every = 0.0, 1.0 + 2.0 * cut.ahead, 1.0 / cut.acks
+            more, batch = 0.0, 1.0 + 2.0 * cut.ahead
+        if cut and waits_for_all(transport, traffic.message_bytes):
+            every = 1.0 / cut.acks
             kinds = tuple(
                 (
                     share,
@@ -710,6 +712,8 @@ class _Builder:
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
+        if cut and not kinds:  # the window counts bytes
+            window *= transport.mss_bytes / (kilobits * 125.0)
         return Flow(
             traffic.source,
             load,
@@ -729,7 +733,7 @@ class _Builder:
             plan.reverse,
             pieces,
             kinds,
-            cut,
+            cut if kinds else None,
             span_s,
             uneven,
         )

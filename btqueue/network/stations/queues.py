@@ -916,9 +916,16 @@ class Queues:
         turn = float((self.rate * self.service)[data].sum()) / rate if rate > 0.0 else service
         drawn, fixed = self.ahead[:, f].tolist()
         load = float(self.load_of[c])
+        # acknowledgements of the segments ahead go beside their followers, in the place of NULL or POLL
+        beside = sum(
+            float(self.slots[one] - EMPTY * self.frames[one])
+            for (g, back, _), one in self.number.items()
+            if g == f and back and self.link[one] == self.link[c]
+        )
+        ahead = service + min(self.network.flows[f].acks, 1.0) * beside
         rest = sum(self.behind[one] * self.slot_s[one] for one in mine if one != c)
         return Own(
-            load, (float(self.behind[c]) + (drawn + fixed) * service) * slot_s, service * slot_s,
+            load, (float(self.behind[c]) + (drawn + fixed) * ahead) * slot_s, service * slot_s,
             turn * slot_s, fixed, drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s,
             float(rest),
         )  # fmt: skip

@@ -1112,7 +1112,8 @@ def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> f
 def doubts(network: Network, point: Any) -> list[str]:
     """Return the doubts about losses and windows, with errors against the simulator."""
     found, flows = [], network.flows
-    if any(visit.train.loss_slow > visit.train.loss_fast for flow in flows for visit in flow.forth):
+    senders = [flow for flow in flows if flow.protocol == "tcp"]
+    if any(visit.train.loss_slow > visit.train.loss_fast for flow in senders for visit in flow.forth):
         found.append(
             "Segments are lost in the worse states of a radio: goodput was wrong by up to 11 % where losses"
             " limit it, round trips by up to 25 %, and more where states last for about half of a timeout"
