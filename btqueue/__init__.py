@@ -94,7 +94,8 @@ def _by_name(function: Any) -> Any:
             if name == "scenario":
                 given.arguments[name] = _loaded(value)
             elif name == "scenarios":
-                given.arguments[name] = [_loaded(one) for one in value]
+                several = [value] if isinstance(value, (str, os.PathLike)) else value
+                given.arguments[name] = [_loaded(one) for one in several]
         return function(*given.args, **given.kwargs)
 
     called.__module__, called.__qualname__ = __name__, function.__name__  # where pickle finds it

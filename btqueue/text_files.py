@@ -67,8 +67,8 @@ def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
     spreadsheets leave behind, are dropped; so is the second of two columns of one name that are equal.
 
     Args:
-        text: of the file.
-        delimiters: of columns; the most frequent in the heading is used.
+        text: text of the file.
+        delimiters: delimiters of columns; the most frequent in the heading is used.
 
     Raises:
         BadText: a quotation mark is not closed, a field is too long, a row has more fields than the heading

@@ -37,6 +37,7 @@ def test_functions_take_the_name_of_a_scenario_as_load_does(tmp_path):
     simulated = bt.simulate(SHORT)
     assert bt.simulate(file).goodput_kbps.equals(simulated.goodput_kbps)
     assert bt.simulate_many(iter([file]))[0].goodput_kbps.equals(simulated.goodput_kbps)
+    assert bt.simulate_many(file)[0].goodput_kbps.equals(simulated.goodput_kbps)
     with pytest.raises(bt.ScenarioError, match="johansson-2000/asymetric"):
         bt.compare(cast(Any, "johansson-2000/asymetric"))
     assert pickle.loads(pickle.dumps(bt.simulate)) is bt.simulate  # for pools of processes

@@ -35,8 +35,8 @@ class Phy(NamedTuple):
     """Air time of a packet on a PHY.
 
     Attributes:
-        empty_us: of a packet without payload.
-        byte_us: of each byte of payload and MIC.
+        empty_us: time of a packet without payload (us).
+        byte_us: time of each byte of payload and MIC (us).
     """
 
     empty_us: float
@@ -79,7 +79,7 @@ def exchanges_that_fit(window_us: float, exchange_us: float, needed_us: float, f
 
     Args:
         window_us: time of the event that can carry exchanges.
-        exchange_us: of an exchange.
+        exchange_us: time of an exchange (us).
         needed_us: time until the end of the window that an exchange must find to start: its own (`fits`), or
             that of the largest exchange both ways (`largest`).
         frame_space_us: between two PDUs, and between two exchanges.

@@ -95,14 +95,14 @@ class Packet(NamedTuple):
 
     Attributes:
         opens: SYN or RST: no part of the exchange of data.
-        length: of the data, by the header of IP, for captures may leave payloads out.
-        stamp: of RFC 7323, and `echo`; -1 without.
+        length: length of the data, by the header of IP, for captures may leave payloads out.
+        stamp: stamp of RFC 7323, and `echo`; -1 without.
         blocks: first and last sequence number of each block of a selective acknowledgement.
         window: as the header has it.
         selective: whether a SYN permits selective acknowledgements.
         mss: longest segment that a SYN announces, 0 without; `option_bytes` in a segment come off it.
         begins: a SYN, the first packet of its direction.
-        scale: of later windows (RFC 7323), as a SYN announces it; -1 without.
+        scale: scale of later windows (RFC 7323), as a SYN announces it; -1 without.
     """
 
     time: float
@@ -134,7 +134,7 @@ def tcp_packet(frame: Frame, source: str, number: int) -> tuple[Packet | None, b
     Args:
         frame: as captured.
         source: name of the file, for messages.
-        number: of the packet in it.
+        number: number of the packet in it.
 
     Raises:
         BadCapture: the type of link is unknown, or the packet is shorter than its header says.

@@ -53,7 +53,7 @@ class Target:
 
         Args:
             path: where to write.
-            option: of the command line, for messages.
+            option: option of the command line, for messages.
             suffixes: the allowed suffixes with the names of their formats; netCDF and CSV by default.
             force: replace a regular file that is there.
 
@@ -86,7 +86,7 @@ class Target:
 
         Args:
             figure: full name of the function that draws it, which loads matplotlib.
-            arguments: of the function.
+            arguments: arguments of the function.
 
         Raises:
             BadInput: if there is nothing to draw, or the file system refuses; the target is then as it was.

@@ -43,7 +43,7 @@ def report_of(
     """Return the report of these outcomes.
 
     Args:
-        outcomes: of the claims.
+        outcomes: outcomes of the claims.
         figures: by publication.
         quick: whether runs were shortened.
         wall_s: seconds that this command took, without the time of results known before.

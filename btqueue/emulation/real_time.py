@@ -37,8 +37,8 @@ class Account:
     Attributes:
         elapsed_s: seconds since the start.
         sent: IP packets that the ends have sent.
-        delivered: of these, handed to the other end.
-        lost: of these, lost on the way.
+        delivered: number of these, handed to the other end.
+        lost: number of these, lost on the way.
         delivered_bytes: in `delivered`.
         delay_s: sum of the times that delivered packets took in the network.
         queued: baseband packets that wait in the whole network.

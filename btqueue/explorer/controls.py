@@ -27,7 +27,7 @@ class Control(NamedTuple):
     Attributes:
         key: dotted.
         value: in the scenario.
-        meaning: of the key, in words.
+        meaning: meaning of the key, in words.
         low: left end of a slider, None for a choice.
         high: right end of a slider, None for a choice.
         whole: whether a slider takes whole numbers only.

@@ -68,7 +68,7 @@ def told_curve(
         curve: the points that are there.
         like: a complete curve that was told before. If it has the same places, it gives this one its form
             between the points that are there: its values, times the ratio of new to old at the nearest.
-        groups: of the flows, where these differ.
+        groups: groups of the flows, where these differ.
     """
     failures = [one.failure for one in curve.answers.values() if one.failure is not None]
     numbers = sorted(curve.answers)

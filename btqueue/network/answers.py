@@ -6,7 +6,7 @@ A model is a module with a function `answer(scenario)` that returns two dictiona
   or one number that holds for every flow; `queue_packets` maps the names of queues to mean lengths. A metric
   that the model cannot give is left out.
 - notes: `method` as text, `converged`, `residual` (relative), `warnings`, `iterations` where they were
-  counted, and `utilisation` of the busiest resource where there is one (`btqueue.network.regime`).
+  counted, and `utilisation` of the busiest resource where there is one.
 """
 
 import math

@@ -94,12 +94,12 @@ class Capacity:
     acknowledgements where both directions share it.
 
     Attributes:
-        names: of the devices that are centrals or bridges, and of the media.
+        names: names of the devices that are centrals or bridges, and of the media.
         part, flow: entries: the part (link or medium) whose time a flow takes, shape (entries,).
         takes: seconds of the part for a kilobit of the flow, if most packets go one way or the other; the
             part takes the larger of the sums over its flows, shape (2, entries).
         owner, owned: a name and a part that takes its time, shape (pairs,).
-        shares: of the time of each name that is left to data, shape (names,).
+        shares: shares of the time of each name that is left to data, shape (names,).
         parts, flows: how many there are.
     """
 
@@ -343,7 +343,7 @@ def least_round_trip_s(scenario: Scenario, flow: FlowPlan, most_bytes: int | Non
     """Return the least round trip (s) of a flow's largest segment, as captured below its IP.
 
     Args:
-        scenario: of the flow.
+        scenario: scenario of the flow.
         flow: whose segments are sent.
         most_bytes: user data of a segment, if it has less.
     """

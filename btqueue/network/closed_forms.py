@@ -102,7 +102,7 @@ def carried_round_trip(way: Way, *, tokens: bool = False) -> Steps:
     frames are full with chance l S: a quadratic equation gives x.
 
     Args:
-        way: of the flows.
+        way: way of the flows.
         tokens: whether a token bucket is in front of each port (`token_wait`). Of the waits for tokens and
             for the port the longer one counts, here as the root of the sum of their squares.
 

@@ -42,7 +42,7 @@ class MeasuredError(NamedTuple):
 
     Attributes:
         points: scenarios that were solved and simulated.
-        median: of the absolute values of their relative errors.
+        median: median of the absolute values of their relative errors.
         high: their 95th percentile.
         worst: the error of greatest absolute value, with its sign (solved above simulated: positive).
     """

@@ -195,7 +195,7 @@ class Plan:
         answer on either side. Where it jumps on one side only, they are the slopes beside the jump, in doubt.
 
         Args:
-            names: of metrics.
+            names: names of metrics.
             parameters: values that differ from the scenario, by key.
             keys: by which; all of `parameters` by default.
 
@@ -222,7 +222,7 @@ class Plan:
         """Return the slopes of metrics by one key, by name: from below, from above, and of both.
 
         Args:
-            names: of metrics, which stand for their means over flows, or quantities (`parse_metric`).
+            names: names of metrics, which stand for their means over flows, or quantities (`parse_metric`).
             key: by which.
             parameters: values that differ from the scenario, by key.
 
@@ -479,7 +479,7 @@ def _apart(
         near: secants from below and from above, with the shorter step; where there are answers on one side
             only, both are of this side, over half of a step and over a whole one.
         far: the same with the longer step.
-        ratio: of the steps.
+        ratio: ratio of the steps.
         floor: slope that is none.
         one_side: -1 or 1 if there are answers only below or only above.
     """

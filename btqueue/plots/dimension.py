@@ -135,8 +135,8 @@ class _Height:
     """The quantity of the vertical axis: the objective, or the left side of a bound.
 
     Attributes:
-        label: of the axis.
-        number: of the bound; None for the objective.
+        label: label of the axis.
+        number: number of the bound; None for the objective.
         constraint: the bound; None for the objective.
     """
 

@@ -27,7 +27,7 @@ def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
     """Return a figure of a sensitivity study, a panel for each metric with effects, the largest on top.
 
     Args:
-        dataset: of a local study (tornado), or of Sobol's method; see
+        dataset: dataset of a local study (tornado), or of Sobol's method; see
             `btqueue.study.sensitivity`.
         title: heading.
 

@@ -44,7 +44,7 @@ class Time(NamedTuple):
     """The law of a service or of a vacation, in any unit of time: gamma, or constant.
 
     Attributes:
-        mean: of the time.
+        mean: mean of the time.
         scv: its squared coefficient of variation; 0 for a constant time.
     """
 
@@ -85,8 +85,8 @@ class Discrete(NamedTuple):
     """The law of a time with few values.
 
     Attributes:
-        values: of the time.
-        chances: of each value.
+        values: values of the time.
+        chances: chances of each value.
     """
 
     values: Sequence[float] | Vector

@@ -19,7 +19,7 @@ def with_fading(
 
     Args:
         scenario: a piconet.
-        seed: of the states.
+        seed: seed of the states.
         step_s: between two states.
         clean_s: the radio is perfect until then.
 

@@ -64,9 +64,9 @@ class Quantity:
     """A metric of an answer, or a key of the scenario.
 
     Attributes:
-        name: of the metric, or the dotted key.
+        name: name of the metric, or the dotted key.
         aggregate: over flows (links, queues); means nothing for a key.
-        places: of the flows (links, queues) whose values are meant, from 1; empty for all of them.
+        places: places of the flows (links, queues) whose values are meant, from 1; empty for all of them.
         who: how the expression calls them, "" for all of them.
     """
 
@@ -98,7 +98,7 @@ class Quantity:
         of each replication would be smaller by chance alone.
 
         Args:
-            values: of each part, shape (replications, parts).
+            values: values of each part, shape (replications, parts).
         """
         if self.places:
             values = values[:, [place - 1 for place in self.places if place <= values.shape[1]]]

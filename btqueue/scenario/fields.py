@@ -81,12 +81,12 @@ def key(
     Args:
         default: its value where nobody writes one, or a function of the values of the keys before it; `...`
             for a key that must be written.
-        description: of its meaning.
+        description: description of its meaning.
         when: the condition under which it has an effect, or several conditions: any of them is enough. Each
             key named there must have an effect, too.
         neutral: values at which it changes nothing, if not the default alone.
         said: the default in words, where another key decides it.
-        bounds: of numbers, as `pydantic.Field` takes them.
+        bounds: bounds of numbers, as `pydantic.Field` takes them.
     """
     options: dict[str, Any] = {"description": description, **bounds}
     more: dict[str, Any] = {"neutral": [*neutral]} if neutral else {}

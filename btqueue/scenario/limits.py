@@ -22,7 +22,7 @@ class Bound(NamedTuple):
         kind: its load, the receive window, the congestion window, slots of a piconet, tokens, an outside
             link, or the retransmission timer.
         kbps: the goodput that it allows if nothing else limits the flow (kbit/s); NaN if that is not known.
-        name: of the piconet or the outside link; of the congestion window, the place of its losses.
+        name: name of the piconet or the outside link; of the congestion window, the place of its losses.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[s
 
     Args:
         scenario: as the user wrote it.
-        bounds: of each flow, the limit first and the next one behind it; empty where neither is known.
+        bounds: bounds of each flow, the limit first and the next one behind it; empty where neither is known.
 
     Returns:
         For each flow the `kind` and `name` of the limit, the `key` that sets it, its `value`, `kbps` that it

@@ -26,7 +26,7 @@ def overload_warning(
     """Return the warning of a result with overloaded flows; empty if there is none.
 
     Args:
-        names: of the flows.
+        names: names of the flows.
         overloaded: whether each is, shape (flows,).
         carried_kbps: goodputs, shape (flows,).
         offered_kbps: offered loads, shape (flows,).

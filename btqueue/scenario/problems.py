@@ -330,7 +330,7 @@ def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: b
 
     Args:
         key: dotted.
-        field: of the key, or of the list; None if the key is no table's.
+        field: field of the key, or of the list; None if the key is no table's.
         value: that was given.
         of_entry: whether the value is an entry of the list.
     """

@@ -318,7 +318,7 @@ def _flows(network: Network, source: str, two_way: bool, number: Mapping[str, in
         network: whose flows these are.
         source: law of the messages of flows without an overriding law.
         two_way: whether data of these flows goes both ways.
-        number: of each node.
+        number: number of each node.
     """
     flows = active_flows(network)
     specs = [flow if not isinstance(network.flows, str) else None for flow in flows]

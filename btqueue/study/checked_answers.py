@@ -75,7 +75,7 @@ class Difference:
         metric: a key of `TOLERANCES`.
         value: (theory - simulation) / simulation, of the means over flows; infinite where the simulation's is
             0 and theory's is not.
-        half_width: of its 95 % interval.
+        half_width: half width of its 95 % interval.
     """
 
     metric: str
@@ -110,7 +110,7 @@ class Check:
     """The differences of an answer of theory from a short simulation.
 
     Attributes:
-        differences: of the metrics that both sides give.
+        differences: differences of the metrics that both sides give.
         events: measured events, without events of the warm-up and of pilot runs.
     """
 

@@ -145,7 +145,7 @@ class ClosedForm:
     """One closed form.
 
     Attributes:
-        name: of the quantity that it gives.
+        name: name of the quantity that it gives.
         unit: unit of the value.
         notation: unit and meaning of the symbols it may contain.
         build: gives the expression.

@@ -70,7 +70,7 @@ class Answer:
 
     Attributes:
         metrics: by name, in the order of `METRICS`; empty after a failure.
-        names: of the flows, links and queues, by part.
+        names: names of the flows, links and queues, by part.
         notes: how it was found (answered_by, "theory" or "simulation"; why: the doubts of theory, or why
             it has no answer; model, method, converged, residual, iterations, warnings; or events,
             replications, warmup_s, warnings); `evaluate` adds how many flows get nothing (unserved).

@@ -100,7 +100,7 @@ def keyed_values(over: Mapping[str, Any] | Iterable[str], option: str = "") -> l
 
     Args:
         over: keys and values.
-        option: of the command line that they come from, to begin messages with.
+        option: option of the command line that they come from, to begin messages with.
 
     Raises:
         ScenarioError: a text cannot be read, or a key is unknown or given twice.
@@ -420,7 +420,7 @@ def latin_hypercube(over: Mapping[str, Any] | Iterable[str], count: int, seed: i
             logarithm), or a list of values, equally likely. Keys that take whole numbers get
             whole numbers.
         count: number of points.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
 
     Raises:
         ScenarioError: as `grid`, or *count* is not at least 1.

@@ -32,7 +32,7 @@ class Estimate:
         mean: over replications and flows (or links, or queues).
         ci95: half-width of its 95 % interval over replications; NaN from the solver, or for one replication.
         part: "flow", "link" or "queue" if the metric has one value for each of them, else "".
-        means: of each part, over the replications.
+        means: means of each part, over the replications.
         ci95s: their half-widths; empty from the solver.
         samples: the mean over the parts in each replication; empty from the solver.
         each: value of each part in each replication, shape (replications, parts); None from the solver.
@@ -85,7 +85,7 @@ def flows_without_goodput(results: Results | xr.Dataset, scenario: Scenario) -> 
     They may be others in each: where one flow captures a piconet, chance decides which.
 
     Args:
-        results: of an engine; without goodputs none is known to get nothing.
+        results: results of an engine; without goodputs none is known to get nothing.
         scenario: that they are of; a flow that begins after the end of the run offers nothing, and one whose
             load is less than `FEW_MESSAGES` in a run may get nothing by chance.
     """
@@ -133,8 +133,8 @@ def of_groups(estimate: Estimate, groups: Sequence[str]) -> dict[str, Estimate]:
     """Return the estimate of each group from one of flows; empty for a metric of none, or without groups.
 
     Args:
-        estimate: of a metric.
-        groups: of its flows; none if flows are alike.
+        estimate: estimate of a metric.
+        groups: groups of its flows; none if flows are alike.
     """
     if estimate.part != "flow" or len(estimate.means) != len(groups):
         return {}

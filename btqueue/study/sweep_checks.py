@@ -30,7 +30,7 @@ class CheckedPoints:
 
     Attributes:
         checks: by number of the point; None for a check that could not be made.
-        results: of all points that were checked or simulated in place of theory, by number.
+        results: results of all points that were checked or simulated in place of theory, by number.
         simulated: how many points were simulated because a check did not confirm theory near them.
     """
 
@@ -83,9 +83,9 @@ def check_points(
     """Check theory at some points, and simulate all points around a point that is not confirmed.
 
     Args:
-        points: of the sweep.
+        points: points of the sweep.
         results: all of them, answered by theory where that stands.
-        evaluator: of points by number.
+        evaluator: evaluator of points by number.
         notes: called with a message before points are checked or simulated.
     """
     known = {one.number: one for one in results if _by_theory(one.answers["solve"])}

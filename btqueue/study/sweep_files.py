@@ -65,7 +65,7 @@ def assemble(
     With both engines there is a first dimension "engine".
 
     Args:
-        points: of the sweep.
+        points: points of the sweep.
         engines: that were run.
         results: gives the finished points, in any order; called twice, so that they need not be in memory.
     """

@@ -81,7 +81,7 @@ class Journal:
 
         Args:
             path: where it is.
-            definition: of the sweep.
+            definition: definition of the sweep.
             anew: begin a new one in place of a journal that is damaged or of another sweep.
 
         Raises:

@@ -76,7 +76,7 @@ class Receiver(NamedTuple):
         followed: chance that a segment is left behind.
         forward: rate (1/s) at which the link gets a segment if none is left behind.
         reverse: rate (1/s) at which the receiver writes segments that can carry the acknowledgement.
-        period: of the clock (s).
+        period: period of the clock (s).
         clock: its kind.
     """
 

@@ -38,7 +38,7 @@ class OddSegments(NamedTuple):
     Attributes:
         alone: their mean number.
         waits: (flights, STEPS + 1) times that their acknowledgements wait (s).
-        chances: of these.
+        chances: chances of these.
     """
 
     alone: Vector

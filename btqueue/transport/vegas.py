@@ -36,9 +36,9 @@ class Round:
     """The round trip of a marked segment with a given window, or with several (arrays).
 
     Attributes:
-        mean: of its time (s): the least plus a gamma law.
+        mean: mean of its time (s): the least plus a gamma law.
         sd: standard deviation of its time (s).
-        least: of its times (s).
+        least: least of its times (s).
         sent: segments sent meanwhile, the marked one included.
         acks: acknowledgements that come meanwhile.
     """

@@ -133,7 +133,7 @@ class _Trips(NamedTuple):
     Attributes:
         mean: the round trip that gives the delivery rate, one window in each.
         samples: (flights, kinds) the round trips measured by acknowledgements.
-        shares: of each sample.
+        shares: shares of each sample.
     """
 
     mean: Vector

@@ -19,7 +19,7 @@ FAST = 4
 SLOW = {"half-the-buffer", "vegas-bounds", "vegas-bounds-with-more-peripherals"}
 """Claims whose points take long."""
 NOT_REPRODUCED = {
-    "link-throughput": {"DM5"},
+    "link-throughput": {"DM5 at 0.001"},
     "four-hops-as-two": {""},
     "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in (0.1, 0.3, 0.5)},
     "vegas-bounds": {

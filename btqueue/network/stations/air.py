@@ -66,8 +66,8 @@ class Legs(NamedTuple):
         early: time that it may be late for a poll (`Bridge.early`), of these links.
         least: visits without data, of these links.
         load, most, full, probes: of each link (`Links`).
-        rest: of a round, without any flow.
-        polls: of members of its own piconet that have no flow.
+        rest: rest of a round, without any flow.
+        polls: polls of members of its own piconet that have no flow.
     """
 
     here: list[int]
@@ -90,7 +90,7 @@ class Legs(NamedTuple):
         slope, and the visits as a member and their slopes.
 
         Args:
-            sizes: of each visit: slots in any case, more for each slot of the round, and the most.
+            sizes: sizes of each visit: slots in any case, more for each slot of the round, and the most.
             total: the round.
         """
         count = len(self.gaps)
@@ -137,7 +137,7 @@ class Tour(NamedTuple):
 
         Args:
             absence: mean of the time that it is elsewhere.
-            variance: of this time.
+            variance: variance of this time.
         """
         mean = square = 0.0
         full, empty = self.sure + self.mean, self.sure  # after an empty visit absences are hardly shorter
@@ -456,7 +456,7 @@ class Links:
         frame: slots of one of its frames then, with the other half, shape (ports,).
         visit: frames of a full visit, shape (links,).
         idle: cycle of a link without frames, shape (links,) (slots); `away` the part that others take.
-        rounds: of the bridges, with the loads of all flows.
+        rounds: rounds of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
         present: slots of a frame while the port is busy at present, with the other half, shape (ports,).
         range: slots of a frame with the other port idle, and with it busy, over the present slots, shape (2,

@@ -110,7 +110,7 @@ class Station:
     Attributes:
         interval_s: between events that are to take place.
         listens_s: between events in which an idle peripheral listens.
-        window_s: of an event, for exchanges.
+        window_s: window of an event, for exchanges.
         taken: share of the events that take place: one of the nodes may be at another event.
         vain: share of the events in which the central is at another one, and the peripheral listens in vain.
         le: the table of keys.
@@ -168,7 +168,7 @@ class Station:
         """Return the means of an event with data in one direction.
 
         Args:
-            pdus: of segments.
+            pdus: pdus of segments.
             up: whether the peripheral sends.
         """
         found = np.zeros(6)
@@ -361,7 +361,7 @@ def beaten(length_s: float, period_s: float) -> float:
     """Return the share of events that a link loses to a link whose reservations drift past its reservations.
 
     Args:
-        length_s: of a reservation of either.
+        length_s: length of a reservation of either.
         period_s: between two events of either that are to take place.
     """
     return min(2.0 * length_s / period_s, 1.0) / 2.0
@@ -378,7 +378,7 @@ def schedule(
 
     Args:
         links: number of them.
-        length_s: of a reservation.
+        length_s: length of a reservation.
         period_s: between two events of a link that are to take place.
         interval_s: the connection interval.
         extends: whether an event may go on until the next reservation.
@@ -535,7 +535,7 @@ class Carried:
         by_chance: whether none of their sources is periodic.
         up: use of the direction up.
         used: use of each direction by data, shape (2,).
-        exchanges: of an event with data at every time.
+        exchanges: exchanges of an event with data at every time.
     """
 
     def __init__(self, link: Station) -> None:

@@ -27,7 +27,7 @@ class _Coming(NamedTuple):
 
     Attributes:
         most: packets in a round.
-        packets: of a segment of each flow, shape (flows,).
+        packets: packets of a segment of each flow, shape (flows,).
         group: packets that come at once.
         parts: groups of a segment.
         left: chance that errors leave packets of a group behind.

@@ -57,7 +57,7 @@ class Buffer(NamedTuple):
     """A buffer of limited room before a station; all in packets.
 
     Attributes:
-        kind: of the station.
+        kind: kind of the station.
         places: packets that it holds, without the part `sent` of the first segment.
         sent: packets of the first segment that are taken as sent.
         most: packets that windows let wait there.
@@ -95,7 +95,7 @@ class Held(NamedTuple):
         rtt_s: round trip (s).
         longer: relative increase of the round trip if no buffer held segments back.
         full: share of the time in which the window limits the rate.
-        law: of the connection in this time.
+        law: law of the connection in this time.
     """
 
     rtt_s: float
@@ -116,7 +116,7 @@ class Stop(NamedTuple):
     Attributes:
         f, flow: number and flow.
         visit: to the station.
-        packets: of a segment, or of its acknowledgements.
+        packets: packets of a segment, or of its acknowledgements.
         back: whether it is a visit of acknowledgements.
         station: its number; all ports of a node that share places have the number of the first.
     """
@@ -376,8 +376,9 @@ def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | Non
 
 
 def _is_abrupt(flow: Flow) -> bool:
-    """Whether a radio on the way is much slower in its worse states."""
-    return any(visit.train.slow > ABRUPT * visit.train.fast > 0.0 for visit in flow.forth)
+    """Whether a radio on the way is much slower in its worse states, at other times than the next one."""
+    trains = (visit.train for visit in flow.forth)
+    return any(one.slow > ABRUPT * one.fast > 0.0 and not one.scheduled for one in trains)
 
 
 def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
@@ -420,10 +421,10 @@ class Queue(NamedTuple):
 
     Attributes:
         rate: messages a second, at random.
-        packets: of a segment.
-        segments: of a message.
+        packets: packets of a segment.
+        segments: segments of a message.
         places: packets that find room, the one in service included.
-        service: of a packet.
+        service: service of a packet.
         limit: packets of a visit.
         vacations: between visits, one law or one for each number of packets of a visit.
         probe: frame without a packet, which ends a visit.

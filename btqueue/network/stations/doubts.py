@@ -271,7 +271,7 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
 
     Args:
         network: the stations and classes.
-        point: of the answer.
+        point: point of the answer.
         rtt: round trips (s), (flows,).
         timed: whether round trips or delays of a flow are answered, (flows,).
     """

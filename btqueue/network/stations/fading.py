@@ -89,13 +89,14 @@ def dispersion(train: Train, service_s: float) -> float:
 
     Two speeds alternate, each for an exponential time: over long times the variance grows by twice the
     variance of the speed and its correlation time (D. Cox & V. Isham, Point Processes, 1980, section 2.3).
-    For its error in chains see `buffers.ABRUPT`.
+    A schedule that repeats adds no variance over long times, and slows all links of a way at once. For the
+    error in chains see `buffers.ABRUPT`.
 
     Args:
         train: the packets of a segment on the air.
         service_s: mean service of a segment (s).
     """
-    if train.worse <= 0.0 or train.slow <= train.fast:
+    if train.worse <= 0.0 or train.slow <= train.fast or train.scheduled:
         return 0.0
     speeds = 1.0 / np.array([train.fast, train.slow])
     share = np.array([1.0 - train.worse, train.worse])

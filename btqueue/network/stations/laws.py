@@ -232,7 +232,7 @@ class Laws:
 
         Args:
             f: number of the flow.
-            rate: of its segments (1/s).
+            rate: rate of its segments (1/s).
             carried: whether the goodput is the offered load.
         """
         flow, polled = self.network.flows[f], self.polled
@@ -260,7 +260,7 @@ class Laws:
 
         Args:
             f: number of the flow.
-            service: of its segments at each resource, shape (resources,) (s).
+            service: service of its segments at each resource, shape (resources,) (s).
 
         Returns:
             Numbers of the ports, and the mean of the squared coefficients of variation there.
@@ -339,7 +339,7 @@ class Laws:
         Args:
             f: number of the flow.
             flow: the flow.
-            rate: of its segments (1/s).
+            rate: rate of its segments (1/s).
             base_s: round trip without waits (s).
         """
         answers, queue = self.answers[f], self.queues[f]
@@ -358,7 +358,7 @@ class Laws:
 
         Args:
             window: segments that may be under way, (flows,).
-            service: of a segment at each resource (s).
+            service: service of a segment at each resource (s).
             full: resources that are full.
         """
         ports = len(self.network.ports)
@@ -395,8 +395,8 @@ class Laws:
         Args:
             f: number of the flow.
             flow: the flow.
-            load_of: of each link, by the flow's own segments, shape (links,).
-            rate: of its segments (1/s).
+            load_of: load of each link, by the flow's own segments, shape (links,).
+            rate: rate of its segments (1/s).
         """
         # hosts answer within two frames, unless the timer of the acknowledgement has to expire
         delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
@@ -449,7 +449,7 @@ class Laws:
             visits: on the way.
             place: where in a cycle it begins, if known.
             own: load of each link by the flow's own segments, shape (links,).
-            rate: of the segments (1/s).
+            rate: rate of the segments (1/s).
             of: "stream", "message" (the other halves of its frames are empty), or "work" (frames alone: other
                 links get no polls, and nothing waits for the first one).
 
@@ -725,7 +725,7 @@ class Laws:
         links.
 
         Args:
-            visit: of the port.
+            visit: visit of the port.
             place: where the train, or the train that it answers, has been before.
             c: its crossing of `Queues`; -1: waits grow by `extra` slots a visit of the others.
             host: whether it comes from a host.
@@ -1234,7 +1234,7 @@ def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:
     For one flow the wait is too short by 1 to 5 % of the round trip.
 
     Args:
-        use: of the medium by segments.
+        use: use of the medium by segments.
         service_s: service time of a segment.
         away_s: time since the data have left the medium.
     """
@@ -1294,7 +1294,7 @@ def in_order_s(mean_s: float, earlier_s: Vector) -> float:
     for the segment itself.
 
     Args:
-        mean_s: of the jitter.
+        mean_s: mean of the jitter.
         earlier_s: how much earlier each of the others came.
     """
     if mean_s == 0.0:

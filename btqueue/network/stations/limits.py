@@ -24,10 +24,10 @@ def bounds(
 
     Args:
         scenario: in tables.
-        network: of the scenario.
+        network: network of the scenario.
         point: its operating point.
-        goodput: of each flow (kbit/s).
-        timeouts: of each flow, a second.
+        goodput: goodput of each flow (kbit/s).
+        timeouts: timeouts of each flow, a second.
         overflow: laws of flows whose windows overflow a full buffer, by number.
     """
     plan = topology(scenario)

@@ -55,9 +55,9 @@ class Course(NamedTuple):
     """A message on its way: when its segments were sent and arrived, and acknowledgements; all in s.
 
     Attributes:
-        acks: of each acknowledgement when it comes, and the segments that it covers: from, and up to.
+        acks: for each acknowledgement, when it comes, and the segments that it covers: from, and up to.
         last_ack: when the last one leaves.
-        held: of segments of messages before, when their acknowledgements come, and the round trips.
+        held: for segments of messages before, when their acknowledgements come, and the round trips.
         oldest: when a segment of a message before was sent that the first acknowledgement covers, too.
     """
 
@@ -135,7 +135,7 @@ class End:
         """Return the time that each medium takes for a segment and acknowledgements (s).
 
         Args:
-            visits: of the segment.
+            visits: visits of the segment.
             acks: acknowledgements that come in the other direction.
             bare: without the work of others meanwhile.
         """
@@ -257,7 +257,7 @@ class End:
         """Return the course of a message written at `start`, and where in the cycle of polls it ends.
 
         Args:
-            pieces: of the message.
+            pieces: pieces of the message.
             start: when it may be sent (s).
             place: in the cycle of polls, where known.
             due: whether an own acknowledgement leaves when it is written.

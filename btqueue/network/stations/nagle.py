@@ -129,7 +129,7 @@ def written(source: Source, seconds: float, most: int, *, within: bool) -> Vecto
     """Return the chances of 0, 1, ... `most` - 1 messages in a time.
 
     Args:
-        source: of the messages.
+        source: source of the messages.
         seconds: the time.
         most: number of chances.
         within: whether the time begins within a burst, of which at least one more message follows.
@@ -250,12 +250,12 @@ def _until_short(source: Source, full: int, begins: int, within: bool, short: fl
     """Compute the stream from a short segment (`begins` = 0), or from a message without data ahead (1).
 
     Args:
-        source: of the messages.
+        source: source of the messages.
         full: bytes of a full segment.
         begins: see above.
         within: whether it begins within a burst.
         short: mean bytes of a short segment.
-        path: of the segments.
+        path: path of the segments.
     """
     size, more, each_s = source.bytes, source.more, path.each_s
     short_s = path.full_s - (full - short) * path.byte_s

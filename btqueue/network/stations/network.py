@@ -51,7 +51,7 @@ class Train(NamedTuple):
 
     Attributes:
         packets: that it is cut into.
-        slots: of one transmission of each packet, together.
+        slots: slots of one transmission of each packet, together.
         frames: transmissions.
         air: slots of all transmissions, together.
         loss: chance that the segment does not come through whole.
@@ -60,6 +60,7 @@ class Train(NamedTuple):
         worse: share of the time in the worse states; none if the radio does not fade.
         stay_s: mean time that the worse states last.
         together: whether all links of a piconet fade at once.
+        scheduled: whether the radio follows a schedule in time: all links of the network fade at once.
         loss_fast, loss_slow: chances of a loss in the better and the worse states.
     """
 
@@ -74,6 +75,7 @@ class Train(NamedTuple):
     worse: float = 0.0
     stay_s: float = 0.0
     together: float = 0.0
+    scheduled: float = 0.0
     loss_fast: float = 0.0
     loss_slow: float = 0.0
 
@@ -97,7 +99,7 @@ class Visit(NamedTuple):
 
     Attributes:
         kind: "port", "wire" or "bucket".
-        index: of the station of its kind.
+        index: index of the station of its kind.
         train: on the air; nothing elsewhere.
         service_s: time on a wire, or of the tokens at their rate.
         delay_s: propagation behind the station (s).
@@ -162,11 +164,11 @@ class Piconet:
 
     Attributes:
         members: links in the cycle.
-        discipline: of the visits.
+        discipline: discipline of the visits.
         limit: frames of a visit to an ordinary link.
         idle_polls: polls of an idle link in a cycle in which another one has data.
-        free_share: of the time that voice leaves to data.
-        data_share: of the time in which frames of data are sent if there is always one to be sent.
+        free_share: free share of the time that voice leaves to data.
+        data_share: data share of the time in which frames of data are sent if there is always one to be sent.
         central_bridge: number of the bridge that is its central, or -1.
     """
 
@@ -256,7 +258,7 @@ class Flow:
         load: segments offered a second; infinite for a source that always has data.
         batch: segments of a message.
         more: chance that a further message follows at once, in a burst.
-        kilobits: of user data of a segment.
+        kilobits: kilobits of user data of a segment.
         forth, back: visits.
         host_s: time in the layers of a host, each way.
         jitter_s: most of a random time at the host that sends a segment or an acknowledgement.
@@ -881,7 +883,7 @@ class _Builder:
         """Return visits with the waits for the next anchor points of their links.
 
         Args:
-            visits: of a way.
+            visits: visits of a way.
             first: wait at the first link: 0.5 for a random time, 1 for a whole interval, 0 for none.
             load: segments a second that come by chance.
         """
@@ -1070,6 +1072,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
     if not worse.any() or worse.all():
         return found
     stay = states[int(np.flatnonzero(worse)[0])].stay_s
+    scheduled = radio.model in ("alternating", "trace")
     lost = np.array([train.loss for train in trains])
     if link.arq == "none" and len(states) == 2 and len({len(one) for one in through}) == 1:
         lost = _lost_across(np.array(through), share, stay, np.array([kind.slots for kind in kinds]))
@@ -1084,8 +1087,8 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
         slow=1.0 / mean(1.0 / each, worse),
         worse=float(share[worse].sum()),
         stay_s=stay,
-        # a schedule in time holds for all links
-        together=float(radio.fading == "per-piconet" or radio.model in ("alternating", "trace")),
+        together=float(scheduled or radio.fading == "per-piconet"),
+        scheduled=float(scheduled),
         loss_fast=mean(lost, ~worse),
         loss_slow=mean(lost, worse),
     )
@@ -1118,9 +1121,9 @@ def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -
 
     Args:
         through: chance of each packet in each state, shape (states, packets).
-        share: of the time in each state.
+        share: share of the time in each state.
         stay_s: mean stay in the bad state.
-        slots: of each packet; the next one is sent a frame later.
+        slots: slots of each packet; the next one is sent a frame later.
     """
     leaves = 1.0 / (stay_s * share[0])  # both rates together: the rate at which the state is forgotten
     whole = np.ones(2)

@@ -77,7 +77,7 @@ class Point:
         rate: segments delivered a second.
         sent: transmissions of a delivered segment.
         wait: at each full resource (s).
-        service: of each resource for a segment of each flow with its acknowledgement (s).
+        service: service of each resource for a segment of each flow with its acknowledgement (s).
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
         own_stray: waits behind segments of the flow, and others of its port, if windows let all of them out

@@ -45,7 +45,7 @@ class Law(NamedTuple):
 
     Attributes:
         least: the constant.
-        width: of the uniform time.
+        width: width of the uniform time.
         parts: chance, mean and variance of each gamma time.
     """
 
@@ -96,7 +96,7 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
     Args:
         network: the stations.
         point: the operating point.
-        means: of round trips and delays by metric, (flows,) (s).
+        means: means of round trips and delays by metric, (flows,) (s).
     """
     shares, found = np.array(PERCENTILES) / 100.0, {}
     for name, mean in means.items():

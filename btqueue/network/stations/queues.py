@@ -71,7 +71,7 @@ class Sent(NamedTuple):
     """The frames of a train in visits of at most M of them.
 
     Attributes:
-        law: of their number, on 0, 1, ...
+        law: law of their number, on 0, 1, ...
         full_visits: mean visits that a lone train fills.
         fills_last: chance that it fills the last of its visits.
         chunks: sum of the squares of the frames of its visits, over the square of all its frames.
@@ -156,7 +156,7 @@ def order_of(piconet: Piconet, flows: int, train: float) -> Order:
 
     Args:
         piconet: with the discipline.
-        flows: of the piconet.
+        flows: flows of the piconet.
         train: slots of the frames of a segment.
     """
     n, name = float(piconet.members), piconet.discipline
@@ -493,8 +493,8 @@ class Queues:
         """Return the share of trains that are alone in their visit, where a visit takes all packets found.
 
         Args:
-            rate: of the trains of one piconet, (C,) a slot.
-            members: of the piconet.
+            rate: rate of the trains of one piconet, (C,) a slot.
+            members: members of the piconet.
         """
         trains, share = self.at_link @ rate, np.ones(len(self.links.names))
         for _ in range(4):
@@ -673,7 +673,7 @@ class Queues:
         """Return the frames a slot that trains share on each link, (N,), and visits that runs fill, (C,).
 
         Args:
-            rate: of the trains, (C,) a slot.
+            rate: rate of the trains, (C,) a slot.
             at_once: share of the acknowledgements that follow their data at once, (C,).
         """
         ports = len(self.there)
@@ -872,7 +872,7 @@ class Queues:
 
         Args:
             c: its crossing.
-            slots: of the segment's frames behind its last wait.
+            slots: slots of the segment's frames behind its last wait.
         """
         order, piconet = self.orders[int(self.piconet[c])], int(self.piconet[c])
         up = bool(self.up[c])
@@ -939,7 +939,7 @@ class Tail(NamedTuple):
 
     Attributes:
         share: probability of a wait.
-        mean: of the waits (s).
+        mean: mean of the waits (s).
         room: longest wait that the buffer allows (s).
     """
 
@@ -987,7 +987,7 @@ class Own(NamedTuple):
     """The queue in which a flow waits longest at a port of its hosts.
 
     Attributes:
-        load: of the port.
+        load: load of the port.
         wait: mean wait behind all trains of the port (s).
         service: time that each earlier segment of the flow adds to this wait (s).
         turn: time of the port for each of its segments while it is busy (s).

@@ -79,7 +79,7 @@ class Sender:
         messages: segments of each message, sent one after the other in repeated cycles.
         loss: of a full segment, `last_loss` of the last one of each message; `ack_loss` of acknowledgements.
         gaps_s: time from the arrival of each message until the next one is written.
-        round_trip_s: of a full segment alone; `back_s` is the part of the way back.
+        round_trip_s: round trip of a full segment alone; `back_s` is the part of the way back.
         spacing_s: between full segments in a row; `last_spacing_s` before the last one of each message.
         answer_s: extra delay of the last acknowledgement of each message, which comes behind the answer.
         room: segments that the bottleneck holds, the one in service included.
@@ -240,7 +240,7 @@ def lay_out(sender: Sender, message: np.ndarray, missing: np.ndarray, window: np
     served yet.
 
     Args:
-        sender: of the messages.
+        sender: sender of the messages.
         message: to which each stretch belongs, [state].
         missing: its segments, [state].
         window: in force before the k-th acknowledgement, [state, k or more].
@@ -651,7 +651,7 @@ def smoothed(samples: np.ndarray, known: np.ndarray, part: float) -> np.ndarray:
     Args:
         samples: ``(rows, samples)``; NaN where nothing is measured.
         known: ``(rows,)``, before.
-        part: of a new sample.
+        part: part of a new sample.
     """
     found = [known]
     for sample in samples.T:
@@ -672,7 +672,7 @@ def visits_of(moves: csr_array, count: int) -> np.ndarray:
 
     Args:
         moves: ``(states, states)``, probabilities from row to column.
-        count: of the states.
+        count: count of the states.
     """
     guess = np.full(count, 1.0 / count)
     for _ in range(STEPS):

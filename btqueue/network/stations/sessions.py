@@ -75,9 +75,9 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
     """Return the sessions of each client at the present rates of all.
 
     Args:
-        laws: of the stations (`laws.Laws`).
+        laws: laws of the stations (`laws.Laws`).
         asking: numbers of the clients' flows.
-        rate: of each flow, shape (flows,).
+        rate: rate of each flow, shape (flows,).
         service: of each resource for a segment with its acknowledgement (s), shape (flows, resources).
     """
     flows, found, works = laws.network.flows, {}, {}
@@ -261,9 +261,9 @@ def _finish(
     Returns the extra delay of this acknowledgement (s).
 
     Args:
-        end: of the message.
-        course: of the message.
-        answer: of the other end, after the message.
+        end: end of the message.
+        course: course of the message.
+        answer: answer of the other end, after the message.
         samples: the list that gets the times of acknowledgements, and the round trips (s).
         short: whether the last segment is no full one.
         until: when the next message of this end is written (s).
@@ -291,7 +291,7 @@ def _impatient(end: End, mine: list[Played], connect_s: float, until: float) -> 
     """Return whether the timer of an end may expire without a loss (RFC 6298).
 
     Args:
-        end: of the session.
+        end: end of the session.
         mine: its messages.
         connect_s: time of the handshake, the first sample of the client; 0 without.
         until: end of a connection that is opened for one session (s).
@@ -331,8 +331,8 @@ def _behind(end: End, course: Course, answer: Course, most: float = inf) -> floa
 
     Args:
         end: that waits for it.
-        course: of the message.
-        answer: of the other end, whose segments go ahead.
+        course: course of the message.
+        answer: answer of the other end, whose segments go ahead.
         most: segments of the answer that leave at once.
     """
     if not course.acks:
@@ -403,7 +403,7 @@ def _sender(end: End, mine: list[Played], gaps_s: tuple[float, ...]) -> Sender:
     """Return the messages of an end, for the chain of its losses; times to four digits.
 
     Args:
-        end: of the session.
+        end: end of the session.
         mine: its messages without losses.
         gaps_s: time from the arrival of each message until the next one is written.
     """

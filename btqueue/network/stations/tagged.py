@@ -109,7 +109,7 @@ class Ring(NamedTuple):
             buffer refuses all packets of a segment.
         depth, token_rate: of the bucket (bits), and bits a second.
         prices, slots: (P,) tokens and slots of the packets.
-        mean_slots: of a packet of others.
+        mean_slots: mean slots of a packet of others.
         window: receive window (segments).
         gaps, burst: between messages (s), in turn, none if there is always data; segments of a message.
         jitter_s: largest random delay in each host.

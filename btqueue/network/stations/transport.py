@@ -66,7 +66,7 @@ class InTurn(NamedTuple):
     """Stations that limit a connection equally, so that its segments wait before any of them.
 
     Attributes:
-        count: of the stations.
+        count: count of the stations.
         variance: squared coefficient of variation of a service.
         service_s: mean service (s).
         group: segments that a station serves in a visit.
@@ -153,9 +153,9 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
 
     Args:
         flow: whose segments are acknowledged.
-        queue: of its segments.
-        against: of the segments of the receiver that could carry acknowledgements.
-        window: of the receiver, in the other direction.
+        queue: queue of its segments.
+        against: queue of the segments of the receiver that could carry acknowledgements.
+        window: window of the receiver, in the other direction.
         carried: whether the goodput is the offered load.
     """
     transport, at_once = flow.transport, Answers(0.0, flow.acks)
@@ -249,8 +249,8 @@ def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Receive
     taken as independent.
 
     Args:
-        flow: of the segments.
-        rate: of them (1/s).
+        flow: flow of the segments.
+        rate: rate of the segments (1/s).
         own_s: from one segment of a message to the next.
         carried: whether the source, and not the window, decides on the rate.
     """
@@ -323,9 +323,9 @@ def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Rec
 
     Args:
         count: messages in the time of the timer, on average.
-        segments: of a message.
+        segments: segments of a message.
         every: k.
-        delay_s: of the timer.
+        delay_s: delay of the timer.
     """
     sent, held, behind = _message(0.0, segments, every)
     chance, messages, waited_s, timed = 1.0, 1.0, 0.0, 0.0
@@ -441,7 +441,7 @@ def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
         flow: that always has data, or more than is carried.
         base_s: round trip of a lone segment.
         service_s: time of the slowest station for a segment.
-        rate: of its segments (1/s).
+        rate: rate of its segments (1/s).
     """
     every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
     if every <= 1 or flow.cut or window == inf or not window % every or 1.0 / rate > delay:
@@ -477,7 +477,7 @@ def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> fl
 
 
 class Queue(NamedTuple):
-    """Segments of a flow at its slowest station: n of them with chance ``use decay^(n - 1)``.
+    """Segments of a flow at its slowest station: at least n of them with chance ``use decay^(n - 1)``.
 
     This is the law of geometric batches with exponential services (Burke 1975); for other services only its
     mean is right.
@@ -532,7 +532,7 @@ class Path(NamedTuple):
 
     Attributes:
         on_way: round trip of a lone segment.
-        variance: of the time of a segment.
+        variance: variance of the time of a segment.
         least: shortest time of a segment.
         every: segments of an acknowledgement.
     """
@@ -597,7 +597,7 @@ def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Re
 
     Args:
         flow: the connection.
-        queue: of its segments, including segments that the window holds back.
+        queue: queue of its segments, including segments that the window holds back.
         least_s: shortest round trip.
         lone_s: round trip of a lone segment, with the wait of its acknowledgement.
     """

@@ -38,7 +38,7 @@ class Turns:
     Media of one flow have the law of one queue: its packets are not independent.
 
     Attributes:
-        number: of each queue among these, by its number in the network.
+        number: number of each queue among these, by its number in the network.
         shared: whether a resource is a medium with several queues, shape (resources,).
         wires: number of the resource of the medium of each queue, shape (queues,).
         packets: of a segment of each flow at each queue, and of its acknowledgements, (2, flows, queues).
@@ -137,7 +137,7 @@ def binding(service: Matrix, turns: Turns, queues: Matrix) -> Matrix:
     """Return services at all resources that may be full, with the queues of shared media in their place.
 
     Args:
-        service: of each flow at each resource, (flows, resources) (s).
+        service: service of each flow at each resource, (flows, resources) (s).
         turns: the queues.
         queues: service of each flow at each queue, (flows, queues) (s).
     """

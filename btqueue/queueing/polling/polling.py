@@ -61,7 +61,7 @@ class PollingSolution(eqx.Module):
         mean_queue: mean customers, the one in service included.
         mean_served: mean customers served in a visit.
         served_pairs: ``E[N (N - 1)]`` of the ``N`` customers of a visit to a limited queue, 0 for others.
-        moments: of cycles, intervisit times and visits.
+        moments: moments of cycles, intervisit times and visits.
         conservation_residual: relative distance from the pseudo-conservation law before the law corrects
             limited queues; 0 up to rounding without limited queues.
         stable: whether `PollingModel.saturation` is below 1. If not, every mean is infinite.

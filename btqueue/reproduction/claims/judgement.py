@@ -168,7 +168,7 @@ def order(samples: list[np.ndarray], share: float = 1.0, *, logarithmic: bool = 
 
     Args:
         samples: the greatest first.
-        share: of each sample.
+        share: share of each sample.
         logarithmic: compare logarithms, of values that differ by factors between replications.
     """
     scale = np.log if logarithmic else np.asarray

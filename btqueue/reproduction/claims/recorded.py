@@ -18,7 +18,8 @@ A sample is a metric of a scenario: `metric` (a sum a+b, or a product a*b), as i
 `flow`, or the `sum` over flows; divided by another metric (`per`); to a `power`. Then the samples of the
 entries `over`, `minus` and `plus` divide it, and are taken away from it or added to it; they override keys of
 the check. At last it is multiplied by `times`; or it is the mean at the places of `average`, a sweep. With
-`means` the mean over the replications stands for them, so that no interval widens a tolerance. With `load`
+`means` the mean over the replications stands for them, so that no interval widens a tolerance; with
+`every_run` a value or a bound must hold in each replication by itself. With `load`
 the load is a share of the goodput of the scenario `load_1` at the same packet error probability, by
 the same engine; 0 leaves the load as it is.
 
@@ -33,6 +34,7 @@ Keys in the table `[check]` of a record are those of all its claims.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -151,7 +153,11 @@ def judge_value(engine: Engine, check: Claim) -> Finding:
     samples = [sample_of(engine, one) for one in wanted]
     values = [one["value"] for one in wanted]
     tolerances = [check.get("abs_tol", limit(check) * abs(one)) for one in values]
-    return together(list(map(judgement.value, samples, values, tolerances)), samples)
+    findings = [
+        judged(check, sample, partial(judgement.value, published=value, tolerance=tolerance))
+        for sample, value, tolerance in zip(samples, values, tolerances, strict=True)
+    ]
+    return together(findings, samples)
 
 
 def judge_bound(engine: Engine, check: Claim) -> Finding:
@@ -160,8 +166,17 @@ def judge_bound(engine: Engine, check: Claim) -> Finding:
     for one in at_places(check):
         upper = one.get("upper", np.inf if "lower" in one else limit(one))
         samples.append(sample_of(engine, one))
-        findings.append(judgement.bound(samples[-1], one.get("lower", -np.inf) / slack, upper * slack))
+        within_bounds = partial(judgement.bound, lower=one.get("lower", -np.inf) / slack, upper=upper * slack)
+        findings.append(judged(one, samples[-1], within_bounds))
     return together(findings, samples)
+
+
+def judged(check: Claim, sample: np.ndarray, judge: Callable[[np.ndarray], Finding]) -> Finding:
+    """Judge a sample, or with `every_run` each of its replications."""
+    found = judge(sample)
+    if not check.get("every_run"):
+        return found
+    return found._replace(holds=all(judge(one).holds for one in sample[:, None]))
 
 
 def together(findings: Sequence[Finding], samples: Sequence[np.ndarray]) -> Finding:

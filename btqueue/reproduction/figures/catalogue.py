@@ -57,7 +57,7 @@ class Entry:
 
     Attributes:
         name: as "venugopal-2006/fig_6_10".
-        path: of its table or script.
+        path: path of its table or script.
         title: in a line.
         caption: one paragraph a line: the content of the published figure, and our reading.
     """
@@ -98,7 +98,7 @@ class Drawn:
         notes: remarks of the computation for the caption: failed points, and why.
         claims: ids of the claims of the publication that bear on the figure.
         files: names of the pictures in their folder, in order.
-        captions: of each picture.
+        captions: captions of each picture.
         settings: how it was drawn, see `Settings`.
         points: number of points in it; `computed` of them had not been known before.
         computed: see there.
@@ -213,7 +213,7 @@ def draw(
         entry: which.
         folder: where; made if it is not there.
         settings: how.
-        store: of answers.
+        store: store of answers.
         report: told about progress.
         force: replace regular files that are there, whoever wrote them.
 

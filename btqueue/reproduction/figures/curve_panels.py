@@ -43,9 +43,9 @@ class Panel:
 
     Attributes:
         curves: its curves.
-        ylabel: of the vertical axis.
+        ylabel: label of the vertical axis.
         title: heading, as "(a) one hop".
-        xlabel: of the horizontal axis.
+        xlabel: label of the horizontal axis.
         finish: called with the axes when the curves are drawn, for marks and scales.
     """
 
@@ -75,7 +75,7 @@ def curves(
         panels: the panels, row by row.
         title: heading.
         columns: panels in a row.
-        size: of a panel (inches).
+        size: size of a panel (inches).
         zero: let the vertical axes start at 0.
         note: small print below the legend.
         more: further legend entries, as `published.mark_key()`.

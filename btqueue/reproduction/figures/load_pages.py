@@ -50,13 +50,13 @@ class LoadPage:
         scenario: name.
         key: the other key, dotted.
         symbol: its symbol in the publication, as "S".
-        unit: of its values, as "packets".
-        values: of the other key, in rising order.
+        unit: unit of its values, as "packets".
+        values: values of the other key, in rising order.
         loads: offered by each connection (kbit/s), in rising order.
         claims: ids; a star marks each claim that states a number of a metric at a point of this page.
-        heading: of the page, as "four peripherals, perfect radio"; the fixed parameters are added.
-        part: of the pictures' names, as "n4", for a figure of several pages.
-        metrics: of the panels, at most five.
+        heading: heading of the page, as "four peripherals, perfect radio"; the fixed parameters are added.
+        part: part of the pictures' names, as "n4", for a figure of several pages.
+        metrics: metrics of the panels, at most five.
         surfaces: whether to make them, too.
         marks_of: name of the scenario whose stated numbers are marked; by default the scenario of the page.
     """

@@ -31,9 +31,9 @@ class Settings:
     """How a figure is drawn.
 
     Attributes:
-        replications: of each point; None for as many as the scenario says.
+        replications: replications of each point; None for as many as the scenario says.
         quick: few points, 2 replications, short runs: for a first look, and for tests.
-        format: of the pictures, "png", "svg" or "pdf".
+        format: format of the pictures, "png", "svg" or "pdf".
     """
 
     replications: int | None = None
@@ -48,7 +48,7 @@ class Picture:
     Attributes:
         figure: the drawing; it can be saved as it is.
         part: tells the pictures of a figure apart in their file names, as "n4-lines"; empty for the only one.
-        caption: of this picture, beyond the caption of the figure.
+        caption: caption of this picture, beyond the caption of the figure.
     """
 
     figure: Figure
@@ -66,7 +66,7 @@ class Work:
 
     Attributes:
         paper: folder of the publication, as "venugopal-2006".
-        citation: of the figure, for titles, as "Venugopal 2006, figure 6.1".
+        citation: citation of the figure, for titles, as "Venugopal 2006, figure 6.1".
         settings: how it is drawn.
         store: where answers are kept.
         report: told about progress.

@@ -21,8 +21,8 @@ class Progress:
     """How far the judging is, after a claim.
 
     Attributes:
-        outcome: of the claim.
-        number: of the claim among all, from 1.
+        outcome: outcome of the claim.
+        number: number of the claim among all, from 1.
         total: number of claims.
         kept: whether both verdicts were known already.
         left_s: estimated seconds that are left, None while nothing is known about the speed.

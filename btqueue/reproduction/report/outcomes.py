@@ -27,7 +27,7 @@ class Seen:
     Attributes:
         judged: its checks.
         numbers: read by the checks, by "DIGEST metric" with a digest of the scenario's keys.
-        seeds: of the scenarios.
+        seeds: seeds of the scenarios.
         wall_s: seconds that it took.
     """
 

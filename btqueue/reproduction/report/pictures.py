@@ -25,7 +25,7 @@ class PaperFigure:
 
     Attributes:
         paper: folder of the publication.
-        name: of its script, as "fig_6_1".
+        name: name of its script, as "fig_6_1".
         title: first line.
         caption: the rest, and remarks of the computation.
         files: its pictures.

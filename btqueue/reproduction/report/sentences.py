@@ -20,7 +20,7 @@ from btqueue.reproduction.report.pictures import PaperFigure
 from btqueue.reproduction.report.summary import Counts, ModelError, counts, model_errors
 
 TITLE = "What was published, simulated and solved"
-CLAIM_HEADINGS = ("verdict", "claim", "published", "simulated", "solved", "of the model")
+CLAIM_HEADINGS = ("verdict", "claim", "published", "simulated", "solved", "verdict of theory")
 COUNT_HEADINGS = ("simulated", "claims", *VERDICTS, "of the checkable", "at least in part")
 SOLVED_HEADINGS = ("solved", "answered", *VERDICTS[:3], "of the answered", "at least in part", "as simulated")
 KEPT_BACK = "of these, kept back"
@@ -36,8 +36,8 @@ class Report:
     """The content of the report.
 
     Attributes:
-        outcomes: of the claims, publication by publication.
-        figures: of the publications, by folder.
+        outcomes: outcomes of the claims, publication by publication.
+        figures: figures of the publications, by folder.
         made_with: versions, seeds, run time, date.
         quick: whether runs were shortened.
         complete: whether all claims on record are in it.

@@ -63,7 +63,7 @@ class ModelError(NamedTuple):
     Attributes:
         metric: its name.
         points: scenarios that both engines answered and whose simulated value differs from 0.
-        median: of the absolute errors.
+        median: median of the absolute errors.
         high: their 95th percentile.
         worst: the error of greatest absolute value, positive if the model is above.
     """

@@ -1,7 +1,8 @@
 """The only file of the simulator that depends on internals of numba.
 
 numba gives no guarantee for these names. `pyproject.toml` therefore bounds its version from above. With a new
-version this file is to be checked: `validation/unit/test_inside_numba.py` lists the names that are missing.
+version this file is to be checked: `validation/simulator/machinery/test_inside_numba.py` lists the names
+that are missing.
 """
 
 import gc

@@ -41,6 +41,7 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.results import ForeignResults
 from btqueue.study.comparison import long_name
+from btqueue.study.sensitivity.factors import changed as scenario_with
 
 SEARCHED = 3
 """Keys whose value is searched where no neighbour fits; where one does, the nearest alone."""
@@ -60,6 +61,8 @@ STAMPS = 12
 """Bytes of the time stamps option (RFC 7323), padding included."""
 LONGEST_WINDOW = 65_535
 """Bytes that a window has without scaling (RFC 9293)."""
+FAR = 1e9
+"""Misfit of a value that no scenario can have, or that is not tried; finite, as searches take differences."""
 EQUAL = 1.0
 """Difference of the misfits of two neighbours that fit equally."""
 USUAL, ROUNDED, ANY = range(3)
@@ -158,7 +161,8 @@ def _low_energy(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]
     yield "le.phy", get_args(PhyName), "another PHY"
     yield "le.payload_bytes", (27, 251), "PDUs without, or with, the extension of their length"
     yield "le.encrypted", (not le.encrypted,), "packets are encrypted in one of the two alone"
-    others = tuple(name for name in CONTROLLERS if scenario.changed({"le.controller": name}) != scenario)
+    other = {name: scenario_with(scenario, {"le.controller": name}) for name in CONTROLLERS}
+    others = tuple(name for name, found in other.items() if found not in (None, scenario))
     yield "le.controller", others, "another controller: all keys of its defaults"
     yield "le.event_packets", (1, 4, 6, None), "another limit of the exchanges of an event"
     yield "le.latency", (0,), "a peripheral that skips no event"
@@ -349,7 +353,7 @@ def unseen_keys(
         solve: the model; changes that it cannot answer are left out.
         model: its answer to the scenario, by metric.
         simulated: our samples.
-        rules: of the comparison.
+        rules: rules of the comparison.
     """
     from btqueue.network import ImpossibleAnswer, NoConvergence  # loads JAX
 
@@ -413,10 +417,10 @@ def _search(
         ) -> float:
             value = round(value) if isinstance(own, int) else float(f"{value:.3g}")
             if value == own:
-                return math.inf
+                return FAR
             if value not in known:
                 one = judge(Neighbour({key: value}, meanings[key], rank))
-                known[value] = math.inf if one is None else distance(one)
+                known[value] = FAR if one is None else distance(one)
             return known[value]
 
         for value in _round_values(*_around(known, own)):

@@ -68,17 +68,17 @@ class Facts:
     """The facts of one flow's packets; None where they do not show.
 
     Attributes:
-        place: of the capture.
+        place: place of the capture.
         segment_bytes: user data of the largest segment.
         mss_bytes: longest segment that both ends announce, less the options that segments carry.
-        option_bytes: of a segment.
+        option_bytes: TCP options of a segment.
         sack: whether both ends permit selective acknowledgements.
         timestamps: whether segments carry time stamps.
         window_scale: shift of the receiver's windows, 0 without.
         window_bytes: largest window that the receiver announces.
         under_way_bytes: most data sent and not acknowledged.
         initial_window_segments: segments that leave before any is acknowledged.
-        least_round_trip_s: of a full segment.
+        least_round_trip_s: least round trip of a full segment.
         segments_per_s: full segments per second through the slowest link, while a queue stands before it.
         begins_s, ends_s: first segment, and last segment or acknowledgement, by the clock of the capture.
         paces: whether segments leave by a clock of the sender and not as acknowledgements come.
@@ -130,9 +130,9 @@ def facts_of(packets: Sequence[Packet], sender: End, log: SenderLog, reaction_s:
     """Return the facts of one direction of data.
 
     Args:
-        packets: of the connection, both ways.
+        packets: packets of the connection, both ways.
         sender: end that sends the data.
-        log: of the sender.
+        log: log of the sender.
         reaction_s: longest time in which a host answers.
     """
     opening, answers, window, stamped = _Opening(), [], -1, False
@@ -262,9 +262,9 @@ def compare_facts(
     """Return a finding for each fact that contradicts the scenario, or one that none does.
 
     Args:
-        facts: of the flows in a capture.
+        facts: facts of the flows in a capture.
         scenario: as it is compared.
-        flow: of the scenario, from 1, that they belong to; None where that is not known, or of several.
+        flow: flow of the scenario, from 1, that they belong to; None where that is not known, or of several.
         warmup_s: time that a file says it has left out, None if it does not say.
     """
     found = list(dict.fromkeys(_contradictions(facts, scenario, flow, warmup_s)))

@@ -293,7 +293,7 @@ def read_results(
     Args:
         path: the file.
         scenario: the simulated scenario; gives header sizes, warm-up and delays where the format needs them.
-        format: of the file; by default told from its suffix or its first bytes.
+        format: format of the file; by default told from its suffix or its first bytes.
         renamed: their names for our metrics.
         flow: the flow of the scenario, from 1, that the file is about; by default the mean over all, or of a
             capture of one flow the first.

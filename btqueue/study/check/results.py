@@ -68,8 +68,8 @@ class Quantity:
         name: metric, metric with queue, or helper.
         value: mean over flows and replications.
         samples: one value a replication, mean over flows; empty if the file has no replications.
-        half_width: of the interval that the file gives; NaN if it gives none.
-        confidence: of that interval.
+        half_width: half width of the interval that the file gives; NaN if it gives none.
+        confidence: confidence of that interval.
         replications: behind that interval; None if the file does not say.
     """
 

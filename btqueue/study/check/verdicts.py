@@ -69,12 +69,12 @@ class Report:
     Attributes:
         results: read from the file.
         scenario: as it was simulated: over the time that the file covers.
-        findings: of internal consistency.
+        findings: findings of internal consistency.
         agreements: metric by metric.
         causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
         pattern: a cause that the metrics that differ have in common, empty if there is none.
         unseen: keys half or twice as large of which these metrics cannot tell, as far as the model knows.
-        rules: of the comparison; one minus their confidence is the probability of any false alarm.
+        rules: rules of the comparison; one minus their confidence is the probability of any false alarm.
         notes: checks that were left out, and why; the meaning of the numbers.
     """
 

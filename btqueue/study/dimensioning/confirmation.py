@@ -59,7 +59,7 @@ class Simulated:
             stayed; infinite if they are more than `MOST_REPLICATIONS`; NaN for the others.
         model: the model's answer, None if it has none.
         difference: how much better the winner's objective is, over pairs of replications.
-        p_value: of the difference being nothing; NaN if there are no pairs.
+        p_value: p value of the difference being nothing; NaN if there are no pairs.
         verdict: the objective against the winner's, all comparisons taken together.
         failure: why it could not be simulated.
         unserved: number of flows that get nothing, in each replication at least.
@@ -145,7 +145,7 @@ def confirm(
         winner: the point that was chosen.
         runners_up: the next best points.
         models: the model's answers, by place.
-        simulator: of one scenario.
+        simulator: simulator of one scenario.
         progress: called with the number of points simulated and of all.
 
     Returns:

@@ -74,8 +74,8 @@ class Dimensioning:
         at_end: chosen keys whose value is the first or last of their values.
         without_effect: chosen keys that change neither the objective nor the left side of a bound at any
             point that was solved; runners-up and ties differ in the other keys.
-        front: of two aims, the points that no other one beats in both; the best of the first aim first.
-        prices: of each bound.
+        front: front of two aims, the points that no other one beats in both; the best of the first aim first.
+        prices: prices of each bound.
         confirmation: the winner and its neighbours, or points of the front, by simulation; None if it was
             not asked for.
         interrupted: whether Ctrl-C ended the search early.
@@ -108,8 +108,6 @@ class Dimensioning:
 
     def _repr_html_(self) -> str:
         """Return the table of the best points for a notebook."""
-        from btqueue.study.dimensioning.optimum import points_table
-
         return points_table(self)._repr_html_()
 
     @property
@@ -177,8 +175,8 @@ def dimension(
         engine: "solve" (theory; a point at which that does not stand is simulated) or "simulate" all points;
             "auto" solves, and simulates all points where no point has an answer that way.
         workers: processes at once, all cores by default.
-        solver: of points, in place of the engine's own.
-        simulator: of one scenario; btqueue's own by default, with replications on all cores.
+        solver: answers points, in place of the engine's own.
+        simulator: simulator of one scenario; btqueue's own by default, with replications on all cores.
         progress: called with the number of points solved and the most that will be solved.
         simulating: called likewise for the points that are simulated.
         notes: called with a sentence if "auto" simulates.

@@ -35,7 +35,7 @@ class Choice:
     Attributes:
         key: dotted key.
         values: to choose from; among equally good points the first value wins; empty for a continuous key.
-        interval: of a continuous key.
+        interval: interval of a continuous key.
     """
 
     key: str

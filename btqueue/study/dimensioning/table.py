@@ -45,7 +45,7 @@ class Candidate:
         objective: value of the objective; NaN after a failure.
         sides: left side of each constraint; NaN after a failure.
         failure: why there is no answer.
-        warnings: of the engine about its answer.
+        warnings: warnings of the engine about its answer.
         unserved: number of flows that get nothing.
         answered_by: "theory", or "simulation" where theory does not stand.
     """
@@ -102,7 +102,7 @@ class Table:
             task: the problem.
             budget: most points to solve.
             engine: whose answers are looked at.
-            solver: of points; the engine's own by default.
+            solver: solver of points; the engine's own by default.
             workers: processes at once.
             progress: called after each point.
         """

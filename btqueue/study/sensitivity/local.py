@@ -83,7 +83,7 @@ def of_steps(here: float, below: Sequence[float], above: Sequence[float], step: 
         here: value at the scenario.
         below: value a step below, and two steps below where these are asked for; NaN if missing.
         above: the same above.
-        step: of the key.
+        step: step of the key.
 
     Returns:
         The differences; a side jumps, and has no slope, if its second step differs from its first.
@@ -124,7 +124,7 @@ def of_simulations(
         below: value of each replication; empty if there is none below.
         here: the same at the scenario.
         above: the same above; empty if there is none.
-        offsets: of the key, below and above.
+        offsets: offsets of the key, below and above.
 
     Returns:
         A kink where the slopes of both sides differ beyond the interval and by more than `BENT`; "uncertain"
@@ -165,7 +165,7 @@ class Row:
         factor: the key.
         metric: its name.
         base: value of the metric in the scenario.
-        derivative: of the metric by the key, in the metric's unit over the key's.
+        derivative: derivative of the metric by the key, in the metric's unit over the key's.
         at_low: the metric where the key is at the low end of its spread; NaN where there is no answer.
         at_high: at the high end.
         note: why something is missing; empty if nothing is.

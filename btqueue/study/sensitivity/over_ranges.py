@@ -61,9 +61,9 @@ class Indices:
         values: by name of the index, shape (outputs, inputs), of pairs (outputs, inputs, inputs); NaN for an
             output that does not vary, and for an input paired with itself.
         points: points that were evaluated.
-        missing: of these, how many have no value of an output, shape (outputs,).
+        missing: how many of these have no value of an output, shape (outputs,).
         groups: blocks.
-        kept: of these, how many were used, shape (outputs,).
+        kept: how many of these were used, shape (outputs,).
     """
 
     values: dict[str, np.ndarray]
@@ -94,10 +94,10 @@ def sobol_indices(
 
     Args:
         function: see `Function`.
-        names: of its inputs.
+        names: names of its inputs.
         samples: blocks of (inputs + 2) points, with pairs of (2 inputs + 2); taken up to the next power of 2,
             which Sobol's sequence needs.
-        seed: of the scrambling and of the bootstrap.
+        seed: seed of the scrambling and of the bootstrap.
         pairs: whether to find the indices of pairs.
 
     Raises:
@@ -171,7 +171,7 @@ def global_sensitivity(
         samples: blocks.
         pairs: also interactions of two keys, ``pair`` with dimensions (metric, key, other), from
             about twice the points.
-        seed: of the points and of the intervals' bootstrap.
+        seed: seed of the points and of the intervals' bootstrap.
         share: see there.
         workers: processes; all cores by default.
         progress: called with the points done and needed.

@@ -179,3 +179,13 @@ def test_sessions_over_a_radio_whose_links_fade_at_once_are_answered(keys, like)
     models = alone.with_(**like), alone.with_(**keys)
     one, other = (float(bt.solve(model)["sessions_per_s"].mean()) for model in models)
     assert other == pytest.approx(one, rel=1e-9)
+
+
+@pytest.mark.parametrize("model", ["alternating", "trace"])
+def test_a_schedule_slows_all_links_of_a_chain_at_once(model):
+    """Relays lose no more than on a steady radio; independent states would take 17 and 48 % of goodput."""
+    one = bt.load(f"chen-2004/{model}-regular").with_(
+        network__hops=4, run__duration_s=600, run__warmup_s=60, run__replications=2
+    )
+    seen, found = bt.simulate(one), bt.solve(one)
+    assert float(found.goodput_kbps.mean()) == pytest.approx(float(seen.goodput_kbps.mean()), rel=0.06)

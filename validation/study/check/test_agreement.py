@@ -222,6 +222,13 @@ def test_the_neighbours_of_a_scenario_differ_from_it_and_from_each_other(name):
     assert len({str(one.changes) for one in found}) == len(found)
 
 
+def test_a_controller_that_the_interval_rules_out_is_not_tried():
+    short = load("ble-throughput/notifications-softdevice").changed({"le.interval_s": 0.004})
+    found = neighbours(short, ForeignResults("t", "CSV", {}))
+    tried = {one.changes["le.controller"] for one in found if "le.controller" in one.changes}
+    assert tried and "softdevice" not in tried
+
+
 def test_of_low_energy_the_keys_of_its_table_are_tried_and_none_of_classic():
     found = neighbours(load("ble-throughput/notifications-softdevice"), ForeignResults("t", "CSV", {}))
     keys = {key for one in found for key in one.changes}
