@@ -3,10 +3,12 @@
 import ast
 import inspect
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
-from btqueue.reproduction.claims import papers
+from btqueue.reproduction.claims import papers, recorded
 from btqueue.reproduction.claims.record import (
     NOT_SIMULATED,
     PAPERS,
@@ -76,3 +78,16 @@ def test_what_is_not_simulated_is_not_judged():
     left_out = [c for paper in PAPERS for c in claims_of(paper).values() if c["verdict"] == NOT_SIMULATED]
     assert left_out
     assert not any(map(papers.is_judged, left_out))
+
+
+def test_every_run_and_means_keep_an_interval_from_widening_a_tolerance(monkeypatch):
+    """One run of five loses 5 %; ratios of 1.07 scatter so much that their interval touches 1.05."""
+    for kind, runs, limits in (
+        ("bound", [0.0, 0.0, 0.0, 0.0, 0.05], {"upper": 0.0}),
+        ("value", [0.9, 1.3, 1.1, 0.9, 1.15], {"value": 1.0, "rel_tol": 0.05}),
+    ):
+        check = {"kind": kind, **limits}
+        for strict, holds in (({}, True), ({"means": True}, False), ({"every_run": True}, False)):
+            sample = np.mean(runs, keepdims=True) if strict.get("means") else np.array(runs)
+            monkeypatch.setattr(recorded, "sample_of", lambda *_, sample=sample: sample)
+            assert JUDGES[kind](cast(Any, None), check | strict).holds == holds
