@@ -165,6 +165,8 @@ WRITING = {
     "dimension --plot": [*CHOOSING, "--plot", "x.svg"],
     "check --out": ["check", "theirs.csv", "--scenario", NAME, "--out", "x.json"],
     "check --plot": ["check", "theirs.csv", "--scenario", NAME, "--plot", "x.png"],
+    "fit --out": ["fit", "theirs.csv", "--scenario", NAME, "--free", "radio.ber", "--out", "x.json"],
+    "fit --plot": ["fit", "theirs.csv", "--scenario", NAME, "--free", "radio.ber", "--plot", "x.png"],
     "figures --out": ["figures", "chen-2004/3", "--out", "."],
     "figures --all": ["figures", "--all", "--out", "."],
     "validate --out": ["validate", "--claims", "two-hops-halve", "--no-figures", "--out", "."],

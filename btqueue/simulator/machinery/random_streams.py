@@ -23,13 +23,17 @@ _OUT = np.array([0x8B51F9DD * 0x58F38DED**power % 2**32 for power in range(9)], 
 _OLD, _NEW = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
 
 
-@lru_cache(maxsize=64)  # the points of a study have the seed in common
 def make_streams(seed: int, replication: int, count: int) -> np.recarray:
     """Return `count` independent streams, shape (count,), for one replication of a run with this seed.
 
     Stream i has the words of `np.random.SeedSequence(seed, spawn_key=(replication, i))`, which are computed
-    here for all streams at once. Not to be changed.
+    here for all streams at once.
     """
+    return _first_states(seed, replication, count).copy()
+
+
+@lru_cache(maxsize=64)  # the points of a study have the seed in common
+def _first_states(seed: int, replication: int, count: int) -> np.recarray:
     pool = np.random.SeedSequence(seed, spawn_key=(replication,)).pool[:, None]
     key = _scramble(np.arange(count, dtype=np.uint32), _KEY)
     mixed = pool * _OLD - key * _NEW
