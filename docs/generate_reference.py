@@ -471,7 +471,7 @@ def readme() -> str:
     before, _, rest = text.partition("```text\n")
     sample, _, after = rest.partition("```")
     command = before.partition("btqueue compare")[2].split()[0]
-    printed = CliRunner().invoke(app, ["compare", command, "--quiet"]).stdout
+    printed = CliRunner().invoke(app, ["compare", command, "--quiet"], catch_exceptions=False).stdout
     now = "\n".join(line.rstrip() for line in printed.strip().splitlines()) + "\n"
     times = re.compile(r"in [\d.]+ m?s")
     same = times.sub("", now) == times.sub("", sample)
@@ -486,7 +486,7 @@ def readme_picture() -> str:
         scenario, drawn = Path(folder) / words[0], Path(folder) / PICTURE.name
         scenario.write_text(text.partition("```toml\n")[2].partition("```")[0], "utf-8")
         words[0], words[words.index("--plot") + 1] = str(scenario), str(drawn)
-        CliRunner().invoke(app, ["sweep", *words, "--quiet"])
+        CliRunner().invoke(app, ["sweep", *words, "--quiet"], catch_exceptions=False)
         return drawn.read_text("utf-8")
 
 

@@ -1,7 +1,9 @@
 """Settings of all tests."""
 
 import importlib
+import os
 import pkgutil
+import shutil
 import signal
 import sys
 from collections import ChainMap
@@ -34,6 +36,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config: pytest.Config) -> None:
     """Let the summary say why tests were skipped, as the journeys are without a browser."""
     config.option.reportchars += "s"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The machine's browser, or the program that BTQUEUE_CHROMIUM names, which then must be there."""
+    from playwright.sync_api import sync_playwright
+
+    named = os.environ.get("BTQUEUE_CHROMIUM")
+    names = [named] if named else ["chromium", "chromium-browser", "google-chrome"]
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        without = pytest.fail if named else pytest.skip
+        without(
+            f"no Chromium ({', '.join(names)}): apt-get install chromium, or name one in BTQUEUE_CHROMIUM"
+        )
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 QUEUES = ["token_buffer", "uplink", "downlink"]

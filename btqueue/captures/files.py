@@ -1,6 +1,6 @@
 """Frames of pcap, pcapng and btsnoop files; the first two by draft-ietf-opsawg-pcap and -pcapng.
 
-A btsnoop file (RFC 1761 with Bluetooth's types of link) is what Android and btmon write.
+Android and btmon write btsnoop files (RFC 1761 with Bluetooth's types of link).
 
 Measurements must not be guessed: a packet that is cut off ends the file with a note, and an impossible length
 is damage.
@@ -111,8 +111,8 @@ def frames(path: Path, notes: list[str]) -> Iterator[Frame]:
                 f"damaged): only the {count} packets before were read"
             )
         except _Damaged:
-            what = f"is damaged after {count} packets" if count else "is no pcap, pcapng or btsnoop file"
-            raise BadCapture(f"{path.name}: {what}") from None
+            fault = f"is damaged after {count} packets" if count else "is no pcap, pcapng or btsnoop file"
+            raise BadCapture(f"{path.name}: {fault}") from None
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:

@@ -263,7 +263,7 @@ def models(
         put(json.dumps(Scenario.json_schema(), indent=2))
     elif name is not None:
         path = find(name)
-        content = read_toml(path)  # says what is wrong with a file that is no TOML
+        content = read_toml(path)  # names the fault of a file that is no TOML
         put(json.dumps(content) if as_json else toml_text(path), end="\n" if as_json else "")
     else:
         folder = models_folder()

@@ -121,11 +121,12 @@ def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) 
 def _table(found: Results | xr.Dataset, every: bool) -> Table:
     """Return the table of an answer or a comparison, with the verdicts of intervals in colours."""
     plain = table(found, every=every)
-    rows = (
-        [Text(c, STYLES.get(c, "dim")) if name == "interval" else c for name, c in zip(plain.columns, row)]  # noqa: B905
-        for row in plain.rows
-    )
-    return new_table(*plain.columns, left=2, rows=rows)
+
+    def coloured(row: tuple[str, ...]) -> list[str | Text]:
+        cells = zip(plain.columns, row, strict=True) if row else ()  # an empty row separates groups
+        return [Text(c, STYLES.get(c, "dim")) if name == "interval" else c for name, c in cells]
+
+    return new_table(*plain.columns, left=2, rows=map(coloured, plain.rows))
 
 
 def _model_line(solved: Answer) -> str:

@@ -72,7 +72,6 @@ def gate(scenario: Scenario) -> Results:
     def answer(of: Scenario) -> Answer:
         metrics, notes = model.answer(of)
         found.extend(notes["warnings"])
-        notes["warnings"] = [*notes["warnings"], *notes.pop("remarks", [])]
         return mark_overload(of, metrics, notes)
 
     if scenario.traffic.load_schedule:

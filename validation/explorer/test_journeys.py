@@ -9,14 +9,13 @@ import csv
 import io
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 import btqueue as bt
 from btqueue.study.evaluate import evaluate
@@ -49,22 +48,6 @@ def address():
         yield line
         program.terminate()
         program.wait(20)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    named = os.environ.get("BTQUEUE_CHROMIUM")
-    names = [named] if named else ["chromium", "chromium-browser", "google-chrome"]
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        without = pytest.fail if named else pytest.skip
-        without(
-            f"no Chromium ({', '.join(names)}): apt-get install chromium, or name one in BTQUEUE_CHROMIUM"
-        )
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -376,7 +376,7 @@ def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | Non
 
 
 def _is_abrupt(flow: Flow) -> bool:
-    """Whether a radio on the way is much slower in its worse states, at other times than the next one."""
+    """Whether a radio is much slower in its worse states, at other times than the next radio on the way."""
     trains = (visit.train for visit in flow.forth)
     return any(one.slow > ABRUPT * one.fast > 0.0 and not one.scheduled for one in trains)
 

@@ -278,7 +278,7 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
     asked = Asked(network, point, rtt, timed)
     only_tcp = all(flow.protocol == "tcp" for flow in network.flows) and not point.sessions
     if only_tcp and not point.rate.any():
-        return []  # nothing comes through, whatever the way
+        return list(of_unread_keys(asked))  # nothing comes through, whatever the waits
     certain = all(asked.certain(f) for f in range(len(network.flows)))
     found = [found for rule in (OF_GOODPUT if certain else RULES) for found in rule(asked)]
     found += air.doubts(network, point)
@@ -454,6 +454,12 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
                 "phase between arrivals and visits is known on average only: round trips were 12 % too short "
                 "to 30 % too long"
             )
+        pauses = piconet.members > 1 and 0.0 < busy.max(initial=0.0) < 1.0 - RARE
+        if piconet.discipline == "prc-lwrr" and pauses:
+            yield (
+                '[polling] discipline = "prc-lwrr": a link whose sender waits for acknowledgements is left '
+                "out of some cycles: goodput was up to 7 % too high"
+            )
         if not several or not here.any() or _one_connection(asked, number):
             continue
         endless = [f for f, _, always in crossing if always]
@@ -467,11 +473,11 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
                 "and several links always have some: they share the air unevenly, or one of them keeps the "
                 "central to itself: goodput was up to 10 % off, or one connection gets all"
             )
-        elif piconet.discipline == "slq" and shared:
+        elif piconet.discipline in ("slq", "ldq") and shared:
             yield (
-                '[polling] discipline = "slq": the longest queue is served first, and several links always '
-                "have segments: they hold the central alternately or for good: goodput is a mean, and one "
-                "connection may get all"
+                f'[polling] discipline = "{piconet.discipline}": the longest queue or delay is served first, '
+                "and several links always have segments: they hold the central alternately or for good: "
+                "goodput is a mean, and one connection may get all"
             )
         elif (
             piconet.discipline not in (*CYCLIC, "gated")
@@ -553,14 +559,12 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         under_way = asked.point.rate[f] * asked.rtt[f]
         if flow.protocol != "tcp" or flow.transport.windows != "bytes" or flow.load == np.inf:
             continue
-        # the rules differ in when full segments leave, and so in the waits for them
-        use = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0))
-        differs = flow.source == "ibp" or asked.relayed(f) or SHARED_WIRE < use < CROWDED
-        if flow.cut and flow.transport.nagle is not True and under_way > 0.1 and differs:
+        size, full = flow.traffic.message_bytes, flow.transport.mss_bytes
+        parts = not flow.messages and size % full > 0
+        if parts and (size > full if not flow.cut else flow.transport.nagle is not True and under_way > 0.1):
             yield (
-                "the last segment of a message is not full, and is sent without waiting for "
-                "acknowledgements; the law is for last segments that wait for them (Nagle's algorithm): "
-                "round trips were up to 36 % too long"
+                "the last segment of a message is not full, and does not wait for the acknowledgements of "
+                "full ones: in 40 random piconets round trips were 26 % too short to 15 % too long"
             )
             return
         if not flow.cut:
@@ -594,12 +598,7 @@ def of_nagle(asked: Asked) -> Iterator[str]:
                 "segment comes first is known on average only, and round trips were up to 31 % too short"
             )
             return
-        if (
-            flow.source == "periodic"
-            and released > 0.0
-            and flow.traffic.message_bytes <= flow.transport.mss_bytes
-            and under_way > IN_TURN
-        ):
+        if flow.source == "periodic" and released > 0.0 and size <= full and under_way > IN_TURN:
             yield (
                 "short messages at equal distances wait for acknowledgements (Nagle's algorithm) and stay in "
                 "phase with the polls: round trips were up to 57 % off"
@@ -955,10 +954,20 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
 
 
 def of_datagrams(asked: Asked) -> Iterator[str]:
-    """Yield datagrams beyond the capacity of tokens, or of a link both ways: single packets are refused."""
+    """Yield datagrams in bursts beyond a buffer, or beyond the capacity of tokens, or of a link both ways."""
     start = len(asked.network.ports) + len(asked.network.wires)
-    for f, flow, endless in asked.flows():
-        if flow.protocol != "none" or not endless:
+    for f, flow in enumerate(asked.network.flows):
+        if flow.protocol != "none" or flow.messages or not flow.load:
+            continue
+        if asked.point.links.links.endless[f]:
+            pass
+        elif flow.more ** (flow.forth[0].places / max(flow.batch, 1.0)) > RARE:
+            yield (
+                f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput was "
+                "up to 72 % too high"
+            )
+            return
+        else:
             continue
         tokens = (asked.used[start:] > CROWDED) & (asked.point.service[f, start:] > 0.0)
         if (tokens.any() and flow.forth[-1].train.packets > 1.0) or flow.reverse is not None:
@@ -1092,7 +1101,7 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
             yield f"{key}: theory does not use this key, so the answer is without its effect"
 
 
-OF_GOODPUT = (of_the_air, of_jumps, of_lost_feedback, of_unread_keys)
+OF_GOODPUT = (of_datagrams, of_the_air, of_jumps, of_lost_feedback, of_unread_keys)
 """Rules about more than waits."""
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,

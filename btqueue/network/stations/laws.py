@@ -139,9 +139,8 @@ class Laws:
             and ("port", n) not in begins
         ]
         self.rates = np.zeros(flows)
-        self.passing: dict[
-            int, Vector
-        ] = {}  # segments and acknowledgements of each flow, by direction of a link
+        # segments and acknowledgements of each flow, by the direction of a link that they pass
+        self.passing: dict[int, Vector] = {}
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:

@@ -15,7 +15,7 @@ from btqueue.network.stations import anchors, buffers, limits, nagle, quantiles,
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
-from btqueue.network.stations.network import EMPTY, Flow, Network, alike, more_of, network_of
+from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, network_of
 from btqueue.network.stations.point import CARRIED, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
@@ -51,7 +51,9 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     if not np.isfinite(metrics["goodput_kbps"]).all():
         raise NoConvergence("rates at the stations were not found: hardly anything gets through")
     if not notes["converged"]:
-        raise NoConvergence(f"the rates did not settle: they still change by {notes['residual']:.1%}")
+        change = notes["residual"]
+        words = f"{change:.1%}" if change < 1.0 else "more than 100 %"
+        raise NoConvergence(f"the rates did not settle: they still change by {words}")
     return metrics, notes
 
 
@@ -60,7 +62,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if tagged.is_asked(network):
         return _sampled(scenario, network)
     point = operating_point(network)
-    kept_out, exchangeable = captured(network), len(set(alike(network))) == 1
+    kept_out = captured(network)
     if kept_out:
         flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
         network = replace(network, flows=tuple(flows))
@@ -185,13 +187,11 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "residual": point.residual,
         "limits": limits.bounds(scenario, network, point, metrics["goodput_kbps"], timeouts, overflow),
         "warnings": [
-            *([KEPT_OUT] if kept_out and not exchangeable else []),
+            *([KEPT_OUT] if kept_out else []),
             *([JUST_CARRIED] if tight else []),
             *doubts(network, point, rtt, tcp | np.isfinite(delay)),
             *anchors.doubts(network, point),
         ],
-        # equal links are as good as each other: sums and means over the flows do not depend on it
-        "remarks": [KEPT_OUT] if kept_out and exchangeable else [],
     }
 
 

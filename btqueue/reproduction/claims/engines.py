@@ -96,14 +96,14 @@ class Engine(ABC):
         """Return the metric's mean over flows in each replication."""
         return self(scenario.with_(**changes)).mean_over_flows(metric)
 
-    def only_simulated(self, what: str) -> None:
-        """Declare that a check reads single runs of the simulator, for the quantity `what`.
+    def only_simulated(self, quantity: str) -> None:
+        """Declare that a check reads single runs of the simulator, for this quantity.
 
         Raises:
             NoAnswer: this is a model.
         """
         if not self.is_simulator:
-            raise NoAnswer(f"a model has no {what}")
+            raise NoAnswer(f"a model has no {quantity}")
 
     def mean(self, asked: Asked) -> np.ndarray:
         """Return the answer to a question: the mean over flows in each replication."""

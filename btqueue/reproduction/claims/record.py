@@ -37,7 +37,7 @@ def publication_record(paper: str) -> dict[str, Any]:
 
 
 def claims_of(paper: str) -> dict[str, Claim]:
-    """Return the claims on record, by id, with the keys that are those of all claims."""
+    """Return the claims on record, by id, with the keys that all claims have in common."""
     record = publication_record(paper)
     return {claim["id"]: record.get("check", {}) | claim for claim in record["claim"]}
 

@@ -28,7 +28,7 @@ of its own. With `peak`, a sweep, a number is judged where the goodput is larges
 logarithms with `logarithmic`. Where the publication is silent, `readings` holds the settings of other
 readings by name, and `fit` a fitted scenario: the checks are shown for them, too, and do not count.
 
-Keys in the table `[check]` of a record are those of all its claims.
+Keys in the table `[check]` of a record hold for all its claims.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _course(work: Work, wanted: Table) -> Curve:
     x, values = found["time"].values, wanted.get("times", 1.0) * found[wanted["metric"]].values[:, 0]
     if wanted.get("line"):
         return Curve(wanted["label"], x, model=values)
-    (answer,) = work.answers([scenario], ("solve",), what=wanted["label"])
+    (answer,) = work.answers([scenario], ("solve",), label=wanted["label"])
     return Curve(wanted["label"], x, values, model=np.full(len(x), answer["solve"].mean(wanted["metric"])))
 
 
@@ -181,14 +181,14 @@ def _answers(
         )
         for point in points
     ]
-    found = work.answers(scenarios, engines, what=wanted["label"])
+    found = work.answers(scenarios, engines, label=wanted["label"])
     return {engine: [one[engine] for one in found] for engine in engines}
 
 
 def _load_1(work: Work, wanted: Table, engine: Engine) -> float:
     """Return the goodput (kbit/s) of a scenario by one engine."""
     scenario = work.scenario(wanted["scenario"], wanted["set"])
-    (found,) = work.answers([scenario], (engine,), what="load 1")
+    (found,) = work.answers([scenario], (engine,), label="load 1")
     return found[engine].means["goodput_kbps"]
 
 

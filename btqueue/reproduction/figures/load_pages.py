@@ -89,8 +89,8 @@ def draw(work: Work, table: Mapping[str, Any]) -> Iterator[Picture]:
 def load_page(work: Work, wanted: LoadPage) -> Iterator[Picture]:
     """Yield the curves and the surfaces of a page."""
     loads = [float(load) for load in wanted.loads]
-    what = wanted.heading.partition(",")[0]
-    found = work.sweep(wanted.scenario, {wanted.key: wanted.values, LOAD: loads}, what=what)
+    label = wanted.heading.partition(",")[0]
+    found = work.sweep(wanted.scenario, {wanted.key: wanted.values, LOAD: loads}, label=label)
     scenario, like = work.scenario(wanted.scenario), work.scenario(wanted.marks_of or wanted.scenario)
     marks = {
         metric: marks_in(work.paper, wanted.claims, metric, like, (wanted.key, LOAD))

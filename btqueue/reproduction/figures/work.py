@@ -121,7 +121,7 @@ class Work:
         return [values[place] for place in places]
 
     def answers(
-        self, scenarios: Sequence[Scenario], engines: Sequence[Engine] = ENGINES, *, what: str = ""
+        self, scenarios: Sequence[Scenario], engines: Sequence[Engine] = ENGINES, *, label: str = ""
     ) -> list[dict[Engine, Answer]]:
         """Return the engines' answers to scenarios, which `scenario` made.
 
@@ -130,21 +130,23 @@ class Work:
         Args:
             scenarios: the points.
             engines: "solve", "simulate", or both.
-            what: name of the points, for progress and notes, as "n = 4".
+            label: name of the points, for progress and notes, as "n = 4".
         """
         self.asked.update(scenarios)
-        found = answers(scenarios, engines, self.store, lambda *state: self.report(what, *state))
+        found = answers(scenarios, engines, self.store, lambda *state: self.report(label, *state))
         for engine in engines:
-            self._note_failures(engine, [one[engine] for one in found], what)
+            self._note_failures(engine, [one[engine] for one in found], label)
         return found
 
-    def sweep(self, base: str | Scenario, over: Mapping[str, Sequence[Any]], *, what: str = "") -> xr.Dataset:
+    def sweep(
+        self, base: str | Scenario, over: Mapping[str, Sequence[Any]], *, label: str = ""
+    ) -> xr.Dataset:
         """Return both engines' answers over a grid of keys.
 
         Args:
             base: see `scenario`.
             over: values by dotted key, every combination is a point; fewer values in a quick figure.
-            what: name of the points, for progress and notes.
+            label: name of the points, for progress and notes.
 
         Returns:
             Dataset as `btqueue.study.sweep_files.assemble` describes it: each metric and `<metric>_ci95`
@@ -153,7 +155,7 @@ class Work:
         whole = self.scenario(base)
         chosen = grid({key: self.some(list(values)) for key, values in over.items()})
         scenarios = [self.scenario(whole.changed(chosen[number])) for number in range(len(chosen))]
-        found = self.answers(scenarios, what=what)
+        found = self.answers(scenarios, label=label)
         return assemble(chosen, ENGINES, lambda: (PointResult(n, dict(one)) for n, one in enumerate(found)))
 
     def note(self, text: str) -> None:
@@ -161,11 +163,11 @@ class Work:
         if text not in self.notes:
             self.notes.append(text)
 
-    def _note_failures(self, engine: Engine, given: Sequence[Answer], what: str) -> None:
+    def _note_failures(self, engine: Engine, given: Sequence[Answer], label: str) -> None:
         reasons = [answer.failure for answer in given if answer.failure is not None]
         if reasons:
             who = "the model" if engine == "solve" else "the simulation"
-            where = f" ({what})" if what else ""
+            where = f" ({label})" if label else ""
             self.note(
                 f"No answer of {who} at {len(reasons)} of {len(given)} points{where}: {reasons[0].message}"
             )

@@ -25,8 +25,14 @@ def source_digest() -> str:
 
 
 def code_folder() -> Path:
-    """Return the cache folder of the compiled code of these sources."""
-    return cache_folder("simulator", source_digest())
+    """Return the cache folder of the code that is compiled from these sources, where they lie.
+
+    numba finds no code that was compiled for a file in another place, or before the file was installed again.
+    With one folder for all installations the simulator would be called compiled and would not be.
+    """
+    loop = SOURCES / "engine.py"
+    installed = f"{source_digest()} {loop} {loop.stat().st_mtime_ns}"
+    return cache_folder("simulator", hashlib.sha256(installed.encode()).hexdigest()[:16])
 
 
 def holds_event_loop() -> bool:

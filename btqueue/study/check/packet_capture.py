@@ -2,7 +2,7 @@
 
 Flows that are captured at their sender give goodput, throughput, round trips, retransmissions, timeouts and
 fast retransmits (`tcp_sender`). A capture at the receiver, on the way, or behind the queue of a link shows
-neither the sender's round trips nor what that queue has lost: then there is only the goodput.
+neither the sender's round trips nor the losses of that queue: then there is only the goodput.
 
 Each flow is measured while its sender sends: to the last acknowledgement, or to the end of the capture if
 data is still under way. `facts` holds the facts that its packets state.

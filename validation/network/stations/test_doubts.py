@@ -91,3 +91,28 @@ def test_a_slope_is_of_theory_although_a_neighbour_is_in_doubt(doubt):
     doubt(RING.traffic.load_kbps)
     found = local_sensitivity(RING, *wanted)
     assert [row.derivative for row in found.rows] == [row.derivative for row in expected.rows]
+
+
+DATAGRAMS = {"transport.protocol": "none", "traffic.source": "ibp", "traffic.load_kbps": 190.0}
+GREEDY = {"traffic.source": "greedy", "network.flows": "downlink", "network.peripherals": 3}
+LONG = {"traffic.source": "poisson", "traffic.message_bytes": 1800, "traffic.load_kbps": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (DATAGRAMS | {"flow_control.baseband_packets": 20}, "bursts of datagrams"),
+        (GREEDY | {"polling.discipline": "ldq"}, '"ldq"'),
+        (GREEDY | {"polling.discipline": "exhaustive"}, "keeps the central to itself"),
+        (
+            {"polling.discipline": "prc-lwrr", "transport.receive_window_segments": 2}
+            | {"traffic.source": "greedy", "network.flows": [{"from": "c1", "to": "p1.1"}]},
+            "prc-lwrr",
+        ),
+        (LONG | {"transport.nagle": "minshall"}, "last segment of a message"),
+        (LONG | {"transport.nagle": False}, "last segment of a message"),
+    ],
+)
+def test_answers_that_were_wrong_on_unseen_scenarios_are_in_doubt(changes, said):
+    one = bt.Scenario().changed({"network.peripherals": 3, "network.flows": "uplink"} | changes)
+    assert any(said in why for why in bt.solve(one).attrs["why"])

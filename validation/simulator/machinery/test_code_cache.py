@@ -1,5 +1,6 @@
 """The cache of compiled code: any change of any source has to start an empty one."""
 
+import os
 import shutil
 import sys
 
@@ -38,3 +39,15 @@ def test_another_python_has_another_folder(monkeypatch):
     before = code_cache.source_digest()
     monkeypatch.setattr(sys.implementation, "cache_tag", "cpython-399")
     assert code_cache.source_digest() != before
+
+
+def test_another_installation_has_another_folder(tmp_path, monkeypatch):
+    """The first command after an installation counted the time of compiling as time of simulating."""
+    monkeypatch.setenv("BTQUEUE_CACHE_DIR", str(tmp_path))
+    folders = [code_cache.code_folder()]
+    copy = shutil.copytree(code_cache.SOURCES, tmp_path / "elsewhere" / "simulator")
+    monkeypatch.setattr(code_cache, "SOURCES", copy)
+    folders.append(code_cache.code_folder())
+    os.utime(copy / "engine.py", (1.0, 1.0))
+    folders.append(code_cache.code_folder())
+    assert len({folder.name for folder in folders}) == 3 and code_cache.code_folder() == folders[2]
