@@ -276,9 +276,13 @@ class Asked(NamedTuple):
             v.kind == "port" and ports[v.index].piconet == piconet for v in self.network.flows[f].forth
         )
 
-    def flows(self) -> Iterator[tuple[int, Flow, bool]]:
-        """Yield number, flow, and whether it always has data to send, for the flows that send."""
-        for f, flow in enumerate(self.network.flows):
+    def flows(self, *, every: bool = False) -> Iterator[tuple[int, Flow, bool]]:
+        """Yield number, flow, and whether it always has data to send, for the flows that send.
+
+        Of flows with the same answer only the first one, or every one.
+        """
+        for f in range(len(self.network.flows)) if every else self.point.links.firsts:
+            flow = self.network.flows[f]
             sends = self.point.rate[f] > 0.0 or flow.load > 0.0
             if not flow.messages and sends and not self.certain(f):
                 yield f, flow, bool(self.point.links.links.endless[f])
@@ -458,7 +462,9 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         here = links.piconet == number
         busy = links.load[here]
         several = int((busy > 0.0).sum()) > 1
-        crossing = [(f, flow, always) for f, flow, always in asked.flows() if asked.crosses(f, number)]
+        crossing = [
+            (f, flow, always) for f, flow, always in asked.flows(every=True) if asked.crosses(f, number)
+        ]
         rough = any(
             not always
             and (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from itertools import takewhile
 from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ SOME_LOST = 0.05
 """Largest change of the losses at bridges in a turn."""
 IN_A_ROW = np.arange(1.0, 400.0)
 """Segments before one that jitter may delay beyond it."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 NEARLY = 0.995
 """Highest utilisation in formulas of waits, which hold only below 1."""
 
@@ -381,8 +383,8 @@ class Laws:
 
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
-        links, flows = self.links, self.network.flows
-        share = np.where(links.endless, [1.0 / flow.window for flow in flows], 0.0)
+        links = self.links
+        share = np.where(links.endless, 1.0 / self.windows, 0.0)
         work = (rate * sent)[:, None] * links.each[0] + rate[:, None] * links.each[1]
         return share[:, None] * links.by_link(work) * SLOT_S
 
@@ -475,7 +477,7 @@ class Laws:
             seconds += visit.delay_s
             if visit.jitter_s > 0.0 and f >= 0 and not self.links.endless[f]:
                 seconds += at_random_s(visit.jitter_s, float(self.passing[visit.turn] @ self.rates))
-            else:
+            elif visit.jitter_s > 0.0:
                 seconds += in_order_s(visit.jitter_s, IN_A_ROW / max(rate, 1e-9))
             if visit.kind == "wire":
                 seconds += visit.service_s
@@ -879,7 +881,7 @@ class Laws:
         polled = set(queues.port.tolist())
         ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
         sends, answers = rate * sent, rate * self.alone
-        acks = np.array([max(flow.acks, 1e-9) for flow in flows])
+        acks = np.maximum(self.acks, 1e-9)
         # services including the other half of the frames
         ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
         forth, back = forth.copy(), back.copy()
@@ -915,7 +917,7 @@ class Laws:
         left = np.zeros_like(links.frames[0])  # residual work of trains of other links, by ports
         if network.bridges:
             load = np.minimum(links.others(links.open_load), NEARLY)
-            kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
+            kept = np.where(links.endless, 1.0 - 1.0 / self.windows, 1.0)
             by_link = links.residuals(sends, answers, acks)
             visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
             by_flow = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(
@@ -1040,7 +1042,6 @@ class Laws:
         """
         flows, links = self.network.flows, self.links
         extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
-        windows = np.array([flow.window for flow in flows])
         for f in self.firsts:
             flow = flows[f]
             for visit in flow.forth:
@@ -1062,7 +1063,7 @@ class Laws:
                     float(rate[f]),
                     each_s,
                     float(base[f]),
-                    float(windows[at].sum()),
+                    float(self.windows[at].sum()),
                     size,
                     waits=waits and flow.load < inf,
                 )
@@ -1178,7 +1179,7 @@ class Laws:
         The first packets of a segment go ahead while the last one waits. Then less air time remains for the
         last packet.
         """
-        flows = self.network.flows
+        flows, alone = self.network.flows, self.alone
         tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
         lets_out: list[list[tuple[int, float]]] = [[] for _ in self.network.buckets]
         behind: list[list[tuple[int, float]]] = [[] for _ in flows]
@@ -1194,7 +1195,7 @@ class Laws:
                     if service[f, r] <= 0.0:
                         continue
                     count = next(visit.train.packets for visit in visits if visit[:2] == ("bucket", n))
-                    trains = rate[f] * (flow.acks * self.alone[f] if way else sent[f])
+                    trains = rate[f] * (flow.acks * alone[f] if way else sent[f])
                     price = service[f, r] / (flow.acks if way else 1.0)
                     several = 1.0 if way else 2.0 * transport.ahead(flow) + 1.0
                     jumps.append(price * several)
@@ -1283,6 +1284,7 @@ def _up_to(values: NDArray, most: NDArray) -> NDArray:
         return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
 
 
+@lru_cache(maxsize=4096)  # turns repeat them
 def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[float, float]:
     """Return the mean visits that a train takes, and the chance that its last frame is the last of a visit.
 
@@ -1312,9 +1314,8 @@ def at_random_s(mean_s: float, rate: float) -> float:
     With u = exp(-x), no segment of a Poisson process is delayed beyond x with the chance
     (1 - u) exp(-rate mean_s u).
     """
-    ends, weights = np.polynomial.legendre.leggauss(16)
-    u = (ends + 1.0) / 2.0
-    return mean_s * float(weights @ ((1.0 - (1.0 - u) * np.exp(-rate * mean_s * u)) / u)) / 2.0
+    u = (NODES + 1.0) / 2.0
+    return mean_s * float(WEIGHTS @ ((1.0 - (1.0 - u) * np.exp(-rate * mean_s * u)) / u)) / 2.0
 
 
 def in_order_s(mean_s: float, earlier_s: Vector) -> float:

@@ -336,7 +336,7 @@ def _iterated(
             for one, queue in zip(laws.answers, laws.queues, strict=True)
         ]
         waiting = laws.windows < 2.0  # for the acknowledgement of the only segment
-        late = np.where(np.isinf([flow.load for flow in flows]) | waiting, 0.0, late)
+        late = np.where(np.isinf(load) | waiting, 0.0, late)
         longest = laws.within_visits(window, service, full)
         others = np.minimum(others, longest - base)
         lone_before, lone = lone, base + others
