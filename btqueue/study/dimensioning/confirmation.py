@@ -10,7 +10,7 @@ them: comparisons are of pairs of replications with the same number (Law 2015, c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -137,8 +137,8 @@ def is_near(task: Task, candidate: Candidate) -> bool:
     return candidate.failure is None and not (candidate.unserved or exact or max(broken, default=0.0) > LOOSE)
 
 
-def rivals(task: Task, best: Candidate, known: Iterable[Candidate]) -> list[Place]:
-    """Return at most `MOST_RIVALS` distinct points that may be better than the best, the nearest first."""
+def rivals(task: Task, best: Candidate, known: Iterable[Candidate], moving: Sequence[int]) -> list[Place]:
+    """Return points that may be better than the best, distinct in the *moving* choices, the nearest first."""
     unit = abs(best.objective) if task.objective.expression.metrics else 0.0
 
     def error(candidate: Candidate) -> float:
@@ -152,7 +152,7 @@ def rivals(task: Task, best: Candidate, known: Iterable[Candidate]) -> list[Plac
     for place in (one.place for one in sorted(close, key=lambda one: (error(one), one.place))):
         if len(found) == MOST_RIVALS:
             break
-        if all(task.apart(place, other) for other in (best.place, *found)):
+        if all(task.apart(place, other, moving) for other in (best.place, *found)):
             found.append(place)
     return found
 
@@ -177,6 +177,8 @@ def confirm(
     models: Mapping[Place, Candidate],
     simulator: Simulator,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    without_effect: Collection[str] = (),
 ) -> Confirmation:
     """Simulate the best points of a table until its best is a simulated one, and compare the others with it.
 
@@ -185,14 +187,16 @@ def confirm(
         models: the model's answers, by place.
         simulator: simulator of one scenario.
         progress: called with the number of points simulated, and of all that are known to be needed.
+        without_effect: keys in which points need not differ to stand for each other.
 
     Returns:
         The points, and warnings: bounds that the winner may violate, points that may be better. If no
         simulated point meets all bounds although others may, the search's best stays, and so does the table.
     """
     task, start = table.task, table.ranked()[0]
+    moving = [n for n, choice in enumerate(task.choices) if choice.key not in without_effect]
     known, played = dict(table.known), dict[Place, Simulated]()
-    wanted = [*neighbours(task, start.place), *rivals(task, start, known.values())]
+    wanted = [*neighbours(task, start.place), *rivals(task, start, known.values(), moving)]
     while new := [one for one in dict.fromkeys(wanted) if one not in played][: MOST_PLAYED - len(played)]:
         total = len(played) + len(new)
         for place in new:
@@ -200,12 +204,12 @@ def confirm(
             known[place] = played[place].candidate(place)
             if progress is not None:
                 progress(len(played), total)
-        apart = (place for place in known if all(task.apart(place, other) for other in played))
+        apart = (place for place in known if all(task.apart(place, other, moving) for other in played))
         known = {place: known[place] for place in (*played, *apart)}
         wanted = neighbours(task, min(known.values(), key=lambda one: one.rank(task)).place)
     order = sorted(played, key=lambda place: known[place].rank(task))
     answers = [known[place] for place in order]
-    others = any(one.feasible(task) for place, one in known.items() if place not in played)
+    others = any(one.feasible(task) for place, one in table.known.items() if place not in played)
     if answers[0].failure or (others and not answers[0].feasible(task)):
         order.sort(key=lambda place: place != start.place)
     else:

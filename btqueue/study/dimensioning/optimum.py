@@ -215,7 +215,10 @@ def dimension(
             if task.second is not None:
                 simulated = simulated_front(task, found.front, models, play, simulating)
                 return replace(found, confirmation=simulated)
-            before, played = found.best, confirmation.confirm(table, models, play, simulating)
+            before, played = (
+                found.best,
+                confirmation.confirm(table, models, play, simulating, without_effect=found.without_effect),
+            )
             costs, found = found.prices, _report(table, outcome, top)
             if found.best is not None:
                 same = before is not None and before.place == found.best.place
@@ -258,12 +261,15 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
 
 
 def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:
-    """Return the keys without effect: points that differ in the key alone always agree."""
+    """Return the keys without effect: points that differ in the key alone always agree.
+
+    Confirmed points are compared with each other only, like the others.
+    """
     found = []
     for nth, choice in enumerate(task.choices):
         alike: dict[Place, list[Any]] = {}
         for one in solved:
-            others = (*one.place[:nth], *one.place[nth + 1 :])
+            others = (one.confirmed, *one.place[:nth], *one.place[nth + 1 :])
             values = (f"{value:.9g}" for value in (one.objective, *one.sides))
             alike.setdefault(others, []).append((one.unserved, *values) if one.failure is None else None)
         compared = any(len(answers) > 1 and answers[0] is not None for answers in alike.values())

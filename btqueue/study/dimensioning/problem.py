@@ -210,11 +210,11 @@ class Task:
         """Return the values of the chosen keys at a place."""
         return {choice.key: choice.at(at) for choice, at in zip(self.choices, place, strict=True)}
 
-    def apart(self, one: Place, other: Place, numbers: Iterable[int] | None = None) -> bool:
-        """Whether two places are distinct, in these choices or in any."""
+    def apart(self, one: Place, other: Place, numbers: Sequence[int]) -> bool:
+        """Whether two places are distinct in some of these choices."""
         return any(
             abs(one[number] - other[number]) >= (DISTINCT if self.choices[number].continuous else 0.5)
-            for number in (range(len(self.choices)) if numbers is None else numbers)
+            for number in numbers
         )
 
     def keys(self, changes: Mapping[str, Any]) -> dict[str, Any]:

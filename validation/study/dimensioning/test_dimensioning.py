@@ -181,6 +181,7 @@ def test_where_theory_has_no_answer_points_are_simulated_and_this_is_said():
     assert {c.answered_by for c in found.candidates} == {"simulation"} and found.confirmation is not None
     assert all(point.model is None for point in found.confirmation.points)
     assert as_dataset(found)["answered_by"].values.tolist() == ["simulation"] * 2
+    found = dimension(WITHOUT_MODEL, **QUESTION, confirm=False)
     means = {c.changes["polling.limit"]: c.objective for c in found.candidates}
     for limit, mean in means.items():
         assert mean == evaluate(WITHOUT_MODEL.with_(polling__limit=limit)).mean("goodput_kbps")
