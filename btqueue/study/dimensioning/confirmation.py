@@ -1,7 +1,7 @@
 """The best points of a dimensioning, simulated with common random numbers: the winner is picked among them.
 
 Answers of a search err, and so do its choices between points that are nearly as good. Simulated answers take
-the places of its answers until the best point of all is a simulated one, like its neighbours.
+the places of its answers until the best of all is a simulated point, like its neighbours.
 
 All points share the scenario's seed, so that the difference between two points is less noisy than each of
 them: comparisons are of pairs of replications with the same number (Law 2015, chapters 10 and 11).
@@ -180,7 +180,7 @@ def confirm(
     *,
     without_effect: Collection[str] = (),
 ) -> Confirmation:
-    """Simulate the best points of a table until its best is a simulated one, and compare the others with it.
+    """Simulate the best points of a table until its best point is simulated, and compare the others with it.
 
     Args:
         table: answers of the search; simulated answers take their places, and outrank all others.
