@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
+from itertools import takewhile
 from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
 
@@ -1148,8 +1149,24 @@ class Laws:
         wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
         return longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf) - wait
 
+    def _sent_before(self, f: int, bucket: int) -> float:
+        """Return how long the packets of a segment but the last need, from a bucket to the next one (s).
+
+        The next bucket, wire or host gathers them. Packets beyond the limit of a visit go in the next cycle.
+        """
+        visits, slots = self.network.flows[f].forth, 0.0
+        first = next(place for place, visit in enumerate(visits) if visit[:2] == ("bucket", bucket)) + 1
+        for visit in takewhile(lambda visit: visit.kind == "port", visits[first:]):
+            train, port = visit.train, self.network.ports[visit.index]
+            before = train.packets - 1.0
+            cycle = EMPTY * (self.network.piconets[port.piconet].members - 1.0)
+            slots += (
+                train.frames / train.packets * before * (train.first + 1.0) + before // port.limit * cycle
+            )
+        return slots * SLOT_S
+
     def tokens(
-        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, there: Vector
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector
     ) -> tuple[list[tuple[Tail, Tail]], Vector, Vector]:
         """Return the random and the certain waits of a segment and its acknowledgement for tokens (s).
 
@@ -1157,17 +1174,21 @@ class Laws:
         between two of them.
 
         The deficit of a bucket is the work of an M/G/1 server: its tail is exponential (Cramér & Lundberg).
+        A second exponential function makes its chance and its mean exact (H. Tijms, Stochastic Models, 1994).
         The first packets of a segment go ahead while the last one waits. Then less air time remains for the
         last packet.
         """
         flows = self.network.flows
         tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
+        lets_out: list[list[tuple[int, float]]] = [[] for _ in self.network.buckets]
+        behind: list[list[tuple[int, float]]] = [[] for _ in flows]
         for n, bucket in enumerate(self.network.buckets):
             r = self.number["bucket", n]
             if full[r] > 0.0:
                 continue
             depth = bucket.depth / bucket.rate
             jumps, rates, who, random, packets = [], [], [], [], 0.0
+            held = 0.0  # packets of the windows together
             for f, flow in enumerate(flows):
                 for way, (visits, service) in enumerate(((flow.forth, forth), (flow.back, back))):
                     if service[f, r] <= 0.0:
@@ -1179,18 +1200,17 @@ class Laws:
                     jumps.append(price * several)
                     rates.append(trains / several)
                     packets += trains * count
+                    if not way:
+                        held += flow.window * count
+                        lets_out[n].append((f, flow.window * price))
                     random.append(flow.source != "periodic")
-                    saved = 0.0
-                    if not way and several == 1.0 and (f, 0, 1) in self.polled.number:
-                        c = self.polled.number[f, 0, 1]
-                        half_cycle = float(self.polled.members[c] * self.polled.slot_s[c])
-                        saved = (there[f] - half_cycle) * (count - 1.0) / count
+                    saved = 0.0 if way or several > 1.0 else self._sent_before(f, n)
                     who.append((f, way, max(price * (several + 1.0) / 2.0 - saved, price / count)))
             d, x = np.array(jumps), np.array(rates)
             use = min(float(d @ x), NEARLY)
             if use <= 0.0:
                 continue
-            room = bucket.places * use / max(packets, 1e-12)
+            room = bucket.places * use / max(packets, 1e-12) if held > bucket.places else inf
             x = x * min(1.0, use / float(d @ x))
             if not any(random):  # deterministic streams that the token rate carries
                 for f, _, price in who:
@@ -1211,16 +1231,27 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
+            # what the tail leaves of the chance of a deficit and of its mean (Tijms)
+            often, mean = use - decay, float(x @ d**2) / (2.0 * (1.0 - use)) - decay / theta
             for f, way, price in who:
                 if not way:
                     turns[f] = max(turns[f], use / max(float(rate[f] * sent[f]), 1e-12))
                 sure[f] += max(price - depth, 0.0)
-                share = min(decay * float(np.exp(-theta * max(depth - price, 0.0))), 1.0)
-                tail = Tail(share, 1.0 / theta, room)
+                free = max(depth - price, 0.0)
+                lasts = decay / theta * float(np.exp(-theta * free))
+                if often * mean > 0.0:
+                    lasts += mean * float(np.exp(-free * often / mean))
+                share = float(np.clip(lasts * theta, 0.0, 1.0))
+                tail = Tail(share, lasts / share if share > 0.0 else 0.0, room)
                 old = tails[f][way]
-                if old.share > 0.0:  # of two buckets on a way the slower decides
-                    tail = max(old, tail, key=lambda one: one.share * one.mean)
-                tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
+                if tail.wait > old.wait:  # of two buckets on a way the slower decides
+                    tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
+                    behind[f] = lets_out[n] if way else behind[f]
+        # acknowledgements wait for segments that windows have let out, and whose acknowledgements do not wait
+        there = [sent.wait / (sent.wait + answer.wait) if sent.wait > 0.0 else 1.0 for sent, answer in tails]
+        for f, held in enumerate(behind):
+            if held:
+                tails[f] = (tails[f][0], tails[f][1].up_to(sum(there[g] * longest for g, longest in held)))
         return tails, sure, turns
 
 
