@@ -130,12 +130,6 @@ def test_folders_are_private(place, monkeypatch):
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
-def test_without_a_wish_it_is_the_users_cache_folder(monkeypatch, tmp_path):
-    monkeypatch.delenv(VARIABLE)
-    monkeypatch.setattr("btqueue.caches.user_cache_path", lambda name, appauthor: tmp_path / "theirs" / name)
-    assert cache_folder("simulator", HERE) == tmp_path / "theirs" / "btqueue" / "simulator" / HERE
-
-
 def writable_by_the_group(place: Path) -> None:
     place.chmod(0o770)
 
@@ -250,14 +244,6 @@ def test_numba_never_writes_beside_the_sources(place, tmp_path, function, prepar
     prepare(place)
     assert numba_cache.entry_point(function)(21) == 42
     assert machine_code(tmp_path) == []
-
-
-def test_numba_never_writes_beside_the_sources_where_there_is_no_cache(
-    tmp_path, function, monkeypatch, caplog
-):
-    monkeypatch.setenv(VARIABLE, os.devnull)
-    assert numba_cache.entry_point(function)(21) == 42
-    assert machine_code(tmp_path) == [] and caplog.messages == []
 
 
 def test_a_disk_that_becomes_full_costs_only_the_cache(place, function, caplog):

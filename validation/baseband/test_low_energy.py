@@ -67,16 +67,6 @@ def test_every_row_is_a_scenario_that_can_be_written_and_read(kind: str) -> None
         assert Scenario.from_dict(scenario.to_dict()) == scenario
 
 
-def test_scenarios_of_bluetooth_classic_do_not_mention_it() -> None:
-    assert not {"le", "energy"} & Scenario().to_dict().keys()
-
-
-def test_headers_are_compressed() -> None:
-    assert Scenario.from_dict(LE).transport.header_bytes == 23
-    plain = {"le": {"ip": "none"}, "transport": {"protocol": "none"}}
-    assert Scenario.from_dict(LE | plain).transport.header_bytes == 0
-
-
 @pytest.mark.parametrize(
     ("tables", "key"),
     [

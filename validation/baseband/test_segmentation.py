@@ -48,11 +48,6 @@ def test_best_fit_trades_packets_for_padding() -> None:
     assert sum(f.padding_bytes for f in fragments) == 14
 
 
-def test_best_fit_breaks_ties_in_padding_by_slots() -> None:
-    # 54 bytes fill one 2-DH1 (2 slots with the reply) as well as two DH1 (4 slots)
-    assert _names(segment(54, packet_types(["DM3", "DH1", "2-DH1"]), "best-fit")) == ["2-DH1"]
-
-
 @given(frames, type_sets, st.sampled_from(METHODS))
 def test_fragments_carry_exactly_the_frame(pdu: int, types: list[PacketType], method: Segmentation) -> None:
     fragments = segment(pdu, types, method)
@@ -102,11 +97,6 @@ def test_best_fit_rest_is_the_best_of_all_covers(pdu: int) -> None:
     )
     fragments = segment(pdu, types, "best-fit")
     assert (sum(f.padding_bytes for f in fragments), _slots([f.packet for f in fragments])) == best
-
-
-@given(frames, st.sampled_from(list(PACKET_TYPES.values())))
-def test_policies_agree_when_there_is_one_type(pdu: int, packet: PacketType) -> None:
-    assert segment(pdu, [packet], "osu") == segment(pdu, [packet], "best-fit")
 
 
 def test_bad_input_is_named() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from btqueue.baseband import packet_type, segment
+from btqueue.baseband import packet_type
 from btqueue.baseband.voice import (
     ESCO_PACKETS,
     VOICE_PERIOD_SLOTS,
@@ -47,20 +47,6 @@ def test_capacity(voice: VoiceLinks | None, forward: str, reverse: str, rates: t
     assert data_capacity_kbps(packet_type(forward), packet_type(reverse), voice) == pytest.approx(
         rates, abs=5.1e-3
     )
-
-
-def test_five_slot_packets_never_fit_beside_voice():
-    frame = packet_type("DH5").slots + 1
-    for name in ("HV1", "HV2", "HV3"):
-        for links in range(1, VOICE_PERIOD_SLOTS[name] // 2 + 1):
-            assert VoiceLinks(packet=name, links=links).frames(frame) == 0
-
-
-def test_a_full_segment_beside_voice_takes_nine_dh3():
-    """1460 bytes of data, 40 of TCP/IP and 4 of framing, in the largest packet beside one HV3 link."""
-    dh3 = packet_type("DH3")
-    assert ONE_HV3.frames(dh3.slots + 1) == 1
-    assert [fragment.packet for fragment in segment(1504, [dh3])] == [dh3] * 9
 
 
 @pytest.mark.parametrize(

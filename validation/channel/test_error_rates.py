@@ -111,15 +111,6 @@ def test_limits(packet: PacketType, bits: Bits) -> None:
     assert float(packet_error_rate(packet, 0.5, bits=bits)) == 1.0  # no packet survives coin flips
 
 
-def test_coin_flips_leave_few_short_parts_alive() -> None:
-    assert float(uncoded_error_rate(3, 0.5)) == pytest.approx(7 / 8, rel=1e-15)
-    assert float(header_error_rate(0.5)) == pytest.approx(1 - 2.0**-18, rel=1e-15)
-    accepted = sum(math.comb(64, k) for k in range(8)) / 2**64
-    assert 1 - float(access_code_error_rate(0.5)) == pytest.approx(accepted, rel=1e-6)
-    assert float(access_code_error_rate(0.5, sync_threshold=64)) == 0.0
-    assert float(uncoded_error_rate(0, 1.0)) == 0.0
-
-
 def test_enhanced_rate_headers_have_their_own_error_rate() -> None:
     packet = packet_type("3-DH5")
     assert float(on_air_error_rate(packet, 0.0, header_ber=1e-2)) == pytest.approx(
@@ -176,12 +167,6 @@ def test_modulation_check_values(decibel: float, dqpsk: str, symbol8: str, bit8:
     assert f"{float(dpsk8_symbol_error_rate(snr)):.6e}" == symbol8
     assert f"{float(dpsk8_ber(snr)):.4e}" == bit8
     assert f"{float(gfsk_ber(snr)):.6e}" == gfsk
-
-
-def test_modulations_without_signal_are_coin_flips() -> None:
-    assert float(dqpsk_ber(0.0)) == pytest.approx(0.5, rel=1e-14)
-    assert float(gfsk_ber(0.0)) == pytest.approx(0.5, rel=1e-14)
-    assert float(dpsk8_symbol_error_rate(0.0)) == pytest.approx(7 / 8, rel=1e-12)
 
 
 @pytest.mark.parametrize("snr", [1.0, 30.0, 300.0])

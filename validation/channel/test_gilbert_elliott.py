@@ -1,6 +1,5 @@
 """The two-state channel: its law, and exact success of packets and trains on it."""
 
-from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
@@ -9,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, packet_type, packet_types, segment
+from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, packet_types, segment
 from btqueue.channel import (
     Bits,
     Observation,
     TwoStateChannel,
-    coded_error_rate,
     exchange_success,
     packet_error_rate,
-    packet_success_matrix,
     train_success,
     train_success_matrix,
 )
@@ -138,22 +135,6 @@ def test_segment_and_ack_over_two_hops(
         assert success == pytest.approx(value, abs=5.1e-7)
 
 
-def test_success_of_each_packet_given_the_ones_before() -> None:
-    upto = [1.0, *(train_success(LOW, DATA[:k], observation="bit-level") for k in range(1, 6))]
-    conditional = [after / before for before, after in pairwise(upto)]
-    assert conditional == pytest.approx([0.950676, 0.957905, 0.963033, 0.966624, 0.982889], abs=5.1e-7)
-
-
-def test_state_is_practically_frozen_within_a_coded_body() -> None:
-    """183 blocks of DM5: bit-level 0.996540, stationary mixture 0.996541."""
-    unit = HIGH.transition(15e-6) @ np.diag(1 - coded_error_rate(1, HIGH.bers))
-    body = float((HIGH.stationary @ np.linalg.matrix_power(unit, 183)).sum())
-    assert body == pytest.approx(0.996540, abs=5.1e-7)
-    assert float(HIGH.stationary @ (1 - coded_error_rate(183, HIGH.bers))) == pytest.approx(
-        0.996541, abs=5.1e-7
-    )
-
-
 # ---------------------------------------------------------------- against simulation of the sojourns
 
 
@@ -209,15 +190,6 @@ def test_long_gaps_make_packets_independent(observation: Observation) -> None:
     assert train_success(HIGH, DATA, gap_s=60.0, observation=observation) == pytest.approx(alone, rel=1e-12)
 
 
-@pytest.mark.parametrize("observation", ["sampled", "bit-level"])
-def test_slow_channel_without_gaps_is_frozen(observation: Observation) -> None:
-    """Sojourns of days: all packets see one state, success is the mixture of the two products."""
-    channel = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=4.375e5, bad_s=0.558e5)
-    success = np.prod([1 - packet_error_rate(packet, channel.bers) for packet in DATA], axis=0)
-    frozen = float(channel.stationary @ success)
-    assert train_success(channel, DATA, gap_s=0.0, observation=observation) == pytest.approx(frozen, rel=1e-6)
-
-
 def test_published_formula_is_the_limit_of_a_fast_channel() -> None:
     fast = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=4.375e-9, bad_s=0.558e-9)
     assert train_success(fast, DATA) == pytest.approx(
@@ -254,16 +226,3 @@ def test_equal_packets_close_together_succeed_together(
     assert train_success(channel, pair, gap_s=near) >= train_success(channel, pair, gap_s=far) - 1e-12
     independent = train_success(channel, pair, observation="published")
     assert train_success(channel, pair, gap_s=far) >= independent - 1e-12
-
-
-def test_gaps_can_differ() -> None:
-    same = train_success(HIGH, DATA, gap_s=[SLOT_S] * 4)
-    assert same == train_success(HIGH, DATA)
-    assert train_success(HIGH, DATA, gap_s=[SLOT_S, SLOT_S, 0.1, SLOT_S]) < same
-
-
-def test_header_of_an_on_air_packet_costs_success() -> None:
-    packet = packet_type("DM1")
-    payload = packet_success_matrix(HIGH, packet, observation="bit-level", bits="payload").sum(axis=1)
-    on_air = packet_success_matrix(HIGH, packet, observation="bit-level", bits="on-air").sum(axis=1)
-    assert np.all(on_air < payload)

@@ -21,12 +21,10 @@ from typer.testing import CliRunner
 
 import btqueue
 from btqueue.cli import app
-from btqueue.cli.engines import how_far
-from btqueue.plotting import PALETTE, series_figure
-from btqueue.scenario import METRICS, NotBuiltYet, Problem, Scenario, describe, list_models
-from btqueue.scenario.metrics import Results, Variable
+from btqueue.scenario import NotBuiltYet, Problem, Scenario, describe, list_models
+from btqueue.scenario.metrics import Results
 from btqueue.study import Estimate
-from btqueue.study.tables import DETAILS, GROUPS, verdict, with_interval
+from btqueue.study.tables import verdict, with_interval
 
 NAME = "venugopal-2006/piconet"
 LINK = "chen-2004/adaptive-1"
@@ -151,67 +149,10 @@ def test_every_command_shows_examples_that_can_be_typed(name):
                 thesis().with_sets([setting])
 
 
-@pytest.mark.parametrize("name", ["sweep", "dimension", "sensitivity", "figures", "explore"])
-def test_auto_is_the_default_engine_of_every_study(name):
-    command = commands()[name]
-    given = [] if name == "figures" else [NAME]
-    for typed in (given, [*given, "--engine", "auto"]):
-        with command.make_context(name, list(typed), resilient_parsing=False) as context:
-            assert context.params["engine"] == "auto"
-
-
-def test_one_name_for_the_number_of_cores_and_the_older_one_still_goes(engines):
-    assert not any("--workers" in o.opts for c in commands().values() for o in c.params)
-    sweep = ["sweep", NAME, "--over", "polling.limit=1,2"]
-    old, new = (json_of(*sweep, option, "1") for option in ("--workers", "--threads"))
-    assert old["sweep"] == new["sweep"]
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("btqueue sol", "solve"),
-        ("btqueue solve venugopal-2006/pico", NAME),
-        ("btqueue solve x --set polling.li", "polling.limit="),
-        ("btqueue sweep x --metric goodp", "goodput_kbps"),
-    ],
-)
-def test_the_shell_completes_commands_scenarios_keys_and_metrics(typed, offered):
-    env = os.environ | {
-        "_BTQUEUE_COMPLETE": "complete_bash",
-        "COMP_WORDS": typed,
-        "COMP_CWORD": str(len(typed.split()) - 1),
-    }
-    code = "from btqueue.cli import app; app(prog_name='btqueue')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
-    assert offered in done.stdout.split(), done.stderr
-
-
 def test_version_and_the_module_as_a_command():
     done = python("-m", "btqueue", "--version")
     assert done.stdout == f"btqueue {btqueue.__version__}\n"
     assert run("--version") == done.stdout
-
-
-def test_compare_as_json_has_every_part(engines):
-    result = json_of("compare", NAME, "--set", "run.replications=3", "--set", "run.seed=5")
-    assert list(result) == ["schema", "scenario", "hints", "solve", "simulate", "provenance"]
-    assert thesis_of(result["scenario"]).run.replications == 3
-    assert result["solve"]["converged"] is True
-    assert result["solve"]["residual"] == 1e-10
-    assert result["solve"]["warnings"] == ["rough"]
-    assert result["solve"]["metrics"]["goodput_kbps"] == {"mean": 101.0, "per_flow": [101.0, 101.0]}
-    assert result["solve"]["metrics"]["cycle_s"] == {"mean": 0.03}
-    assert "delay_s" not in result["solve"]["metrics"]
-    simulated = result["simulate"]
-    assert (simulated["replications"], simulated["events"]) == (3, 3702)
-    goodput = simulated["metrics"]["goodput_kbps"]
-    assert goodput["mean"] == 100
-    assert goodput["ci95"] == pytest.approx(4.302652729911275 / 3**0.5)
-    assert simulated["metrics"]["rtt_s"]["per_flow"] == [None, 0.25]
-    assert simulated["metrics"]["queue_packets"]["per_queue"]["uplink"]["mean"] == pytest.approx(1)
-    assert result["provenance"]["btqueue"] == btqueue.__version__
-    assert result["provenance"]["seed"] == 5
 
 
 def test_json_holds_only_what_was_run_and_null_where_there_is_no_interval(engines):
@@ -219,33 +160,6 @@ def test_json_holds_only_what_was_run_and_null_where_there_is_no_interval(engine
     result = json_of("simulate", NAME, "--set", "run.replications=1")
     assert list(result) == ["schema", "scenario", "hints", "simulate", "provenance"]
     assert result["simulate"]["metrics"]["goodput_kbps"]["ci95"] is None
-
-
-def test_warnings_of_the_model_go_to_standard_error_unless_quiet(engines):
-    loud = CliRunner().invoke(app, ["solve", NAME, "--json"])
-    assert "the model warns: rough" in loud.stderr
-    assert CliRunner().invoke(app, ["solve", NAME, "--json", "--quiet"]).stderr == ""
-
-
-def test_tables_show_both_sides_and_how_they_were_made(engines):
-    text = run("compare", NAME)
-    assert text.startswith(f"{NAME}: Venugopal 2006, section 6.1.1")
-    rows = {line.split("  ")[1].strip(): line for line in text.splitlines() if line.startswith("  ")}
-    assert all(word in rows["goodput"] for word in ("kbit/s", "101", "100.0 ± 2.2", "+1.0%", "✓ inside"))
-    assert "outside" in rows["queue length, uplink"]
-    assert "no model" in rows["round-trip time"]
-    assert "not simulated" in rows["polling cycle"]
-    for part in (
-        "12,340 events",
-        "10 replications of 480 s",
-        "model: queues and chains, converged in ",
-        "; no doubt about the answer",
-        "model warns: rough",
-    ):
-        assert part in text
-    assert "101" in run("solve", NAME)
-    assert "100.0 ± 2.2" in run("simulate", NAME)
-    assert "no interval" in run("compare", NAME, "--set", "run.replications=1")
 
 
 @pytest.mark.parametrize(
@@ -289,13 +203,6 @@ def test_models_are_listed_with_titles_and_printed():
     assert set(json_of("models")["models"]) == set(list_models())
     schema = json.loads(run("models", "--schema"))
     assert {"network", "polling", "run"} <= set(schema["properties"])
-
-
-def test_a_scenario_file_of_the_user(engines, tmp_path):
-    file = tmp_path / "mine.toml"
-    file.write_text('title = "[mine]"\n[network]\nperipherals = 3\n')
-    assert len(json_of("solve", str(file))["solve"]["metrics"]["goodput_kbps"]["per_flow"]) == 3
-    assert run("solve", str(file)).startswith(f"{file}: [mine]")  # brackets are no markup
 
 
 def test_comparison_as_csv(engines, tmp_path):
@@ -374,12 +281,6 @@ def test_batches_links_and_a_warm_up_that_was_found(engines):
     assert "delay_s" not in result["metrics"]
 
 
-def test_every_metric_has_a_place_in_the_tables():
-    assert set(METRICS) >= DETAILS
-    assert [metric for metric in METRICS if metric in GROUPS] == list(GROUPS)
-    assert next(iter(METRICS)) == GROUPS[0]
-
-
 class Stopped(KeyboardInterrupt):
     """Stands for the simulator's exception."""
 
@@ -420,12 +321,6 @@ def test_a_file_of_an_interrupted_simulation_is_marked(interrupted, tmp_path, co
     stopped(command, NAME, "--out", str(tmp_path / "a.csv"))
     marks = {row["interrupted"] for row in rows_of(tmp_path / "a.csv")}
     assert marks == {"4 of 10 replications"}
-
-
-def test_words_for_replications_that_were_all_cut_short():
-    attrs = {"wanted": 10, "finished": 0, "intervals": "replications"}
-    partial = Results({}, {"measured_s": Variable(("replication",), np.array([120.0, 131.4]))}, attrs)
-    assert how_far(partial) == "none of 10 replications; 2 cut short, 120 to 131 s"
 
 
 def test_a_second_ctrl_c_stops_at_once():
@@ -495,22 +390,6 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(tmp_path, mon
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     words = "need the package pyarrow: pip install 'btqueue[trace]'"
     test_recordings_that_cannot_be_made(tmp_path, monkeypatch, ["--trace=t.parquet"], words)
-
-
-@pytest.mark.parametrize("flows", [2, 9])
-def test_a_time_series_is_drawn_with_as_many_lines_as_there_are_colours(flows):
-    times, queues = np.arange(1.0, 6.0), ["a uplink", "b token_buffer"]
-    values = {name: (("time", "flow"), np.ones((5, flows))) for name in ("cwnd_segments", "srtt_s")}
-    values["ssthresh_segments"] = (("time", "flow"), np.full((5, flows), 1e6))
-    values["queue_packets"] = (("time", "queue"), np.ones((5, 2)))
-    series = xr.Dataset(values, {"time": times, "flow": np.arange(1, flows + 1), "queue": queues})
-    windows, _, lengths = series_figure(series, "a run").axes
-    assert len(windows.lines) == 2 * min(flows, len(PALETTE))
-    assert windows.get_ylim()[1] == pytest.approx(1.1)  # not the threshold's million
-    of_windows, of_queues = windows.get_legend(), lengths.get_legend()
-    assert of_windows is not None and of_queues is not None
-    assert [text.get_text() for text in of_queues.get_texts()] == ["a uplink", "b token buffer"]
-    assert of_windows.get_title().get_text() == (f"{len(PALETTE)} of 9 flows" if flows == 9 else "")
 
 
 WLAN = "network.outside_links[1].rate_kbps"

@@ -55,23 +55,6 @@ def test_json_is_one_object_with_labels_and_metrics():
     assert shown["scenario"]["network"]["topology"] == "piconet" and "btqueue" in shown["provenance"]
 
 
-def test_failed_points_are_counted_with_their_reason(engines, not_simulated):
-    good = engines.network.solve
-
-    def solve(scenario):
-        if scenario.polling.limit > 1:
-            raise engines.network.NoConvergence("nowhere")
-        return good(scenario)
-
-    engines.network.solve = solve
-    shown = run(NAME, *OVER, "--threads", 1).stdout
-    assert "3 of 6 points answered" in shown
-    assert "failed: 3 x no convergence: nowhere" in shown
-    shown = json.loads(run(NAME, *OVER, "--threads", 1, "--json").stdout)
-    assert shown["sweep"]["failures"] == {"no convergence: nowhere": 3}
-    assert shown["sweep"]["metrics"]["goodput_kbps"][1] == [None] * 3
-
-
 def test_points_that_theory_does_not_answer_are_simulated_and_it_is_said(engines, tmp_path):
     engines.network.solve = Mock(side_effect=engines.network.NoConvergence("nowhere"))
     out = tmp_path / "result.csv"
@@ -106,12 +89,6 @@ def test_both_engines_and_a_sample_are_drawn_in_each_format(tmp_path, suffix, be
     assert begin in (tmp_path / f"picture.{suffix}").read_bytes()[:40]
 
 
-def test_points_of_a_file(tmp_path):
-    (tmp_path / "points.csv").write_text("polling.limit,traffic.load_kbps\n3,100\n4,120\n")
-    shown = json.loads(run(NAME, "--points", tmp_path / "points.csv", "--json", "--threads", 1).stdout)
-    assert shown["sweep"]["coordinates"]["polling.limit"] == [3, 4]
-
-
 def test_a_finished_sweep_says_so(tmp_path):
     out = ["--out", tmp_path / "result.nc", "--threads", 1]
     run(NAME, *OVER, *out)
@@ -131,31 +108,18 @@ def test_ctrl_c_says_what_is_kept(engines, tmp_path):
     assert counted.call_count == 3 + 4
 
 
-def test_ctrl_c_without_a_file_says_what_is_lost(engines):
-    engines.network.solve = Mock(side_effect=KeyboardInterrupt)
-    assert "0 finished points are lost" in run(NAME, *OVER, "--threads", 1, code=130).stderr
-
-
 PER_RUN = ["--over", "run.replications=1,2", "--over", "run.seed=1,2"]
 ONE = ["--over", "polling.limit=1..3"]
 BAD = [
     ([], ["--over", "polling.limit=1..25"]),
     (["--over", "polling.limt=1..3"], ["did you mean 'polling.limit'"]),
-    (["--over", "polling.limit=0..3"], ["[polling] limit = 0"]),
     ([*ONE, "--metric", "goodput"], ["did you mean goodput_kbps"]),
-    ([*ONE, "--metric", "zzz"], ["the metrics are goodput_kbps,"]),
     ([*ONE, "--out", "x.ncc"], [".nc (netCDF)", "did you mean x.nc"]),
-    ([*ONE, "--out", "none/x.nc"], ["there is no folder"]),
     ([*ONE, "--plot", "x.gif"], ["--plot x.gif", ".png"]),
     ([*ONE, "--surface"], ["--surface: goes with --plot"]),
     ([*ONE, "--surface", "--plot", "x.png"], ["--surface: give two keys"]),
-    ([*ONE, "--points", "x.csv"], ["do not go with over"]),
-    (["--points", "x.csv"], ["x.csv: cannot be read"]),
-    ([*ONE, "--set", "polling.limit=0"], ["[polling] limit = 0"]),
     (["--over", "run.seed=1..3", "--independent"], ["run.seed"]),
     ([*ONE, "--cluster", "tcp://x:1", "--threads", "2"], ["--threads"]),
-    ([*ONE, "--sample", "0"], ["--sample"]),
-    ([*ONE, "--engine", "guess"], ["guess"]),
     ([*OVER, *PER_RUN, "--plot", "x.png"], ["at most 3 keys"]),
 ]
 
@@ -187,12 +151,3 @@ def test_theory_is_checked_at_some_points_and_it_is_said_how_far_off_it_is(engin
     assert found["answered_by"].count("simulation") == found["checks"]["simulated"]
     unchecked = run(NAME, *over, "--no-check").stdout
     assert "checked" not in unchecked and "simulated" not in unchecked
-
-
-def test_auto_is_what_sweeps_do_and_solve_its_former_name():
-    asked = [NAME, *OVER, "--threads", 1, "--json"]
-    default, auto, former = (
-        json.loads(run(*asked, *how).stdout)["sweep"]
-        for how in ((), ("--engine", "auto"), ("--engine", "solve"))
-    )
-    assert default == auto == former and set(default["answered_by"][0]) == {"theory"}

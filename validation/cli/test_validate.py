@@ -8,11 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.cli.validate import chosen
 from btqueue.network import NoConvergence
-from btqueue.reproduction.claims import papers
 from btqueue.reproduction.claims.engines import Model, NoAnswer, Simulator
-from btqueue.reproduction.claims.record import PAPERS, claims_of
 from btqueue.reproduction.figures.catalogue import catalogue
 from btqueue.scenario import load
 
@@ -39,12 +36,6 @@ def test_what_cannot_be_used_is_said(arguments, message, tmp_path, monkeypatch):
     result = command(*arguments)
     assert result.exit_code == 2
     assert message in result.output
-
-
-def test_all_claims_are_wanted_unless_some_are_named():
-    assert len(chosen((), ())) == sum(len(claims_of(paper)) for paper in PAPERS)
-    some = [claim["id"] for _, claim in chosen((), ["rtt-2,rtt-6", "III.A-bdp"])]
-    assert some == ["rtt-2", "rtt-6", "III.A-bdp"]
 
 
 CHEAP = {
@@ -99,7 +90,3 @@ def test_a_model_answers_with_one_replication_or_says_why_not(monkeypatch):
     monkeypatch.setattr("btqueue.network.solve", Mock(side_effect=NoConvergence("to and fro")))
     with pytest.raises(NoAnswer, match="no operating point: to and fro"):
         Model()(scenario.with_(run__seed=99))
-
-
-def test_every_claim_has_a_size_for_the_time_that_is_left():
-    assert all(papers.points(claim) >= 0 for paper in PAPERS for claim in claims_of(paper).values())

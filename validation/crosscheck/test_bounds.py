@@ -92,14 +92,6 @@ def test_a_window_that_forces_no_acknowledgement_out_waits_for_the_clock(window,
     assert window_kbps(scenario) == pytest.approx(window * KILOBITS / waited(trip_s))
 
 
-def test_a_least_timeout_as_short_as_the_clock_makes_the_clock_no_bound():
-    scenario = outside().with_(
-        transport__delayed_ack=True, transport__receive_window_segments=1, transport__min_rto_s=0.3
-    )
-    at_once = scenario.with_(transport__delayed_ack=False)
-    assert window_kbps(scenario) == pytest.approx(window_kbps(at_once))
-
-
 def test_the_clock_is_what_holds_a_lone_segment_back():
     """The bound is met: Johansson's link with one segment in flight is simulated at 22.864 kbit/s."""
     scenario = bt.load("johansson-2000/asymmetric").with_(

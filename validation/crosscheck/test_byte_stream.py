@@ -124,14 +124,6 @@ def test_whole_segments_are_the_same_counted_either_way():
     assert answers[0].equals(answers[1])
 
 
-def test_short_messages_that_nothing_holds_back_are_the_same_without_nagle():
-    # one segment a message, windows that never fill, and no losses
-    quiet = on_a_link(traffic__load_kbps=2, transport__nagle=False)
-    answers = [bt.simulate(quiet.with_(transport__windows=one)) for one in ("bytes", "segments")]
-    for name in ("goodput_kbps", "throughput_kbps", "delay_s", "rtt_s"):
-        assert answers[0][name].equals(answers[1][name]), name
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -169,37 +161,6 @@ def test_messages_that_share_segments_are_solved_as_simulated(changes):
 def test_answers_about_messages_that_often_wait_for_each_other_do_not_stand(changes, doubt):
     solved = bt.solve(on_a_link(**{"traffic__source": "poisson", **changes}))
     assert not solved.attrs["stands"] and any(doubt in one for one in solved.attrs["why"])
-
-
-def test_segments_that_wait_for_each_other_do_not_meet_in_queues():
-    """Round trips of a ring whose messages seldom wait were 8 % long in silence: that is doubted now."""
-    ring = bt.load("venugopal-2006/piconet").with_(
-        traffic__message_bytes=700, traffic__load_kbps=20, transport__windows="bytes", run__duration_s=1000
-    )
-    assert not bt.solve(ring).attrs["stands"]
-
-
-def test_a_flow_with_windows_of_segments_beside_one_with_windows_of_bytes():
-    flows = [{"from": "a", "to": "b"}, {"from": "a", "to": "b", "windows": "segments"}]
-    scenario = on_a_link(
-        traffic__source="poisson", traffic__message_bytes=700, traffic__load_kbps=200, run__duration_s=2000
-    ).changed({"network.flows": flows})
-    solved = bt.solve(scenario)
-    assert float(solved.rtt_s[0]) > float(solved.rtt_s[1]), "Nagle's algorithm holds the first back"
-    assert not solved.attrs["stands"], "how many messages share a segment is known on average only"
-
-
-def test_round_trips_over_a_load_that_changes_are_warned_of():
-    """They were 36 % long in silence: a busy step has fewer round trips for its bytes."""
-    steps = [{"at_s": 10.0, "load_kbps": 40.0}, {"at_s": 15.0, "load_kbps": 1.0}]
-    scenario = on_a_link(traffic__source="poisson", traffic__load_kbps=1, traffic__load_schedule=steps)
-    assert any("fewer round trips at high loads" in one for one in bt.solve(scenario).attrs["warnings"])
-
-
-def test_theory_takes_a_greedy_source_for_one_of_full_segments():
-    changes = {"traffic__source": "greedy", "transport__mss_bytes": 1000}
-    answers = [bt.solve(on_a_link(**changes, traffic__message_bytes=size)) for size in (1000, 1460)]
-    assert float(answers[0].goodput_kbps.mean()) == float(answers[1].goodput_kbps.mean())
 
 
 def test_a_capture_counts_the_bytes_of_the_stream(tmp_path):

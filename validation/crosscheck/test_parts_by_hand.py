@@ -68,23 +68,6 @@ def test_each_error_costs_exactly_one_frame_more(tmp_path):
     assert {0, 1, 2} <= seen
 
 
-def test_a_packet_of_three_slots_costs_four_more_for_each_error(tmp_path):
-    scenario = thesis().with_(
-        **QUIET,
-        **ONE_WAY,
-        **arrivals(tmp_path, (0.0, 100)),
-        link__packets=["DH3"],
-        link__arq="unlimited",
-        transport__protocol="none",
-        radio__model="constant",
-        radio__per=0.5,
-    )
-    for seed in range(12):
-        times = delivery_times(scenario.with_(run__seed=seed), until_s=0.2)
-        errors = int(play(scenario.with_(run__seed=seed), 0.2).flow_statistics[0].transmissions) - 1
-        assert times == [(4 + 4 * errors) * SLOT]
-
-
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_the_limit_counts_all_transmissions(tmp_path, limit):
     scenario = lone_packet(tmp_path, radio__model="constant", radio__per=1.0).with_(link__arq=limit)
@@ -200,12 +183,6 @@ def echo(tmp_path, **changes):
     )
 
 
-def test_without_piggybacking_every_segment_is_acknowledged_on_its_own(tmp_path):
-    count = play(echo(tmp_path), 2.0).flow_statistics
-    assert count.acks_sent.tolist() == [10, 10]
-    assert count.acks_piggybacked.tolist() == [0, 0]
-
-
 def test_data_that_come_before_the_delayed_acknowledgement_carry_it(tmp_path):
     """The segments of both ends cross; each waits 0.1 s less the way for the next one, which carries the ACK.
 
@@ -249,13 +226,6 @@ def test_a_delayed_acknowledgement_of_a_lone_segment_leaves_with_its_timer(tmp_p
     sim = play(one_way(tmp_path, (0.0, 1000), transport__ack_delay_s=0.2), 1.0)
     data, ack = 1_100_000, 100_000  # 1000 + 40 + 60 bytes, and 40 + 60, at 1 byte a microsecond
     assert round_trip(sim) == data + ack + round(0.02 * SECOND) + round(0.2 * SECOND)
-
-
-def test_the_second_segment_releases_the_acknowledgement(tmp_path):
-    sim = play(one_way(tmp_path, (0.0, 2000), transport__mss_bytes=1000), 1.0)
-    data, ack = 1_100_000, 100_000
-    assert sim.flow_statistics[0].acks_sent == 1
-    assert round_trip(sim) == 2 * data + ack + round(0.02 * SECOND)
 
 
 def test_the_acknowledgement_leaves_at_the_tick_of_the_receivers_clock(tmp_path):

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +16,8 @@ from scenario_fuzz import Worker, fuzz, write_files
 from thesis import thesis
 
 import btqueue as bt
-from btqueue.scenario import Scenario
 
-QUICK, LONG, LONG_FIRST = 60, 5000, 100_000
+QUICK, LONG, LONG_FIRST = 40, 5000, 100_000
 
 
 def outcomes_of(numbers, folder, processes=1):
@@ -70,11 +68,6 @@ def test_many_solves_in_one_process_take_no_more_and_more_memory(tmp_path):
 
 
 # --------------------------------------------------------------------------------- the fuzz itself can fail
-
-
-def test_a_seed_is_a_scenario():
-    assert drawn(7, {}) == drawn(7, {})
-    assert drawn(7, {}).data != drawn(8, {}).data
 
 
 @pytest.mark.long
@@ -187,12 +180,3 @@ def test_an_impossible_number_of_the_simulator_is_found(answers, change, words):
     scenario, found = answers
     faults = impossible(scenario, change(found["simulate"]))
     assert any(words in fault for fault in faults) if words else faults == []
-
-
-def test_what_no_engine_may_raise_is_a_fault(monkeypatch):
-    def fails(scenario: Scenario, **options: Any) -> None:
-        raise ZeroDivisionError("nobody expected this")
-
-    monkeypatch.setattr(bt.simulator, "simulate", fails)
-    found = scenario_fuzz.ask("simulate", Scenario())
-    assert "ZeroDivisionError: nobody expected this" in found["faults"][0]

@@ -14,15 +14,6 @@ from btqueue.simulator.replications import simulate
 SHORT = {"run__duration_s": 20, "run__warmup_s": 5, "run__replications": 3}
 
 
-def test_with_places_for_one_packet_no_segment_of_five_gets_through():
-    # Tokens for all five are there at first, the uplink queue holds one: four are lost, again and again.
-    result = simulate(
-        thesis().with_(**SHORT, flow_control__buffer_packets=1, flow_control__baseband_packets=1)
-    )
-    assert not result.goodput_kbps.any()
-    assert (result.loss_baseband_buffer > 0.5).all()
-
-
 LATE = {"transport__delayed_ack": True, "transport__ack_delay_s": 0.2005}
 
 
@@ -113,20 +104,6 @@ def test_greedy_connections_share_the_slots_to_the_last_one():
     assert result.rtt_s.values == pytest.approx(8 * pair, rel=1 / 7384)
     assert result.goodput_kbps.values == pytest.approx(11.68 / pair, abs=11.68 / 480)
     assert float(result.goodput_kbps.mean()) == pytest.approx(179.68, abs=0.005)
-
-
-@pytest.mark.parametrize("window", [1, 2, 4])
-def test_a_small_window_gives_window_over_round_trip(window):
-    # Little's law of a connection that always has data and loses nothing.
-    scenario = thesis().with_(
-        **SHORT,
-        traffic__source="greedy",
-        transport__receive_window_segments=window,
-        transport__initial_ssthresh_segments=2,
-    )
-    result = simulate(scenario)
-    product = result.goodput_kbps.values / 11.68 * result.rtt_s.values
-    assert product == pytest.approx(window, rel=0.01)
 
 
 def one_bridge(piconets: int, flows: list[dict]) -> Scenario:

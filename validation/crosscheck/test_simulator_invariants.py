@@ -141,30 +141,6 @@ def test_a_segment_cut_at_each_transmission_is_one_cut_before_where_there_is_one
     assert expected.goodput_kbps.min() > 10
 
 
-def test_messages_without_a_transport_need_no_headers():
-    bare = {"transport__protocol": "none", "transport__header_bytes": 0, "link__l2cap_header_bytes": 0}
-    simulated = simulate(thesis().with_(**SHORT, **bare, traffic__load_kbps=40))
-    np.testing.assert_array_equal(simulated.segment_loss, 0)
-    assert simulated.goodput_kbps.min() > 0
-
-
-@pytest.mark.parametrize("early_data", [False, True])
-def test_what_centaurus_delivers_was_sent_before(early_data):
-    scenario = thesis().with_(
-        **SESSIONS,
-        **ERRORS,
-        transport__protocol="centaurus",
-        transport__centaurus_early_data=early_data,
-        transport__centaurus_watchdog_s=0.5,
-        run__duration_s=20,
-        run__replications=3,
-    )
-    for warmup_s in (0, 1.7):
-        found = simulate(scenario.with_(run__warmup_s=warmup_s))
-        assert (found.goodput_kbps <= found.throughput_kbps).all()
-        assert found.goodput_kbps.min() > 0
-
-
 # ---------------------------------------------------------------- results depend on scenario and seed only
 
 
@@ -174,12 +150,6 @@ def test_results_do_not_depend_on_the_number_of_threads(changes):
     one, two, many = (simulate(scenario, threads=threads) for threads in (1, 2, 7))
     assert one.identical(two)
     assert one.identical(many)
-
-
-def test_replications_and_seeds_differ():
-    scenario = thesis().with_(**SHORT)
-    round_trips = [simulate(scenario.with_(run__seed=seed)).rtt_s.values for seed in (1, 2)]
-    assert len(np.unique(round_trips)) == 2 * 3 * 2, "seeds, replications, flows"
 
 
 def test_more_replications_leave_the_first_ones_as_they_were():
@@ -211,9 +181,9 @@ for tables in json.load(sys.stdin):
 """
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [12, pytest.param(300, marks=pytest.mark.long)])
 def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit(count):
-    """The short suite keeps the first thirty scenarios: plain Python is a hundred times as slow."""
+    """The short suite keeps the first twelve scenarios: plain Python is a hundred times as slow."""
     compared = [*some(count), *map(Scenario.from_dict, [*LINUX.values(), *LOW_ENERGY.values()])]
     answer = subprocess.run(
         [sys.executable, "-c", UNCOMPILED, str(ROOT / "validation" / "helpers")],
@@ -279,10 +249,6 @@ def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
     metrics = measure(network_of(scenario), [apart.counts, together.counts])
     for name, (values, others) in metrics.items():
         np.testing.assert_array_equal(values, others, err_msg=name)
-
-
-def test_piconets_that_disturb_each_other_are_one_island():
-    assert len(network_of(thesis().with_(**ISLANDS, radio__colocated=True)).islands) == 1
 
 
 @pytest.mark.parametrize(
@@ -364,7 +330,7 @@ MOST_EVENTS_A_SECOND = 40_000
 """1600 half-frames of each of 4 piconets, and what sources, hosts and outside links can do."""
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.data(), until_s=st.floats(0.001, 4))
 def test_every_valid_scenario_keeps_its_counts(arrival_file, data, until_s):
     keeps_its_counts(data.draw(scenarios({"arrival_file": [str(arrival_file)]}).filter(is_playable)), until_s)
@@ -425,14 +391,6 @@ def test_linux_keeps_its_counts(name):
 @given(data=st.data(), until_s=st.floats(0.001, 10))
 def test_very_many_valid_scenarios_keep_their_counts(arrival_file, data, until_s):
     keeps_its_counts(data.draw(scenarios({"arrival_file": [str(arrival_file)]}).filter(is_playable)), until_s)
-
-
-@pytest.mark.parametrize("peripherals", range(2, 8))
-def test_any_number_of_peripherals(peripherals):
-    result = simulate(thesis().with_(**SHORT, network__peripherals=peripherals, traffic__load_kbps=20))
-    assert result.sizes["flow"] == peripherals
-    # 20 kbit/s pass everywhere: 1.5 % is 4 deviations of 3 x 2 x 43 messages or more.
-    assert float(result.goodput_kbps.mean()) == pytest.approx(20, rel=4 / np.sqrt(6 * 20 * 20 / 11.68))
 
 
 def test_the_send_buffer_of_a_greedy_source_is_a_window():

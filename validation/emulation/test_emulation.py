@@ -17,7 +17,6 @@ from btqueue.cli import app
 from btqueue.emulation import namespaces
 from btqueue.emulation.carrier import Carrier, ends_of
 from btqueue.emulation.namespaces import EmulationUnavailable, require_namespaces
-from btqueue.emulation.real_time import LATENESS_BIN, Account
 from btqueue.scenario import Scenario
 from btqueue.simulator.records.conventions import SECOND
 
@@ -75,19 +74,6 @@ def test_packets_keep_their_order_and_those_that_find_no_place_are_lost():
     assert carrier.lost == [3, 0]
 
 
-def test_a_lost_packet_is_counted_on_its_way():
-    carrier = Carrier(wire(loss=0.0, loss_back=1.0))
-    out = []
-    for number in range(300):  # more than the pool begins with
-        out += carrier.advance(number * 20 * MS)
-        carrier.hand_down(bytes(40), backward=number % 2 == 1)
-    out += carrier.advance(10 * SECOND)
-    carrier.count_lost()
-    assert len(out) == 150
-    assert not any(delivery.backward for delivery in out)
-    assert carrier.lost == [0, 150]
-
-
 def test_a_packet_of_1000_bytes_takes_its_visits_of_a_piconet():
     # 1004 bytes with the header of L2CAP: three DH5 (339 bytes each hold 1017); each is five slots after a
     # POLL of one slot, and the packet comes at the beginning of a frame.
@@ -108,15 +94,6 @@ def test_the_modelled_traffic_of_the_real_flow_is_silent_and_that_of_others_is_n
     sent = carrier._sim.flow_statistics.segments_sent
     assert sent[0] == 0 < sent[1]
     assert ends_of(both, 1) == ("p1.2", "c1")
-
-
-def test_lateness_is_a_quantile_of_what_was_counted():
-    account = Account()
-    assert account.lateness_ms(0.5) != account.lateness_ms(0.5)  # NaN
-    for lateness in range(100):
-        account.late(lateness * LATENESS_BIN)
-    assert account.lateness_ms(0.5) == pytest.approx(0.5)
-    assert account.lateness_ms(1.0) == pytest.approx(1.0)
 
 
 # ------------------------------------------------------------------------------------ where it cannot be

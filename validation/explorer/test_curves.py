@@ -26,11 +26,6 @@ def test_every_point_comes_once_the_middle_and_the_ends_first(count):
     assert set(order[:3]) == ({count // 2, 0, count - 1} if count else set())
 
 
-def test_places_of_whole_numbers_are_whole_and_not_repeated():
-    assert places_between(1, 5, True) == (1, 2, 3, 4, 5)
-    assert len(places_between(0.1, 0.9, False)) == 50
-
-
 def test_a_first_curve_has_the_form_of_the_one_before():
     places = (1.0, 2.0, 3.0)
     before = told_curve(Curve(places, {n: answer(rtt_s=v) for n, v in enumerate([1.0, 2.0, 4.0])}, 0))

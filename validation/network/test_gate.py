@@ -156,8 +156,10 @@ def test_a_door_doubts_what_solve_doubts(door):
         assert set(wanted) <= set(DOORS[door](scenario))
 
 
-@pytest.mark.parametrize("study", STUDIES)
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    ("point", "study"),
+    [*((point, "sweep") for point in POINTS), *(("busy", study) for study in STUDIES if study != "sweep")],
+)
 def test_a_study_asks_the_simulator_where_theory_does_not_stand_and_says_why(point, study):
     scenario, words = POINTS[point]
     by, why = STUDIES[study](scenario)

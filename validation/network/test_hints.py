@@ -9,41 +9,12 @@ from typer.testing import CliRunner
 
 import btqueue as bt
 from btqueue.cli import app
-from btqueue.scenario import list_models
 
 ARQ, WINDOW, WARM_UP = "link.arq", "transport.receive_window_segments", "run.warmup_s"
-OF_MODELS = {
-    **{name: {ARQ} for name in list_models() if "errors" in name},
-    "venugopal-2006/piconet-load-steps": {ARQ, WARM_UP},
-    **{
-        name: {WARM_UP}
-        for name in (
-            "avancha-2002/bluetooth-tcp",
-            "avancha-2002/cdpd-tcp",
-            "avancha-2002/ethernet",
-            "avancha-2002/wlan-chargen",
-            "avancha-2002/wlan-tcp",
-            "chen-2004/alternating-adaptive",
-            "chen-2004/alternating-regular",
-            "chen-2004/trace-adaptive",
-            "chen-2004/trace-regular",
-            "suliman-2005/connections",
-            "suliman-2005/one-of-seven",
-            "suliman-2005/one-of-seven-adaptive",
-            "suliman-2005/round-trips",
-        )
-    },
-}
-"""Hints of shipped scenarios; others have none: one thesis repeats nothing, and papers measure the start."""
 
 
 def keys(scenario):
     return {hint.key for hint in bt.hints(scenario)}
-
-
-@pytest.mark.parametrize("name", list_models())
-def test_shipped_scenarios_have_the_hints_that_are_true_of_them(name):
-    assert keys(bt.load(name)) == OF_MODELS.get(name, set())
 
 
 DOWNLOAD = {"network": {"peripherals": 1, "flows": "downlink"}, "traffic": {"source": "greedy"}}

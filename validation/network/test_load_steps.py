@@ -106,28 +106,3 @@ def test_equal_steps_are_no_steps():
     for name in stepped.data_vars:
         np.testing.assert_allclose(stepped[name], plain[name], rtol=1e-12, err_msg=str(name))
     assert stepped.attrs["method"].startswith("quasi-stationary")
-
-
-def test_steps_that_carry_nothing_count_for_nothing_in_a_mean_over_segments():
-    def answer(scenario):
-        metrics, notes = of_one_step(scenario)
-        if scenario.traffic.load_kbps == 80:
-            metrics |= {"goodput_kbps": np.array([0.0, 80.0]), "rtt_s": np.array([np.nan, 0.8])}
-        else:
-            metrics |= {"rtt_s": np.full(2, scenario.traffic.load_kbps / 100)}
-        return metrics, notes
-
-    loads, carried, time = np.array([80, 120, 160]), np.array([80, 120, 150]), np.array([30, 60, 180])
-    counted = carried * time
-    found = answer_in_steps(SCENARIO, answer)[0]["rtt_s"]
-    assert found[0] == pytest.approx((loads / 100 * counted)[1:].sum() / counted[1:].sum())
-    assert found[1] == pytest.approx((loads / 100 * counted).sum() / counted.sum())
-
-
-def test_where_no_step_carries_anything_there_is_no_mean_over_segments():
-    def answer(scenario):
-        metrics, notes = of_one_step(scenario)
-        return metrics | {"goodput_kbps": np.zeros(2), "rtt_s": np.nan}, notes
-
-    metrics, _ = answer_in_steps(SCENARIO, answer)
-    assert np.isnan(metrics["rtt_s"]).all() and (metrics["goodput_kbps"] == 0).all()

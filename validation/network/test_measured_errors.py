@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import btqueue
-from btqueue.network.measured_errors import FEW, Kind, in_words, kind_of, measured_errors
+from btqueue.network.measured_errors import FEW, Kind, in_words, measured_errors
 
 POINTS = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.csv"
 CARRIED = "no random losses, load carried"
@@ -45,22 +45,6 @@ def test_a_regime_of_few_points_is_judged_by_its_system():
     assert everywhere["goodput_kbps"].points > 2 * FEW
     assert measured_errors("theory", Kind("none such", "")) == {}
     assert in_words("theory", Kind("none such", "x")) == "never measured: none such, x"
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "kind"),
-    [
-        ("johansson-2000/symmetric", {}, Kind("one piconet", "no random losses, saturated")),
-        ("venugopal-2006/piconet", {"traffic.load_kbps": 20}, Kind("one piconet", CARRIED)),
-        ("venugopal-2006/scatternet-2", {"traffic.load_kbps": 5}, Kind("several piconets", CARRIED)),
-        ("avancha-2002/cdpd-tcp", {}, Kind("sessions", "random losses")),
-        ("suliman-2005/one-of-seven", {}, Kind("outside links", "no random losses, saturated")),
-    ],
-)
-def test_kinds(name, changes, kind):
-    scenario = btqueue.load(name).changed(changes)
-    offered = scenario.traffic.load_kbps
-    assert kind_of(scenario, {"goodput_kbps": np.array(offered)}) == kind
 
 
 def test_an_answer_carries_them():

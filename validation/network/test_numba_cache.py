@@ -7,10 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from btqueue.cli.engines import Answer
-from btqueue.cli.tables import _model_line
-from btqueue.network.numba_cache import Loop, code_folder, compiled, kept
-from btqueue.scenario.metrics import Results
+from btqueue.network.numba_cache import code_folder, compiled, kept
 
 SOURCE = """
 from math import log
@@ -92,13 +89,6 @@ def test_a_changed_source_starts_an_empty_cache(module, tmp_path):
     assert code_folder("loops", [file]) != before
 
 
-def test_without_a_compiler_it_is_plain_python(module, monkeypatch):
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    result, pair = arguments(module)
-    compiled()(module.fill.function)(result, pair, 2, True)
-    np.testing.assert_allclose(result[0], np.log([2.0, 3.0, 5.0]) * 0.5)
-
-
 def test_ctrl_c_while_the_compiler_calls_back_is_heard_when_the_code_is_made(tmp_path):
     made = []
 
@@ -113,21 +103,3 @@ def test_ctrl_c_while_the_compiler_calls_back_is_heard_when_the_code_is_made(tmp
         kept(make, tmp_path)
     assert made == [True]
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_the_time_to_compile_is_counted_apart_and_once(module):
-    before_s = Loop.compiling_s
-    module.fill(*arguments(module), np.int64(2), True)
-    after_s = Loop.compiling_s
-    assert after_s > before_s
-    module.fill(*arguments(module), np.int64(2), True)
-    assert Loop.compiling_s == after_s
-
-
-def test_the_line_of_the_model_says_how_long_it_took_to_compile():
-    attrs = {"converged": True, "stands": True}
-    lines = [_model_line(Answer(Results({}, {}, attrs), 0.25, compiling_s=time_s)) for time_s in (0.5, 21.0)]
-    assert lines == [
-        "model: queues and chains, converged in 250 ms; no doubt about the answer",
-        "model: queues and chains, converged in 250 ms, compiled in 21.0 s, once; no doubt about the answer",
-    ]

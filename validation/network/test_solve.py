@@ -30,13 +30,6 @@ def test_one_segment_in_flight_is_delivered_once_a_round_trip_and_the_answer_doe
     assert not answer.attrs["stands"]
 
 
-@pytest.mark.parametrize("n", [2, 4])
-def test_idle_piconet_polls_every_two_slots(n: int):
-    answer = bt.solve(PICONET.with_(network__peripherals=n, traffic__load_kbps=0.05))
-    assert value(answer, "cycle_s") == pytest.approx(2 * n * 0.000625, rel=0.01)
-    assert value(answer, "goodput_kbps") == pytest.approx(0.05)
-
-
 def test_an_error_rate_of_zero_is_a_perfect_radio():
     """Another model answers where segments may be lost, so that round trips differ a little."""
     light = PICONET.with_(traffic__load_kbps=40)

@@ -1,8 +1,6 @@
 """Derivatives of theory: of plans, by JAX, and of the study that asks for them."""
 
 import math
-import subprocess
-import sys
 
 import jax
 import numpy as np
@@ -12,7 +10,6 @@ import btqueue as bt
 from btqueue.network import InDoubt, plan
 from btqueue.network.variation import SAMPLED
 from btqueue.scenario import ScenarioError
-from btqueue.study.sensitivity import local_sensitivity
 
 # ---------------------------------------------------------------------------------------------------- plans
 
@@ -115,14 +112,6 @@ def test_delays_losses_and_pauses_of_none_are_varied_from_there():
 
 
 @quietly
-def test_a_rate_of_a_medium_is_that_of_all_its_links():
-    asked = plan(bt.load("avancha-2002/wlan-tcp"))
-    first, second = (f"network.outside_links[{number}].rate_kbps" for number in (1, 2))
-    assert first in asked.parameters and second not in asked.parameters
-    assert asked.slopes(["goodput_kbps"], keys=[first])["goodput_kbps"][first] > 0.0
-
-
-@quietly
 def test_where_a_metric_jumps_on_one_side_its_slope_is_that_of_the_other():
     """Messages of 1,460 bytes just fill a segment: a byte more takes another one.
 
@@ -145,19 +134,6 @@ def test_whole_numbers_may_be_taken_as_real_ones():
     assert np.diff(trips) == pytest.approx(np.diff(trips)[0] * np.array([1.0, 2.0, 1.0]))  # Little's law
     with pytest.raises(ScenarioError, match="receive_window"):
         asked.metrics({window: -2.0})
-
-
-@quietly
-def test_loads_of_flows_have_the_keys_of_the_scenario():
-    own = [{"from": "c1", "to": "p1.1", "load_kbps": 150.0}, {"from": "p1.2", "to": "c1"}]
-    star = RING.with_(network__flows=own, network__peripherals=2, flow_control__enabled=False)
-    asked = plan(star)
-    assert asked.parameters["network.flows[1].load_kbps"] == 150.0
-    found = asked.metrics({"network.flows[1].load_kbps": 120.0})
-    assert found["goodput_kbps"] == pytest.approx([120.0, 40.0])
-    key = "network.flows[1].load_kbps"
-    slopes = asked.slopes(["goodput_kbps"], keys=[key])["goodput_kbps"]
-    assert slopes[key] == pytest.approx(0.5)  # of the mean of two flows
 
 
 def test_a_plan_names_what_may_be_varied():
@@ -188,30 +164,6 @@ def test_jax_differentiates_maps_and_compiles_a_plan():
     assert float(jax.grad(trip)(40.0)) == pytest.approx(slope, rel=1e-6)  # of single precision
 
 
-def test_answers_and_derivatives_need_no_jax():
-    program = """
-import sys, warnings
-warnings.simplefilter("ignore")
-import btqueue as bt
-from btqueue.study.sensitivity import local_sensitivity
-ring = bt.load("venugopal-2006/scatternet-1").with_(traffic__load_kbps=10.0)
-bt.network.plan(ring).slopes(["rtt_s"], keys=["traffic.load_kbps"])
-assert "jax" not in sys.modules
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_derivatives_of_a_study_are_those_of_a_plan():
-    scenario, keys = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=20.0), [LOAD]
-    found = local_sensitivity(scenario, ["rtt_s", "goodput_kbps"], keys)
-    assert found.about["answered_by"] == "theory"
-    slopes = plan(scenario).slopes(["rtt_s", "goodput_kbps"], keys=keys)
-    assert len(found.rows) == 2
-    for row in found.rows:
-        assert row.derivative.value == slopes[row.metric][row.factor.key]
-
-
 @quietly
 def test_sides_tell_a_kink_from_a_derivative():
     """At a longest timeout of 64 s, which the sixth doubling of 1 s just reaches, there is a kink."""
@@ -222,22 +174,3 @@ def test_sides_tell_a_kink_from_a_derivative():
     (smooth,) = plan(RING).sides(["rtt_s"], LOAD).values()
     assert smooth.kind == "smooth" and smooth.below == pytest.approx(smooth.above, rel=0.02)
     assert smooth.slope == plan(RING).slopes(["rtt_s"], keys=[LOAD])["rtt_s"][LOAD]
-
-
-def test_a_jump_is_no_kink(monkeypatch):
-    """A metric that is a step function of the load jumps, one whose slope changes bends."""
-    asked, here = plan(RING), RING.traffic.load_kbps
-    real = asked._answer
-
-    def answer(point):
-        found, load = real({}), point.get(LOAD, here)
-        values = {
-            "goodput_kbps": np.array([float(load >= here)]),
-            "rtt_s": np.array([max(load - here, 0.0)]),
-        }
-        return found._replace(metrics=values)
-
-    monkeypatch.setattr(asked, "_answer", answer)
-    jump, kink = asked.sides(["goodput_kbps", "rtt_s"], LOAD).values()
-    assert (jump.kind, kink.kind) == ("jump", "kink")
-    assert (kink.below, kink.above) == pytest.approx((0.0, 1.0))

@@ -38,15 +38,6 @@ def test_one_key_is_a_line_through_the_points_with_intervals_as_a_band():
     assert (heights.min(), heights.max()) == (99.5, 103.5)
 
 
-def test_few_values_of_a_second_key_are_curves_told_apart_in_three_ways():
-    (axes,) = panels(sweep_figure(dataset({A: 4, B: 7})))
-    looks = [(line.get_color(), line.get_marker(), vars(line)["_dash_pattern"]) for line in axes.lines]
-    assert len(looks) == 7
-    for sign in zip(*looks, strict=True):
-        assert len({str(one) for one in sign}) == 7
-    assert legend(axes) == list("1234567")
-
-
 def test_a_surface_lies_over_two_keys_with_the_model_as_its_frame():
     data = dataset({A: 4, B: 3}, engines=("solve", "simulate"))
     (axes,) = panels(sweep_figure(data, surface=True))
@@ -86,18 +77,6 @@ def test_a_third_key_makes_panels(sizes, expected):
     found = panels(sweep_figure(dataset(sizes, engines=("solve", "simulate"))))
     assert len(found) == expected
     assert all(f"{C} = " in axes.get_title() for axes in found)
-
-
-def test_both_engines_are_in_one_panel():
-    (axes,) = panels(sweep_figure(dataset({A: 4}, engines=("solve", "simulate"), ci95=True)))
-    assert legend(axes) == ["solve", "simulate"]
-    solved, simulated = axes.lines
-    assert (solved.get_linestyle(), simulated.get_linestyle()) == ("-", "None")
-
-
-def test_each_metric_has_a_row_of_panels():
-    found = panels(sweep_figure(dataset({A: 4}), ["goodput_kbps", "rtt_s"], "title"))
-    assert [axes.get_ylabel() for axes in found] == ["goodput (kbit/s)", "round-trip time (s)"]
 
 
 def test_chosen_points_are_shown_against_each_key():

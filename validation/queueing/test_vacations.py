@@ -95,20 +95,6 @@ def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
     assert right / 5 == pytest.approx(left, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("rate", "packet_loss", "batch_loss"),
-    [
-        (0.006, 0.000995, 0.001644),
-        (0.008, 0.004280, 0.006928),
-        (0.010, 0.013082, 0.020897),
-        (0.012, 0.031314, 0.049531),
-    ],
-)
-def test_losses_of_a_small_room(rate: float, packet_loss: float, batch_loss: float):
-    queue = solve(rate=rate, vacations=LONG, capacity=20, limit=5, batch=5)
-    assert (queue.packet_loss, queue.batch_loss) == pytest.approx((packet_loss, batch_loss), abs=5e-7)
-
-
 # ---------------------------------------------------------------- a server that never goes away
 
 
@@ -153,29 +139,6 @@ def test_mm1k_blocking(load: float, capacity: int):
     assert queue.packet_loss == pytest.approx(forms.lost_share(load, capacity), rel=1e-10)
 
 
-@pytest.mark.parametrize("load", [0.2, 1.0, 7.0])
-@pytest.mark.parametrize("scv", [0.0, 0.3, 4.0])
-def test_without_a_waiting_room_blocking_is_erlangs_whatever_the_service(load: float, scv: float):
-    queue = solve(rate=load / 6, service=Time(6.0, scv), vacations=None, capacity=1)
-    assert queue.packet_loss == pytest.approx(load / (1 + load), rel=1e-13)
-    assert queue.mean_wait == pytest.approx(0.0, abs=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("payload", "room", "packet_loss", "batch_loss"),
-    [(200, 25, 0.019957, 0.037390), (240, 25, 0.076597, 0.137486), (200, 5, 0.107036, 0.200245)],
-)
-def test_token_bucket(payload: int, room: int, packet_loss: float, batch_loss: float):
-    """A token bucket of depth 9 before ``room`` packets is M^5/D/1/(9 + room).
-
-    Segments of 1460 bytes in packets of 307.8 on average, tokens at 250 kbit/s; the tokens of a packet gather
-    in one unit of time.
-    """
-    rate = payload / (8 * 1460) * 8 * 307.8 / 250
-    queue = vacation_queue(rate=rate, service=Time(1.0), vacations=None, capacity=9 + room, batch=5)
-    assert (queue.packet_loss, queue.batch_loss) == pytest.approx((packet_loss, batch_loss), abs=5e-7)
-
-
 # ---------------------------------------------------------------- sojourns: M/G/1 and its decomposition
 
 
@@ -209,50 +172,6 @@ def test_sojourns_without_a_limit(rate: float, service: Time, vacation: Time | N
     assert queue.mean_wait + service.mean == pytest.approx(mean, rel=1e-9)
     # a difference of squares: of a deviation much below the mean, the square keeps its absolute error
     assert queue.sojourn_sd**2 == pytest.approx(deviation**2, rel=1e-8, abs=1e-12 * mean**2)
-
-
-@pytest.mark.parametrize("vacation", [Time(10.0), Time(10.0, 0.7)])
-@pytest.mark.parametrize("service", [Time(6.0), Time(6.0, 1.0)])
-@pytest.mark.parametrize("rate", [1e-12, 1e-9, 1e-4, 0.02, 0.04])
-def test_one_packet_a_visit_is_a_longer_service(rate: float, service: Time, vacation: Time):
-    """Each service and the vacation after it are one service of a queue with exhaustive vacations."""
-    queue = solve(rate=rate, service=service, vacations=vacation, capacity=400, limit=1)
-    mean = service.mean + vacation.mean
-    variance = service.mean**2 * service.scv + vacation.mean**2 * vacation.scv
-    # third central moments of gamma laws add up
-    skew = 2 * (service.mean**3 * service.scv**2 + vacation.mean**3 * vacation.scv**2)
-    both = {"square": variance + mean**2, "cube": skew + 3 * mean * variance + mean**3}
-    idle, rest = 1 - rate * mean, second(vacation) / (2 * vacation.mean)
-    wait = rate * both["square"] / (2 * idle)
-    varies = wait**2 + rate * both["cube"] / (3 * idle) + third(vacation) / (3 * vacation.mean) - rest**2
-    assert queue.sojourn_mean == pytest.approx(wait + rest + service.mean, rel=1e-9)
-    expected = varies + service.mean**2 * service.scv
-    assert queue.sojourn_sd**2 == pytest.approx(expected, rel=1e-8, abs=1e-12)
-
-
-@pytest.mark.parametrize("vacation", [None, Time(12.0, 0.5)])
-@pytest.mark.parametrize("scv", [0.0, 0.4])
-def test_a_message_is_one_long_service(vacation: Time | None, scv: float):
-    """The sum of four gamma services is a gamma service."""
-    rate, service = 0.02, Time(6.0, scv)
-    queue = solve(rate=rate, service=service, vacations=vacation, capacity=600, batch=4)
-    mean, deviation = sojourn(rate, Time(24.0, scv / 4), vacation)
-    assert (queue.sojourn_mean, queue.sojourn_sd) == pytest.approx((mean, deviation), rel=1e-8)
-    rest = 0.0 if vacation is None else second(vacation) / (2 * vacation.mean)
-    wait = forms.single_wait(4 * rate, 6.0, second(service), 4) + rest
-    assert queue.mean_wait == pytest.approx(wait, rel=1e-9)
-
-
-def test_repeated_services_are_longer_services():
-    repeats, rate, service, vacation = 0.3, 0.05, Time(6.0, 0.2), Time(12.0, 0.5)
-    tries, squares = 1 / (1 - repeats), (1 + repeats) / (1 - repeats) ** 2
-    longer = second(service) * tries + service.mean**2 * (squares - tries)
-    queue = solve(rate=rate, service=service, vacations=vacation, capacity=400, repeats=repeats)
-    wait = forms.exhaustive_wait(rate, service.mean * tries, longer, vacation.mean, second(vacation))
-    assert queue.mean_wait == pytest.approx(wait, rel=1e-10)
-    assert queue.sojourn_mean == pytest.approx(wait + service.mean * tries, rel=1e-10)
-    assert queue.throughput == pytest.approx(rate, rel=1e-12)
-    assert queue.mean_served == pytest.approx(rate * tries * queue.mean_cycle, rel=1e-11)
 
 
 # ---------------------------------------------------------------- exponential times: a Markov chain
@@ -406,16 +325,6 @@ def test_littles_law_of_the_sojourns(queue: dict[str, Any], load: float):
     assume(solution.packet_loss < 1e-13)
     held = queue["service"].mean / (1 - queue["repeats"])
     assert solution.sojourn_mean == pytest.approx(solution.mean_wait + held, rel=1e-7)
-
-
-@pytest.mark.parametrize("rate", [0.5, 5.0])
-def test_hopeless_overload_has_an_answer(rate: float):
-    """At 5 packets a slot the queue is empty less often than a double can say."""
-    limited = solve(rate=rate, vacations=GEOMETRIC, capacity=300, limit=40)
-    exhaustive = solve(rate=rate, vacations=GEOMETRIC, capacity=300)
-    assert exhaustive.throughput == pytest.approx(1 / 6, rel=1e-9)
-    assert limited.throughput == pytest.approx(40 / (40 * 6 + 12), rel=1e-9)
-    assert limited.served[40] == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(

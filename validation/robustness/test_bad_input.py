@@ -2,13 +2,12 @@
 
 import networkx as nx
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from thesis import thesis
 
 from btqueue.scenario import Scenario, ScenarioError, load, scenario_from_graph
 from btqueue.scenario.problems import key_names
-from btqueue.scenario.topology import topology
 
 STANDARD = thesis()
 
@@ -30,27 +29,19 @@ BAD = [
     ({"polling.limit": "5"}, "polling.limit", ['"5"', "write numbers without quotes"]),
     ({"polling.limit": True}, "polling.limit", ["= true", "whole number"]),
     ({"polling.limit": 5.0}, "polling.limit", ["5.0", "whole number"]),
-    ({"polling.limit": 10**30}, "polling.limit", ["at most 100,000"]),
     ({"polling.limit": 10**6000}, "polling.limit", ["about 6001 digits"]),
-    ({"polling.limit": [5]}, "polling.limit", ["[5]", "whole number"]),
     ({"polling.discipline": "e-limted"}, "polling.discipline", ['did you mean "e-limited"', '"exhaustive"']),
-    ({"flow_control.buffer_packets": 0}, "flow_control.buffer_packets", ["at least 1"]),
     ({"flow_control.token_rate_kbps": -250}, "flow_control.token_rate_kbps", ["-250", "above 0"]),
     ({"flow_control.enabled": "yes"}, "flow_control.enabled", ["true or false"]),
     ({"flow_control.bucket_bytes": 338}, "flow_control.bucket_bytes", ["339 bytes for a DH5"]),
     ({"radio.ber": 1.5}, "radio.ber", ["1.5", "at most 0.5"]),
     ({"radio.ber": float("nan")}, "radio.ber", ["nan", "finite"]),
     ({"traffic.load_kbps": float("inf")}, "traffic.load_kbps", ["inf", "finite"]),
-    ({"traffic.load_kbps": 10**400}, "traffic.load_kbps", ["about 401 digits"]),
-    ({"traffic.load_kbps": 0}, "traffic.load_kbps", ["above 0"]),
     ({"radio.ber_good": 0.01}, "radio.ber_good", ["must not be worse than the bad one"]),
     ({"radio.model": "gilbert-elliott", "radio.bad_s": 0}, "radio.bad_s", ["mean stay above 0"]),
-    ({"radio.model": "trace"}, "radio.model", ["needs trace_file"]),
     ({"radio.per": 0.1}, "radio.per", ['model = "constant"']),
     ({"radio.model": "constant", "radio.per": 0.1, "radio.ber": 1e-4}, "radio.per", ["not both"]),
     ({"link.packets": ["DH5", "DH4"]}, "link.packets", ['"DH4"', "one of DM1, DH1", "did you mean"]),
-    ({"link.packets": []}, "link.packets", ["a list"]),
-    ({"link.packets": "DH5"}, "link.packets", ["a list"]),
     ({"link.packets": ["DH5", 3]}, "link.packets[2]", ["3", "a text"]),
     ({"link.packets": ["DH5", "DH5"]}, "link.packets", ["listed twice"]),
     ({"link.arq": 0}, "link.arq", ['"unlimited"', "at least 1"]),
@@ -58,18 +49,12 @@ BAD = [
     ({"link.flush_timeout_s": 1}, "link.flush_timeout_s", ["link.arq"]),
     ({"network.peripherals": 8}, "network.peripherals", ["8", "at most 7"]),
     ({"network.topology": "scatternet", "network.peripherals": 7}, "network.peripherals", ["bridge"]),
-    ({"network.topology": "scatternet", "network.piconets": 1}, "network.piconets", ["at least 2"]),
-    ({"network.piconets": 2}, "network.piconets", ["scatternet"]),
     (
         {"network.topology": "custom", "network.flows": [{"from": "a", "to": "b"}]},
         "network.topology",
         ["piconet_list"],
     ),
-    ({"network.flows": "end-to-end"}, "network.flows", ["chain"]),
-    ({"network.flows": "pairs", "network.peripherals": 1}, "network.flows", ["at least 2"]),
     ({"network.topology": "chain", "network.flows": "ring"}, "network.flows", ['"piconet" or "scatternet"']),
-    ({"network.topology": "chain", "network.active_flows": 2}, "network.active_flows", ["one flow"]),
-    ({"network.flows": "rong"}, "network.flows", ['did you mean "ring"']),
     ({"network.flows": [3]}, "network.flows[1]", ["{ from, to, name, group, law"]),
     ({"network.flows": [{"from": "p1.1"}]}, "network.flows[1].to", ["missing"]),
     ({"network.flows": [{"from": "p1.1", "to": "p1.9"}]}, "network.flows[1].to", ["c1, p1.1, p1.2"]),
@@ -80,12 +65,10 @@ BAD = [
         "transport.receive_window_segments",
         ["at most 65,535"],
     ),
-    ({"transport.sack_blocks": 5}, "transport.sack_blocks", ["at most 4"]),
     ({"transport.vegas_adjustment": "per-rt"}, "transport.vegas_adjustment", ['did you mean "per-rtt"']),
     ({"transport.initial_window_segments": 9}, "transport.initial_window_segments", ["= 8"]),
     ({"transport.alpha": 4}, "transport.alpha", ["beta = 3"]),
     ({"voice.packet": "HV1", "voice.links": 2}, "voice.links", ["at most 1 HV1"]),
-    ({"voice.links": 1}, "voice.links", ["voice.packet"]),
     ({"voice.packet": "EV3", "voice.links": 3}, "voice.links", ["no slot for data"]),
     (
         {"voice.packet": "2-EV3", "voice.retransmission_slots": 12},
@@ -98,14 +81,8 @@ BAD = [
         "voice.retransmission_slots",
         ["HV3 packets are never repeated"],
     ),
-    ({"traffic.source": "file"}, "traffic.source", ["needs arrival_file"]),
-    ({"run.seed": -1}, "run.seed", ["at least 0"]),
-    ({"run.duration_s": 0}, "run.duration_s", ["above 0"]),
-    ({"run.precision": 1}, "run.precision", ["below 1"]),
     ({"run.warmup_s": "autom"}, "run.warmup_s", ['"auto"']),
     ({"run.warmup_s": -1}, "run.warmup_s", ["at least 0", '"auto"']),
-    ({"run.intervals": "batches"}, "run.intervals", ['"batch-means"']),
-    ({"network.relay": "packets"}, "network.relay", ['did you mean "packet"']),
     ({"network.relay": "packet", "link.adaptation": "best"}, "network.relay", ['use relay = "segment"']),
     ({"network.relay": "packet", "network.outside_links": [LAN]}, "network.relay", ['use relay = "segment"']),
     (
@@ -172,8 +149,6 @@ BAD = [
         "radio.links[1].per",
         ["not both"],
     ),
-    ({"radio.links": [{"node": "p1.1", "model": "trace"}]}, "radio.links[1].model", ["needs trace_file"]),
-    ({"radio.interferers": -1}, "radio.interferers", ["at least 0"]),
     (
         {"radio.links": [{"node": "p1.1", "model": "gilbert-elliott", "ber_bad": 0}]},
         "radio.links[1].ber_bad",
@@ -184,7 +159,6 @@ BAD = [
         "radio.links[2].node",
         ["earlier entry"],
     ),
-    ({"link.arq_feedback": "lossy"}, "link.arq_feedback", ["link.arq"]),
     ({"traffic.application_timeout_s": 5}, "traffic.application_timeout_s", ["request-reply"]),
     (
         {"traffic.source": "request-reply", "transport.connection_per_session": True},
@@ -239,12 +213,6 @@ def test_an_unknown_key_comes_with_the_one_that_was_meant(wrong, meant):
         assert f"unknown key '{wrong}'" in str(error) and f"'{meant}'" in str(error)
 
 
-def test_a_misspelt_table_comes_with_the_one_that_was_meant():
-    assert error_of({"poling.limit": 1}).guess == "polling.limit"
-    error = _error_from_nested("poling.limit")
-    assert (error.key, error.guess) == ("poling", "polling")
-
-
 def _error_from_nested(key: str) -> ScenarioError:
     table, dot, name = key.partition(".")
     with pytest.raises(ScenarioError) as caught:
@@ -266,12 +234,6 @@ def test_a_guess_is_never_the_key_that_was_written(data, said):
     assert "did you mean" not in str(caught.value) and said in str(caught.value)
 
 
-def test_several_problems_are_reported_together():
-    error = error_of({"polling.limit": 0, "radio.ber": 2, "traffic.source": "poison"})
-    assert {problem.key for problem in error.problems} == {"polling.limit", "radio.ber", "traffic.source"}
-    assert str(error).startswith("3 problems:")
-
-
 @pytest.mark.parametrize(
     "data", [None, 3, "text", [], {1: 2}, {"polling": 3}, {"polling": [1]}, {"title": 5}]
 )
@@ -289,21 +251,14 @@ MANY_PARTS = "a." * 100_000 + "'a'"
     [
         ("polling.limit", "write table.key=value"),
         ("", "write table.key=value"),
-        ("=5", "unknown key"),
         ("polling=5", "polling is a table"),
         ("polling.limit=", "whole number"),
-        ("polling.limit=five", "whole number"),
-        ("polling.limit=5\nrun.seed=3", "whole number"),
-        ("polling.limit=none", "whole number"),
-        ("run.precision=None5", "finite number"),
         ("link.packets=[DH5, DHX]", "DHX"),
         ("link.packets=[[", "a list"),
         ("traffic.load_kbps=1e400", "finite number"),
         ("polling.limit=" + "9" * 5000, "whole number"),
         ("run.jitter_s=5ms", r"write the number without a unit, in s: 0\.005$"),
         ("traffic.load_kbps=0.16 Mbit/s", "write the number without a unit, in kbit/s: 160$"),
-        ("run.warmup_s=1min", "write the number without a unit, in s: 60$"),
-        ("traffic.message_bytes=2 kbps", "write the number without a unit, in byte$"),
         ("radio.per=5%", r"write the number without a unit: 0\.05$"),
         ("run.jitter_s=" + "9" * 400 + "ms", "write the number without a unit, in s$"),
         ("link.packets=" + "[" * 50_000 + "]" * 50_000, "a text"),
@@ -352,14 +307,6 @@ def test_a_text_or_a_comment_may_have_many_parts(tmp_path):
         assert load(file).title == parts
 
 
-def test_an_enormous_number_in_a_file(tmp_path):
-    file = tmp_path / "big.toml"
-    file.write_text("[traffic]\nload_kbps = 1e400\n[polling]\nlimit = 1000000000000000000000000000000\n")
-    with pytest.raises(ScenarioError) as caught:
-        load(file)
-    assert {problem.key for problem in caught.value.problems} == {"traffic.load_kbps", "polling.limit"}
-
-
 def test_a_missing_file_or_model_comes_with_a_close_match(tmp_path):
     with pytest.raises(ScenarioError, match="did you mean 'venugopal-2006/piconet'"):
         load("venugopal-2006/picnet")
@@ -368,13 +315,6 @@ def test_a_missing_file_or_model_comes_with_a_close_match(tmp_path):
     (tmp_path / "office.toml").write_text("[network]\n")
     with pytest.raises(ScenarioError, match=r"did you mean '.*office\.toml'"):
         load(tmp_path / "ofice.toml")
-
-
-def test_a_folder_is_no_scenario(tmp_path):
-    with pytest.raises(ScenarioError, match="is a folder"):
-        load(tmp_path)
-    with pytest.raises(ScenarioError, match="venugopal-2006/piconet-4"):
-        load("venugopal-2006")
 
 
 @pytest.mark.parametrize("name", ["", "\0", "a" * 5000, "/dev/null/x", "../../etc/passwd.toml"])
@@ -443,6 +383,7 @@ def only_scenario_errors(action):
         assert Scenario.from_dict(scenario.to_dict()) == scenario
 
 
+@settings(max_examples=50)
 @given(st.lists(tables, max_size=4).map(dict), st.dictionaries(st.text(max_size=5), values, max_size=2))
 @example({"network": {"flows": [{"from": {}, "to": []}]}}, {})
 @example({"network": {"topology": []}}, {"self": 1})
@@ -532,16 +473,3 @@ def test_a_graphml_file_is_a_scenario_if_its_numbers_are_numbers():
     for kind, delay in (("double", "-1"), ("double", "nan"), ("string", "soon")):
         with pytest.raises(ScenarioError, match="delay_s"):
             scenario_from_graph(nx.parse_graphml(GRAPHML.format(type=kind, delay=delay)), [("c", "h")])
-
-
-def test_a_graph_of_many_piconets_is_a_scenario():
-    """A ring of 5,000 piconets of two peripherals, each joined to the next by a device that is in both."""
-    graph = nx.Graph()
-    for i in range(5000):
-        graph.add_node(f"c{i}", role="central")
-    for i in range(5000):
-        graph.add_edges_from([(f"c{i}", f"p{i}"), (f"c{i}", f"b{i}"), (f"b{i}", f"c{(i + 1) % 5000}")])
-    scenario = scenario_from_graph(graph, [("p0", "p2500")])
-    assert len(scenario.network.piconet_list) == 5000
-    plan = topology(scenario)
-    assert len(plan.route(plan.flows[0].source, plan.flows[0].target)) == 2 + 2 * 2500

@@ -33,54 +33,40 @@ def failure(path: Path, *arguments: str) -> str:
 
 BAD_FILES = {
     "empty.csv": (b"", "empty.csv: is empty"),
-    "blank.csv": (b"\n\n", "is empty; a CSV file needs the columns metric and value"),
     "header.csv": (b"metric,value\n", "has a header and no rows"),
     "column.csv": (
         b"metric,valeu\nrtt_s,1\n",
         'the column "value" is missing; did you mean the column "valeu"?',
     ),
-    "extra.csv": (b"metric,value,ci96\nrtt_s,1,1\n", 'unknown column "ci96"; did you mean "ci95"?'),
     "name.csv": (
         b"metric,value\ngoodput_kpbs,1\n",
         '"goodput_kpbs" is no metric; did you mean "goodput_kbps"?',
     ),
-    "unit.csv": (b"metric,value\nrtt,1\n", 'line 2: "rtt" is no metric; did you mean "rtt_s"?'),
     "number.csv": (b"metric,value\nrtt_s,1\nrtt_s,abc\n", 'line 3: value = "abc": must be a number'),
-    "nan.csv": (b"metric,value\nrtt_s,nan\n", 'value = "nan": must be finite'),
     "negative.csv": (b"metric,value,ci95\nrtt_s,1,-2\n", "line 2: half-width -2: cannot be negative"),
-    "ends.csv": (b"metric,value,low,high\nrtt_s,1,2,3\n", "is not between low = 2 and high = 3"),
     "fields.csv": (b"metric,value\nrtt_s,1,5\n", "line 2: has more fields than the header"),
-    "once.csv": (b"metric,value,ci95,replications\nrtt_s,1,1,1\n", "an interval needs at least 2"),
     "bracket.csv": (b"metric,value\nqueue_packets[up,1\n", "the bracket of a queue or flow is not closed"),
     "twice.csv": (
         b"metric,value,value\nrtt_s,1,1\nrtt_s,1,2\n",
         'columns 2 and 3 are both called "value", and differ in line 3: "1" and "2"',
     ),
-    "nameless.csv": (b"metric,value,\nrtt_s,1,7\n", 'line 2: "7" stands in column 3, which has no name'),
     "long.csv": (
         b"metric,value\nrtt_s,1\n" + b"x" * 200_000 + b",1\n",
         "line 3: a field is longer than 131,072",
     ),
     "columns.csv": (  # a reader that compares each column, or row, with every column takes an hour
-        ",".join(["metric,value", *map("c{}".format, range(300_000))]).encode() + b"\nrtt_s,1" * 300_000,
+        ",".join(["metric,value", *map("c{}".format, range(100_000))]).encode() + b"\nrtt_s,1" * 100_000,
         'unknown column "c0"',
     ),
     "quote.csv": (b'metric,value\nrtt_s,1\n"delay_s,2\nrtt_s,3\n', "line 4: a quotation mark is not closed"),
-    "short.csv": (b"metric,t,value\nrtt_s,1,1\nrtt_s,2\n", "line 3: has no field of the column value"),
-    "underscore.csv": (b"metric,value\nrtt_s,1_0\n", 'line 2: value = "1_0": must be a number'),
-    "huge.csv": (b"metric,value\nrtt_s,1e308\n", 'line 2: value = "1e308": must be within -1e+30 and 1e+30'),
-    "runs.csv": (b"metric,value,ci95,replications\nrtt_s,1,1,2.5\n", "2.5: must be a whole number"),
     "zero.csv": (b"metric,value\nrtt_s,\x001\n", "line 2: has a zero byte"),
     "latin.csv": (
         "metric,value\nrtt_s,1\n# größe\n".encode("latin-1"),
         "is no text in UTF-8 (byte 26): save it as UTF-8",
     ),
-    "binary.csv": (b"\x89PNG\r\n\x1a\n", "is no text in UTF-8 (byte 1)"),
     "ours.nc": (b"\x89HDF\r\n\x1a\n" + bytes(90), "is netCDF, which is not read here; write CSV with --out"),
-    "nothing.dat": (b"hello\n", "its format is unknown; give --format"),
     "garbage.pcap": (b"hello, this is no capture at all", "is no pcap, pcapng or btsnoop file"),
     "half.xml": (FLOW_MONITOR.read_bytes()[:1500], "is no complete XML file"),
-    "other.xml": (b"<a><b/></a>", "is no FlowMonitor file: <a>"),
     "missing.xml": (FLOW_MONITOR.read_bytes().replace(b"rxBytes", b"received"), "rxBytes is missing"),
     "encoding.xml": (b'<?xml version="1.0" encoding="big5"?><a b="\xff"/>', "is no text in UTF-8 (byte 44)"),
     "bomb.xml": (
@@ -95,8 +81,6 @@ BAD_FILES = {
         FLOW_MONITOR.read_bytes().replace(b'lostPackets="4"', b'lostPackets="-4"'),
         "flow 1: lostPackets = -4: must not be negative",
     ),
-    "limit.sca": (b"version 3\nrun a\nattr sim-time-limit\n", "line 3: sim-time-limit has no value"),
-    "zero.sca": (b"version 3\nrun a\nattr sim-time-limit 0s\n", '"0s": must be above 0'),
     "columns.vec": (
         b"version 3\nrun a\nvector 0 net rtt:vector ET\n0\t1\t2\n",
         'line 3: columns "ET": can be V, TV, EV, ETV',
@@ -106,7 +90,6 @@ BAD_FILES = {
         "covers 1e+09 s, more than 100 times run.duration_s = 480",
     ),
     "half.sca": (SCALARS.read_bytes().split(b" 2000000")[0] + b"\n", "line 14: is cut off after scalar"),
-    "cut.sca": (SCALARS.read_bytes().split(b" 2000000")[0], "no known name in it"),
     "other.db": (b"SQLite format 3\0" + bytes(100), "is SQLite, and no result file of OMNeT++"),
     "columns.CSV-R.csv": (
         b"run,type,module,name,value\n",
@@ -124,24 +107,15 @@ BAD_FILES = {
         b"metric,value,warmup_s\nrtt_s,1,5\ndelay_s,1,6\n",
         "warmup_s = 5 and 6: must be one time for all rows",
     ),
-    "half.csv": (b"metric,value,low\nrtt_s,1,0.5\n", "line 2: low and high must both be given, or neither"),
     "again.csv": (
         b"flow,metric,value\n1,rtt_s,1\n1,rtt_s,2\n",
         'line 3: "rtt_s" stands in line 2 already',
     ),
-    "alias.csv": (
-        b"metric,value,ci95,half_width\nrtt_s,1,1,1\n",
-        "two columns differ only in capital letters, or",
-    ),
-    "btsnoop.log": (b"btsnoop\0" + bytes(7) + b"\2" + bytes(4), "is no pcap, pcapng or btsnoop file"),
-    "other.sca": (b"version 3\nhello world\n", 'line 2: "hello" begins no line'),
     "unknown.sca": (
         b'version 3\nrun a\nscalar net "weight" 3\n',
         'no known name in it (it has weight); give --map "NAME=METRIC"',
     ),
-    "quote.sca": (b'version 3\nrun a\nscalar net "wei 3\n', "quotation mark is not closed"),
     "undeclared.vec": (VECTORS.read_bytes() + b"7\t1\t2\n", "vector 7 was not declared"),
-    "half.vec": (VECTORS.read_bytes()[:-3] + b"\n", "values for the columns ETV of vector 2"),
 }
 
 
@@ -245,14 +219,6 @@ def test_a_damaged_tcp_option_is_left_out_and_the_packet_counts(tmp_path):
     assert any("20 packets, the first of them packet 1, have damaged TCP options" in n for n in damaged.notes)
 
 
-def test_a_capture_without_data_is_refused(tmp_path):
-    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
-    path = tmp_path / "udp.pcap"
-    with path.open("wb") as file:
-        dpkt.pcap.Writer(file)
-    assert "has no TCP packets" in failure(path)
-
-
 def test_arguments_are_checked_first(tmp_path):
     path = tmp_path / "theirs.csv"
     path.write_text("metric,value\nrtt_s,0.2\n", "utf-8")
@@ -268,8 +234,3 @@ def test_arguments_are_checked_first(tmp_path):
     assert "must end in .png" in told("--plot", str(tmp_path / "report.txt"))
     assert "polling.limit" in told("--set", "polling.limt=3")
     assert not list(tmp_path.glob("report*"))
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    assert "cannot be read (No such file" in failure(tmp_path / "none.csv")
-    assert "cannot be read (Is a directory" in failure(tmp_path)

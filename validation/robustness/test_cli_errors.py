@@ -33,20 +33,14 @@ BAD_INPUT = [
     (["solve", "venugopal-2006/piconnet"], ["did you mean 'venugopal-2006/piconet'"]),
     (["simulate", NAME, "--set", "polling.limt=3"], ["polling.limt", "polling.limit"]),
     (["compare", NAME, "--set", "polling.limit=0"], ["[polling] limit = 0", "at least 1"]),
-    (["compare", NAME, "--set", "polling.limit=0", "--json"], ["[polling] limit = 0"]),
-    (["solve", NAME, "--set", "polling.limit"], ["table.key=value"]),
     (
         ["simulate", NAME, "--set", "link.quality_memory_s=0.5"],
         ["[link] quality_memory_s = 0.5", "removed", "only 0.0, its default, is still read"],
     ),
     (["simulate", NAME, "--threads", "0"], ["--threads"]),
-    (["simulate", NAME, "--thread", "2"], ["--thread"]),
-    (["solve"], ["SCENARIO"]),
     (["compar", NAME], ["compar", "compare"]),
     (["models", "venugopal-2006/none-such-at-all"], ["no scenario file or model"]),
-    (["models", "."], ["is a folder"]),
     (["figures", "venugopal-2006/fig_6_99"], ["did you mean 'venugopal-2006/fig_6_9'"]),
-    (["figures", "--out"], ["--out"]),
     (["figures", "johansson-2000/2", "--format", "gif"], ["--format gif", "png, svg, pdf"]),
 ]
 
@@ -175,13 +169,3 @@ def test_standard_output_of_a_real_run_is_one_json_object():
     spoken = "btqueue: hint: ", "btqueue: the simulation warns: "
     assert all(line.startswith(spoken) for line in done.stderr.splitlines())
     assert json.loads(done.stdout)["simulate"]["replications"] == 2
-
-
-def test_a_terminal_without_special_signs_still_gets_its_table():
-    done = subprocess.run(
-        [*COMMAND, "simulate", NAME, *SHORT],
-        capture_output=True, timeout=DEADLINE_S,
-        env=UNCOMPILED | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert b"goodput" in done.stdout

@@ -204,12 +204,12 @@ def run_batch(first: int, folder: Path) -> None:
                 raise AssertionError(f"seed {seed}: {error!r}") from error
 
 
-@pytest.mark.parametrize("first", range(0, 200, BATCH))
+@pytest.mark.parametrize("first", range(0, 100, BATCH))
 def test_a_damaged_file_is_read_or_refused(engines, tmp_path, first):
     run_batch(first, tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", range(200, 10_000, BATCH))
+@pytest.mark.parametrize("first", range(100, 10_000, BATCH))
 def test_nine_thousand_damaged_files_are_read_or_refused(engines, tmp_path, first):
     run_batch(first, tmp_path)

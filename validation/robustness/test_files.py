@@ -2,7 +2,6 @@
 
 import errno
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from btqueue.files import (
     require_regular,
     written_whole,
 )
-from btqueue.scenario import Scenario, ScenarioError, load
+from btqueue.scenario import ScenarioError, load
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 
@@ -69,11 +68,6 @@ def test_what_cannot_be_read_is_said_in_words(tmp_path, name):
         read_text(tmp_path / name)
 
 
-def test_a_byte_order_mark_and_line_ends_of_windows_are_no_content(tmp_path):
-    (tmp_path / "file").write_bytes(b"\xef\xbb\xbf1\r\n2\r\n")
-    assert read_text(tmp_path / "file") == "1\n2\n"
-
-
 # ------------------------------------------------------------------------- files that a scenario names
 
 
@@ -112,25 +106,10 @@ def test_the_message_about_a_wrong_line_has_its_number_and_nothing_of_it(tmp_pat
     assert said[0] == said[1]
 
 
-def test_both_engines_read_the_same_trace(tmp_path):
-    from btqueue.network.stations import network as stations
-    from btqueue.simulator.construction import radio_tables
-
-    assert stations.read_trace is radio_tables.read_trace is read_trace
-    (tmp_path / "trace").write_text("1e-5 # good\n\n0.5\n")
-    assert read_trace(Radio(model="trace", trace_file=str(tmp_path / "trace"))).tolist() == [1e-5, 0.5]
-
-
 def test_a_scenario_that_is_a_pipe_is_refused_by_name(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ScenarioError, match=r"pipe is no regular file"):
         load(tmp_path / "pipe")
-
-
-def test_a_name_too_long_for_a_file_is_no_fault_of_the_program(tmp_path):
-    (tmp_path / "scenario.toml").write_text(f'[radio]\ntrace_file = "{"a" * 190}/{"b" * 5000}"\n')
-    with pytest.raises(ScenarioError, match="trace_file"):
-        load(tmp_path / "scenario.toml")
 
 
 # ------------------------------------------------------------------------------------- unseen characters
@@ -147,12 +126,6 @@ def test_what_is_printed_steers_no_terminal(text):
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "M", "Zs"])))
 def test_what_can_be_seen_is_shown_as_it_is(text):
     assert printable(text) == text
-
-
-def test_values_in_messages_stay_in_one_line():
-    with pytest.raises(ScenarioError) as refused:
-        Scenario.from_dict({"polling": {"limit": "a\nb\x1b[31m"}})
-    assert r"a\nb\x1b[31m" in str(refused.value)
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -220,13 +193,3 @@ def test_what_becomes_a_pipe_or_a_link_after_it_was_looked_at_is_not_added_to(tm
     monkeypatch.setattr(Path, "lstat", lambda path: regular)
     with pytest.raises((UnusableFile, OSError), match=r"is no regular file|symbolic link"):
         open_ours(tmp_path / "x")
-
-
-def test_files_get_the_rights_that_the_user_wants_for_new_ones(tmp_path):
-    before = os.umask(0o027)
-    try:
-        with written_whole(tmp_path / "file", replace=True) as part:
-            part.write_text("")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import btqueue.study.sensitivity  # noqa: F401  before a stand-in takes the solver's place, which it would keep
 from btqueue.cli import app
 from btqueue.cli.errors import Commands
-from btqueue.cli.tables import recordings_table
 
 NAME = "chen-2004/adaptive-1"
 """Solved in milliseconds."""
@@ -127,12 +126,6 @@ def test_no_file_steers_the_terminal(engines, evil, monkeypatch, arguments):
     assert result.output and not any(c in result.output for c in STEERING)
     if arguments[1] == "evil.toml" and result.exit_code == 0:
         assert MARKUP in result.output  # shown, not obeyed
-
-
-def test_names_of_hosts_steer_no_terminal_either(capsys):
-    recordings_table(EVIL, {"pcap": {"path": EVIL, "host": f"{MARKUP}{EVIL}"}})
-    shown = capsys.readouterr().out
-    assert MARKUP in shown and not any(c in shown for c in STEERING)
 
 
 def test_commands_print_in_one_way():
@@ -250,19 +243,6 @@ def test_a_name_that_no_file_can_have_is_refused_in_words(engines, tmp_path, nam
     assert result.exit_code == 2 and "--out" in result.stderr
 
 
-def test_a_picture_is_drawn_again_in_the_same_way_only(tmp_path):
-    def draw(*more):
-        return CliRunner().invoke(app, ["figures", "chen-2004/3", "--out", str(tmp_path), *more])
-
-    assert draw().exit_code == 0
-    first = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix == ".png"}
-    assert first and draw().exit_code == 0  # what was interrupted goes on
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix == ".png"} == first
-    refused = draw("--quick")
-    assert refused.exit_code == 2 and "exists already; --force" in refused.stderr
-    assert draw("--quick", "--force").exit_code == 0
-
-
 # -------------------------------------------------------------------------------------------- sweeps
 
 SWEEP = ["sweep", NAME, "--over", "polling.limit=1..3", "--no-check"]
@@ -370,15 +350,6 @@ def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(
     assert os.listdir() == ["theirs.csv"]
     if as_json and "files" in json.loads(result.stdout):
         assert json.loads(result.stdout)["files"] == {}
-
-
-def test_a_sweep_whose_result_alone_has_no_room_prints_it_and_keeps_the_points(engines, tmp_path):
-    with full_disk(10_000):  # room for the journal, not for the result
-        result = CliRunner().invoke(app, [*SWEEP, "--out", str(tmp_path / "x.nc")])
-    assert result.exit_code == 2, (result.output, result.exception)
-    assert "3 of 3 points answered" in result.stdout and "written to" not in result.stdout
-    assert "all points are kept" in result.stderr
-    assert os.listdir(tmp_path) == ["x.nc.partial"]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])

@@ -79,16 +79,17 @@ def test_pictures_are_those_of_a_folder_without_settings_of_matplotlib(tmp_path)
     what = ("--over", OVER, "--threads", "1", "--no-check", "--quiet", "--plot", "x.svg")
     words = (*COMMAND, "sweep", str(scenario), *what)
     pictures = []
-    for settings in (None, b"figure.facecolor: red\nlegend.loc: nowhere\n", b"\xff\xfe"):
+    for settings in (None, b"figure.facecolor: red\nlegend.loc: nowhere\n\xff\xfe"):
         folder = tmp_path / str(len(pictures))
         folder.mkdir()
         if settings is not None:
             (folder / "matplotlibrc").write_bytes(settings)
         run(folder, *words)
         pictures.append((folder / "x.svg").read_bytes())
-    assert pictures[0] == pictures[1] == pictures[2]
+    assert pictures[0] == pictures[1]
 
 
+@pytest.mark.long
 def test_nor_does_it_if_python_was_told_to_look_there(planted):
     # `-m` puts the working directory first on the search path, and so does the empty entry
     path = os.pathsep.join(["", str(Path(search_path.__file__).parents[1])])

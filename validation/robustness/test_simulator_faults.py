@@ -87,37 +87,6 @@ def test_a_window_of_one_sends_a_segment_at_a_time(variant, delayed):
     assert (sim.flow_statistics.bytes_delivered > 0).all()
 
 
-@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack", "vegas"])
-def test_the_largest_window(variant):
-    """The whole memory of the connection is in use: the buffers hold what the window allows."""
-    scenario = thesis().with_(
-        transport__variant=variant,
-        transport__receive_window_segments=65_535,
-        transport__initial_window_segments=1000,
-        transport__mss_bytes=100,
-        traffic__source="greedy",
-        network__active_flows=1,
-        flow_control__enabled=False,
-        flow_control__baseband_packets=100_000,
-        radio__model="constant",
-        radio__per=0.001,
-    )
-    sim = play(scenario, 30)
-    assert sim.scoreboard.shape[1] == 65_536
-    assert sim.flow_statistics.bytes_delivered[0] > 0
-
-
-def test_three_hundred_flows_share_a_path():
-    flows = [{"from": "p1.1", "to": "p1.2"}] * 300
-    scenario = thesis().with_(
-        **SHORT, network__flows=flows, traffic__load_kbps=0.1, traffic__message_bytes=100
-    )
-    sim = play(scenario, 20)
-    assert len(sim.connections) == 300
-    # 0.1 kbit/s are 2.5 messages in 20 s: e^-2.5 = 8 % of the flows have none
-    assert (sim.flow_statistics.messages_delivered > 0).mean() > 0.8
-
-
 def test_what_was_sent_before_measuring_is_no_loss_above_all():
     """A backlog of packets, each damaged with probability 1/2 and sent once; hardly any come after it."""
     scenario = thesis().with_(
@@ -167,15 +136,6 @@ def test_a_dead_link_delivers_nothing_and_the_timer_backs_off(changes):
     assert sim.flow_statistics.timeouts.tolist() == [8, 8]
 
 
-def test_on_a_dead_link_unlimited_repetition_never_ends():
-    scenario = thesis().with_(**DEAD, link__arq="unlimited", network__active_flows=1)
-    sim = play(scenario, 10)
-    # A cycle is five frames of POLL and DH5, and an idle visit: 32 slots for five transmissions.
-    # The first segment comes within a second.
-    assert sim.flow_statistics.transmissions[0] > 9 / (32 * 625e-6) * 5
-    assert sim.flow_statistics.given_up[0] == 0
-
-
 RING = {
     "network__topology": "custom",
     "network__piconet_list": [
@@ -202,15 +162,6 @@ def test_centrals_that_wait_for_each_other_for_ever_end_the_run_all_the_same():
 def test_patience_ends_the_deadlock():
     scenario = thesis().with_(**RING, run__duration_s=60, run__warmup_s=0, polling__bridge_patience_s=0.02)
     assert (goodput(scenario) > 0).all()
-
-
-def test_a_link_that_is_down_almost_always():
-    link = LAN | {"up_s": 1e-6, "down_s": 10.0, "buffer_packets": 1000}
-    scenario = thesis().with_(
-        **SHORT, network__outside_links=[link], network__flows=[{"from": "p1.1", "to": "h"}]
-    )
-    sim = play(scenario, 100)
-    assert sim.flow_statistics.timeouts[0] > 0
 
 
 @pytest.mark.parametrize(
@@ -292,21 +243,3 @@ def test_ctrl_c_at_any_time_leaves_what_was_measured(calls):
     assert partial.attrs["events"] > 0
     assert np.isfinite(partial.goodput_kbps).all()
     assert 1 <= partial.sizes["replication"] <= 3
-
-
-def test_an_interrupted_run_until_precision_keeps_the_finished_replications():
-    made = 0
-
-    def progress(share):
-        nonlocal made
-        made += 1
-        if made == 60:
-            press_ctrl_c()
-
-    scenario = thesis().with_(run__duration_s=20, run__warmup_s=0, run__replications=3, run__precision=1e-5)
-    with pytest.raises(Interrupted) as caught:
-        simulate(scenario, threads=2, progress=progress)
-    partial = caught.value.partial
-    assert partial is not None
-    assert partial.attrs["complete"] == 0
-    assert partial.sizes["replication"] >= 3

@@ -21,7 +21,7 @@ from btqueue.cli import app, errors
 from btqueue.scenario import Scenario, load
 from btqueue.study.many_points import map_points
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
-from btqueue.study.sweep_files import digest, read_sweep, write_sweep
+from btqueue.study.sweep_files import digest, read_sweep
 from btqueue.study.sweep_store import StoreError, journal_path
 
 LIMIT = "polling.limit"
@@ -212,7 +212,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["result.nc", pytest.param("solved.csv", marks=pytest.mark.long)])
 def test_two_commands_write_the_same_file_at_once(tmp_path, name):
     """The file is one of the two, whole: never a mixture; the later one is refused, or may find the file."""
     target, alone = tmp_path / name, [tmp_path / f"{number}-{name}" for number in (1, 2)]
@@ -293,14 +293,6 @@ def test_points_of_another_sweep_are_not_taken_where_the_definition_is_damaged(e
     assert journal.read_bytes() == content and not target.exists()
 
 
-def test_an_attribute_that_is_no_json_is_named(engines, tmp_path, monkeypatch):
-    target = tmp_path / "result.nc"
-    found = sweep(Scenario(), OVER, workers=1)
-    write_sweep(target, found.assign_attrs(sweep='{"format": 2,'))
-    with pytest.raises(StoreError, match=r"result\.nc: its attribute sweep is no JSON"):
-        sweep(Scenario(), OVER, out=target, workers=1)
-
-
 def test_no_damaged_file_reaches_hdf5(engines, tmp_path, monkeypatch):
     # which follows some damaged addresses for ever, as measured with 2 of 6,000 files
     target = tmp_path / "result.nc"
@@ -315,12 +307,6 @@ def test_no_damaged_file_reaches_hdf5(engines, tmp_path, monkeypatch):
             read_sweep(target)
         content[place] ^= 1
     assert not reached
-
-
-def test_a_result_that_is_a_pipe_is_refused_and_nobody_waits_for_it(tmp_path):
-    os.mkfifo(tmp_path / "result.nc")
-    with pytest.raises(StoreError, match=r"result\.nc: is no regular file"):
-        read_sweep(tmp_path / "result.nc")
 
 
 def flipped(content: bytes) -> bytes:
@@ -372,15 +358,6 @@ def test_a_file_that_is_no_result_of_a_sweep_is_never_overwritten(engines, tmp_p
     assert (tmp_path / name).read_text() == "mine" and os.listdir(tmp_path) == [name]
 
 
-def test_another_sweep_is_refused_in_its_place(engines, tmp_path):
-    target = tmp_path / "result.nc"
-    sweep(Scenario(), OVER, out=target, workers=1)
-    content = target.read_bytes()
-    with pytest.raises(StoreError, match=r"holds another sweep.*scenario\.run\.seed is 1 there and 2 here"):
-        sweep(Scenario(run={"seed": 2}), OVER, out=target, workers=1)
-    assert target.read_bytes() == content
-
-
 REPETITIONS = {"link.arq": ["none", "unlimited"]}
 
 
@@ -401,23 +378,6 @@ def test_a_journal_of_another_sweep_is_refused(engines, tmp_path, change, words)
     with pytest.raises(StoreError) as refused:
         sweep(**({"scenario": Scenario(), "over": over, "out": target, "workers": 1} | change))
     assert words in str(refused.value) and lines(target) == 4
-
-
-def test_other_versions_are_another_sweep(engines, tmp_path, monkeypatch):
-    interrupted(3, tmp_path / "result.nc")
-    monkeypatch.setattr("btqueue.study.sweep_store.versions", lambda: {"btqueue": "9.9"})
-    with pytest.raises(StoreError, match=r'versions\.btqueue is ".*" there and "9\.9" here'):
-        sweep(Scenario(), OVER, out=tmp_path / "result.nc", workers=1)
-
-
-def test_a_changed_trace_file_is_another_sweep(engines, tmp_path):
-    trace = tmp_path / "trace.csv"
-    trace.write_text("1e-5\n")
-    base = Scenario(radio={"trace_file": str(trace)})
-    interrupted(3, tmp_path / "result.nc", scenario=base)
-    trace.write_text("1e-4\n")
-    with pytest.raises(StoreError, match="files"):
-        sweep(base, OVER, out=tmp_path / "result.nc", workers=1)
 
 
 def test_two_sweeps_cannot_write_the_same_result(engines, tmp_path):
@@ -548,17 +508,6 @@ def test_ctrl_c_ends_workers_and_keeps_their_points(tmp_path):
     assert len(workers) == 2 and not any(running(pid) for pid in workers)
 
 
-def test_leaving_early_ends_the_workers(monkeypatch):
-    monkeypatch.setattr("btqueue.study.many_points.COMMAND", (sys.executable, "-c", SLOW))
-    before = set(children(os.getpid()))
-    # so many points that workers are still busy when they are counted
-    results = map_points(Scenario(), [{LIMIT: number + 1} for number in range(3)] * 5000, workers=2)
-    next(results)
-    assert set(children(os.getpid())) - before
-    results.close()
-    assert not set(children(os.getpid())) - before
-
-
 def test_a_cluster_gives_the_same_bits_also_if_a_worker_is_killed(windows):
     distributed = pytest.importorskip("distributed")
     from distributed.deploy import subprocess as deploy
@@ -583,38 +532,12 @@ def test_a_cluster_gives_the_same_bits_also_if_a_worker_is_killed(windows):
     assert digest(found) == windows
 
 
-def test_ends_of_a_cluster_become_failures_or_messages():
-    distributed = pytest.importorskip("distributed")
-    from concurrent.futures import CancelledError
-
-    from btqueue.study.cluster import ClusterError, _result
-
-    class Future:
-        def __init__(self, error: Exception) -> None:
-            self.error = error
-
-        def result(self) -> None:
-            raise self.error
-
-    killed = Future(distributed.KilledWorker("key", None, 2))
-    assert str(_result(distributed, killed, 4, ("solve",)).answers["solve"].failure).startswith("worker: ")
-    with pytest.raises(ClusterError, match="the cluster was lost"):
-        _result(distributed, Future(CancelledError()), 4, ("solve",))
-
-
 def test_a_cluster_that_is_not_there_is_refused():
     pytest.importorskip("distributed")
     from btqueue.study.cluster import ClusterError
 
     with pytest.raises(ClusterError, match=r"no dask scheduler answers there"):
         sweep(Scenario(), OVER, cluster="nonsense")
-
-
-def test_a_worker_of_another_version_is_refused(monkeypatch):
-    from btqueue.study.cluster import ClusterError, evaluate_elsewhere
-
-    with pytest.raises(ClusterError, match=r"a worker of the cluster has btqueue .*, not 9\.9"):
-        evaluate_elsewhere({}, 0, {}, ("solve",), {"btqueue": "9.9"})
 
 
 @pytest.mark.parametrize(

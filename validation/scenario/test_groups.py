@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from btqueue import simulate, solve, table
+from btqueue import solve
 from btqueue.cli import app
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.expressions import Quantity, parse_expression, parse_metric, parse_quantity
+from btqueue.scenario.expressions import Quantity, parse_metric, parse_quantity
 from btqueue.scenario.topology import topology
-from btqueue.study.comparison import side_by_side
 from btqueue.study.dimensioning.problem import parse_constraint
 from btqueue.study.summary import Estimate
 from btqueue.study.sweep import sweep
 from btqueue.study.sweep_files import with_quantities
-from btqueue.study.tables import SPREAD, comparison_rows, number
 
 WARD = Scenario.from_dict(
     {
@@ -65,12 +63,6 @@ def test_patterns_keep_their_labels_and_have_no_groups():
     solved = solve(Scenario().with_(network__flows="downlink"))
     assert solved.flow_name.values.tolist() == ["c1>p1.1", "c1>p1.2"]
     assert "group" not in solved.coords
-
-
-def test_names_survive_a_file_and_tell_scenarios_apart():
-    again = Scenario.from_dict(WARD.to_dict())
-    assert again == WARD and topology(again).groups == ("sensors",)
-    assert WARD.changed({"network.flows": flows_of(name="upload")}) != WARD
 
 
 @pytest.mark.parametrize(
@@ -145,11 +137,6 @@ def test_names_that_nobody_has_are_refused_with_those_that_exist(text, words):
     assert words in str(error.value)
 
 
-def test_without_a_scenario_no_flow_is_known_by_its_name():
-    with pytest.raises(ScenarioError, match="no scenario is known"):
-        parse_expression("goodput_kbps[sensors]", "test")
-
-
 def test_a_sweep_has_values_of_groups_with_the_half_widths_of_their_flows():
     base = WARD.with_(run__precision_of="goodput_kbps[download]")
     found = sweep(base, over={"traffic.message_bytes": [100, 200]}, workers=1)
@@ -200,36 +187,3 @@ def test_check_compares_flows_and_groups_by_name(tmp_path):
     theirs.write_text("metric,value\ngoodput_kbps[downlod],2000\n")
     refused = run(*words)
     assert refused.exit_code == 2 and 'did you mean "download"?' in refused.stderr
-
-
-def test_flows_without_a_group_are_together_if_they_are_alike():
-    ends = [("p1.1", "c1"), ("p1.2", "c1"), ("c1", "p1.3"), ("p1.4", "c1")]
-    flows: list[dict] = [{"from": source, "to": target} for source, target in ends]
-    flows[3]["load_kbps"] = 5
-    plan = topology(WARD.changed({"network.flows": flows}))
-    assert plan.kinds == (*(["p1.1>c1 and 1 alike"] * 2), "c1>p1.3", "p1.4>c1")
-    assert plan.members("p1.1>c1 and 1 alike") == (1, 2)
-    both_ways = topology(WARD.changed({"network.flows": flows[:2], "traffic.two_way": True}))
-    assert "group" not in both_ways.flow_labels(), "all flows are alike"
-
-
-def test_tables_have_a_row_for_each_group_where_flows_differ():
-    solved = solve(WARD)
-    rows = {row[0]: row for row in table(solved).rows if row}
-    assert "goodput" not in rows and table(solved).columns[-1] == SPREAD
-    goodput = solved.goodput_kbps.values
-    assert rows["goodput, download"] == ("goodput, download", "kbit/s", number(goodput[0]), "")
-    assert rows["goodput, sensors"][2:] == (number(goodput[1:].mean()), "5 to 20")
-    assert rows["fairness"][3] == ""
-    alike = solve(WARD.changed({"network.flows": "uplink"}))
-    assert "goodput" in {row[0] for row in table(alike).rows if row}
-    assert SPREAD not in table(alike).columns
-
-
-def test_a_comparison_has_groups_beside_the_mean_over_all_flows():
-    found = side_by_side(WARD, solve(WARD), simulate(WARD))
-    of_sensors = found.sel(metric="goodput_kbps[sensors]")
-    assert 4 < float(of_sensors.least) < 8 < float(of_sensors.simulation) < float(of_sensors.greatest) < 25
-    assert "goodput_kbps" in found["metric"].values
-    shown = [row[0] for row in comparison_rows(found) if row]
-    assert shown[:2] == ["goodput, download", "goodput, sensors"]

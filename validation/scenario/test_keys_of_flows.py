@@ -23,19 +23,12 @@ KEYS = {
     "traffic.scv": 4.0,
     "traffic.phase": "aligned",
     "traffic.load_schedule": [{"at_s": 10.0, "load_kbps": 20.0}],
-    "traffic.two_way": True,
-    "traffic.message_bytes": 3000,
     "transport.protocol": "none",
     "transport.variant": "sack",
     "transport.mss_bytes": 500,
-    "transport.header_bytes": 60,
     "transport.receive_window_segments": 3,
-    "transport.initial_window_segments": 4,
     "transport.min_rto_s": 0.3,
     "transport.delayed_ack": True,
-    "transport.ack_path": "direct",
-    "transport.timestamps": False,
-    "transport.send_buffer_segments": 5,
 }
 
 

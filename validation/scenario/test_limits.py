@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -73,32 +72,12 @@ def test_the_next_limit_is_the_goodput_without_the_limit(engine):
         assert found["next"]["kbps"] == pytest.approx(most, rel=tolerance)
 
 
-def test_a_line_names_the_key_where_it_stands_at_its_default_only():
-    bounds = [[Bound("window", 802.3), Bound("slots", 1870.4, "1")]]
-    written = ALONE.with_(transport__receive_window_segments=8)
-    (found,) = limits(written, bounds)
-    assert found["line"] == "window of 8 segments: 802 kbit/s; the radio would carry 1,870"
-    (found,) = limits(ALONE, bounds)
-    assert found["line"].endswith("(transport.receive_window_segments = 44, the default)")
-    (found,) = limits(ALONE, [[Bound("slots", 1200.0, "1"), Bound("load", 9000.0)]])
-    assert found["line"].startswith(
-        "slots of piconet 1: 1,200 kbit/s; its load is 9,000 (link.packets = DH5,"
-    )
-    assert limits(ALONE, [[]]) == [{}]
-
-
 def test_a_key_of_a_flow_is_named_in_its_entry():
     flows = [{"from": "p1.1", "to": "c1", "load_kbps": 5.0}, {"from": "p1.2", "to": "c1"}]
     scenario = Scenario.from_dict({"network": {"flows": flows}, "traffic": {"two_way": True}})
     bounds = [[Bound("load", 5.0)]] * 4
     keys = [found["key"] for found in limits(scenario, bounds)]
     assert keys == ["network.flows[1].load_kbps", "traffic.load_kbps"] * 2
-
-
-def test_a_send_buffer_below_the_receive_window_is_the_window():
-    (found,) = limits(ALONE.with_(transport__send_buffer_segments=3), [[Bound("window", 600.0)]])
-    assert (found["key"], found["value"]) == ("transport.send_buffer_segments", 3)
-    assert found["line"] == "window of 3 segments: 600 kbit/s"
 
 
 def test_tables_and_documents_show_the_limits_of_flows_and_groups(tmp_path):
@@ -127,37 +106,6 @@ def test_tables_and_documents_show_the_limits_of_flows_and_groups(tmp_path):
         found = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)[engine]["limited_by"]
         assert [one["kind"] for one in found] == ["slots", "load", "load"]
     assert compare(ward).attrs["model_limited_by"][0]["kind"] == "slots"
-
-
-def test_flows_of_a_group_with_different_limits_have_a_line_each():
-    results = solve(ALONE.with_(network__peripherals=2))
-    first, second = results.attrs["limited_by"]
-    assert limit_lines(results) == [f"limited by: {first['line']}"]
-    results.attrs["limited_by"] = [first, second | {"kind": "load", "line": "its load"}]
-    assert [line.partition(": ")[0] for line in limit_lines(results)] == [
-        "limited by, p1.1>c1", "limited by, p1.2>c1"
-    ]  # fmt: skip
-
-
-def test_slots_that_data_could_use_are_those_beside_voice():
-    """Between voice packets a full link of one-slot packets uses all that is left: no more, and no less."""
-    quiet = ALONE.with_(link__packets=("DH1",), traffic__message_bytes=1460)
-    for engine in (solve, simulate):
-        free, beside = (
-            engine(one) for one in (quiet, quiet.with_(voice__packet="HV3", voice__links=1))
-        )  # fmt: skip
-        assert [results.attrs["limited_by"][0]["kind"] for results in (free, beside)] == ["slots", "slots"]
-        shares = [float(results.slot_utilisation.mean()) for results in (free, beside)]
-        np.testing.assert_allclose(shares[1], shares[0], rtol=0.03)
-        ratio = float(beside.goodput_kbps.mean()) / float(free.goodput_kbps.mean())
-        assert ratio == pytest.approx(2 / 3, rel=0.05)
-
-
-def test_sessions_have_no_limit():
-    sessions = ALONE.with_(traffic__source="request-reply", run__duration_s=2)
-    for engine in (solve, simulate):
-        assert engine(sessions).attrs["limited_by"] == [{}, {}]
-        assert limit_lines(engine(sessions)) == []
 
 
 @pytest.mark.parametrize(("changes", "key"), [({}, "le.phy"), ({"le.event_packets": 2}, "le.event_packets")])

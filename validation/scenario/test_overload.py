@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 import btqueue as bt
 from btqueue.cli import app
-from btqueue.scenario.overload import overload_warning
 from btqueue.simulator.statistics.backlog import FALSE_ALARM, LOOKS, is_growing
 
 ERRORS = bt.load("venugopal-2006/piconet-errors")
@@ -91,12 +90,6 @@ def test_an_overloaded_simulation_says_what_it_carries_and_gives_no_delays():
     assert result["rtt_s"].mean("replication").notnull().all(), "the window bounds round trips"
 
 
-def test_the_batches_of_one_long_run_say_so_too():
-    result = bt.simulate(ERRORS.with_(run__replications=1, run__duration_s=300.0))
-    assert overloaded(result)
-    assert result["delay_s"].isnull().all()
-
-
 @pytest.mark.parametrize("changes", [{}, {"run__replications": 1}, {"run__replications": 2}])
 def test_a_stable_simulation_at_a_load_of_095_keeps_its_delays(changes):
     result = bt.simulate(wire(0.95, **changes))
@@ -113,35 +106,10 @@ def test_datagrams_in_a_long_queue_are_overloaded_and_in_a_short_one_they_are_lo
     assert float(result["loss_relay"].mean()) > 0.1
 
 
-def test_a_queue_without_a_limit_that_grows_has_no_length():
-    scenario = thesis(
-        network={"flows": "downlink"}, flow_control={"enabled": False}, traffic={"load_kbps": 600.0},
-        transport={"protocol": "none"}, run={"duration_s": 30.0, "warmup_s": 5.0},
-    )  # fmt: skip
-    result = bt.simulate(scenario)
-    assert overloaded(result)
-    assert any("queues without a limit grow" in warning for warning in result.attrs["warnings"])
-    assert result["queue_packets"].sel(queue="downlink").isnull().all()
-    assert result["queue_packets"].sel(queue="uplink").notnull().all()
-
-
 def test_greedy_sources_and_full_send_buffers_are_not_overloaded():
     for changes in ({"traffic__source": "greedy"}, {"transport__send_buffer_segments": 50}):
         result = bt.simulate(ERRORS.with_(**SHORT, **changes))
         assert not overloaded(result), changes
-
-
-def test_only_the_flow_that_is_overloaded_loses_its_delays():
-    flows = [
-        {"from": "p1.1", "to": "c1", "load_kbps": 20.0},
-        {"from": "p1.2", "to": "c1", "load_kbps": 900.0},
-    ]
-    result = bt.simulate(thesis(network={"flows": flows}).with_(**SHORT))
-    (warning,) = overloaded(result)
-    assert "p1.2>c1 (" in warning
-    assert "p1.1>c1" not in warning
-    assert result["delay_s"].isel(flow=0).notnull().all()
-    assert result["delay_s"].isel(flow=1).isnull().all()
 
 
 # ---------------------------------------------------------------------------------------------- in solutions
@@ -156,16 +124,6 @@ def test_a_solution_that_carries_its_load_does_not():
     for name in ("venugopal-2006/piconet", "johansson-2000/bursty", "avancha-2002/wlan-tcp"):
         assert not overloaded(bt.solve(bt.load(name))), name
     assert not overloaded(bt.solve(ERRORS.with_(traffic__source="greedy")))
-
-
-def test_a_solution_of_an_overloaded_link_has_no_delays():
-    scenario = bt.load("johansson-2000/smooth").with_(
-        transport__variant="newreno", flow_control__baseband_packets=200, link__node_buffer_bytes=None
-    )
-    assert "delay_s" in bt.solve(scenario)
-    full = bt.solve(scenario.with_(traffic__load_kbps=600.0))
-    assert len(overloaded(full)) == 1
-    assert "delay_s" not in full
 
 
 def test_datagrams_that_a_full_queue_loses_are_no_backlog_of_the_solution():
@@ -211,17 +169,3 @@ def test_compare_lays_no_delay_of_an_overloaded_simulation_beside_the_models():
     for engine in ("solve", "simulate"):
         assert any(warning.startswith("overloaded") for warning in document[engine]["warnings"])
         assert not [name for name in document[engine]["metrics"] if "delay" in name]
-
-
-def test_flows_are_named_where_they_are_few():
-    names = [f"f{n}" for n in range(8)]
-    carried, offered = np.arange(8.0), np.full(8, 10.0)
-
-    def said(*places):
-        return overload_warning(names, np.isin(np.arange(8), places), carried, offered)
-
-    assert said() == ""
-    assert said(2) == "overloaded: f2 (2 of 10 kbit/s carried); delays grow with the run and are left out"
-    assert "f1 (1 of 10 kbit/s carried), f3 (3 of 10 kbit/s carried);" in said(1, 3)
-    assert "5 of 8 flows, on average 2 of 10 kbit/s carried" in said(0, 1, 2, 3, 4)
-    assert "overloaded: 3.5 of 10 kbit/s carried per flow;" in said(*range(8))

@@ -17,18 +17,15 @@ from pydantic import ValidationError
 from thesis import thesis
 
 from btqueue.scenario import (
-    Flow,
     NotBuiltYet,
     Scenario,
     ScenarioError,
-    describe,
     list_models,
     load,
     models_folder,
 )
 from btqueue.scenario.fields import declared
 from btqueue.scenario.flow_patterns import flows_of
-from btqueue.scenario.link import PACKETS_OF_RATE
 from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Computed, Results, Variable
 from btqueue.scenario.transport import PRESETS
@@ -54,35 +51,6 @@ def test_the_thesis_piconet_has_the_settings_of_the_thesis():
     assert s == thesis(title=s.title, transport={"windows": "segments"})
     t = s.transport
     assert (t.initial_ssthresh_segments, t.initial_rto_s, t.min_rto_s, t.max_rto_s) == (64, 3, 1, 64)
-
-
-@pytest.mark.parametrize(
-    ("rate", "voice", "packets"),
-    [
-        ("edr2", "none", ("2-DH5", "2-DH3", "2-DH1")),
-        ("edr3", "none", ("3-DH5", "3-DH3", "3-DH1")),
-        ("basic", "HV3", ("DH3", "DH1")),  # a DH5 and its answer take six slots, and HV3 leaves four
-        ("edr3", "HV2", ("3-DH1",)),
-    ],
-)
-def test_the_rate_of_a_link_chooses_packets_that_fit_beside_voice(rate, voice, packets):
-    s = Scenario(link={"rate": rate}, voice={"packet": voice})
-    assert s.link.packets == packets
-    assert s.with_(voice__packet="none").link.packets == PACKETS_OF_RATE[rate]
-    assert s.with_(link__packets=["DM1"]).link.packets == ("DM1",), "what is written wins"
-
-
-@pytest.mark.parametrize(
-    ("mss_bytes", "most"), [(1460, (44, 10)), (536, (122, 10)), (9000, (7, 2)), (40_000, (1, 1))]
-)
-def test_default_windows_hold_64_kib_and_begin_as_rfc_6928_says(mss_bytes, most):
-    t = Scenario(transport={"mss_bytes": mss_bytes}).transport
-    assert (t.receive_window_segments, t.initial_window_segments) == most
-    for preset in PRESETS:
-        narrow = {"preset": preset, "receive_window_segments": 4}
-        assert Scenario(transport=narrow).transport.initial_window_segments == min(
-            4, Scenario(transport={"preset": preset}).transport.initial_window_segments
-        )
 
 
 def test_tables_of_the_thesis_name_misprints_that_are_on_record():
@@ -149,12 +117,6 @@ def test_a_key_of_an_entry_of_a_list_is_set_and_read_by_the_number_of_the_entry(
     assert after.changed({"network.outside_links[2].rate_kbps": 100, "network.flows[1].from": "a"}) == before
 
 
-def test_a_pattern_has_no_entries():
-    for ask in (lambda key: Scenario().with_sets([f"{key}=3"]), Scenario().value_of):
-        with pytest.raises(ScenarioError, match=r"network\.flows has no entry"):
-            ask("network.flows[1].load_kbps")
-
-
 @pytest.mark.parametrize(
     ("key", "said"),
     [
@@ -199,21 +161,6 @@ def test_defaults_follow_the_topology_until_they_are_given():
 LAN = {"name": "lan", "from": "host", "to": "c1"}
 
 
-@pytest.mark.parametrize(
-    "changes", [{"network.topology": "chain"}, {"network.outside_links": [LAN]}, {"link.adaptation": "best"}]
-)
-def test_relays_pass_packets_unless_segments_are_cut_anew(changes):
-    s = Scenario()
-    assert s.network.relay == "packet"
-    changed = s.changed(changes)
-    assert changed.network.relay == "segment"
-    assert "relay" not in changed.to_dict(resolved=False).get("network", {})
-    assert changed.changed(dict.fromkeys(changes)) == s
-    assert Scenario.from_dict(changed.to_dict()) == changed
-    assert s.changed({"network.relay": "segment"}).network.relay == "segment"
-    assert s.network.relay == "packet"
-
-
 def test_a_link_has_the_common_radio_but_for_its_own_keys():
     own = [
         {"node": "p1.1", "ber": 1e-3},
@@ -231,13 +178,6 @@ def test_a_link_has_the_common_radio_but_for_its_own_keys():
     assert (radio.links[0].applied_to(radio).ber, radio.ber) == (0, 0.1)
 
 
-def test_links_on_a_medium_share_it_in_both_directions():
-    shared = [{**LAN, "medium": "ether"}, {"name": "two", "from": "host", "to": "p1.1", "medium": "ether"}]
-    links = Scenario.from_dict({"network": {"outside_links": shared}}).network.outside_links
-    assert [x.half_duplex for x in links] == [True, True]
-    assert not Scenario.from_dict({"network": {"outside_links": [LAN]}}).network.outside_links[0].half_duplex
-
-
 def test_settings_are_read_as_toml_and_texts_need_no_quotes():
     s = Scenario().with_sets(
         [
@@ -252,29 +192,6 @@ def test_settings_are_read_as_toml_and_texts_need_no_quotes():
     assert (s.run.precision, s.title) == (0.02, "a=b")
     assert s.with_sets(["run.precision=none"]).run.precision is None
     assert s.with_sets(["voice.packet=none"]).voice.packet == "none"
-
-
-def test_flows_and_outside_links_are_written_with_from_and_to():
-    flows = [{"from": "p1.1", "to": "p1.2"}]
-    link = {"name": "lan", "kind": "wlan", "from": "host", "to": "c1"}
-    s = Scenario.from_dict({"network": {"flows": flows, "outside_links": [link]}})
-    assert s.network.flows == (Flow(source="p1.1", target="p1.2"),)
-    assert s.to_dict()["network"]["flows"] == flows
-    assert (s.network.outside_links[0].rate_kbps, s.network.outside_links[0].half_duplex) == (4000, True)
-    assert "host" in s.network.node_names
-    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
-
-
-@pytest.mark.parametrize(
-    ("network", "names"),
-    [
-        ({"peripherals": 3}, ("c1", "p1.1", "p1.2", "p1.3")),
-        ({"topology": "scatternet", "peripherals": 1}, ("c1", "c2", "p1.1", "p2.1", "b1")),
-        ({"topology": "chain", "hops": 3}, ("n0", "n1", "n2", "n3")),
-    ],
-)
-def test_node_names(network, names):
-    assert Scenario.from_dict({"network": network}).network.node_names == names
 
 
 def test_an_ibp_source_that_does_not_exist_is_refused_by_both_engines():
@@ -321,29 +238,11 @@ def test_a_removed_key_is_read_at_its_old_default_only():
         Scenario().changed({"polling.longest_rendezvous_s": 1})
 
 
-def test_the_json_schema_knows_every_table_and_alias():
-    schema = Scenario.json_schema()
-    assert set(schema["properties"]) == set(Scenario.model_fields)
-    assert {"from", "to", "law"} < set(schema["$defs"]["Flow"]["properties"])
-    json.dumps(schema)
-
-
 def test_every_key_has_a_description():
     for name in Scenario.model_fields.keys() - {"title"}:
         for key, inner in type(getattr(Scenario(), name)).model_fields.items():
             assert inner.description, f"{name}.{key}"
             assert inner.default_factory is None or declared(inner, "default_in_words"), f"{name}.{key}"
-
-
-def test_describe_labels_metrics_and_nothing_else():
-    data = xr.Dataset({"rtt_s": ("flow", np.ones(2)), "rtt_s_ci95": ("flow", np.ones(2)), "foreign": 1.0})
-    described = describe(data)
-    assert described["rtt_s"].attrs["units"] == "s"
-    assert described["rtt_s_ci95"].attrs["units"] == "s"
-    assert "half-width" in described["rtt_s_ci95"].attrs["long_name"]
-    assert described["foreign"].attrs == {}
-    assert data["rtt_s"].attrs == {}
-    xr.testing.assert_equal(described, data)
 
 
 @pytest.mark.parametrize(
@@ -359,16 +258,6 @@ def test_a_title_is_read_without_the_tables(tmp_path, text, title):
     file = tmp_path / "a.toml"
     file.write_text(text)
     assert read_title(file) == title
-
-
-def test_plain_results_become_a_dataset_with_units():
-    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    flows = {"flow": Variable(("flow",), np.array([1, 2]))}
-    results = Results({"rtt_s": Variable(("replication", "flow"), values)}, flows, {"seed": 3})
-    dataset = results.to_dataset()
-    assert dict(results.sizes) == dict(dataset.sizes) == {"replication": 3, "flow": 2}
-    assert (dataset["rtt_s"].attrs["units"], dataset.attrs) == ("s", {"seed": 3})
-    np.testing.assert_array_equal(dataset["rtt_s"].sel(flow=2), values[:, 1])
 
 
 def computed(asked: list[str]) -> Results:

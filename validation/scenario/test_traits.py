@@ -5,11 +5,9 @@ from thesis import thesis
 
 import btqueue as bt
 from btqueue.scenario import Scenario
-from btqueue.scenario.problems import all_keys, field_at
-from btqueue.scenario.traits import OF_FLOWS, OF_LINKS, conditions_in, traits
+from btqueue.scenario.traits import traits
 
 STAR = {"network.topology": "piconet", "network.peripherals": 3, "network.flows": "downlink"}
-REPEATED = {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 1e-4}
 AT_ONCE = {"flow_control.enabled": False, "flow_control.baseband_packets": 500}
 LAN = {"name": "lan", "from": "host", "to": "c1", "delay_s": 0.01}
 GATEWAY = {
@@ -53,19 +51,6 @@ def test_a_trait_names_the_key_that_gives_it():
 )
 def test_what_makes_no_difference_is_left_out(changes, kind):
     assert kind not in kinds(thesis().changed(changes))
-
-
-def test_conditions_name_keys_and_facts_that_there_are():
-    known = {*all_keys(Scenario), "errors", "packets are repeated", "repetition", "bridges"}
-    known |= {"several piconets", "both ways", "messages share segments", "single messages"}
-    every = conditions_in(*OF_LINKS, *OF_FLOWS).values()
-    assert {name for cases in every for case in cases for name in case} <= known
-    values = {name: of for cases in every for case in cases for name, of in case.items() if "." in name}
-    for name, of in values.items():
-        field = field_at(Scenario, name)
-        assert field is not None
-        allowed = str(field.annotation)
-        assert all(isinstance(one, bool) or f"'{one}'" in allowed for one in of), name
 
 
 AROUND = [{"from": "p1.2", "to": "p1.1"}, {"from": "p1.1", "to": "p1.2"}]

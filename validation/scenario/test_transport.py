@@ -6,22 +6,7 @@ import pytest
 import btqueue as bt
 from btqueue.scenario import ScenarioError
 from btqueue.scenario.flow_patterns import flows_of
-from btqueue.scenario.transport import PRESETS, Transport
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_sets_the_keys_of_its_bundle_and_no_others(preset):
-    chosen, plain = Transport.model_validate({"preset": preset}), Transport()
-    for name in Transport.model_fields:
-        if name != "preset":
-            assert getattr(chosen, name) == PRESETS[preset].get(name, getattr(plain, name)), name
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_key_of_a_bundle_is_one_and_is_valid(preset):
-    assert set(PRESETS[preset]) <= set(Transport.model_fields)
-    given = Transport.model_validate(dict(PRESETS[preset]))  # strict: of the right types, within their bounds
-    assert given.variant == Transport.model_validate({"preset": preset}).variant
+from btqueue.scenario.transport import Transport
 
 
 def test_a_key_that_is_given_goes_before_the_preset():
@@ -54,34 +39,6 @@ def test_a_flow_may_have_a_preset_of_its_own():
     seen = seen_by(scenario)
     assert [one.variant for one in seen] == ["cubic", "newreno"]
     assert [one.min_rto_s for one in seen] == [0.2, 1.0]
-
-
-def test_defaults_that_are_written_out_are_another_scenario_where_a_preset_yields_to_them():
-    """A flow's preset goes before defaults of the table, and yields to the same values when written."""
-    plain, names = mixed(), ("variant", "nagle", "min_rto_s", "loss_detection", "buffers", "sack", "hystart")
-    written = mixed(**{name: getattr(plain.transport, name) for name in names})
-    assert plain.transport == written.transport
-    assert seen_by(plain)[0] != seen_by(written)[0]
-    assert plain != written
-    assert hash(plain) != hash(written)
-    assert plain.to_dict() != written.to_dict()
-    for scenario in (plain, written):
-        again = bt.Scenario.from_dict(scenario.to_dict())
-        assert again == scenario
-        assert seen_by(again) == seen_by(scenario)
-
-
-def test_how_values_were_written_makes_no_difference():
-    """By a preset or key by key, in the table or in each flow: scenarios with the same values are equal."""
-    flows = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
-    preset = bt.Scenario.from_dict({"network": {"flows": flows}, "transport": {"preset": "linux"}})
-    by_key = bt.Scenario.from_dict({"network": {"flows": flows}, "transport": dict(PRESETS["linux"])})
-    assert preset == by_key
-    assert hash(preset) == hash(by_key)
-    assert preset.to_dict() == by_key.to_dict()
-    redundant = preset.with_(network__flows=[{**flow, "variant": "cubic"} for flow in flows])
-    assert redundant == preset
-    assert redundant.with_(transport__variant="newreno") != preset.with_(transport__variant="newreno")
 
 
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "vegas"])

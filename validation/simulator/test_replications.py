@@ -25,7 +25,6 @@ from btqueue.simulator.replications import (
 )
 from btqueue.simulator.statistics.doubts import autocorrelation, autocorrelations, doubts_about_batches
 from btqueue.simulator.statistics.measurement import measure
-from btqueue.simulator.statistics.precision import next_target
 
 LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
 """A piconet with little to do: every message is delivered long before the run ends."""
@@ -42,13 +41,6 @@ def test_a_single_replication_is_measured_in_batches_of_equal_length():
     assert result.attrs["events"] == whole.events, "the batches are the run"
     for rate in ("goodput_kbps", "throughput_kbps", "slot_utilisation", "polls_per_s", "queue_packets"):
         np.testing.assert_allclose(result[rate].mean("replication"), metrics[rate][0], rtol=1e-6)
-
-
-def test_who_wants_a_single_value_gets_it():
-    result = simulate(LIGHT.with_(run__intervals="replications"))
-    assert result.sizes["replication"] == 1
-    assert result.attrs["intervals"] == "replications"
-    assert math.isinf(result.attrs["relative_half_width"])
 
 
 def test_batches_of_one_run_can_be_asked_for_whatever_the_number_of_replications():
@@ -180,11 +172,6 @@ def test_many_scenarios_have_the_results_that_each_has_alone():
             assert found.identical(simulate(alone))
 
 
-def test_the_first_of_many_scenarios_that_cannot_be_simulated_is_refused():
-    with pytest.raises(ScenarioError, match=r"duration_s = 1e-09: must be at least"):
-        simulate_many([LIGHT, LIGHT.with_(run__duration_s=1e-9)])
-
-
 def test_many_interrupted_scenarios_keep_what_was_finished_and_what_was_measured():
     short, endless = (LIGHT.with_(run__duration_s=one, run__replications=2) for one in (1, 1e6))
     with pytest.raises(Stopped) as stopped:
@@ -193,11 +180,6 @@ def test_many_interrupted_scenarios_keep_what_was_finished_and_what_was_measured
     assert (finished.attrs["finished"], finished.attrs["complete"]) == (2, 1)
     assert (cut_short.attrs["finished"], cut_short.attrs["complete"]) == (0, 0)
     assert 0 < float(cut_short["measured_s"][0]) < 1e6
-
-
-def test_a_precision_that_is_never_reached_asks_for_four_times_as_many():
-    assert next_target(10, 0.01, 5e-324) == 40
-    assert next_target(10, 0.02, 0.019) == 12
 
 
 @pytest.mark.parametrize("changes", [{}, {"run__replications": 1}])

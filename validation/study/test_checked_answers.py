@@ -120,20 +120,3 @@ def test_runs_in_which_the_load_changes_keep_their_length(simulator):
     simulator.runs.clear()
     found = check_answer(stepped, asked(100.0), events=400_000)
     assert found == Check() and all(run.replications == 1 for run in simulator.runs)
-
-
-def test_a_count_of_timeouts_is_known_to_one_a_run(simulator):
-    found = check_answer(thesis(), asked(100.0, timeouts=0.105), events=2_000_000)
-    (one,) = (one for one in found.differences if one.metric == TIMEOUTS)
-    assert one.half_width == pytest.approx(1.0 / simulator.runs[-1].duration_s / 0.1)
-
-
-def test_a_flow_that_gets_nothing_backs_off_for_too_long_to_count_its_timeouts(simulator, monkeypatch):
-    def silent(scenario, *, threads=None):
-        found = simulator(scenario)
-        found.metrics[GOODPUT].values[:, 1] = 0.0
-        return found
-
-    monkeypatch.setattr("btqueue.simulator.simulate", silent)
-    found = check_answer(thesis(), asked(50.0, timeouts=9.0), events=2_000_000)
-    assert [one.metric for one in found.differences] == [GOODPUT]

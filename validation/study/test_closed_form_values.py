@@ -1,12 +1,10 @@
 """Closed forms against values known from elsewhere, and against each other in limits."""
 
-import numpy as np
 import pytest
 import sympy
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, segment
 from btqueue.queueing import closed_forms as queueing
-from btqueue.queueing import traffic_forms as traffic
 from btqueue.study.closed_forms import closed_forms as catalogue
 
 FORMS = catalogue()
@@ -56,17 +54,3 @@ def test_cycles_of_one_queue_are_queues_with_vacations():
         assert cyclic(0.05, 1, *arguments[1:]) == pytest.approx(vacation(*arguments), rel=1e-14)
     one = queueing.one_limited_cyclic_wait(0.03, 1, 6, 40, 15, 235)
     assert one == pytest.approx(queueing.one_limited_wait(0.03, 6, 40, 15, 235), rel=1e-13)
-
-
-def test_an_unknown_discipline_is_refused():
-    with pytest.raises(ValueError, match="discipline"):
-        queueing.weighted_waits([0.1], [2], [4], 1, 1, "lifo")
-
-
-def test_traffic_forms_take_numbers_arrays_and_symbols():
-    rates = np.array([1.0, 2.0])
-    assert traffic.timer_delay(rates, 0.5) == pytest.approx([traffic.timer_delay(r, 0.5) for r in rates])
-    assert queueing.formula(traffic.timer_alone).free_symbols == {
-        sympy.Symbol("rate", positive=True),
-        sympy.Symbol("timer", positive=True),
-    }

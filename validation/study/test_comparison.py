@@ -9,8 +9,7 @@ import xarray as xr
 from thesis import thesis, thesis_of
 
 from btqueue.scenario import METRICS
-from btqueue.study import provenance, side_by_side, student_half_width, summarise
-from btqueue.study.summary import by_queue
+from btqueue.study import side_by_side, summarise
 
 SCENARIO = thesis(title="by hand")
 GOODPUT = np.array([[100.0, 110.0], [120.0, 110.0], [90.0, 130.0]])
@@ -56,25 +55,6 @@ def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabular
     assert names == [name for name in METRICS if name in names]
 
 
-def test_queues_are_summarised_one_by_one():
-    per_queue = by_queue(simulated(), summarise(simulated())["queue_packets"])
-    assert [per_queue[queue].mean for queue in QUEUES] == pytest.approx([2, 3, 4])
-
-
-def test_links_are_summarised_as_flows_are():
-    visits = (("replication", "link"), np.array([[1.0, 3.0], [2.0, 4.0], [3.0, 5.0]]))
-    summary = summarise(simulated(polls_per_s=visits))["polls_per_s"]
-    assert summary.means == pytest.approx((2, 4))
-    assert summary.mean == pytest.approx(3)
-    assert summary.ci95 == pytest.approx(4.302652729911275 / math.sqrt(3))
-    assert summary.part == "link"
-
-
-def test_one_replication_has_no_interval():
-    assert math.isnan(student_half_width(np.array([3.0])))
-    assert math.isnan(summarise(simulated().isel(replication=[0]))["goodput_kbps"].ci95)
-
-
 def test_comparison_of_hand_made_results():
     model = solved(goodput_kbps=("flow", [108.0, 114.0]), rtt_s=("flow", [2.0, 2.0]), cycle_s=((), 0.03))
     result = side_by_side(SCENARIO, model, simulated())
@@ -117,10 +97,3 @@ def test_a_simulated_zero_is_compared_without_dividing_by_it():
         row = result.sel(metric="loss_radio")
         assert np.isnan(row["relative_difference"])
         assert bool(row["inside"]) == inside
-
-
-def test_provenance_names_what_can_change_a_result():
-    made_with = provenance(SCENARIO.with_(run__seed=17))
-    assert made_with["seed"] == 17
-    assert set(made_with) == {"btqueue", "python", "numpy", "jax", "numba", "platform", "seed", "date"}
-    assert all(str(value) for value in made_with.values())

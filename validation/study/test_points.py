@@ -1,7 +1,6 @@
 """The points of a study: what ranges, lists, samples and files of them mean, and how they are refused."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -9,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thesis import thesis
 
-from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.problems import all_keys, field_at, keys_of_entries
-from btqueue.study import points
-from btqueue.study.dimensioning.problem import parse_choice
+from btqueue.scenario import ScenarioError
 from btqueue.study.points import Points, grid, latin_hypercube, listing, read_points
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
@@ -122,23 +118,6 @@ def test_what_cannot_be_gone_over_is_refused(over, words):
         assert word in str(refused.value)
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-def test_a_grid_numbers_every_combination_once_the_last_key_fastest(sizes):
-    keys = [LIMIT, "run.seed", LOAD, BER][: len(sizes)]
-    axes = {
-        key: [(i + 1) / 100 if key == BER else i + 1 for i in range(count)]
-        for key, count in zip(keys, sizes, strict=True)
-    }
-    found = grid(axes)
-    everything = [found[number] for number in range(len(found))]
-    assert len(everything) == math.prod(sizes) == len({tuple(point.values()) for point in everything})
-    assert found.shape == tuple(sizes)
-    coordinates = found.coordinates()
-    for number, point in enumerate(everything):
-        places = np.unravel_index(number, found.shape)
-        assert point == {key: coordinates[key][1][place] for key, place in zip(keys, places, strict=True)}
-
-
 @pytest.mark.parametrize("number", [-1, 3])
 def test_points_outside_are_errors(number):
     for found in (grid({LIMIT: [1, 2, 3]}), listing([{LIMIT: 1}, {LIMIT: 2}, {LIMIT: 3}])):
@@ -153,19 +132,6 @@ def test_a_latin_hypercube_has_one_point_in_each_part_of_each_range(count, seed)
     for share in ((load - 100) / 100, np.log10(ber / 1e-6) / 4):
         assert sorted(np.floor(share * count).astype(int)) == list(range(count))
     assert found == latin_hypercube({LOAD: "lin(100,200)", BER: "log(1e-6,1e-2)"}, count, seed)
-
-
-def test_a_sample_of_whole_numbers_and_lists_takes_all_of_them_evenly():
-    found = latin_hypercube({LIMIT: "1..4", "polling.discipline": ["gated", "exhaustive"]}, 40, 1)
-    limits, disciplines = found.columns
-    assert [limits.count(value) for value in (1, 2, 3, 4)] == [10, 10, 10, 10]
-    assert disciplines.count("gated") == 20
-    assert all(isinstance(value, int) for value in limits)
-    # a range with steps is sampled at its steps, one of logarithms keeps to its ends
-    assert set(latin_hypercube({LOAD: "100..200:50"}, 30, 1).columns[0]) == {100.0, 150.0, 200.0}
-    limits = latin_hypercube({LIMIT: "log(1,100)"}, 200, 3).columns[0]
-    assert (min(limits), max(limits)) == (1, 100)
-    assert np.median(limits) == pytest.approx(10, rel=0.3)
 
 
 def test_samples_of_nothing_are_refused():
@@ -220,60 +186,3 @@ def test_wrong_files_of_points_are_refused_with_the_line(tmp_path, text, words):
         read_points(file)
     for word in words:
         assert word in str(refused.value)
-
-
-def test_labels_of_several_kinds_are_texts():
-    labels = grid(["link.arq=none,3"]).coordinates()["link.arq"][1]
-    assert labels.tolist() == ["none", "3"]
-    assert grid({LIMIT: [1, 2]}).coordinates()[LIMIT][1].dtype == np.int64
-    assert grid(["transport.delayed_ack=true"]).coordinates()["transport.delayed_ack"][1].dtype == bool
-
-
-def numbers_of_all_keys():
-    """Yield keys of tables and of entries that take numbers: key, whether whole, and two ends of a range.
-
-    All but the key is what the JSON Schema of its type says.
-    """
-    for key in all_keys(Scenario):
-        field = field_at(Scenario, key)
-        assert field is not None
-        for one in (key, *(f"{key}[1].{name}" for name in keys_of_entries(field))):
-            schema = points._checker(one).json_schema()
-            for kind in schema.get("anyOf", [schema]):
-                if kind.get("type") in ("integer", "number"):
-                    low = kind.get("minimum", kind.get("exclusiveMinimum"))
-                    high = kind.get("maximum", kind.get("exclusiveMaximum"))
-                    yield one, kind["type"] == "integer", (low + high) / 4, (low + high) / 2
-
-
-def test_whether_a_key_takes_whole_numbers_is_said_by_its_type_and_not_by_its_bounds():
-    kinds = {key: whole for key, whole, _, _ in numbers_of_all_keys()}
-    assert kinds == {key: points.takes_whole_numbers(key) for key in kinds}
-    real = {key for key in kinds if not kinds[key]}
-    assert {"radio.per", "run.jitter_s", "run.warmup_s", "network.outside_links[1].loss"} < real
-    assert {
-        "network.active_flows",
-        "link.arq",
-        "run.seed",
-        "network.flows[1].mss_bytes",
-    } < kinds.keys() - real
-    for key, whole, low, high in numbers_of_all_keys():
-        if not whole:
-            assert values(f"{key}=lin({low},{high},8)") == pytest.approx(np.linspace(low, high, 8)), key
-            assert len(set(latin_hypercube([f"{key}={low}..{high}"], 5, seed=1).columns[0])) == 5, key
-            assert parse_choice(key, f"{low}..{high}").continuous, key
-
-
-def test_a_whole_number_for_a_real_key_becomes_real_at_its_upper_bound_too():
-    assert [type(value) for value in values("radio.per=0,1")] == [float, float]
-    assert values("run.seed=4611686018427387904..4611686018427387906") == [2**62, 2**62 + 1, 2**62 + 2]
-    assert values(f"{LIMIT}={'0' * 5000}3..5") == [3, 4, 5]
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("key", all_keys(Scenario))
-def test_every_key_is_checked_by_its_own_type(key):
-    """Without warnings; no key takes an object that is neither number, truth, text, list nor table."""
-    points._checker.cache_clear()
-    with pytest.raises(ScenarioError, match=re.escape(key.partition(".")[2])):
-        points.checked_value(key, object())

@@ -3,7 +3,6 @@
 import json
 import math
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesis import thesis
 
-from btqueue.scenario import METRICS, NotBuiltYet, Problem, Scenario, ScenarioError
-from btqueue.study import summarise
-from btqueue.study.evaluate import Answer, Failure, PointResult, answer_of, evaluate
-from btqueue.study.many_points import map_points
+from btqueue.scenario import NotBuiltYet, Problem, Scenario, ScenarioError
+from btqueue.study.evaluate import Answer, Failure, PointResult
 from btqueue.study.points import grid
 from btqueue.study.summary import Estimate
 from btqueue.study.sweep import failures, own_seed, sweep
@@ -133,21 +130,6 @@ def test_both_engines_share_metrics_and_points(formula):
     assert rows[LIMIT].tolist() == [1, 2, 1, 2]
 
 
-@pytest.mark.parametrize("engine", ["solve", "simulate"])
-def test_an_answer_is_the_summary_of_its_dataset(engines, engine):
-    scenario = thesis(run={"replications": 5})
-    dataset = getattr(engines, {"solve": "network", "simulate": "simulator"}[engine])
-    dataset = getattr(dataset, engine)(scenario)
-    answer = evaluate(scenario, engine)
-    assert list(answer.metrics) == list(summarise(dataset))
-    for name, value in answer.metrics.items():
-        means = dataset[name].mean([dim for dim in dataset[name].dims if dim == "replication"])
-        of_runs = dataset[name].mean([dim for dim in dataset[name].dims if dim != "replication"])
-        np.testing.assert_allclose(value.mean, of_runs.mean(), rtol=1e-12)
-        np.testing.assert_allclose(value.means, means if value.part else (), rtol=1e-12)
-    assert ("goodput_kbps" in answer.ci95) == (engine == "simulate")
-
-
 def test_points_share_a_seed_unless_they_are_to_be_independent(engines):
     seeds: list[int] = []
     simulate = engines.simulator.simulate
@@ -165,12 +147,6 @@ def test_points_share_a_seed_unless_they_are_to_be_independent(engines):
     assert seeds == [own_seed(9, number) for number in range(3)]
     assert len(set(seeds)) == 3
     assert [common.attrs["random_numbers"], independent.attrs["random_numbers"]] == ["common", "independent"]
-
-
-def test_seeds_of_points_are_distinct_and_seeds_of_scenarios():
-    seeds = {own_seed(seed, number) for seed in range(20) for number in range(200)}
-    assert len(seeds) == 4000
-    assert all(thesis(run={"seed": seed}).run.seed == seed for seed in list(seeds)[:50])
 
 
 def test_chosen_points_have_one_dimension(formula):
@@ -223,13 +199,6 @@ def test_the_order_in_which_points_are_finished_does_not_matter(results):
     assert digest(assemble(POINTS, ("simulate",), lambda: results)) == digest(expected)
 
 
-def test_a_digest_changes_with_the_last_bit():
-    found = assemble(POINTS, ("simulate",), lambda: RESULTS)
-    changed = found.copy(deep=True)
-    changed["goodput_kbps"].values[1] = np.nextafter(changed["goodput_kbps"].values[1], 1)
-    assert digest(changed) != digest(found)
-
-
 def test_files_hold_every_bit(formula, tmp_path):
     target = tmp_path / "result.nc"
     written = sweep(thesis(), SOME | {"link.arq": ["none"]}, out=target, workers=1)
@@ -237,19 +206,6 @@ def test_files_hold_every_bit(formula, tmp_path):
     assert digest(read) == digest(written) == written.attrs["values_sha256"]
     assert read["goodput_kbps"].attrs["units"] == "kbit/s"
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
-
-
-def test_tables_have_a_row_for_each_point(formula, tmp_path):
-    import pandas as pd
-
-    found = sweep(thesis(), SOME, out=tmp_path / "result.csv", workers=1)
-    rows = table(found)
-    assert len(rows) == 6 and {LIMIT, "goodput_kbps", "goodput_kbps[flow 2]", "failure"} <= set(rows.columns)
-    row = rows[(rows[LIMIT] == 3) & (rows["traffic.load_kbps"] == 100)].iloc[0]
-    assert row["goodput_kbps[flow 2]"] == found["goodput_kbps_per_flow"].values[2, 0, 1]
-    read = pd.read_csv(tmp_path / "result.csv", keep_default_na=False, na_values={"goodput_kbps": ""})
-    assert read["goodput_kbps"].equals(rows["goodput_kbps"])  # to the bit
-    assert read["failure"].tolist() == rows["failure"].tolist()
 
 
 def test_parquet_holds_the_table(formula, tmp_path):
@@ -265,37 +221,6 @@ def test_a_finished_sweep_is_not_computed_again(formula, tmp_path):
     formula.network.solve = None  # a call would fail
     again = sweep(thesis(), SOME, out=target, workers=1, notes=said.append)
     assert digest(again) == digest(first) and "complete already" in said[0]
-
-
-def test_map_points_takes_plain_lists_and_some_numbers_of_them(formula):
-    changes = [{LIMIT: 1}, {LIMIT: 2}, {}]
-    results = {one.number: one for one in map_points(thesis(), changes, workers=1, numbers=[2, 0])}
-    assert sorted(results) == [0, 2]
-    assert results[0].answers["solve"].means["goodput_kbps"] == pytest.approx(1.5 * 160)
-    assert results[0].answered
-
-
-def test_failures_of_every_kind_are_told_apart(engines):
-    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
-    for error, kind in (
-        (engines.network.NoConvergence("x"), "no convergence"),
-        (engines.network.ImpossibleAnswer("x"), "impossible answer"),
-        (engines.simulator.InvariantViolated("x"), "invariant"),
-        (ScenarioError(Problem("x")), "scenario"),
-        (MemoryError("x"), "error"),
-    ):
-        engines.network.solve = Mock(side_effect=error)
-        found = evaluate(thesis()).failure
-        assert found is not None and found.kind == kind and "x" in str(found)
-
-
-def test_metrics_without_a_single_value_are_left_out():
-    dataset = xr.Dataset(
-        {"rtt_s": ("flow", [np.nan, np.nan]), "delay_s": ("flow", [np.nan, 2.0])}, {"flow": [1, 2]}
-    )
-    answer = answer_of(dataset)
-    assert list(answer.metrics) == ["delay_s"] and answer.means == {"delay_s": 2.0}
-    assert set(answer.metrics) <= set(METRICS)
 
 
 def test_equal_scenarios_whose_points_differ_are_other_sweeps(tmp_path, formula):

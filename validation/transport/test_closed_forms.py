@@ -24,16 +24,6 @@ LARGE_WINDOW_ERRORS = [
     (0.03, 38, -20, -21),
     (0.1, 226, -6, -26),
 ]
-# Goodput of Reno by the exact chain (window 8), and the error of PFTK full in percent.
-SMALL_WINDOW = [
-    (0.001, 78.264337, -2),
-    (0.01, 62.352209, -12),
-    (0.05, 22.531615, 6),
-    (0.1, 10.008372, 12),
-    (0.2, 3.669635, 16),
-    (0.3, 1.674046, 17),
-    (0.4, 0.756976, 16),
-]
 
 
 @cache
@@ -64,18 +54,6 @@ def test_errors_against_simulated_large_windows(loss, square_root, full, short):
     for rate, error in ((pftk_rate, full), (pftk_short_rate, short)):
         goodput = (1.0 - loss) * rate(loss, 0.1, window=64, rto=1.0)
         assert percent(goodput, newreno) == pytest.approx(error, abs=PERCENT)
-
-
-@pytest.mark.parametrize(("loss", "reno", "error"), SMALL_WINDOW)
-def test_errors_against_the_exact_small_window(loss, reno, error):
-    goodput = (1.0 - loss) * pftk_rate(loss, 0.1, window=8, rto=1.0)
-    assert percent(goodput, reno) == pytest.approx(error, abs=PERCENT)
-
-
-def test_operating_point_of_a_coupled_network():
-    """At the loss and round-trip time of a solved bottleneck the law returns the rate that was solved for."""
-    rate = pftk_rate(0.047187247, 0.214937926, window=8, rto=1.0)
-    assert rate == pytest.approx(16.518514555, rel=1e-8)  # the arguments are quoted to nine digits
 
 
 def test_limits_of_rare_losses():

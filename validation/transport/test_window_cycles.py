@@ -1,6 +1,5 @@
 """The renewal chain of the congestion window: exact chains and event simulations, limits, smoothness."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from wires import LARGE_WINDOW, wire
 
 import btqueue as bt
-from btqueue.transport.odd_segments import odd_segments
 from btqueue.transport.recovery import LossyPath
 from btqueue.transport.window_cycles import lossy_rates
 
@@ -45,23 +43,6 @@ def test_an_odd_segment_waits_for_the_timer_of_its_acknowledgement():
     assert found.weights[full].sum() == pytest.approx(0.5 * (1.0 - 0.2 / 1.01), rel=0.01)
     even = lossy_rates(lossy(1e-9, window=4, **delayed))
     assert float(even.rtts @ even.weights) == pytest.approx(1.01, rel=1e-3)
-
-
-def test_no_segment_is_alone_on_a_full_path_or_without_delayed_acknowledgements():
-    flight = np.arange(1.0, 65.0)
-    full = odd_segments(flight, 64, flight * 0.01, 0.01, 0.2)
-    assert not (full.waits * full.chances).any()
-    assert not odd_segments(flight, 64, np.full(64, 0.5), 0.001, 0.0).alone.any()
-
-
-def test_segments_alone_meet_sooner_the_longer_they_wait():
-    flight = np.array([16.0])
-    numbers = [
-        float(odd_segments(flight, 64, np.array([0.5]), 0.001, wait).alone[0]) for wait in (0.01, 0.1, 0.2)
-    ]
-    assert all(a > b for a, b in itertools.pairwise(numbers))
-    # births of (w - n)/2w against deaths of n/w, were there no meetings: n has the mean w/3
-    assert numbers[0] < 16 / 3
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 import btqueue as bt
 from btqueue.network.stations.anchors import schedule
-from btqueue.network.stations.network import network_of
 from btqueue.scenario.metrics import Results
-from btqueue.scenario.traits import in_tables
 
 DATA = json.loads((Path(__file__).parents[2] / "peers" / "low_energy.json").read_text(encoding="utf-8"))
 ROWS = [row for row in (*DATA["measured"], *DATA["calculated"]) if row.get("counted", True)]
@@ -100,19 +98,6 @@ def test_delays_grow_with_the_load_up_to_the_capacity() -> None:
     assert delays[0] > 0.0
 
 
-@pytest.mark.parametrize(("use", "part"), [(1e-6, 1 / 2), (0.3, 0.7 / 2), (0.96, 1 / 3)])
-def test_vacations_are_whole_intervals_then_shorter_then_of_random_length(use: float, part: float) -> None:
-    """T / 2 alone; (1 - use) T / 2 of many small segments, a fluid; T / 3 near saturation."""
-    interval_s = 4.0 if use < 0.9 else 0.03
-    scenario = bt.Scenario().changed({**OPEN, "traffic.message_bytes": 20, "le.interval_s": interval_s})
-    network = network_of(in_tables(scenario))
-    (link, *_), pdus = network.anchored[0], network.flows[0].forth[0].pdus
-    assert pdus is not None
-    found = link.waits_s(pdus, use / link.exchanges_s(pdus), up=True)
-    before_s = 1e-6 * (80 + 150)  # an idle event, until the peripheral answers
-    assert found == pytest.approx(part * (link.interval_s - before_s) ** 2 / link.interval_s, rel=0.03)
-
-
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
 def test_one_credit_leaves_every_second_exchange_empty(flows: str) -> None:
     """Nineteen exchanges fit into 30 ms: 9.5 of them carry 244 bytes, the others a credit."""
@@ -177,21 +162,6 @@ def test_a_peripheral_that_may_skip_events_halves_rate_and_charge_of_a_download(
         assert float(seldom[metric][0]) == pytest.approx(float(always[metric][0]) / 2.0)
 
 
-@pytest.mark.parametrize("bits", ["payload", "on-air"])
-def test_damaged_pdus_of_the_other_side_make_pdus_go_twice(bits: str) -> None:
-    """A credit of 12 bytes faces each PDU; an empty PDU can be hit only where all bits count."""
-    errors = {"radio.model": "constant", "radio.ber": 1e-3, "radio.bits": bits}
-    rare, often = (
-        float(
-            solved({**GREEDY, **errors, "le.credits": 64, "le.credits_returned_every": every})[
-                "goodput_kbps"
-            ][0]
-        )
-        for every in (64, 1)
-    )
-    assert often < rare
-
-
 def test_both_directions_of_a_fading_link_are_in_the_same_state() -> None:
     """In half of the time nothing comes across, in the other half everything."""
     fading = {
@@ -210,12 +180,3 @@ def test_a_repetition_waits_for_the_next_event_if_one_pdu_fits() -> None:
     keys = {**OPEN, "le.event_packets": 1, "traffic.load_kbps": 1e-3, "radio.model": "constant"}
     intact, damaged = (float(solved({**keys, "radio.per": per})["delay_s"][0]) for per in (0.0, 0.5))
     assert damaged - intact == pytest.approx(0.05, rel=0.01)
-
-
-@pytest.mark.parametrize("links", [2, 5, 7])
-def test_the_last_link_of_a_full_interval_has_no_longer_window_than_the_others(links):
-    length_s = 0.05 / links
-    found = schedule(links, length_s, 0.05, 0.05, True, False)
-    assert found == ((1.0, pytest.approx(length_s, rel=1e-9)),) * links
-    half = schedule(links, length_s / 2, 0.05, 0.05, True, False)
-    assert half[-1] == (1.0, pytest.approx(0.025 + length_s / 2, rel=1e-9))

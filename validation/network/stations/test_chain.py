@@ -7,9 +7,8 @@ import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.air import _beyond, _completed
-from btqueue.network.stations.network import Train, network_of
-from btqueue.network.stations.transport import InTurn, saw, starved, wandering
+from btqueue.network.stations.network import network_of
+from btqueue.network.stations.transport import InTurn, saw, starved
 from btqueue.scenario.traits import in_tables
 
 
@@ -89,36 +88,6 @@ def test_little(hops: int):
     assert float(found.goodput_kbps.item() / 4 * found.rtt_s.item()) <= 20 * (1 + 1e-9)
 
 
-def test_a_round_of_a_bridge_exceeds_its_exchanges():
-    """Five frames of 8 slots and a poll in each of two piconets, of two segments and a half."""
-    rate = float(solved("regular-4", radio__ber=0.0).goodput_kbps.item()) / 4.0
-    round_slots = 2.5 / rate / SLOT_S
-    assert 2 * (2 + 40) < round_slots < 1.2 * 2 * (2 + 40)
-
-
-@pytest.mark.parametrize(("slots", "loss"), [(5.0, 0.0), (5.0, 0.5), (3.0, 0.9)])
-def test_segments_that_frames_complete_are_as_many_as_these_repeat(slots: float, loss: float):
-    frames = 2.0 / (1.0 - loss)
-    train = Train(2.0, 2.0 * slots, frames, frames * slots, 0.0)
-    mean, variance, some = _completed(5.0, train)
-    assert mean == pytest.approx(5.0 / frames)
-    law = np.zeros(4)  # by hand: B packets get through, and half of the segments have begun before
-    for through in range(6):
-        chance = np.prod([(6 - k) / k for k in range(1, through + 1)]) if through else 1.0
-        chance *= (1.0 - loss) ** through * loss ** (5 - through)
-        for begun in (0, 1):
-            law[(through + begun) // 2] += chance / 2.0
-    assert law @ np.arange(4) == pytest.approx(mean)
-    assert law @ np.arange(4) ** 2 - mean**2 == pytest.approx(variance)
-    assert 1.0 - law[0] == pytest.approx(some)
-
-
-def test_what_is_beyond_a_bound_of_an_exponential_law():
-    late, first, second = _beyond(2.0, 4.0, 3.0)
-    assert (late, first) == (pytest.approx(np.exp(-1.5)), pytest.approx(2.0 * np.exp(-1.5)))
-    assert second == pytest.approx(8.0 * np.exp(-1.5))
-
-
 def test_loss_of_rate_of_two_queues_is_that_of_a_reflected_walk():
     """A walk of variance 2 v a step between 0 and N is pushed back by v / N a step at each end."""
     chance, size = 0.2, 12
@@ -126,16 +95,6 @@ def test_loss_of_rate_of_two_queues_is_that_of_a_reflected_walk():
     steps += np.diag(1 - steps.sum(axis=1))
     law = np.linalg.matrix_power(steps, 4096)[0]
     assert starved(2, chance, size + 1) - 1.0 == pytest.approx(chance * law[0], rel=1e-9)
-
-
-def test_a_window_that_wanders():
-    found = wandering(connection(20), in_turn())
-    assert 8 < found.window < 20
-    assert 0.0 < found.losses < 0.05
-    fits = wandering(connection(20), in_turn(places=30.0, behind=30.0))
-    assert fits.losses < 1e-3 * found.losses
-    small = wandering(connection(20), in_turn(places=10.0, behind=10.0))
-    assert small.fast_retransmits > found.fast_retransmits
 
 
 def test_a_radio_that_never_changes_is_a_constant_one():
@@ -150,11 +109,6 @@ def test_states_of_a_radio_share_the_time():
     rates = [float(solved("regular-1", radio__ber=ber).goodput_kbps.item()) for ber in (1e-5, 5e-4)]
     alternating = solved("alternating-regular", radio__ber_good=1e-5, radio__ber_bad=5e-4)
     assert float(alternating.goodput_kbps.item()) == pytest.approx(np.mean(rates), rel=2e-3)
-
-
-def test_a_small_window_is_in_doubt():
-    warnings = solved("regular-4", transport__receive_window_segments=3).attrs["warnings"]
-    assert any("receive_window_segments" in warning for warning in warnings)
 
 
 def test_stays_in_the_states_of_a_radio_fill_the_buffers_of_a_chain():

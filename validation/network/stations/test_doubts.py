@@ -2,11 +2,10 @@
 
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.network.answers import NoConvergence, label
+from btqueue.network.answers import NoConvergence
 from btqueue.network.stations import model as stations
 from btqueue.scenario import ScenarioError
 from btqueue.study.sensitivity import local_sensitivity
@@ -59,11 +58,6 @@ def test_doubts_of_any_step_of_a_load_count():
         run__duration_s=100.0, run__warmup_s=0.0, traffic__load_schedule=[{"at_s": 50.0, "load_kbps": 158.0}]
     )
     assert bt.solve(RING).attrs["stands"] and not bt.solve(steps).attrs["stands"]
-
-
-def test_a_mean_over_nothing_is_no_number():
-    solved = label(RING, {"delay_s": np.array([0.1, np.inf])}, {})
-    np.testing.assert_array_equal(solved.variables["delay_s"].values, [0.1, np.nan])
 
 
 @pytest.mark.parametrize("solver", ["auto", "analytic", "followed"])

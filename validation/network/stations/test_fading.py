@@ -7,8 +7,6 @@ import pytest
 from scipy.stats import nbinom
 
 import btqueue as bt
-from btqueue.baseband import packet_type
-from btqueue.channel import packet_error_rate
 from btqueue.network.stations import fading, model
 from btqueue.network.stations.laws import visits_of
 from btqueue.network.stations.network import Train, Visit, network_of
@@ -72,15 +70,6 @@ def test_given_up_packets_take_the_rest_of_the_segment_along():
     assert found.packets == 5
     assert found.frames == pytest.approx(1.3 * reached)
     assert found.loss == pytest.approx(1.0 - (1.0 - lost) ** 5)
-
-
-def test_mean_speed_is_that_over_time():
-    keys = {"radio__model": "gilbert-elliott", "radio__good_s": 3.0, "radio__bad_s": 1.0}
-    found = train(**keys, radio__ber_good=0.0, radio__ber_bad=2e-4)
-    assert 1.0 / (found.air + found.frames) == pytest.approx(0.75 / found.fast + 0.25 / found.slow)
-    error = float(packet_error_rate(packet_type("DH5"), 2e-4, bits="payload"))
-    assert found.fast == 30.0
-    assert found.slow == pytest.approx(30.0 / (1.0 - error))
 
 
 @pytest.mark.parametrize(("scale", "expected"), [(1e-5, "mean of errors"), (1e5, "mean of losses")])
@@ -150,20 +139,6 @@ def test_acknowledgement_bits_that_are_lost_with_data_packets_are_in_doubt(chang
     """Simulated with lossy feedback: 38 kbit/s; theory, as without: 103 (Chen 2004, figure 5, always DH5)."""
     one = bt.load("chen-2004/regular-1").changed({"link.arq_feedback": "lossy"} | changes)
     assert any("arq_feedback" in why for why in bt.solve(one).attrs["why"]) == doubted
-
-
-def test_the_dispersion_of_two_speeds_is_that_of_a_modulated_process():
-    """W. Fischer & K. Meier-Hellstern, Performance Evaluation 18 (1993), section 2: counts of an MMPP."""
-    fast, slow, worse, stay, service = 3.0, 7.0, 0.2, 0.5, 0.02
-    found = fading.dispersion(
-        Train(1.0, 1.0, 1.0, 1.0, 0.0, fast=fast, slow=slow, worse=worse, stay_s=stay), service
-    )
-    shape = np.array([1.0 / fast, 1.0 / slow])
-    rates = shape / (shape @ (1.0 - worse, worse)) / service
-    leave = np.array([worse / (1.0 - worse), 1.0]) / stay
-    mean = (rates[0] * leave[1] + rates[1] * leave[0]) * leave.sum()
-    assert found == pytest.approx(2.0 * np.ptp(rates) ** 2 * leave.prod() / (leave.sum() * mean))
-    assert fading.dispersion(Train(1.0, 1.0, 1.0, 1.0, 0.0), service) == 0.0
 
 
 @pytest.mark.parametrize(

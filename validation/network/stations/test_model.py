@@ -199,11 +199,6 @@ def test_a_source_that_offers_more_than_its_window_carries_is_one_that_always_ha
         assert held[name] == pytest.approx(greedy[name], rel=1e-6)
 
 
-def test_a_download_on_its_own_stands():
-    _, notes = asked()
-    assert notes["warnings"] == []
-
-
 # --------------------------------------------------------------------------------------------- outside links
 
 SEGMENT_BITS, ACK_BITS = 1500 * 8, 40 * 8
@@ -275,13 +270,6 @@ def test_the_odd_segment_of_a_window_is_left_at_the_receiver_until_the_next_ones
     assert float(metrics["rtt_s"][0]) == pytest.approx((window + 1.0) / rate, rel=1e-3)
 
 
-def test_connections_with_queues_of_their_own_share_the_buffer_of_their_node():
-    """Seven share 34 places: as a mean each has no more than 34/7 of its segments there, and 4/3 at most."""
-    metrics, _ = answer(bt.load("suliman-2005/connections"))
-    in_flight = metrics["goodput_kbps"] / SEGMENT_KBIT * metrics["rtt_s"]
-    assert (in_flight < 4.0 / 3.0 * 34.0 / 7.0 + 1.0).all()
-
-
 @pytest.mark.parametrize(("gateway", "to"), [("c", "p"), ("p", "q")])
 def test_a_lone_segment_crosses_the_piconet_as_if_it_came_from_the_gateway(gateway, to):
     behind = over_wires([(gateway, "s", 1000.0, {})], [("s", to)], load=1e-3)
@@ -319,11 +307,6 @@ def test_segment_loss_is_the_loss_of_the_link(variant, loss):
     link = {"rate_kbps": 10_000, "half_duplex": False, "loss": loss, "loss_back": 0}
     metrics, _ = answer(wire(link=link, transport__variant=variant, transport__receive_window_segments=12))
     assert float(metrics["segment_loss"][0]) == pytest.approx(loss, rel=1e-6)
-
-
-def test_flows_that_overflow_a_buffer_together_are_in_doubt():
-    _, notes = answer(bt.load("suliman-2005/connections"))
-    assert any("may overflow a buffer" in doubt for doubt in notes["warnings"])
 
 
 def overflows(scenario) -> bool:

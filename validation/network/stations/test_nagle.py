@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from btqueue.network.stations.laws import at_random_s, in_order_s
-from btqueue.network.stations.nagle import Path, Source, between_short, cut, written
+from btqueue.network.stations.nagle import Path, Source, between_short, cut
 
 
 def path(round_trip_s: float, **changes) -> Path:
@@ -79,22 +79,10 @@ def test_poisson_streams_against_the_rule_played(size, rate):
     assert abs(found - batches.mean()) <= 0.01 * found + half_width
 
 
-def test_bursts_have_the_mean_of_their_number():
-    source = Source(100, 30.0, 0.6, False)
-    chances = written(source, 0.1, 200, within=False)
-    assert chances.sum() == pytest.approx(1.0, abs=1e-9)
-    assert chances @ np.arange(200) == pytest.approx(3.0, rel=1e-9)
-
-
 @pytest.mark.parametrize(("size", "more", "hold_s"), [(1460, 0.0, 0.01), (4096, 0.6, 0.2), (2500, 0.0, 2.0)])
 def test_with_minshalls_change_all_bytes_of_a_message_are_sent(size, more, hold_s):
     found = between_short(Source(size, 5.0, more, False), 1000, hold_s)
     assert sum(length * count for length, count in found.sizes) == pytest.approx(size, rel=1e-9)
-
-
-def test_with_minshalls_change_and_no_delay_each_message_has_its_own_segments():
-    found = dict(between_short(Source(2500, 5.0, 0.0, False), 1000, 1e-9).sizes)
-    assert found == {500.0: pytest.approx(1.0), 1000.0: pytest.approx(2.0)}
 
 
 def test_jitter_of_a_segment_alone_and_of_two_at_once():

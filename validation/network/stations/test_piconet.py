@@ -14,7 +14,6 @@ DATA = (5, 5, 5, 5, 3)
 SEGMENT = 11.68
 """Kilobits of a segment."""
 VOICE = {"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}
-LAYERS = {"transport__tcp_delay_s": 1e-3, "transport__ip_delay_s": 5e-4, "link__l2cap_delay_s": 2e-3}
 ROOMY = {"flow_control__baseband_packets": 10_000}
 FADING = ("per-link", "per-piconet")
 
@@ -72,25 +71,6 @@ def test_each_hop_of_a_carried_load_takes_its_slots(flows, hops):
     assert float(found["slot_utilisation"]) == pytest.approx(slots * SLOT_S, rel=1e-9)
     assert np.allclose(found["goodput_kbps"], 20.0)
     assert float(found["segment_loss"].max()) == float(found["timeouts_per_s"].max()) == 0.0
-
-
-def test_layers_that_take_no_time_change_nothing():
-    # that an acknowledgement comes with its segment, or apart from it, is no jump at zero
-    at_once, soon = (
-        float(bt.solve(star(network__peripherals=3, transport__tcp_delay_s=delay_s))["rtt_s"].mean())
-        for delay_s in (0.0, 1e-9)
-    )
-    assert soon == pytest.approx(at_once, rel=1e-6)
-
-
-def test_goodput_is_smooth_where_slots_limit_it():
-    greedy = star(traffic__source="greedy", radio__model="constant", radio__ber=5e-5)
-    slopes = []
-    for step in (1e-3, 1e-4):
-        up, down = (goodput(greedy.with_(radio__ber=5e-5 * (1 + sign * step))) for sign in (1, -1))
-        slopes.append((up - down) / (2 * step))
-    assert slopes[0] == pytest.approx(slopes[1], rel=1e-3)
-    assert slopes[0] < 0
 
 
 @pytest.mark.parametrize("stations", [2, 5, 7])
@@ -152,15 +132,6 @@ def test_equal_stations_under_exhaustive_service(stations, load):
     assert delay == pytest.approx(conservation + named + slots - 1, rel=5e-3)
 
 
-def test_a_light_flow_does_not_wait_for_a_backlog():
-    flows = [{"from": "p1.1", "to": "c1", "law": "greedy"}, {"from": "p1.2", "to": "c1", "load_kbps": 1.0}]
-    found = bt.solve(star(network__flows=flows, network__peripherals=2))
-    # half a cycle and the rest of a visit, its own frames, one cycle until the acknowledgement
-    full_visit = DATA_SLOTS + PACKETS + 2
-    most = 2 * full_visit + DATA_SLOTS + PACKETS + full_visit + 10
-    assert float(found["rtt_s"][1]) < most * SLOT_S
-
-
 @pytest.mark.parametrize(("packet", "links", "longer"), [("HV3", 1, 1.5), ("HV3", 2, 3.0), ("HV2", 1, 2.0)])
 def test_voice_takes_its_share_of_the_slots(packet, links, longer):
     one_slot = {"link__packets": ["DH1"], "traffic__source": "greedy", "flow_control__baseband_packets": 600}
@@ -173,17 +144,6 @@ def test_voice_takes_its_share_of_the_slots(packet, links, longer):
 def test_gaps_between_voice_packets_are_doubted():
     found = bt.solve(star(network__peripherals=1, traffic__source="greedy", **VOICE))
     assert any("voice" in one for one in found.attrs["why"])
-
-
-@pytest.mark.xfail(
-    strict=True, reason="gaps are known as a share of the time only: 5 % too much, and doubted"
-)
-@pytest.mark.parametrize("flows", ["uplink", "downlink"])
-@pytest.mark.parametrize("n", [1, 4])
-def test_packets_that_fill_the_gaps_of_voice_links(flows, n):
-    """Nine gaps for the packets, and one for the acknowledgement, which is as long: simulated exactly so."""
-    data = star(network__peripherals=n, network__flows=flows, traffic__source="greedy", **VOICE)
-    assert goodput(data) * n == pytest.approx(SEGMENT / (10 * 6 * SLOT_S), rel=1e-9)
 
 
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
@@ -205,27 +165,6 @@ def test_one_link_is_a_queue_with_constant_service(flows, load):
     assert float(busy["rtt_s"][0] - quiet["rtt_s"][0]) == pytest.approx(longer_s, rel=2e-3)
 
 
-@pytest.mark.parametrize("places", [None, 40])
-def test_more_than_the_slots_carry_without_a_transport(places):
-    datagrams = {"transport__protocol": "none", "network__flows": "downlink", "traffic__load_kbps": 2000.0}
-    found = bt.solve(star(**datagrams, flow_control__central_buffer_packets=places))
-    capacity = 11.68 / (2 * (DATA_SLOTS + PACKETS) * SLOT_S)
-    carried = float(found["goodput_kbps"].mean()) / capacity
-    assert "delay_s" not in found and "queue_packets" not in found
-    if places is None:
-        assert carried == pytest.approx(1.0, rel=2e-3)
-        assert any("overloaded" in warning for warning in found.attrs["warnings"])
-        assert not found["segment_loss"].any()  # nothing is lost: it waits, for ever longer
-    else:  # of many messages a full queue takes a part, which is sent for nothing
-        assert 0.0 < carried < 0.5
-        balance = found["throughput_kbps"] * (1 - found["segment_loss"])
-        assert np.allclose(found["goodput_kbps"], balance)
-
-
-def test_variants_are_alike_where_nothing_is_lost():
-    assert goodput(star(transport__variant="sack")) == goodput(star())
-
-
 def test_processing_takes_its_mean_at_both_ends():
     # a small window would cut waits off, by the time beside them
     wide = star(transport__receive_window_segments=40)
@@ -233,48 +172,6 @@ def test_processing_takes_its_mean_at_both_ends():
         float(bt.solve(wide.with_(run__jitter_s=jitter))["rtt_s"].mean()) for jitter in (0.0, 0.006)
     )
     assert abs(slow - plain - 0.006) < 2 * 2 * SLOT_S  # an acknowledgement may miss a visit
-
-
-def test_layers_hold_a_segment_at_both_ends():
-    """An acknowledgement that comes at any time waits up to a cycle less than one that just missed it.
-
-    Held acknowledgements share frames with other data than before, which makes a cycle longer by less than a
-    hundredth of a slot.
-    """
-    light = {"network__peripherals": 3, "traffic__load_kbps": 20.0}
-    plain, slow = (bt.solve(star(**light, **more)) for more in ({}, LAYERS))
-    held_s = 2 * sum(LAYERS.values())
-    assert slow["delay_s"].values == pytest.approx(plain["delay_s"].values + held_s, abs=SLOT_S / 100)
-    longer_s = (slow["rtt_s"] - plain["rtt_s"]).values
-    assert np.all(np.abs(longer_s - 2 * held_s) < 3 * 2 * SLOT_S)
-    alike = [bt.solve(star(**light, **{key: 1e-3})) for key in LAYERS]
-    assert np.ptp([one["rtt_s"].values for one in alike], axis=0) == pytest.approx(np.zeros(3), abs=1e-12)
-
-
-@pytest.mark.xfail(
-    strict=True, reason="an idle poll in each cycle, where data take its place: 0.6 % too much"
-)
-def test_visits_of_one_frame_end_without_an_empty_one():
-    """By hand: a greedy flow sends in all cycles, the other station a packet or an empty frame in each."""
-    own = [{"from": "c1", "to": "p1.1", "law": "greedy"}, {"from": "c1", "to": "p1.2"}]
-    two = star(
-        network__peripherals=2, network__flows=own, polling__discipline="1-limited", traffic__load_kbps=50.0,
-        link__packets=["DH5"], transport__header_bytes=20, traffic__message_bytes=315,
-    )  # fmt: skip
-    greedy, light = bt.solve(two)["goodput_kbps"].values / (315 * 8 / 1000) * SLOT_S  # frames a slot
-    assert greedy * (5 + 5) + light * (5 + 5) + 2 * (greedy - light) == pytest.approx(1.0, rel=1e-6)
-
-
-def test_datagrams_that_the_radio_loses_take_no_more_slots():
-    """Nothing repeats them: the air carries the same, whatever arrives."""
-    common = {"transport__protocol": "none", "link__arq": "none", "traffic__load_kbps": 60.0}
-    clear = bt.solve(star(**common))
-    noisy = bt.solve(star(radio__model="constant", radio__per=0.2, **common))
-    for name in ("slot_utilisation", "cycle_s", "delay_s"):
-        assert noisy[name].values == pytest.approx(clear[name].values, rel=1e-6)
-    assert noisy["goodput_kbps"].values == pytest.approx(0.8**PACKETS * clear["goodput_kbps"].values)
-    assert noisy["segment_loss"].values == pytest.approx(1 - 0.8**PACKETS)
-    assert "timeouts_per_s" not in noisy and "rtt_s" not in noisy
 
 
 def ring(stations: int, limit: int, **changes) -> bt.Scenario:
@@ -294,28 +191,6 @@ def test_an_acknowledgement_may_fill_the_visit_of_its_data(stations, limit, slot
     starts = np.arange(0.25, 2 * stations, 0.5)
     played = np.mean([played_in_a_ring(stations, limit, start, None) for start in starts])
     assert played == pytest.approx(slots, abs=1e-9)
-
-
-@pytest.mark.parametrize(("stations", "limit"), [(2, 1), (2, 5), pytest.param(4, 5, marks=pytest.mark.long)])
-def test_light_traffic_of_a_ring(stations, limit):
-    """A second segment delays the first one, played at many offsets: to 10 %, the closure's error.
-
-    Offsets of 5.3 slots give within 0.5 % what offsets of 1.7 do.
-    """
-    starts, offsets = np.arange(0.25, 2 * stations, 1.0), np.arange(-300.0, 300.0, 5.3)
-    alone = {start: played_in_a_ring(stations, limit, start, None) for start in starts}
-    played = sum(
-        played_in_a_ring(stations, limit, start, (flow, start + offset)) - alone[start]
-        for flow in range(stations)
-        for start in starts
-        for offset in offsets
-    )
-    played *= 5.3 / starts.size
-
-    def whole(rate: float) -> float:
-        return rtt(ring(stations, limit, traffic__load_kbps=rate * SEGMENT / SLOT_S)) / SLOT_S
-
-    assert (whole(1e-6) - whole(1e-8)) / (1e-6 - 1e-8) == pytest.approx(played, rel=0.1)
 
 
 @cache
@@ -380,21 +255,6 @@ def test_fast_fading_is_the_mean_error_rate(law):
     assert rtt(fast) == pytest.approx(rtt(constant), rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("law", "protocol", "metric"),
-    [
-        ("per-link", "tcp", "rtt_s"),
-        ("per-piconet", "tcp", "rtt_s"),
-    ],
-)
-def test_states_that_hardly_differ_are_a_constant_radio(law, protocol, metric):
-    """Datagrams have no acknowledgements, of whose transmissions there are none."""
-    asked = fading(transport__protocol=protocol)
-    almost = asked.with_(radio__fading=law, radio__ber_good=1e-4, radio__ber_bad=1.0001e-4)
-    constant = asked.with_(radio__model="constant", radio__ber=1e-4)
-    assert mean(almost, metric) == pytest.approx(mean(constant, metric), rel=1e-3)
-
-
 def test_slow_fading_is_the_mean_of_two_constant_radios():
     """Arrivals are spread over the states as time is; what overlaps two states is rare."""
     lone = fading(network__peripherals=1, traffic__load_kbps=250.0, radio__ber_good=3e-5, radio__ber_bad=1e-4)
@@ -402,31 +262,6 @@ def test_slow_fading_is_the_mean_of_two_constant_radios():
     good, bad = (rtt(lone.with_(radio__model="constant", radio__ber=ber)) for ber in (3e-5, 1e-4))
     # fast fading is 1.5 % shorter; the variance of a service is that at the mean error rate in both states
     assert slow == pytest.approx(0.75 * good + 0.25 * bad, rel=5e-3)
-
-
-def test_windows_bound_what_piles_up():
-    """Little: not more than a window is under way."""
-    for window in (2, 8, 16):
-        found = rtt(fading(transport__receive_window_segments=window, radio__ber_bad=0.05))
-        assert found <= window * 11.68 / 60.0 * (1.0 + 1e-9)
-
-
-def test_timers_expire_in_long_outages_alone():
-    seldom, often = (
-        float(
-            bt.solve(fading(radio__ber_bad=0.5, radio__good_s=5 * bad, radio__bad_s=bad))["timeouts_per_s"][0]
-        )
-        for bad in (0.04, 100.0)
-    )
-    assert seldom < 1e-8
-    assert 1.0 / 600.0 < often <= 10.0 / 600.0  # a timer that doubles from 3 s expires six times in 100 s
-    assert float(bt.solve(fading())["timeouts_per_s"][0]) < 1e-6
-
-
-def test_a_schedule_of_two_states_piles_up_as_exponential_stays_of_half_the_length():
-    regular = fading(radio__model="alternating", radio__period_s=0.4, radio__ber_bad=2e-4)
-    random = fading(radio__fading="per-piconet", radio__good_s=0.2, radio__bad_s=0.2, radio__ber_bad=2e-4)
-    assert rtt(regular) == pytest.approx(rtt(random), rel=1e-9)
 
 
 def test_piconets_nearby_spoil_packets_of_one_length_alike():

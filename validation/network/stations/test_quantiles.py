@@ -10,7 +10,7 @@ from scipy.special import gammaincinv
 
 import btqueue as bt
 from btqueue.network.stations import buffers
-from btqueue.network.stations.quantiles import Law, _answered, _met
+from btqueue.network.stations.quantiles import Law, _met
 from btqueue.scenario.metrics import PERCENTILES
 
 SHARES = np.array(PERCENTILES) / 100.0
@@ -46,14 +46,6 @@ def test_quantiles_rise_with_the_share_and_return_it(
     found = law.quantiles(SHARES)
     assert (np.diff(found) >= 0.0).all() and found[0] >= least
     assert law.below(found) == pytest.approx(SHARES, abs=0.002)
-
-
-@pytest.mark.parametrize("wait", [0.01, 0.08, 0.15, 0.1999])
-def test_waits_for_an_acknowledgement_have_their_mean_and_end_with_the_timer(wait: float):
-    parts = _answered([(1.0, 0.0, 0.0)], wait, 0.2)
-    assert sum(share for share, *_ in parts) == pytest.approx(1.0)
-    assert sum(share * late for share, late, _ in parts) == pytest.approx(wait, rel=1e-3)
-    assert max(late for _, late, _ in parts) <= 0.2
 
 
 def carried(**changes: object) -> bt.Scenario:

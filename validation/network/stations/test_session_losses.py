@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 from thesis import thesis_of
 
 import btqueue as bt
 from btqueue.network.stations import session_losses
 from btqueue.network.stations.model import answer
-from btqueue.network.stations.session_losses import Chain, Sender, lay_out, smoothed, visits_of, windows_of
+from btqueue.network.stations.session_losses import Chain, Sender, lay_out
 from btqueue.scenario import Scenario
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
 
@@ -164,37 +163,6 @@ def test_segments_follow_each_other_as_played_one_by_one(burst, round_trip):
             heapq.heappush(heap, (busy[-1] + round_trip - SPACING, len(sent)))
     np.testing.assert_allclose(way.sent[0], sent, atol=1e-9)
     np.testing.assert_allclose(way.acknowledged[0], acknowledged, atol=1e-9)
-
-
-def test_a_stretch_does_not_depend_on_those_beside_it():
-    """A short message whose last acknowledgement comes late, beside a longer one."""
-    course = replace(SENDER, messages=(1, 5), last_spacing_s=(SPACING, SPACING), answer_s=(0.2, -0.1))
-    window = np.full((2, 5), 8.0)
-    both = lay_out(course, np.array([0, 1]), np.array([1, 5]), window)
-    for row, count in enumerate((1, 5)):
-        one = lay_out(course, np.array([row]), np.array([count]), window[:1, :count])
-        np.testing.assert_allclose(both.acknowledged[row, :count], one.acknowledged[0], rtol=1e-12)
-
-
-def test_windows_of_slow_start_and_congestion_avoidance():
-    sender = replace(SENDER, messages=(5,), windows=(6, 2.0, 64.0))
-    found = windows_of(sender, np.array([1.0, 2.0, 5.5]), np.array([6.0, 12.0, 0.0]), np.full(3, 4))
-    np.testing.assert_allclose(found[0], [1.0, 2.0, 3.0, 3 + 1 / 3, 3 + 1 / 3 + 0.3], rtol=1e-12)
-    np.testing.assert_allclose(found[1], [2.0, 3.0, 4.0, 5.0, 6.0], rtol=1e-12)
-    assert found[2, -1] == 6.0
-
-
-def test_estimates_of_round_trips():
-    """RFC 6298: 1/8 of what is new; what is not measured changes nothing."""
-    found = smoothed(np.array([[2.0, np.nan]]), np.array([1.0]), 0.125)[0]
-    np.testing.assert_allclose(found, [1.0, 1.125, 1.125])
-
-
-def test_visits_of_a_chain_by_hand():
-    """From 0 to 1 or 2, from there back; 1 stays half of the time: visits as 1 to 2 x 0.3 to 0.7."""
-    moves = csr_array(np.array([[0.0, 0.3, 0.7], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]))
-    visits = visits_of(moves, 3)
-    np.testing.assert_allclose(visits / visits[0], [1.0, 0.6, 0.7], rtol=1e-12)
 
 
 def test_one_segment_each_way_by_hand():

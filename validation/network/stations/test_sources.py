@@ -15,7 +15,7 @@ from btqueue.network.stations.network import network_of
 from btqueue.network.stations.queues import MOST_LOAD, growth
 from btqueue.network.stations.transport import received
 
-from .test_piconet import SEGMENT, mean, star
+from .test_piconet import mean, star
 
 SHARES = st.lists(st.floats(0.0, 0.3), min_size=1, max_size=7)
 SLOTS, ACK = 23 + 5, 3 + 1
@@ -73,35 +73,6 @@ def answered(gap, segments: int, every: int, delay: float, tick: bool) -> np.nda
     return np.array(rows)
 
 
-@pytest.mark.parametrize(
-    ("rate", "segments", "every"),
-    [(5.0, 1, 2), (9.0, 2, 3), (6.0, 3, 2), (2.0, 5, 3), (4.0, 2, 7), (1.0, 9, 4)],
-)
-@pytest.mark.parametrize("tick", [False, True])
-def test_delayed_answers_of_messages_are_those_of_followed_ones(rate, segments, every, tick):
-    """Within 4.5 standard errors of 20 batches: one false alarm in 60 runs of its 48 comparisons."""
-    rng = np.random.default_rng(1)
-    rows = answered(rng.exponential(1.0 / rate, 10_000), segments, every, DELAY_S, tick)
-    found = found_by(rate, segments, every, tick=tick)
-    behind = found.behind + (segments - 1.0) / 2.0
-    for value, column in zip((found.wait_s, 1.0 / found.share, found.clocked, behind), rows.T, strict=True):
-        means = np.array([batch.mean() for batch in np.array_split(column, 20)])
-        error = means.std(ddof=1) / 20**0.5
-        assert float(value) == pytest.approx(means.mean(), abs=4.5 * error + 1e-9)
-
-
-def test_a_tick_parts_messages():
-    """Two segments fill an acknowledgement, but not if a tick falls between them."""
-    apart_s, rate = 0.01, 5.0
-    found = found_by(rate, 2, 2, tick=True, apart_s=apart_s)
-    whole = found_by(rate, 2, 2, tick=True)
-    assert (whole.share, whole.wait_s) == pytest.approx((0.5, 0.0), abs=1e-12)
-    parted = rate * apart_s  # chance that a period begins within a message, and that it ends there
-    sent = rate * DELAY_S + parted * (1.0 - parted)  # one more if either, not both
-    assert found.share * 2.0 * rate * DELAY_S == pytest.approx(sent)
-    assert found.wait_s == pytest.approx(parted * DELAY_S / sent)
-
-
 @given(SHARES)
 def test_periodic_streams_beget_falling_factorials_of_work(shares):
     expected = sum(
@@ -126,12 +97,6 @@ def test_two_periodic_streams_before_a_third():
     assert work.mean() == pytest.approx(service / 2 * (found - 1.0), rel=1e-4)
 
 
-def test_a_lone_periodic_flow_never_waits():
-    lone = star(network__peripherals=1, traffic__source="periodic", run__jitter_s=0.001)
-    times = [mean(lone.with_(traffic__load_kbps=load), "rtt_s") for load in (20, 200, 400)]
-    assert times[1:] == pytest.approx(times[:1] * 2, rel=1e-6)
-
-
 def test_bursts_of_bursty_sources_wait_behind_themselves():
     # an acknowledged window of 8: in long bursts each segment waits for seven others
     long = star(traffic__source="ibp", traffic__scv=2000.0, traffic__load_kbps=5.0)
@@ -142,20 +107,6 @@ def test_bursts_of_bursty_sources_wait_behind_themselves():
     assert poisson_like == pytest.approx(mean(star(traffic__load_kbps=5.0), "rtt_s"), rel=0.01)
 
 
-@pytest.mark.xfail(strict=True, reason="windows of one acknowledgement beside others: 1 to 2 % too much")
-@pytest.mark.parametrize("flows", ["uplink", "downlink"])
-@pytest.mark.parametrize(("window", "delayed"), [(1, False), (2, True)])
-def test_a_window_that_is_answered_as_a_whole(flows, window, delayed):
-    """No frames are shared, and each exchange ends with an empty frame: played by hand."""
-    found = bt.solve(
-        star(network__flows=flows, traffic__source="greedy", transport__receive_window_segments=window,
-             transport__delayed_ack=delayed)
-    )  # fmt: skip
-    slots = 2 * (window * SLOTS + ACK + 2)
-    assert float(found["goodput_kbps"].mean()) == pytest.approx(window * SEGMENT / (slots * SLOT_S), rel=1e-6)
-    assert float(found["rtt_s"].mean()) == pytest.approx(slots * SLOT_S, rel=1e-6)
-
-
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
 def test_one_link_with_a_window_of_one(flows):
     """30 slots of data, 6 of the acknowledgement, and an empty frame: simulated exactly so."""
@@ -164,22 +115,6 @@ def test_one_link_with_a_window_of_one(flows):
         transport__receive_window_segments=1, traffic__source="greedy",
     )  # fmt: skip
     assert mean(lone, "rtt_s") == pytest.approx(38 * SLOT_S, rel=1e-9)
-
-
-def test_no_more_than_a_window_is_ahead_of_a_segment():
-    """However many messages wait at their sender: W - 1 own segments at most, of 30 slots each."""
-    for window in (2, 3, 5):
-        long = star(traffic__message_bytes=20 * 1460, traffic__load_kbps=200.0, network__peripherals=1,
-                    transport__receive_window_segments=window)  # fmt: skip
-        lone = star(traffic__load_kbps=1e-3, network__peripherals=1)
-        apart = mean(long, "rtt_s") - mean(lone, "rtt_s")
-        assert 0.0 < apart < (window - 1) * (SLOTS + ACK) * SLOT_S
-
-
-def test_odd_windows_wait_for_their_pair():
-    found = bt.solve(star(traffic__source="greedy", transport__receive_window_segments=3,
-                          transport__delayed_ack=True))  # fmt: skip
-    assert float((found["rtt_s"] * found["goodput_kbps"]).mean()) == pytest.approx(4 * SEGMENT, rel=1e-6)
 
 
 def test_gated_service_lies_between_exhaustive_and_limited_to_one():

@@ -11,7 +11,7 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.solve import gate
 from btqueue.network.stations import tagged
 from btqueue.network.stations.network import network_of
-from btqueue.network.stations.tagged import BUCKET, SAID, Ring, Sample, covers, offer
+from btqueue.network.stations.tagged import BUCKET, SAID, Ring, Sample, offer
 from btqueue.scenario import Scenario
 from btqueue.scenario.traits import in_tables
 
@@ -54,16 +54,6 @@ def test_a_lone_segment_takes_the_slots_that_it_takes(stations: int) -> None:
     assert found[TRIP] / SLOT_S == pytest.approx(5 * stations + 58, abs=1.0)  # others send now and then
     assert found[GOODPUT] == pytest.approx(0.2, rel=1e-12)  # what comes is delivered
     assert found[TIMEOUTS] == found["fast_retransmits_per_s"] == found["segment_loss"] == 0.0
-
-
-@pytest.mark.parametrize("limit", [10, 25])
-@pytest.mark.parametrize("stations", [2, 7])
-def test_with_longer_visits_a_lone_segment_takes_as_long_as_among_the_stations(
-    stations: int, limit: int
-) -> None:
-    alone = {"network.peripherals": stations, "traffic.load_kbps": 0.2, "polling.limit": limit}
-    scenario = ring(**alone, **{"flow_control.token_rate_kbps": 1000})
-    assert sampled(scenario)[TRIP] == pytest.approx(float(solved(scenario)[TRIP].mean()), abs=SLOT_S)
 
 
 @pytest.mark.parametrize("window", [1, 2])
@@ -125,10 +115,6 @@ def test_packets_leave_the_bucket_as_a_plain_queue_of_tokens_says(arrivals: list
 # ------------------------------------------------------------------------------------- it never stands alone
 
 
-def test_the_same_question_has_the_same_answer() -> None:
-    assert sampled(ring()) == sampled(ring())
-
-
 @pytest.mark.parametrize(
     "changes", [{}, {"traffic.load_kbps": 5}, {"radio.model": "constant", "radio.ber": 1e-5}]
 )
@@ -153,26 +139,6 @@ def test_stations_answer_what_they_carry() -> None:
     assert by_sample(**{"radio.model": "constant", "radio.ber": 1e-5, "traffic.load_kbps": 5})
     assert not by_sample(**{"traffic.load_kbps": 20})
     assert not by_sample(**{"flow_control.buffer_packets": 48})  # full windows fit
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"radio.model": "constant", "radio.ber": 1e-5, "link.arq": "unlimited"},
-        {"network.flows": "downlink"},
-        {"network.flows": [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]},
-        {"polling.discipline": "gated"},
-        {"transport.variant": "reno"},
-        {"transport.delayed_ack": True},
-        {"transport.tcp_delay_s": 0.01},
-        {"flow_control.central_buffer_packets": 40},
-        {"link.packets": ["DH1"]},  # an acknowledgement has two packets
-        {"traffic.source": "periodic"},
-    ],
-)
-def test_it_is_not_asked_about_other_networks(other: dict) -> None:
-    assert covers(network_of(in_tables(ring())))
-    assert not covers(network_of(in_tables(ring(**other))))
 
 
 def test_a_radio_that_lets_nothing_through_stalls() -> None:
@@ -238,27 +204,6 @@ ERRORS = {
     "piconet-errors-as-reported-6": (26.37, 0.2693, 0.664),
 }
 """Goodput, round trip and timeouts of this package's simulator, 10 x 480 s."""
-OF_FADING = (0.05, 0.03, 0.06)
-"""Largest errors that the prototype had on them."""
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_error_prone_piconets(name: str) -> None:
-    found = solved(bt.load(f"venugopal-2006/{name}"))
-    assert found.attrs["sampled"]
-    chance = 2.0 * found.attrs["residual"]  # two standard errors of the sample
-    for metric, true, most in zip((GOODPUT, "rtt_s", TIMEOUTS), ERRORS[name], OF_FADING, strict=True):
-        assert float(found[metric].mean()) == pytest.approx(true, rel=most + chance)
-
-
-@pytest.mark.parametrize(
-    ("name", "goodput", "trip"), [("piconet-4", 74.21, 0.529), ("piconet-6", 55.35, 1.114)]
-)
-def test_full_piconets_of_the_thesis(name: str, goodput: float, trip: float) -> None:
-    found = solved(bt.load(f"venugopal-2006/{name}"))
-    assert found.attrs["sampled"]
-    assert float(found[GOODPUT].mean()) == pytest.approx(goodput, rel=0.061)
-    assert float(found[TRIP].mean()) == pytest.approx(trip, rel=0.16)
 
 
 def test_a_buffer_that_refuses_whole_segments_lets_more_through() -> None:

@@ -52,12 +52,6 @@ def test_queues_alike_wait_as_in_one_queue(count, use):
     assert waits == pytest.approx([load * service_s / (2.0 * (1.0 - load))] * count, rel=1e-6)
 
 
-def test_a_light_station_waits_for_half_a_round_of_full_ones():
-    """One full queue: half of its packet, and with it in turn never more."""
-    found = _bounded_sum(np.array([0.5]), np.array([1.0]), np.array([0.5]))
-    assert found == 0.5
-
-
 @pytest.mark.parametrize("windows", [(4, 22), (8, 8), (2, 16)])
 def test_stations_of_unequal_windows_have_equal_shares(windows):
     """Nothing is random but the start: 1 and 2 % are for the time until windows are open."""

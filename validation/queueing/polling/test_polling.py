@@ -47,15 +47,6 @@ def equal_queues(queues, load, service, walk, scv, discipline, **changes):
 
 
 @pytest.mark.parametrize(
-    ("discipline", "limit", "total"),
-    [("exhaustive", 1, 3.24739), (("gated", "exhaustive", "limited"), 1, 3.62783)],
-)
-def test_right_side_of_the_conservation_law(discipline, limit, total):
-    law = conservation_law(three_queues(discipline, limit=limit), np.zeros(3))
-    assert float(law.total) == pytest.approx(total, abs=5e-6)
-
-
-@pytest.mark.parametrize(
     ("discipline", "waits"),
     [
         ("exhaustive", [7.62352907615826, 6.341739155791728, 6.5759745619273176]),
@@ -116,7 +107,7 @@ def test_importing_the_package_imports_no_jax():
 @pytest.mark.parametrize(("load", "wait", "within"), [(0.7, 28.30, 0.003), (0.9, 134.45, 0.01)])
 def test_seven_equal_queues_of_limit_5(load, wait, within):
     """Constant services of 6 and walks of 2 slots: long simulations say 28.30 and 134.45."""
-    solution = solve_polling(equal_queues(7, load, 6, 2, 0, "limited", limit=5))
+    solution = solve_polling(equal_queues(7, load, 6, 2, 0, "limited", limit=5), max_limit=8)
     np.testing.assert_allclose(solution.mean_wait, wait, rtol=within)
 
 
@@ -129,50 +120,6 @@ def test_equal_queues_of_limit_1_are_exact(queues, load, service, wait):
     assert wait is None or exact == pytest.approx(wait, rel=1e-12)
     model = equal_queues(queues, load, service, 2, 1.0, "limited", limit=1)
     np.testing.assert_allclose(solve_polling(model, max_limit=8).mean_wait, exact, rtol=1e-10)
-
-
-def test_one_limited_queue():
-    """Constant service 6 and vacation 10; the values are those of the exact roots."""
-    models = [equal_queues(1, 0.3, 6, 10, 0, "limited", limit=limit) for limit in (1, 2, 3, 5, 10)]
-    waits = [solve_polling(model, max_limit=16).mean_wait[0] for model in models]
-    np.testing.assert_allclose(waits, [37.0, 10.477567, 7.754771, 6.588921, 6.297837], atol=5e-7)
-
-
-def test_limits_out_of_reach_are_no_limits():
-    """At load .05 a visit of 8 customers has a probability below 1e-9: exhaustive service."""
-    rates = [0.01, 0.005, 0.008]
-    limited = solve_polling(three_queues("limited", limit=8, arrival_rate=rates))
-    exhaustive = solve_polling(three_queues("exhaustive", arrival_rate=rates))
-    np.testing.assert_allclose(limited.mean_wait, exhaustive.mean_wait, rtol=2e-3)
-
-
-def test_waits_grow_with_the_load_and_shrink_with_the_limit():
-    def wait(load, limit):
-        model = equal_queues(3, load, 5, 2, 0, "limited", limit=limit)
-        return float(solve_polling(model, max_limit=8).mean_wait[0])
-
-    assert wait(0.3, 3) < wait(0.6, 3) < wait(0.8, 3)
-    assert wait(0.7, 2) > wait(0.7, 4) > wait(0.7, 8)
-
-
-@pytest.mark.parametrize(
-    ("discipline", "rate", "form"),
-    [
-        ("exhaustive", 0.06, closed_forms.exhaustive_wait),
-        ("gated", 0.06, closed_forms.gated_wait),
-        ("limited", 0.02, closed_forms.one_limited_wait),
-    ],
-)
-@pytest.mark.parametrize("batch", [1, 2, 5])
-def test_batches_of_one_queue_wait_as_in_the_closed_forms(discipline, rate, form, batch):
-    model = polling_model(
-        arrival_rate=[rate], service_mean=6, service_second=40, switch_mean=12, switch_second=276,
-        discipline=discipline, limit=1, batch_mean=batch, batch_second=batch**2,
-    )  # fmt: skip
-    size = {"max_limit": 16} if discipline == "limited" else {}
-    assert float(solve_polling(model, **size).mean_wait[0]) == pytest.approx(
-        form(rate, 6, 40, 12, 276, batch), rel=1e-10
-    )
 
 
 @pytest.mark.parametrize(("mean", "second"), [(2.0, 4.0), (2.5, 6.5), (2.0, 6.0), (1.5, 5.0), (3.4, 12.5)])
@@ -222,52 +169,6 @@ def test_batches_of_a_limited_queue_against_a_long_chain():
     assert abs(float(solution.conservation_residual)) < 1e-8
 
 
-@pytest.mark.parametrize("discipline", [MIXED, "exhaustive", "gated", "limited"])
-@pytest.mark.parametrize("batch", [1.0, 3.0])
-def test_without_walks_the_work_is_that_of_one_queue(discipline, batch):
-    """``sum rho_i E[W_i]`` is that of M^X/G/1, and short walks tend to what no walks give."""
-    batches = {"batch_mean": [batch, 1.0, batch], "batch_second": [batch**2, 1.0, batch**2]}
-
-    def waits(walk):
-        model = three_queues(discipline, limit=[2, 1, 3], switch_mean=walk, switch_second=walk**2, **batches)
-        return model, np.asarray(solve_polling(model, max_limit=8).mean_wait)
-
-    model, wait = waits(0.0)
-    loads = np.asarray(model.loads)
-    behind = np.asarray(model.service_mean * (model.grouping - 1))
-    work = loads.sum() * model.arrival_rate @ model.service_second + loads @ behind
-    assert loads @ wait == pytest.approx(work / 2 / (1 - loads.sum()), rel=1e-7)
-    # the answer is linear in short walks: two of them extrapolate to none
-    two, one = waits(2e-4)[1], waits(1e-4)[1]
-    np.testing.assert_allclose(2 * one - two, wait, rtol=1e-5)
-
-
-@pytest.mark.parametrize("discipline", ["exhaustive", "gated", "limited"])
-def test_a_queue_without_load_is_a_walk(discipline):
-    """Nobody comes to queue 1: the others wait as if it were not there, and its wait is a limit."""
-    disciplines = ["limited", discipline, "gated"]
-    solution = solve_polling(three_queues(disciplines, arrival_rate=[0.05, 0.0, 0.1], limit=2), max_limit=8)
-    alone = polling_model(
-        arrival_rate=[0.05, 0.1], service_mean=2, service_second=4, switch_mean=[3.0, 0.5],
-        switch_second=[9.0 + 1 + 4, 0.5], discipline=["limited", "gated"], limit=2,
-    )  # fmt: skip
-    np.testing.assert_allclose(
-        np.asarray(solution.mean_wait)[[0, 2]], solve_polling(alone, max_limit=8).mean_wait, rtol=1e-6
-    )
-    rare = solve_polling(three_queues(disciplines, arrival_rate=[0.05, 1e-7, 0.1], limit=2), max_limit=8)
-    np.testing.assert_allclose(solution.mean_wait, rare.mean_wait, rtol=1e-6)
-    assert float(solution.mean_queue[1]) == float(solution.mean_served[1]) == 0.0
-
-
-def test_a_system_without_customers_waits_for_the_residual_cycle():
-    for discipline in ("exhaustive", "gated", "limited"):
-        model = three_queues(discipline, arrival_rate=[0.0, 0.0, 0.0], limit=1)
-        cycle, variance = 3.5, 1 + 4 + 0.25
-        np.testing.assert_allclose(
-            solve_polling(model, max_limit=8).mean_wait, (variance + cycle**2) / 2 / cycle, rtol=1e-6
-        )
-
-
 def test_a_batch_marks_what_is_unstable():
     """In a batch all go through the program for limited queues, exact without such; outside it refuses."""
     stable, unstable = three_queues("gated"), three_queues("gated", arrival_rate=[0.1, 0.2, 0.2])
@@ -296,19 +197,6 @@ def test_a_fixed_point_that_is_not_found_is_said():
         solve_polling(two, max_iterations=2)
 
 
-def test_cycles_of_one_queue_are_those_of_a_branching_process():
-    """Gated, one queue: ``C' = V + sum of the services of those that came in C`` (Takagi 1986)."""
-    rate, service, vacation, scv = 0.06, 5.0, 9.0, 0.5
-    model = equal_queues(1, rate * service, service, vacation, scv, "gated")
-    load = rate * service
-    cycle = vacation / (1 - load)
-    variance = (scv * vacation**2 + rate * cycle * (1 + scv) * service**2) / (1 - load**2)
-    moments = solve_polling(model).moments
-    assert float(moments.cycle_mean[0]) == pytest.approx(cycle, rel=1e-13)
-    assert float(moments.cycle_variance[0]) == pytest.approx(variance, rel=1e-12)
-    assert float(moments.intervisit_variance[0]) == pytest.approx(scv * vacation**2, rel=1e-12)
-
-
 def test_gradients_of_exact_waits_are_those_of_differences():
     with jax.enable_x64(True):
         model = jax.tree.map(jnp.asarray, three_queues(("exhaustive", "gated", "exhaustive")))
@@ -322,35 +210,6 @@ def test_gradients_of_exact_waits_are_those_of_differences():
             step = 1e-4 * rates[queue]
             up, down = (cost(rates.at[queue].add(sign * step)) for sign in (1, -1))
             assert float(slopes[queue]) == pytest.approx(float((up - down) / (2 * step)), rel=1e-6)
-
-
-@pytest.mark.long
-def test_every_gradient_of_limited_waits_is_that_of_differences():
-    """Through roots and fixed point, for every continuous input; central differences err by about 1e-8."""
-    names = ("arrival_rate", "service_mean", "service_second", "switch_mean", "switch_second")
-    names += ("batch_mean", "batch_second")
-    with jax.enable_x64(True):
-        model = jax.tree.map(
-            jnp.asarray,
-            three_queues(MIXED, limit=[3, 1, 2], service_second=[5, 18, 6], batch_mean=1.4, batch_second=2.7),
-        )
-        point = [getattr(model, name) for name in names]
-
-        def cost(values):
-            changed = eqx.tree_at(lambda m: [getattr(m, n) for n in names], model, values)
-            return solve_polling(changed, max_limit=8, tolerance=1e-13).mean_wait @ jnp.array([1.0, 2.0, 3.0])
-
-        slopes = jax.jit(jax.grad(cost))(point)
-        cost = jax.jit(cost)
-        for place, name in enumerate(names):
-            for queue in range(3):
-                step = 1e-4 * point[place][queue]
-                up, down = (
-                    cost([*point[:place], point[place].at[queue].add(sign * step), *point[place + 1 :]])
-                    for sign in (1, -1)
-                )
-                difference = float((up - down) / (2 * step))
-                assert float(slopes[place][queue]) == pytest.approx(difference, rel=2e-6), (name, queue)
 
 
 @pytest.mark.parametrize(

@@ -10,22 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.container import ErrorbarContainer
-from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.plotting import MARKERS, PALETTE, axis_label
 from btqueue.reproduction.figures import points, published
 from btqueue.reproduction.figures.catalogue import (
     KINDS,
     BadFiles,
-    NoSuchFigure,
     catalogue,
     drawn_figures,
     find,
 )
-from btqueue.reproduction.figures.curve_panels import Curve, Panel, draw_panel
 from btqueue.reproduction.figures.points import ComputationFailed, Store
 from btqueue.reproduction.figures.published import marks_in, stated
 from btqueue.reproduction.figures.runs import events
@@ -71,16 +66,6 @@ def test_figure_6_1_writes_surfaces_curves_and_a_record(engines, tmp_path):
     assert drawn.files == tuple(names[:2])
     assert drawn.caption.startswith("Goodput, round-trip time")
     assert "goodput-2" in drawn.claims
-
-
-def test_each_curve_has_its_own_colour_and_marker():
-    assert len(set(PALETTE)) == len(PALETTE) == len(set(MARKERS))
-
-
-def test_a_figure_in_another_format(engines, tmp_path):
-    assert run("chen-2004/3", "--out", tmp_path, "--format", "svg").exit_code == 0
-    assert (tmp_path / "fig_3.svg").read_text().startswith("<?xml")
-    assert run("chen-2004/3", "--out", tmp_path, "--format", "gif").exit_code == 2
 
 
 def test_points_that_the_model_cannot_solve_are_noted(engines, tmp_path):
@@ -172,27 +157,6 @@ def test_the_list_marks_what_is_drawn(engines, tmp_path):
 
 
 # The catalogue
-
-
-@pytest.mark.parametrize("name", ["venugopal-2006/fig_6_10", "venugopal-2006/6.10", "fig_6_10", "6.10"])
-def test_a_figure_has_several_names(name):
-    assert find(name).name == "venugopal-2006/fig_6_10"
-
-
-def test_a_number_of_several_publications_is_refused():
-    with pytest.raises(NoSuchFigure, match="several figures"):
-        find("fig_5")
-
-
-def test_figures_are_in_the_order_of_their_numbers():
-    names = [entry.stem for entry in catalogue("venugopal-2006")]
-    assert names.index("fig_6_2") < names.index("fig_6_10") < names.index("fig_6_17")
-
-
-def test_every_script_says_what_it_shows():
-    for entry in catalogue():
-        assert entry.title, entry.name
-        assert len(entry.caption) > 40, entry.name
 
 
 def keys_of(table):
@@ -290,11 +254,6 @@ def test_quick_settings_shorten_runs_and_thin_values(asked):
     assert found.goodput_kbps.dims == ("engine", "polling.limit")
 
 
-def test_replications_of_the_command_line_win():
-    work = Work("venugopal-2006", "", Settings(replications=7, quick=True), Store())
-    assert work.scenario("piconet").run.replications == 7
-
-
 def test_a_trace_file_has_a_lasting_name():
     names = [trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
     assert names[0] == names[1] != names[2]
@@ -324,25 +283,6 @@ def test_marks_belong_to_the_scenarios_of_the_picture():
 
 
 # Panels
-
-
-def test_axes_carry_units_of_the_vocabulary():
-    assert axis_label("goodput_kbps") == "goodput (kbit/s)"
-    assert axis_label("fairness") == "fairness"
-
-
-def test_a_curve_shows_model_simulation_and_interval():
-    axes = Figure().subplots()
-    x, mean, ci95 = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.array([0.5, 1.0])
-    model = np.array([3.5, np.nan])
-    draw_panel(axes, Panel([Curve("one", x, mean, ci95, model)], ""), ["another", "one"])
-    line, bars = axes.lines[0], axes.containers[0]
-    assert isinstance(bars, ErrorbarContainer)
-    markers, _, (segments, *_) = bars.lines
-    np.testing.assert_array_equal(line.get_ydata(), model)
-    np.testing.assert_array_equal(markers.get_ydata(), mean)
-    assert line.get_color() == markers.get_color() == PALETTE[1]
-    np.testing.assert_allclose([bar[:, 1] for bar in segments.get_segments()], [[2.5, 3.5], [4.0, 6.0]])
 
 
 # With the engines

@@ -8,15 +8,14 @@ import pytest
 import xarray as xr
 
 from btqueue.cli.validate_report import WRITERS, report_of, report_targets
-from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator, in_one_line
+from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
-from btqueue.reproduction.report.markdown import table
-from btqueue.reproduction.report.outcomes import Number, Outcome, Pair, Seen
+from btqueue.reproduction.report.outcomes import Number, Outcome, Seen
 from btqueue.reproduction.report.pictures import found_figures
 from btqueue.reproduction.report.store import Store
-from btqueue.reproduction.report.summary import counts, model_errors, relative_error
+from btqueue.reproduction.report.summary import counts, model_errors
 from btqueue.scenario import Scenario, load
 
 PAPER = "venugopal-2006"
@@ -132,23 +131,12 @@ def test_what_is_left_to_the_testbed_runs_nothing(engines):
     assert engines[0].runs == 0
 
 
-def test_checks_that_do_not_count_do_not_change_a_verdict():
-    parts = (Part("", False, ""), Part("fit", True, "", counts=False))
-    assert Judged(parts).verdict == "not reproduced"
-    assert Judged((Part("", None, "why"), Part("fit", True, "", counts=False))).verdict == NO_MODEL
-
-
 def test_a_quick_simulator_plays_a_quarter_but_a_minute_at_least():
     run = Simulator(quick=True).shortened(load("venugopal-2006/piconet").with_(run__replications=40)).run
     assert (run.duration_s, run.replications) == (120, 10)
     short = load("suliman-2005/round-trips")
     assert Simulator(quick=True).shortened(short) == short
     assert Simulator().shortened(short) is short
-
-
-def test_errors_of_the_scenario_fit_into_one_line():
-    text = "2 problems:\n  - [a] b = 1: the model does not cover this value; x\n  - [c] d = 2: no"
-    assert in_one_line(text) == "[a] b = 1: the model does not cover this value; x; [c] d = 2: no"
 
 
 # ---------------------------------------------------------------- what is kept
@@ -221,11 +209,6 @@ def test_errors_of_the_models_count_a_point_once():
     assert (error.median, error.worst) == pytest.approx((0.1, 0.1))
 
 
-@pytest.mark.parametrize("pair", [(1.0, 1.0, 3.0), (0.0, 0.0, 3.0), (1.0, 0.1, float("nan"))])
-def test_there_is_no_relative_error_of_what_is_not_known(pair):
-    assert relative_error(Pair("rtt_s", Number(*pair[:2]), pair[2])) is None
-
-
 # ---------------------------------------------------------------- the report
 
 
@@ -264,10 +247,6 @@ def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_
     assert "$" not in page.replace("$ in our copy", "")
     for verdict in ("reproduced", "in part", "not simulated", NO_MODEL):
         assert f'<b class="{verdict.replace(" ", "-")}">{verdict}</b>' in page
-
-
-def test_a_bar_in_a_cell_ends_no_cell():
-    assert table(("a", "b"), [("x | y", "z")])[-1] == "| x &#124; y | z |"
 
 
 def test_figures_are_found_by_name_and_put_into_the_page(report, tmp_path):

@@ -104,63 +104,7 @@ def test_the_gaps_drawn_follow_the_law_of_the_chain(plain, p, q):
     assert stats.chisquare(np.array(observed)[kept], expected[kept]).pvalue > 5e-5  # = false-alarm rate
 
 
-def test_an_ibp_that_starts_between_slots_keeps_to_the_slots(plain):
-    for seed in range(20):
-        sim = new_source(plain, "IBP", seed=seed, mean_gap=2.0 * SLOT, leave_active=0.5, leave_idle=0.5)
-        first = plain.arrival_processes.next_arrival(sim, 0, 10 * SLOT + 1, True)
-        assert first > 10 * SLOT
-        assert first % SLOT == 0
-
-
-@pytest.mark.parametrize("last_old", [0, 3])
-def test_a_change_of_load_leaves_the_chain_in_its_state(plain, last_old):
-    # Active in slot 0; up to slot `last_old` with the old probabilities, from then on with the new ones.
-    old = plain.arrival_processes.ibp_probabilities(0.3, 2.0)
-    new = plain.arrival_processes.ibp_probabilities(0.6, 2.0)
-    active, idle, law = 1.0, 0.0, []
-    for slot in range(1, 12):
-        p, q = old if slot <= last_old else new
-        active, idle = active * (1 - p) + idle * q, active * p + idle * (1 - q)
-        law.append(active)
-        active = 0.0
-    steps, repetitions = [(last_old * SLOT + 5, round(SLOT / 0.6))], 3000
-    counts = np.zeros(12, int)
-    sim = with_steps(plain, "IBP", steps)
-    for _ in range(repetitions):
-        conn = sim.connections[0]
-        conn.schedule_next, conn.mean_gap = 0, SLOT / 0.3
-        conn.leave_active, conn.leave_idle = old
-        first = plain.arrival_processes.next_arrival(sim, 0, 0, True) // SLOT
-        counts[min(first, 12) - 1] += 1
-        if first > last_old:
-            assert (conn.leave_active, conn.leave_idle) == pytest.approx(new, rel=1e-5)
-    expected = np.array([*law, 1 - sum(law)]) * repetitions
-    assert stats.chisquare(counts, expected).pvalue > 5e-5  # = false-alarm rate
-
-
-def test_an_ibp_is_silent_for_a_while_and_keeps_its_variation(plain):
-    p, q = plain.arrival_processes.ibp_probabilities(0.25, 3.0)
-    steps = [(100 * SLOT, 0), (200 * SLOT, 4 * SLOT)]
-    sim = with_steps(plain, "IBP", steps, mean_gap=4.0 * SLOT, leave_active=p, leave_idle=q)
-    times = np.array(arrivals(plain, sim, 400 * SLOT)) // SLOT
-    assert not ((times > 100) & (times <= 200)).any()
-    assert (times <= 100).any()
-    assert (times > 200).any()
-    conn = sim.connections[0]
-    assert (conn.leave_active, conn.leave_idle) == pytest.approx((p, q), rel=1e-12)
-
-
 # ------------------------------------------------------------------------------------------ Poisson, periodic
-
-
-def test_poisson_gaps_are_one_exponential_draw_in_whole_nanoseconds(plain):
-    sim = new_source(plain, "POISSON", mean_gap=3.7 * MS)
-    stream = sim.streams.copy()[0]
-    expected, now = [], 5
-    for _ in range(100):
-        now += int(plain.random_streams.exponential(stream, 3.7 * MS))
-        expected.append(now)
-    assert arrivals(plain, sim, expected[-1], after=5) == expected
 
 
 def test_a_poisson_source_has_the_load_of_each_step(plain):
@@ -170,28 +114,6 @@ def test_a_poisson_source_has_the_load_of_each_step(plain):
     for count, mean in zip(counts, [1000, 4000, 0, 500], strict=True):
         # two-sided tail of a Poisson count: false-alarm rate 5e-5 for each of three
         assert stats.poisson.ppf(2.5e-5, mean) <= count <= stats.poisson.ppf(1 - 2.5e-5, mean)
-
-
-def test_a_source_without_further_steps_is_silent_for_ever(plain):
-    sim = with_steps(plain, "POISSON", [(50, 0)], mean_gap=1e9)
-    assert plain.arrival_processes.next_arrival(sim, 0, 0, True) == NEVER
-
-
-@given(
-    steps=st.lists(
-        st.tuples(st.integers(0, 200), st.integers(1, 30)), max_size=5, unique_by=lambda step: step[0]
-    )
-)
-def test_aligned_periodic_gaps_start_anew_at_each_change(plain, steps):
-    steps.sort()
-    sim = with_steps(plain, "PERIODIC", steps, mean_gap=7.0, aligned_phase=True)
-    expected, now = [], 0
-    for (change, gap), (end, _) in zip([(0, 7), *steps], [*steps, (300, 0)], strict=True):
-        now = change if change > 0 else now
-        while now + gap <= end:
-            now += gap
-            expected.append(now)
-    assert arrivals(plain, sim, 300) == expected
 
 
 def test_a_periodic_source_has_a_random_phase_and_a_fresh_one_after_each_change(plain):

@@ -31,19 +31,6 @@ def test_the_type_follows_the_level_now(plain):
     assert types == [1, 2, 1, 2]
 
 
-def test_packets_sent_along_a_trace(plain):
-    # 60 slots at each level; with the one-slot answer DH5 takes 6 of them, DM3 4 and DM1 2
-    trace = {"model": plain.records.TRACE, "step": 60 * SLOT, "trace_length": 3}
-    sim = sender(plain, size=10**6, qualities=(255,) * 3, **trace)
-    sim.type_for_level, sim.trace_levels = np.array([DH5, DM3, DM1]), np.array([0, 2, 1])
-    sent, now = [0] * len(SLOTS), 0
-    while now < 2 * 180 * SLOT:
-        kind = plain.adaptation.choose_type(sim, 0, 0, PLENTY, now)
-        sent[kind] += 1
-        now += (SLOTS[kind] + 1) * SLOT
-    assert sent == [2 * 10, 0, 0, 2 * 15, 2 * 30]
-
-
 @pytest.mark.parametrize(
     ("wanted", "size", "chosen"),
     [
@@ -78,11 +65,6 @@ def test_a_type_too_long_for_the_room_gives_way_to_the_longest_that_fits(plain, 
     assert plain.adaptation.choose_type(sim, 0, 0, room, 0) == chosen
 
 
-def test_the_room_does_not_make_a_short_rest_longer(plain):
-    sim = sender(plain, size=10, qualities=(255,) * 5, first_level=DM5)
-    assert plain.adaptation.choose_type(sim, 0, 0, 3 * SLOT, 0) == DM1
-
-
 def test_a_part_that_is_already_there_is_repeated_in_the_same_type(plain):
     sim = sender(plain, size=10)
     sim.ports.received, sim.packets.type = True, DM5
@@ -95,8 +77,3 @@ def test_link_quality_is_reported_as_a_whole_number(plain, quality, reported):
     sim.settings.adapts_to_quality = True
     sim.type_for_quality[reported] = DM3
     assert plain.adaptation.choose_type(sim, 0, 0, PLENTY, 0) == DM3
-
-
-@pytest.mark.parametrize(("kind", "sent", "carried"), [(DH5, 0, 339), (DH5, 900, 100), (DM1, 983, 17)])
-def test_bytes_on_air(plain, kind, sent, carried):
-    assert plain.adaptation.bytes_on_air(sender(plain, sent=sent), kind, 0) == carried

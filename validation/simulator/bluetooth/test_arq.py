@@ -108,36 +108,6 @@ def test_a_packet_is_repeated_until_it_arrives(plain, script):
     assert sim.queue_statistics[PORT].served == 2
 
 
-def test_every_reception_and_the_giving_up_are_logged(plain, script, monkeypatch):
-    log = []
-    monkeypatch.setattr(
-        plain.arq, "packet_event", lambda sim, event, port, packet, now: log.append((event, packet))
-    )
-    sim = link(plain, most=2)
-    first, second = (enqueue(plain, sim, new_segment(plain, sim, 1)) for _ in range(2))
-    script.packets = [True, False, True, True]
-    for _ in range(4):
-        transmit(plain, sim)
-    words = ("PACKET_CORRUPTED", "PACKET_DELIVERED", "PACKET_GIVEN_UP")
-    hit, intact, given_up = (getattr(plain.trace, word) for word in words)
-    assert log == [(hit, first), (intact, first), (hit, second), (hit, second), (given_up, second)]
-
-
-@pytest.mark.parametrize("most", [1, 3])
-def test_the_last_transmission_allowed_decides(plain, script, most):
-    sim = link(plain, most=most)
-    enqueue(plain, sim, new_segment(plain, sim, 1))
-    saved = enqueue(plain, sim, new_segment(plain, sim, 1))
-    script.packets = [True] * most + [True] * (most - 1) + [False]
-    for left in range(most, 0, -1):
-        assert len(waiting(sim)) == 2, left
-        assert transmit(plain, sim) == NOTHING
-    assert waiting(sim) == [saved]
-    assert sim.flow_statistics[0].given_up == 1
-    assert [transmit(plain, sim) for _ in range(most)] == [NOTHING] * (most - 1) + [saved]
-    assert sim.flow_statistics[0].given_up == 1
-
-
 def test_the_rest_of_a_segment_is_given_up_with_its_packet(plain, script):
     sim = link(plain, most=1)
     lost, other = new_segment(plain, sim, 3), new_segment(plain, sim, 3, flow=1)
@@ -211,42 +181,6 @@ def test_an_acknowledgement_that_comes_through_takes_the_ghost_away(plain, scrip
     assert sim.segments[segment].travelling == 1
 
 
-def test_a_lost_acknowledgement_brings_a_repetition_that_is_not_passed_on(plain, script):
-    sim = link(plain, lossy=True)
-    enqueue(plain, sim, new_segment(plain, sim, 1))
-    script.packets, script.bits = [False, False], [True, False]
-    assert transmit(plain, sim) != NOTHING
-    plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-    assert len(waiting(sim)) == 1
-    assert transmit(plain, sim) == NOTHING
-    plain.arq.on_return_packet(sim, PORT, RETURN, 2)
-    assert waiting(sim) == []
-    assert sim.flow_statistics[0].transmissions == 1
-
-
-def test_a_repetition_that_is_hit_is_not_acknowledged(plain, script):
-    sim = link(plain, lossy=True)
-    enqueue(plain, sim, new_segment(plain, sim, 1))
-    script.packets, script.bits = [False, True, False], [True, False, False]
-    assert transmit(plain, sim) != NOTHING
-    plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-    for left in (1, 0):
-        assert transmit(plain, sim) == NOTHING
-        plain.arq.on_return_packet(sim, PORT, RETURN, 2)
-        assert len(waiting(sim)) == left
-
-
-def test_a_negative_acknowledgement_or_none_leaves_the_packet(plain, script):
-    sim = link(plain, lossy=True)
-    packet = enqueue(plain, sim, new_segment(plain, sim, 1))
-    for bit_lost in (False, True):
-        script.packets, script.bits = [True], [bit_lost]
-        assert transmit(plain, sim) == NOTHING
-        plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-        assert waiting(sim) == [packet]
-        assert not sim.packets[packet].ghost
-
-
 def test_what_a_bit_says_of_the_packet_before_is_not_taken_for_the_next(plain, script):
     sim = link(plain, lossy=True)
     _, second = (enqueue(plain, sim, new_segment(plain, sim, 1)) for _ in range(2))
@@ -257,13 +191,6 @@ def test_what_a_bit_says_of_the_packet_before_is_not_taken_for_the_next(plain, s
     plain.arq.on_feedback(sim, PORT, False, 2)
     assert waiting(sim) == [second]
     assert not sim.packets[second].ghost
-
-
-def test_an_empty_port_takes_no_notice_of_return_packets(plain, script):
-    sim = link(plain, lossy=True)
-    plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-    plain.arq.on_feedback(sim, PORT, False, 1)
-    assert waiting(sim) == []
 
 
 def test_with_lossy_feedback_a_packet_is_given_up_when_its_last_answer_is_due(plain, script):
@@ -279,78 +206,7 @@ def test_with_lossy_feedback_a_packet_is_given_up_when_its_last_answer_is_due(pl
     assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL
 
 
-def test_a_ghost_given_up_is_no_loss_and_leaves_other_packets_alone(plain, script):
-    sim = link(plain, lossy=True, most=1)
-    segment = new_segment(plain, sim, 1)
-    enqueue(plain, sim, segment)
-    script.packets, script.bits = [False], [True]
-    copy = transmit(plain, sim)
-    # the segment is complete on the far side and given back; a new one takes its place in the pool
-    plain.pool.free_packet(sim, copy)
-    plain.pool.free_segment(sim, segment)
-    assert new_segment(plain, sim, 1) == segment
-    following = enqueue(plain, sim, segment)
-    plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-    assert waiting(sim) == [following]
-    assert sim.flow_statistics[0].given_up == 0
-    assert not sim.ports[PORT].received
-
-
 # --------------------------------------------------------------------------------------- cut at transmission
-
-
-def test_parts_add_up_and_the_segment_goes_on_with_the_last(plain, script):
-    sim = link(plain, adaptive=True)
-    packet = enqueue(plain, sim, new_segment(plain, sim, 1), size=230)
-    script.packets = [False, True, False, False]
-    for sent in (100, 100, 200):
-        assert transmit(plain, sim, kind=0) == NOTHING
-        assert sim.packets[packet].sent_bytes == sent
-    assert transmit(plain, sim, kind=1) == packet
-    assert waiting(sim) == []
-
-
-def test_the_limit_holds_for_each_part(plain, script):
-    sim = link(plain, adaptive=True, most=2)
-    enqueue(plain, sim, new_segment(plain, sim, 1), size=230)
-    script.packets = [True, False, True, False, True, True]
-    for left in (1, 1, 1, 1, 1, 0):
-        assert transmit(plain, sim) == NOTHING
-        assert len(waiting(sim)) == left
-    assert sim.flow_statistics[0].given_up == 1
-    assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL
-
-
-def test_a_part_whose_acknowledgement_was_lost_counts_once(plain, script):
-    sim = link(plain, adaptive=True, lossy=True)
-    packet = enqueue(plain, sim, new_segment(plain, sim, 1), size=130)
-    script.packets, script.bits = [False] * 4, [True, False, True, False]
-    for sent in (0, 100):
-        assert transmit(plain, sim, kind=0) == NOTHING
-        assert sim.ports[PORT].received
-        plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-        assert sim.packets[packet].sent_bytes == sent
-        assert not sim.packets[packet].ghost
-    assert not sim.ports[PORT].received
-    copy = transmit(plain, sim, kind=1)
-    assert copy not in (NOTHING, packet)
-    assert sim.packets[copy].sent_bytes == 0
-    plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-    assert transmit(plain, sim, kind=1) == NOTHING
-    plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-    assert waiting(sim) == []
-    assert sim.clock[0].free_packets == POOL - 1
-
-
-def test_a_segment_given_up_half_way_is_lost(plain, script):
-    sim = link(plain, adaptive=True, lossy=True, most=1)
-    enqueue(plain, sim, new_segment(plain, sim, 1), size=130)
-    script.packets, script.bits = [False], [True]
-    assert transmit(plain, sim, kind=0) == NOTHING
-    plain.arq.on_return_packet(sim, PORT, RETURN, 1)
-    assert waiting(sim) == []
-    assert sim.flow_statistics[0].given_up == 1
-    assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL
 
 
 @settings(max_examples=100, deadline=None)

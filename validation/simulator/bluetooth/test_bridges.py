@@ -64,17 +64,6 @@ def network(plain):
 # --------------------------------------------------------------------------------------------------- walk-in
 
 
-def test_a_walk_in_bridge_leaves_after_its_exchange(network):
-    net = network(residence="VISIT")
-    assert net.present(0) == [True, False]
-    net.exchange(1, 10 * SLOT, null=False)
-    assert net.present(10 * SLOT) == [False, True]
-    net.exchange(2, 24 * SLOT)
-    assert net.present(24 * SLOT) == [True, False]
-    assert net.bridge.switches == 2
-    assert net.due(2) == NEVER, "without a limit to its patience it waits for ever"
-
-
 def test_a_stay_of_one_whole_cycle_is_two_exchanges(network):
     net = network(residence="WHOLE_CYCLES", residence_cycles=1)
     for link, piconet in ((1, 0), (2, 1), (1, 0)):
@@ -120,13 +109,6 @@ def test_a_switch_takes_up_to_two_slots(network):
     assert abs(np.mean(delays) - SLOT) < 4 * 2 * SLOT / np.sqrt(12 * 500)
 
 
-def test_the_central_may_always_poll_a_walk_in_bridge(network):
-    net = network()
-    assert all(net.bridges.may_poll(net.sim, link, 0) for link in range(3))
-    assert net.bridges.room(net.sim, 1, 0) == UNLIMITED
-    assert net.bridges.next_meeting(net.sim, 1, 5 * SLOT) == 5 * SLOT
-
-
 # -------------------------------------------------------------------------------------------------- patience
 
 
@@ -139,12 +121,6 @@ def test_a_bridge_that_is_not_polled_loses_its_patience(network):
     assert now + 100 * SLOT <= net.due(2) < now + 200 * SLOT
 
 
-def test_patience_begins_anew_with_every_exchange(network):
-    net = network(residence="WHOLE_CYCLES", residence_cycles=3, patience=100 * SLOT)
-    net.exchange(1, 1000 * SLOT)
-    assert 1100 * SLOT <= net.due(2) < 1200 * SLOT
-
-
 @pytest.mark.parametrize(("visiting", "station", "piconet"), [(True, 0, 1), (False, 1, 1), (True, 1, 0)])
 def test_a_bridge_leaves_unserved_unless_it_is_being_visited(network, visiting, station, piconet):
     net = network(patience=100 * SLOT)
@@ -152,26 +128,6 @@ def test_a_bridge_leaves_unserved_unless_it_is_being_visited(network, visiting, 
     net.bridges.on_timer(net.sim, 0, 150 * SLOT)
     assert net.bridge.current == piconet
     assert 250 * SLOT <= net.due(2) < 350 * SLOT
-
-
-def test_two_centrals_away_at_once_get_back_by_patience(network):
-    """The bridges are the centrals of one piconet each and wait in the other's, where nobody polls."""
-    net = network(own=1, residence="VISIT", patience=100 * SLOT)
-    other = net.sim.bridges[1]
-    other.count, other.patience = 2, 100 * SLOT
-    other.piconets[:2] = 1, 0
-    other.links[:2] = 2, NOTHING
-    net.sim.piconets[0].bridge = 1
-    net.bridges.start(net.sim, 1)
-    assert list(net.sim.piconets.away) == [True, True]
-    first, second = sorted((2, 3), key=net.due)
-    assert net.due(first) < net.due(second) < NEVER
-    now = net.due(first)
-    net.bridges.on_timer(net.sim, first - 2, now)
-    # One is back and its piconet awake, while the other is still there to be polled.
-    assert list(net.sim.piconets.away) == [True, False] if first == 2 else [False, True]
-    assert min(net.due(0), net.due(1)) == now
-    assert net.due(first) == NEVER or net.due(first) > now
 
 
 # -------------------------------------------------------------------------------- a central that is a bridge
@@ -190,19 +146,6 @@ def test_the_piconet_of_a_bridge_sleeps_until_the_bridge_comes_and_again_after_a
     assert net.present(50 * SLOT) == [True, False]
 
 
-def test_a_bridge_may_begin_in_its_own_piconet(network):
-    net = network(own=1, current=1, patience=100 * SLOT)
-    assert not net.sim.piconets[1].away
-    assert net.due(2) == NEVER
-
-
-def test_the_piconet_of_a_bridge_wakes_after_the_switch(network):
-    net = network(own=1, residence="VISIT", switch_delay=True)
-    net.exchange(1, 30 * SLOT)
-    assert net.due(1) == net.bridge.present_from
-    assert 30 * SLOT < net.due(1) < 32 * SLOT
-
-
 def test_a_bridge_stays_in_its_own_piconet_for_whole_cycles(network):
     net = network(own=1, residence="WHOLE_CYCLES", residence_cycles=2)
     net.exchange(1, SLOT)
@@ -216,12 +159,6 @@ def test_a_bridge_stays_in_its_own_piconet_until_a_cycle_is_idle(network):
     net = network(own=1, residence="COMPLETE")
     net.exchange(1, SLOT)
     assert [net.cycle_over(10 * SLOT, data) for data in (True, True, False)] == [False, False, True]
-
-
-def test_an_ordinary_central_stays(network):
-    net = network()
-    assert not net.cycle_over(10 * SLOT)
-    assert not net.sim.piconets[1].away
 
 
 def test_patience_ends_when_the_bridge_is_in_its_own_piconet(network):
@@ -253,13 +190,6 @@ def test_room_in_a_window_ends_before_the_guard(network):
     assert net.bridges.room(net.sim, 0, 25 * SLOT) == UNLIMITED
 
 
-def test_a_bridge_with_windows_stays_whatever_it_exchanges(network):
-    net = network(schedule="SNIFF", window=20 * SLOT, residence="VISIT")
-    net.exchange(1, 4 * SLOT)
-    assert net.present(4 * SLOT) == [True, False]
-    assert net.bridge.switches == 0
-
-
 def test_a_bridge_that_is_elsewhere_is_not_polled(network, plain):
     net = network(schedule="SNIFF", window=20 * SLOT)
     for p in (0, 1):
@@ -275,20 +205,6 @@ def test_a_bridge_that_is_elsewhere_is_not_polled(network, plain):
     # Piconet 1 has no other link.
     assert not plain.disciplines.next_station(net.sim, 1, 0)
     assert net.bridges.next_meeting(net.sim, 1, 0) == 20 * SLOT
-
-
-@pytest.mark.parametrize("discipline", ["E_LIMITED", "FEP", "LWRR", "PRC_LWRR", "SLQ", "LDQ"])
-def test_no_discipline_chooses_a_bridge_that_is_elsewhere(network, plain, discipline):
-    net = network(schedule="SNIFF", window=20 * SLOT)
-    central = net.sim.piconets[0]
-    central.discipline, central.max_weight = getattr(plain.records, discipline), 3
-    net.sim.links.down, net.sim.links.up = (0, 1, 2), (3, 4, 5)
-    net.sim.queues[1].length = 9
-    plain.disciplines.start(net.sim, 0)
-    for _ in range(20):
-        plain.disciplines.begin_visit(net.sim, 0, 25 * SLOT)
-        assert plain.disciplines.next_station(net.sim, 0, 25 * SLOT)
-        assert central.station == 0
 
 
 def test_the_piconet_of_a_bridge_with_windows_is_played_inside_them(network):
@@ -319,14 +235,6 @@ def test_two_bridges_that_never_meet_are_looked_for_again_and_again(network):
         times.append(int(net.bridges.next_meeting(net.sim, 1, times[-1])))
         assert not net.bridges.may_poll(net.sim, 2, times[-1])
     assert times == sorted(set(times))
-
-
-def test_two_bridges_meet_when_windows_of_different_length_overlap(network):
-    """The central's windows in piconet 1: slots 20 to 40 of every 40; the other's: 0 to 30 of every 60."""
-    net = two_with_windows(network, 30 * SLOT)
-    meetings = [net.bridges.next_meeting(net.sim, 1, slot * SLOT) // SLOT for slot in (0, 27, 61)]
-    # From slot 27 on the short frame would end in the guard of slots 28 and 29.
-    assert meetings == [20, 60, 61]
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**31), st.sampled_from(["SNIFF", "PSEUDO_RANDOM"]))

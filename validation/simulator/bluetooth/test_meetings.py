@@ -103,82 +103,11 @@ def test_a_meeting_is_as_long_as_what_waits_and_what_will_come(network):
     assert net.meeting(1) == (320, 320 + 138 + GUARD)
 
 
-def test_a_link_that_was_busy_is_met_as_often_until_little_is_expected(network):
-    """A need of 1/2, halved at each idle meeting: under 1/16 it would not fill 10 slots in 160."""
-    net = network()
-    net.over(1, 32, frames=5)
-    starts = []
-    for _ in range(6):
-        starts.append(net.meeting(1)[0])
-        net.over(1, starts[-1] + 2, frames=0)
-    assert list(np.diff(starts)) == [160, 160, 160, 320, 640]
-
-
 def test_a_meeting_is_never_longer_than_the_least_interval(network):
     net = network()
     net.sim.queues[1].length = 1000
     net.over(1, 12, frames=1, null=False)
     assert net.meeting(1) == (160, 160 + 160 + GUARD)
-
-
-def test_steady_links_get_their_share_of_the_time(network):
-    """Frames of 6 slots that fill 30 % and 15 % of the time: 48 and 24 slots in every interval of 160."""
-    net = network()
-    share, done, starts = {1: 0.3, 2: 0.15}, {1: 0, 2: 0}, {1: [], 2: []}
-    for _ in range(100):
-        link = min(share, key=lambda one: net.meeting(one)[0])
-        start, end = net.meeting(link)
-        starts[link].append(start)
-        waiting = int(share[link] * start / 6) - done[link]
-        frames = min(waiting, (end - GUARD - start) // 6)
-        done[link] += frames
-        net.sim.queues[link].length = waiting - frames
-        net.over(link, start + 6 * frames + 2 * (frames == waiting), frames=frames, null=frames == waiting)
-    assert set(np.diff(starts[1][20:])) == set(np.diff(starts[2][20:])) == {160}
-    for link in share:
-        assert done[link] * 6 == pytest.approx(share[link] * starts[link][-1], abs=12)
-    assert np.diff(net.meeting(1)) == pytest.approx(48 + GUARD, abs=6)
-    assert np.diff(net.meeting(2)) == pytest.approx(24 + GUARD, abs=6)
-
-
-def test_two_busy_links_take_turns_without_a_gap(network):
-    net = network()
-    net.sim.queues.length[[1, 2]] = 1000
-    times = []
-    for _ in range(20):
-        link = min((1, 2), key=lambda one: net.meeting(one)[0])
-        start, end = net.meeting(link)
-        times.append((link, start, end))
-        net.over(link, end - GUARD, frames=(end - start) // 6, null=False)
-    links, starts, ends = zip(*times[4:], strict=True)
-    assert links == (1, 2) * 8 or links == (2, 1) * 8
-    assert starts[1:] == ends[:-1]
-    assert set(np.subtract(ends, starts)) == {160 + GUARD}
-
-
-def test_a_central_rests_after_a_meeting_for_its_other_peripherals(network):
-    """At equal weights a busy meeting is half of the interval, and the other half is left."""
-    net = network(rest=1.0)
-    net.sim.queues[1].length = 1000
-    net.over(1, 12, frames=1, null=False)
-    assert net.meeting(1) == (160, 160 + 80 + GUARD)
-    net.over(1, 240, frames=13, null=False)
-    assert net.meeting(1)[0] == 240 + 80
-    # The bridge need not rest: it meets the other central meanwhile.
-    net.sim.links[2].meeting_start = 80 * SLOT
-    net.over(2, 242, frames=1)
-    assert net.meeting(2)[0] == 242
-    assert net.meeting(2)[1] <= 320
-
-
-def test_links_of_one_device_do_not_meet_at_once(network):
-    net = network()
-    net.over(1, 2, frames=1)
-    start, end = net.meeting(1)
-    assert start == 160
-    net.sim.links[2].meeting_start = 0
-    net.over(2, 16, frames=1)
-    assert net.meeting(2)[0] == end
 
 
 def test_other_links_wait_for_the_meeting_to_end(network):
@@ -207,10 +136,3 @@ def test_a_bridge_is_in_its_own_piconet_between_meetings(network):
     assert net.sim.timers[2].due == 4 * SLOT
     assert net.bridges.next_meeting(net.sim, 2, 2 * SLOT) == 4 * SLOT
     assert net.bridges.next_meeting(net.sim, 2, 11 * SLOT) == 28 * SLOT
-
-
-def test_the_end_of_time_for_another_link_ends_no_meeting(network):
-    net = network()
-    before = [net.meeting(link) for link in (1, 2)]
-    net.bridges.on_time_over(net.sim, 0, 0)
-    assert [net.meeting(link) for link in (1, 2)] == before

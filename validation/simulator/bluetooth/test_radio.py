@@ -41,13 +41,6 @@ def two_state(plain, rates=((0.0, 0.0), (1.0, 1.0))):
     )
 
 
-def test_with_no_time_between_two_looks_the_state_stays(plain):
-    sim = two_state(plain)
-    for start in (0, 1):
-        sim.channels.level, sim.channels.sampled_at = start, 7 * SECOND
-        assert [plain.radio.level(sim, 0, 7 * SECOND) for _ in range(50)] == [start] * 50
-
-
 def test_a_two_state_channel_draws_its_state_and_then_the_error(plain):
     # Two-state Markov process with rates a = 1/good_s, b = 1/bad_s:
     # P(good at t | good at 0) = b/(a+b) + a/(a+b) exp(-(a+b)t), by Kolmogorov's forward equation
@@ -66,14 +59,6 @@ def test_a_two_state_channel_draws_its_state_and_then_the_error(plain):
     assert len(seen) == 4, "both states, with errors and without"
     assert sim.streams[STATE] == state
     assert sim.streams[ERROR] == error
-
-
-def test_constant_error_rate_draws_no_state(plain):
-    sim = network(plain, [[0.2, 1.0]], model=plain.records.CONSTANT)
-    before = sim.streams[STATE].copy()
-    hits = sum(plain.radio.is_hit(sim, 0, 0, now) for now in range(5000))
-    assert sim.streams[STATE] == before
-    assert abs(hits / 5000 - 0.2) < DEVIATIONS * math.sqrt(0.2 * 0.8 / 5000)
 
 
 def test_what_never_changes_is_not_drawn(plain):

@@ -94,12 +94,6 @@ def test_looking_often_gives_the_same_tokens_as_looking_once(plain):
     assert often.tokens == once.tokens
 
 
-def test_the_bucket_starts_full(plain):
-    sim = plain.state.new_state(thesis(), 0)
-    assert sim.buckets.enabled.sum() == 2, "where the two flows begin"
-    assert (sim.buckets.tokens[sim.buckets.enabled] == 3000 * BYTE).all()
-
-
 @pytest.mark.parametrize(
     ("settings", "offered", "seen", "refused"),
     [
@@ -147,14 +141,6 @@ def test_a_cheap_packet_does_not_overtake_a_dear_one(gate):
     assert flow.fire() == 139 * MS
     assert flow.seen == (1, 1, 0)
     assert flow.due == (139 + DH3) * MS
-
-
-def test_one_expiry_releases_all_that_the_tokens_pay_for(gate):
-    flow = gate(tokens=0)
-    flow.offer(4, 4)
-    flow.bucket.tokens = 400 * BYTE
-    flow.bucket_of.on_tokens(flow.sim, PORT, 0)
-    assert flow.seen == (0, 2, 400 - 2 * DH3)
 
 
 @pytest.mark.parametrize(

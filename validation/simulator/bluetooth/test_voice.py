@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import btqueue as bt
 from btqueue.baseband.voice import VOICE_PERIOD_SLOTS, VoiceLinks
-from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.records.conventions import NEVER, SECOND, SLOT, UNLIMITED
 
 RESERVATIONS = {"none": (0, 0), "1 HV3": (6, 2), "2 HV3": (6, 4), "1 HV2": (4, 2)}
@@ -77,20 +76,6 @@ def test_voice_in_every_slot_leaves_no_visit(plain_voice, name):
     assert plain_voice.next_start(full, 5 * SLOT) == NEVER
     assert plain_voice.start_of_idle_visit(full, 0, 3) == NEVER
     assert plain_voice.idle_visits(full, 0, 1000 * SLOT) == 0
-
-
-@pytest.mark.parametrize(
-    ("packet", "links", "slots"),
-    [("HV1", 1, 0), ("HV2", 1, 2), ("HV2", 2, 0), ("HV3", 1, 4), ("HV3", 2, 2), ("HV3", 3, 0)],
-)
-def test_slots_between_reservations(packet, links, slots):
-    period, reserved = voice.reservation(VoiceLinks(packet=packet, links=links))
-    assert period - reserved == slots * SLOT
-    assert reserved == 2 * links * SLOT
-
-
-def test_without_voice_nothing_is_reserved():
-    assert voice.reservation(None) == (0, 0)
 
 
 # ------------------------------------------------------------------------------------------ extended links

@@ -34,54 +34,6 @@ def trace_radio(path, text, **keys):
     return Radio(model="trace", trace_file=str(path), **keys)
 
 
-def test_packet_types(tables):
-    types = tables(Radio(), packets=("DH5", "DM1", "2-DH5", "DH1")).packet_types
-    assert types.slots.tolist() == [5, 1, 5, 1]
-    assert types.duration.tolist() == [5 * SLOT, SLOT, 5 * SLOT, SLOT]
-    assert types.payload.tolist() == [339, 17, 679, 27]
-    assert types.on_air.tolist() == [2_870_000, 366_000, 2_876_000, 366_000]
-    assert types.family.tolist() == [0, 1, 2, 0]
-
-
-def test_types_that_only_thresholds_use_follow_those_of_the_link(plain):
-    names = [kind.name for kind in plain.radio_tables.types_of(Link(adaptation="thresholds", **TWO_TYPES))]
-    assert names == ["DH5", "DH3", "DM5", "DM3", "DM1"]
-    best = plain.radio_tables.types_of(Link(adaptation="best", **TWO_TYPES))
-    assert [kind.name for kind in best] == ["DH5", "DH3"]
-
-
-def test_a_perfect_channel_is_not_lossy(plain, tables):
-    table = tables(Radio())
-    assert not table.error_rates.any()
-    assert not table.channels[0].lossy
-    assert table.channels[0].model == plain.records.CONSTANT
-
-
-def test_two_state_channel(plain, tables):
-    radio = Radio(model="gilbert-elliott", good_s=0.3, bad_s=0.1, ber_good=1e-6, ber_bad=1e-3)
-    table = tables(radio)
-    channel = table.channels[0]
-    assert table.bers.tolist() == [1e-6, 1e-3]
-    for column, name in enumerate(("DH5", "DH3")):
-        rates = packet_error_rate(PACKET_TYPES[name], [1e-6, 1e-3])
-        assert table.error_rates[:, column].tolist() == rates.tolist()
-    assert table.error_rates[:, 2].tolist() == [0, 0]
-    assert channel.model == plain.records.TWO_STATE
-    assert channel.lossy
-    assert channel.stationary_good == pytest.approx(0.75, rel=1e-15)
-    assert channel.relaxation_rate == pytest.approx(1 / 0.3 + 10, rel=1e-15)
-    assert channel.level == 0
-    assert channel.sampled_at == -40 * SECOND
-
-
-def test_alternating_channel(plain, tables):
-    table = tables(Radio(model="alternating", ber_good=1e-4, ber_bad=5e-4, period_s=1.5))
-    assert table.bers.tolist() == [1e-4, 5e-4]
-    assert table.level_quality.tolist() == [251, 235]
-    assert table.channels[0].model == plain.records.ALTERNATING
-    assert table.channels[0].step == 1.5 * SECOND
-
-
 def test_on_air_errors_hit_poll_and_null_too(tables):
     table = tables(Radio(model="constant", ber=1e-3, bits="on-air"), packets=("DM3",))
     expected = [packet_error_rate(PACKET_TYPES["DM3"], 1e-3, bits="on-air"), reply_error_rate(1e-3)]
@@ -111,27 +63,6 @@ def test_distinct_values_of_a_trace_become_levels(tmp_path, tables):
     assert table.trace_levels.tolist() == [1, 0, 1, 2]
     assert table.level_quality.tolist() == [255, 215, link_quality(0.5)]
     assert (channel.trace_first, channel.trace_length, channel.step) == (0, 4, SECOND // 4)
-
-
-def test_a_trace_of_link_qualities(tmp_path, tables):
-    table = tables(trace_radio(tmp_path / "trace", "255\n249\n90\n249", trace_quantity="link-quality"))
-    assert table.level_quality.tolist() == [90, 249, 255]
-    assert table.bers == pytest.approx([0.1, 1.5e-4, 0], rel=1e-12)
-    assert table.trace_levels.tolist() == [2, 1, 0, 1]
-
-
-def test_every_radio_has_levels_and_trace_of_its_own(tmp_path, tables):
-    first = trace_radio(tmp_path / "a", "0\n1e-4\n")
-    second = trace_radio(tmp_path / "b", "1e-2\n1e-4\n1e-3\n")
-    table = tables(Radio(), first, Radio(model="gilbert-elliott"), second)
-    assert table.channels.first_level.tolist() == [0, 1, 3, 5]
-    assert table.channels.lossy.tolist() == [False, True, True, True]
-    assert table.bers.tolist() == [0, 0, 1e-4, 6.8979e-6, 1.263e-4, 1e-4, 1e-3, 1e-2]
-    assert table.channels[1].trace_first == 0
-    assert table.channels[3].trace_first == 2
-    assert table.channels[3].trace_length == 3
-    assert table.trace_levels.tolist() == [0, 1, 2, 0, 1]
-    assert len(table.error_rates) == len(table.type_for_level) == len(table.bers)
 
 
 @pytest.mark.parametrize(
@@ -223,9 +154,3 @@ def test_the_best_type_is_that_of_highest_goodput(tmp_path, tables, bits):
     qualities = ber_from_link_quality(np.arange(256))
     best = [best_packet(kinds, b, bits=bits).name for b in qualities]
     assert [names[k] for k in table.type_for_quality] == best
-
-
-def test_thresholds_may_use_types_that_segmentation_does_not(tables):
-    radio = Radio(model="constant", ber=0.01)
-    table = tables(radio, packets=("DH3", "DH5"), adaptation="thresholds")
-    assert table.packet_types.payload[table.type_for_level[0]] == 121

@@ -1,7 +1,5 @@
 """Datagrams: each segment leaves once, and a message counts when all of its segments have come."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +9,6 @@ from thesis import thesis
 
 from btqueue.network import solve
 from btqueue.simulator import simulate
-from btqueue.simulator.construction.state import network_of
 
 SOURCE = {"none": {}, None: {}, "centaurus": {"source": "request-reply"}}
 POOL = 100
@@ -52,16 +49,6 @@ def test_every_segment_written_leaves_at_once_and_only_once(plain):
     assert plain.datagram.next_output(sim, 0, 100) == NOTHING
 
 
-def test_nothing_waits_in_the_send_buffer(plain):
-    sim = new_flow(plain)
-    sim.connections[0].send_buffer = 2
-    for now in range(5):
-        send(plain, sim, 2, now)
-    assert sim.flow_statistics[0].messages_refused == 0
-    assert sim.connections[0].message_head == sim.connections[0].message_undelivered == NOTHING
-    assert sim.clock[0].free_messages == POOL
-
-
 @given(
     messages=st.lists(st.integers(1, 4), max_size=12),
     lost=st.sets(st.integers(0, 48)),
@@ -85,29 +72,6 @@ def test_a_message_counts_when_none_of_its_segments_is_lost(plain, messages, los
     assert statistics.messages_delivered == sim.delay_histogram.sum() == whole
     assert statistics.delay_sum == whole * travel
     assert statistics.delay_squares == whole * travel**2
-
-
-@pytest.mark.parametrize(
-    ("transport", "headers"),
-    [
-        ({}, 40),
-        ({"protocol": "none"}, 28),
-        ({"protocol": "none", "header_bytes": 100}, 100),
-        ({"protocol": "none", "header_bytes": 0}, 0),
-        ({"protocol": "centaurus", "header_bytes": 50}, 50),
-    ],
-)
-def test_every_segment_has_the_headers_of_the_scenario(transport, headers):
-    scenario = thesis(
-        network={"flows": "uplink"},
-        traffic={"message_bytes": 1000, **SOURCE[transport.get("protocol")]},
-        transport=transport,
-    )
-    assert scenario.transport.header_bytes == headers
-    layouts: Any = network_of(scenario).layouts
-    own = scenario.transport.centaurus_header_bytes if scenario.transport.protocol == "centaurus" else 0
-    of_data = layouts[layouts.application > 0]
-    assert set(of_data.ip_bytes - of_data.application) == ({headers + own, headers} if own else {headers})
 
 
 def test_both_engines_count_the_headers_of_datagrams():

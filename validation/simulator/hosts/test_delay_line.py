@@ -72,18 +72,6 @@ def test_two_servers_in_a_row_are_those_of_a_simulation_of_their_queues(plain, g
     assert left == list(enumerate(tandem(entries, delay, intervals)))
 
 
-def test_without_servers_only_the_delay_is_left(plain):
-    sim = new_line(plain, 3, delay=5 * MS)
-    assert play(plain, sim, [0, 1, 7 * MS]) == [(0, 5 * MS), (1, 5 * MS + 1), (2, 12 * MS)]
-
-
-def test_a_line_without_jitter_draws_nothing(plain):
-    sim = new_line(plain, 2, delay=1)
-    before = sim.streams.copy()
-    play(plain, sim, [0, 5])
-    assert (sim.streams == before).all()
-
-
 @pytest.mark.parametrize("exponential", [False, True])
 @given(gaps=st.lists(st.integers(0, 3 * MS), min_size=1, max_size=30))
 def test_nobody_overtakes(plain, exponential, gaps):
@@ -94,14 +82,6 @@ def test_nobody_overtakes(plain, exponential, gaps):
     times = [time for _, time in left]
     assert times == sorted(times)
     assert all(time >= entry + MS for time, entry in zip(times, entries, strict=True))
-
-
-def test_the_uniform_jitter_is_one_draw_times_its_largest_value(plain):
-    entries = [100 * MS * k for k in range(50)]
-    sim = new_line(plain, 50, jitter=10 * MS)
-    stream = sim.streams.copy()[0]
-    expected = [time + int(plain.random_streams.uniform(stream) * 10 * MS) for time in entries]
-    assert [time for _, time in play(plain, sim, entries)] == expected
 
 
 def test_the_exponential_jitter_has_its_mean(plain):

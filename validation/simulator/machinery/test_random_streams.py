@@ -116,20 +116,6 @@ def test_all_that_is_random_differs_between_replications_and_between_seeds(plain
         assert len(set(alone.tolist())) == len(alone), what
 
 
-def test_windows_of_bridges_are_another_sequence_in_every_replication_and_for_every_seed(plain):
-    def visits(sim, b):
-        return tuple(int(plain.bridges.turn_of_window(sim.bridges[b], window)) for window in range(200))
-
-    sequences = [visits(sim, b) for sim in beginnings(plain) for b in range(len(sim.bridges))]
-    assert len(set(sequences)) == len(sequences) >= 8
-    # Two fair sequences agree in half of their windows: 4.4 standard errors, a false alarm once in 1,500
-    # over all pairs.
-    for first in range(len(sequences)):
-        for second in range(first):
-            alike = np.equal(sequences[first], sequences[second])
-            assert abs(np.mean(alike) - 0.5) < 4.4 * 0.5 / math.sqrt(200)
-
-
 def test_every_use_has_a_random_stream_of_its_own(plain):
     states = beginnings(plain)
     sim = states[0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_tables import NEVER, tables
 
@@ -25,6 +25,7 @@ commands = st.integers(1, 12).flatmap(
 
 
 @pytest.mark.parametrize("largest_scan", [0, 6, 12])
+@settings(max_examples=50)
 @given(commands=commands, every=st.integers(1, 4))
 def test_the_earliest_is_always_the_timer_that_fires_first(plain, largest_scan, commands, every):
     count, steps = commands
@@ -42,6 +43,7 @@ def test_the_earliest_is_always_the_timer_that_fires_first(plain, largest_scan, 
         assert sim.timers[first].due == due[first]
 
 
+@settings(max_examples=50)
 @given(commands=commands, islands=st.integers(1, 4))
 def test_every_timer_knows_its_place_and_fires_no_earlier_than_its_parent(plain, commands, islands):
     count, steps = commands
@@ -58,6 +60,7 @@ def test_every_timer_knows_its_place_and_fires_no_earlier_than_its_parent(plain,
 
 
 @pytest.mark.parametrize("largest_scan", [0, 2, 12])
+@settings(max_examples=50)
 @given(commands=commands, islands=st.integers(2, 4))
 def test_each_island_finds_its_earliest_timer(plain, largest_scan, commands, islands):
     count, steps = commands

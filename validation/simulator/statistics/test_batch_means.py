@@ -36,12 +36,6 @@ def test_what_does_not_fill_the_batches_is_dropped_at_the_start():
     assert with_rest.half_width == pytest.approx(interval(values).half_width)
 
 
-def test_a_constant_series_has_no_uncertainty():
-    result = interval(np.full((100, 2), 3.0))
-    assert np.all(result.mean == 3.0)
-    assert np.all(result.half_width == 0.0)
-
-
 @pytest.mark.parametrize(("length", "batches"), [(19, 20), (100, 1), (0, 20)])
 def test_too_few_values_or_batches_are_refused(length, batches):
     with pytest.raises(ValueError, match="do not fill"):

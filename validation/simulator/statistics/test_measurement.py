@@ -9,11 +9,11 @@ from state_tables import zeros
 
 from btqueue.scenario.metrics import LINK_METRICS, METRICS
 from btqueue.simulator.records import connections, le_links, nodes, piconets, run
-from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT, POISSON, TCP, session_dtype
-from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
+from btqueue.simulator.records.connections import POISSON, TCP, session_dtype
+from btqueue.simulator.records.conventions import NOTHING, SECOND, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, TOKEN_BUFFER, UPLINK
 from btqueue.simulator.statistics import measurement
-from btqueue.simulator.statistics.histograms import BINS, edges
+from btqueue.simulator.statistics.histograms import BINS
 from btqueue.simulator.statistics.measurement import jain_index, measure, take_counts
 
 MS = 1_000_000
@@ -85,23 +85,6 @@ def fill(plain, samples, sim, histogram, name, count_of):
     flow[f"{name}_squares"] = sum(float(sample) ** 2 for sample in samples)
 
 
-def test_round_trips_of_one_flow_and_none_of_the_other(plain):
-    sim = network()
-    samples = [40 * MS, 60 * MS, 60 * MS, 200 * MS]
-    fill(plain, samples, sim, sim.rtt_histogram, "rtt", "rtt_samples")
-    sim.flow_statistics[0].rtt_least, sim.flow_statistics[0].rtt_most = 40 * MS, 200 * MS
-    metrics = measured(sim)
-    assert metrics["rtt_s"][0] == pytest.approx(0.09)
-    assert metrics["rtt_sd_s"][0] == pytest.approx(np.std(samples) / 1e9)
-    assert (metrics["rtt_min_s"][0], metrics["rtt_max_s"][0]) == (0.04, 0.2)
-    assert metrics["rtt_p50_s"][0] == pytest.approx(0.06, rel=1 / 16)
-    # the bin of the largest sample reaches beyond it; the percentile does not
-    assert np.max(edges()[edges() <= 200 * MS]) / 1e9 <= metrics["rtt_p99_s"][0] <= 0.2
-    for name, value in metrics.items():
-        if name.startswith("rtt_"):
-            assert np.isnan(value[1]), name
-
-
 def test_delays_until_delivery_and_until_acknowledged(plain):
     sim = network()
     delays, later = [10 * MS, 30 * MS], [20 * MS, 20 * MS, 50 * MS]
@@ -119,58 +102,6 @@ def test_delays_until_delivery_and_until_acknowledged(plain):
     assert np.isnan(metrics["delay_s"][1])
     assert np.isnan(metrics["delay_scv"][1])
     assert np.isnan(metrics["messages_refused"][1])
-
-
-def test_equal_delays_do_not_vary(plain):
-    sim = network()
-    fill(plain, [123_456_789] * 3, sim, sim.delay_histogram, "delay", "messages_delivered")
-    assert measured(sim)["delay_scv"][0] == pytest.approx(0, abs=1e-12)
-
-
-def test_what_a_scenario_does_not_have_is_left_out():
-    present = set(measured(network()))
-    greedy = network()
-    greedy.connections.application = GREEDY
-    assert present - set(measured(greedy)) == {name for name in present if "delay" in name}
-    plain = network()
-    plain.connections.protocol = NO_TRANSPORT
-    gone = present - set(measured(plain))
-    assert {"rtt_s", "cwnd_segments", "timeouts_per_s", "acknowledged_delay_s"} <= gone
-    assert {"delay_s", "segment_loss", "goodput_kbps"} <= set(measured(plain))
-    absent = {"loss_arq", "loss_outside", "loss_relay", "loss_node_buffer", "session_time_s"}
-    assert not (absent | {"messages_refused"}) & present
-
-
-def test_only_flows_with_a_limited_send_buffer_refuse_messages():
-    sim = network()
-    sim.connections.send_buffer = [8, 0]
-    sim.flow_statistics.messages = 10
-    refused = measured(sim)["messages_refused"]
-    assert refused[0] == 0
-    assert np.isnan(refused[1])
-
-
-def test_greedy_flows_among_others_have_no_delay(plain):
-    sim = network()
-    sim.connections.application = [POISSON, GREEDY]
-    fill(plain, [10 * MS], sim, sim.delay_histogram, "delay", "messages_delivered")
-    assert np.isnan(measured(sim)["delay_s"]).tolist() == [False, True]
-
-
-def test_sessions_stand_at_the_requester():
-    sim = network()
-    sim.sessions = zeros(session_dtype, 1)
-    sim.sessions.requester, sim.sessions.responder = 1, 0
-    sim.connections.session = 0
-    flow = sim.flow_statistics[1]
-    flow.sessions, flow.session_time_sum, flow.sessions_lost = 4, 8 * SECOND, 1
-    flow.session_time_squares = 2 * (float(SECOND) ** 2 + (3.0 * SECOND) ** 2)
-    metrics = measured(sim)
-    for name, expected in {
-        "sessions_per_s": 0.4, "session_time_s": 2.0, "session_time_sd_s": 1.0, "sessions_lost": 0.2,
-    }.items():  # fmt: skip
-        assert np.isnan(metrics[name][0])
-        assert metrics[name][1] == pytest.approx(expected)
 
 
 def test_losses_are_shares_of_what_was_offered_there():
@@ -222,30 +153,6 @@ def test_queue_lengths_are_means_over_the_queues_of_a_kind():
     assert take_counts(sim).busy.tolist() == [0.7, 0.2, 0.2, 0.2], "of 10 s"
 
 
-def test_polling_of_several_piconets():
-    sim = network(stars=2)
-    assert np.isnan(measured(sim)["cycle_s"]), "without a visit there is no cycle"
-    sim.piconets.visits = [200, 50]
-    sim.piconets.data_slots = [4000, 0]
-    sim.links.visits = [150, 50, 25, 25]
-    sim.links.data_slots = [3000, 1000, 0, 0]
-    metrics = measured(sim)
-    assert metrics["polls_per_s"].tolist() == [15.0, 5.0, 2.5, 2.5]
-    assert metrics["slot_share"] == pytest.approx([3000 / 16_000, 1000 / 16_000, 0, 0])
-    # cycles of 0.1 s and 0.4 s; 4000 of 16 000 slots and none
-    assert metrics["cycle_s"] == pytest.approx(0.25)
-    assert metrics["slot_utilisation"] == 0.125
-    sim.piconets.voice_period, sim.piconets.voice_reserved = 6 * SLOT, 2 * SLOT
-    assert measured(sim)["slot_utilisation"] == pytest.approx(0.125 * 6 / 4), "of the slots beside voice"
-
-
-def test_a_network_without_piconets_has_no_polling():
-    sim = network(stars=0, queues=(OUTSIDE,), ports=(OUTSIDE,))
-    metrics = measured(sim)
-    assert not {"cycle_s", "slot_utilisation", "polls_per_s", "loss_radio"} & set(metrics)
-    assert metrics["queue_packets"].tolist() == [0.0]
-
-
 @pytest.mark.parametrize(
     ("rates", "index"),
     [([5.0, 5.0], 1.0), ([5.0, 0.0], 0.5), ([0.0, 0.0], np.nan), ([1.0, 2.0, 3.0], 36 / 42)],
@@ -264,26 +171,3 @@ def test_every_metric_is_in_the_vocabulary():
     metrics = measured(sim)
     assert set(metrics) == set(METRICS)
     assert set(metrics) >= LINK_METRICS
-
-
-def test_connection_events_carry_and_cost():
-    """In 10 s: 40 events were to take place, 10 were missed; 3 exchanges in each; 50 wakes of 2 uC."""
-    sim = network()
-    sim.le_links = link = zeros(le_links.le_link_dtype, 1)
-    sim.flow_statistics.bytes_delivered = 1250  # 1 kbit/s each
-    link.events, link.missed, link.taken, link.exchanged, link.wakes = 40, 10, 30, 90, 50
-    link.on_air, link.disconnections, link.sent, link.heard, link.spaces = (
-        SECOND,
-        1,
-        SECOND,
-        2 * SECOND,
-        SECOND,
-    )
-    link.tx, link.rx, link.idle, link.wake, link.sleep, link.volts = 8.0, 6.0, 2.0, 2.0, 5.0, 3.0
-    metrics = measured(sim)
-    assert metrics["exchanges_per_event"] == 3.0
-    assert metrics["events_missed"] == 0.25
-    assert metrics["air_share"] == 0.1
-    assert metrics["disconnections_per_h"] == 360.0
-    assert metrics["current_ma"] == pytest.approx((8 + 12 + 2) / 10 + 0.01 + 0.005)
-    assert metrics["energy_uj_per_bit"] == pytest.approx(3.0 * 2.215 / 2.0)

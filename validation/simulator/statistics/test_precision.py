@@ -11,13 +11,11 @@ from typer.testing import CliRunner
 
 from btqueue.cli import app
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.expressions import Quantity, parse_expression, precision_keys
+from btqueue.scenario.expressions import precision_keys
 from btqueue.simulator import simulate
-from btqueue.simulator.replications import BATCHES
 from btqueue.simulator.statistics import precision
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.precision import FEWEST_OBSERVATIONS, next_target
-from btqueue.study.summary import Estimate, summarise
 
 LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=20, run__warmup_s=5, run__replications=2)
 GREEDY = LIGHT.with_(traffic__source="greedy")
@@ -65,15 +63,6 @@ def test_any_quantity_can_be_asked_for():
     assert worst.attrs["estimate"] == pytest.approx(2 * trips.max() - 0.01 + 0.02)
 
 
-def test_the_interval_of_a_table_is_not_narrower_than_what_was_asked_for():
-    narrow = simulate(LIGHT.with_(run__precision=0.5, run__precision_of="rtt_s"))
-    found = summarise(narrow)
-    assert found["rtt_s"].ci95 == pytest.approx(0.5 * found["rtt_s"].mean)
-    assert found["goodput_kbps"].ci95 < 0.5 * found["goodput_kbps"].mean
-    plain = simulate(LIGHT)
-    assert plain.attrs["half_width"] == pytest.approx(summarise(plain)["goodput_kbps"].ci95)
-
-
 def test_what_was_not_reached_is_named_with_what_was_asked_and_reached():
     result = simulate(LIGHT.with_(run__precision=1e-4, run__precision_of="rtt_s"), most=6)
     reached = 100 * result.attrs["relative_half_width"]
@@ -84,13 +73,6 @@ def test_what_was_not_reached_is_named_with_what_was_asked_and_reached():
     )
     half_width = student_half_width(result.metrics["rtt_s"].values.mean(axis=1))
     assert result.attrs["half_width"] == pytest.approx(half_width)
-
-
-def test_what_never_happened_is_not_known():
-    result = simulate(LIGHT.with_(run__precision=0.1, run__precision_of="timeouts_per_s"), most=6)
-    assert result.attrs["estimate"] == 0
-    assert math.isinf(result.attrs["relative_half_width"])
-    assert any("timeouts_per_s is 0 everywhere after 6" in one for one in result.attrs["warnings"])
 
 
 def test_what_has_no_value_ends_the_simulation():
@@ -106,11 +88,6 @@ def test_where_nothing_is_random_it_stops_at_once(quantity):
     assert result.sizes["replication"] == 2
     assert result.attrs["half_width"] == result.attrs["relative_half_width"] == 0
     assert not any("precision was not" in one for one in result.attrs["warnings"])
-
-
-def test_batches_of_a_run_without_randomness_are_not_added_to():
-    result = simulate(GREEDY.with_(run__precision=1e-6, run__replications=1))
-    assert result.sizes["replication"] == BATCHES
 
 
 def count_seconds(monkeypatch, step=1.0):
@@ -188,14 +165,6 @@ def test_a_quantity_that_the_network_does_not_have_is_refused_before_anything_ru
     assert error.value.key == "run.precision_of" and words in str(error.value)
 
 
-def test_a_place_stands_for_one_flow_in_every_expression():
-    linear = parse_expression("rtt_s[2] - 2 * rtt_s", "test").linear
-    assert str(linear.terms[0][1]) == "rtt_s[2]"
-    value = Estimate(20.0, part="flow", means=(10.0, 30.0))
-    assert linear.value({"rtt_s": value}, {}) == 30 - 40
-    assert math.isnan(Quantity("rtt_s", places=(3,)).of(value))
-
-
 def test_the_command_says_how_well_the_quantity_is_known():
     sets = [f"--set={key}" for key in ("run.duration_s=5", "run.warmup_s=1", "run.replications=4")]
     command = ["simulate", "venugopal-2006/piconet", "--quiet", "--until", "rtt_s[1] to 50 %", *sets]
@@ -212,8 +181,3 @@ def test_the_command_says_how_well_the_quantity_is_known():
 def test_a_precision_that_cannot_be_read_is_refused_in_words(text):
     with pytest.raises(ScenarioError, match="write QUANTITY to NUMBER %"):
         precision_keys(text)
-
-
-def test_a_precision_is_read_as_its_two_keys():
-    keys = precision_keys(" max(delay_p95_s) to  2.5% ")
-    assert keys == {"run.precision_of": "max(delay_p95_s)", "run.precision": 0.025}

@@ -32,18 +32,6 @@ def test_quantiles_agree_with_those_of_the_sample_within_a_bin(law, share):
     assert limits[place - 1] <= quantile(counted(times), share) <= limits[place + 2]
 
 
-def test_within_a_bin_times_are_spread_evenly():
-    limits = edges()
-    histogram = np.zeros(BINS, np.int64)
-    histogram[100] = 4
-    histogram[200] = 4
-    assert quantile(histogram, 0.25) == pytest.approx((limits[100] + limits[101]) / 2)
-    assert quantile(histogram, 0.5) == pytest.approx(limits[101])
-    assert quantile(histogram, 0.625) == pytest.approx(limits[200] + (limits[201] - limits[200]) / 4)
-    assert quantile(histogram, 1.0) == pytest.approx(limits[201])
-    assert quantile(histogram, 0.0) == limits[100]
-
-
 def test_flows_are_independent_and_an_empty_one_has_no_quantile():
     histograms = np.zeros((3, BINS), np.int64)
     histograms[0, 50] = 10

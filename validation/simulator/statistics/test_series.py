@@ -54,18 +54,6 @@ def test_a_choice_of_flows_changes_nothing_else(series):
     assert chosen.sel(flow=2).equals(series.sel(flow=2))
 
 
-def test_before_the_first_sample_there_is_no_round_trip_time():
-    short = scenario().with_(run__duration_s=0.002, run__warmup_s=0)
-    early = time_series(short, step_s=0.001).isel(time=0)
-    assert np.all(np.isnan(early.srtt_s))
-
-
-def test_another_replication_is_another_run():
-    noisy = scenario(radio__model="constant", radio__ber=2e-5)
-    runs = [time_series(noisy, number, 1.0).goodput_kbps.values.tolist() for number in (0, 1)]
-    assert runs[0] != runs[1]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"step_s": step}, "a step must") for step in (0.0, -1.0, 3.5, float("nan"))]

@@ -49,10 +49,6 @@ def test_marginal_standard_errors_are_those_of_their_definition():
     np.testing.assert_allclose(marginal_standard_errors(series), expected, rtol=1e-9)
 
 
-def test_a_constant_series_needs_no_warm_up():
-    assert find_warm_up(np.full(100, 5.0), step_s=2.0) == (0.0, 0, 5.0)
-
-
 @pytest.mark.parametrize(
     ("series", "words"),
     [

@@ -27,17 +27,10 @@ def test_the_window_returns_to_its_height_at_the_loss_after_k_seconds(plain, flo
     # section 4.2: K = cbrt((W_max - cwnd_epoch) / C)
     tcp = flow(cwnd=70.0, cubic_max=100.0, prior=100.0)
     k = (30.0 / C) ** (1 / 3)
-    for step in range(20_001):
-        window = grow(plain, tcp, k * step / 20_000, arrived=0.0)
+    for step in range(4001):
+        window = grow(plain, tcp, k * step / 4000, arrived=0.0)
     assert tcp.conn.cubic_k == pytest.approx(k)
     assert window == pytest.approx(100.0, abs=0.1)
-
-
-def test_beyond_its_height_the_window_probes_ever_faster(plain, flow):
-    tcp = flow(cwnd=100.0, cubic_max=100.0, prior=0.0)
-    for step in range(20_001):
-        window = grow(plain, tcp, 5.0 * step / 20_000, arrived=0.0)
-    assert window == pytest.approx(100.0 + C * 5.0**3, rel=0.01)
 
 
 def test_the_target_is_that_of_a_round_trip_later_and_at_most_half_as_much_again(plain, flow):
@@ -86,13 +79,6 @@ def test_after_a_timeout_the_curve_begins_at_its_top(plain, flow):
     grow(plain, tcp, 10.0)
     assert tcp.conn.cubic_k == 0.0
     assert tcp.conn.cubic_max == 14.0
-
-
-def test_below_ssthresh_the_window_opens_as_renos(flow):
-    tcp = flow(cwnd=2.0, ssthresh=64.0, in_flight=2)
-    tcp.ack(11)
-    tcp.ack(12)
-    assert tcp.conn.cwnd == 4.0
 
 
 def test_time_in_which_the_window_does_not_limit_does_not_count(plain, flow):

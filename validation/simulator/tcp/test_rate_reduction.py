@@ -48,10 +48,3 @@ def test_after_heavy_loss_each_acknowledgement_sends_two_up_to_ssthresh(plain, r
     conn = recovery(3)
     assert answers(plain, conn, 8) == [2, 2, 2, 2, 2, 2, 1, 1]
     assert conn.pipe == 10
-
-
-def test_nothing_delivered_sends_nothing(plain, recovery):
-    conn = recovery(16)
-    conn.prr_out = 5
-    plain.rate_reduction.on_ack(conn, 0)
-    assert conn.cwnd == conn.pipe

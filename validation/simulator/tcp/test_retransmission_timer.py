@@ -86,13 +86,6 @@ def test_the_timer_expires_after_twice_the_time_up_to_64_seconds(plain, connecti
     assert expiries(plain, conn, len(times_s)) == times_s
 
 
-def test_rule_1_sending_starts_the_timer_only_if_it_is_not_running(plain, connection):
-    conn = connection()
-    plain.retransmission_timer.start_if_stopped(conn, 10 * SECOND)
-    plain.retransmission_timer.start_if_stopped(conn, 11 * SECOND)
-    assert conn.rto_deadline == 13 * SECOND
-
-
 def test_rule_2_new_data_acknowledged_restarts_the_timer_or_stops_it(plain, connection):
     conn = connection()
     conn.snd_una, conn.snd_max, conn.rto_deadline = 4, 5, 13 * SECOND

@@ -68,25 +68,3 @@ def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh
     tcp = sender(cwnd=10.0, rwnd=8, snd_una=10, in_flight=8, reduction=reduction)
     tcp.acks(10, 10, 10)
     assert tcp.conn.ssthresh == ssthresh
-
-
-@pytest.mark.parametrize(
-    ("in_flight", "holds", "numbers", "windows"),
-    [
-        (1, False, (11, 12), [2.0, 3.0]),
-        (1, True, (11, 12), [1.0, 2.0]),
-        (2, True, (11, 13), [2.0, 3.0]),  # in slow start all count; 12 was sent after the timeout
-    ],
-)
-def test_the_end_of_the_slow_start_after_a_timeout_may_open_nothing(
-    sender, in_flight, holds, numbers, windows
-):
-    # ns-3: the acknowledgement of just what was outstanding at the timeout does not count; later ones do
-    tcp = sender(cwnd=4.0, snd_una=10, in_flight=in_flight, timeout_exit_holds=holds)
-    tcp.timeout(at=3000)
-    tcp.conn.ssthresh = 64.0
-    found = []
-    for number in numbers:
-        tcp.ack(number, at=3100)
-        found.append(float(tcp.conn.cwnd))
-    assert found == windows

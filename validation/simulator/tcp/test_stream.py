@@ -4,8 +4,7 @@ A full segment has 1000 bytes here, so that windows and what counts against them
 """
 
 import numpy as np
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcp_sender_calls import RING, Sender
 
@@ -40,31 +39,12 @@ def test_the_end_of_a_message_waits_for_the_end_of_the_one_before_only(plain):
     assert lengths(tcp, tcp.ack(2)) == [50], "a full segment is, too, and holds nothing back"
 
 
-def test_without_nagle_every_write_leaves_at_once(plain):
-    tcp = new_sender(plain, nagle=False, cwnd=1.0)
-    for write in range(20):
-        tcp.conn.written += 50
-        assert lengths(tcp, tcp.send()) == [50], "20 segments fill a window of one full segment"
-        assert tcp.conn.snd_nxt == write + 1
-    tcp.conn.written += 50
-    assert tcp.send() == []
-
-
 def test_a_window_never_cuts_a_segment_short(plain):
     # silly window syndrome avoidance: 500 bytes of the window are free, but 1000 are to be sent
     tcp = new_sender(plain, nagle=False, written=2500, cwnd=2.5)
     assert lengths(tcp, tcp.send()) == [1000, 1000, 500]
     tcp = new_sender(plain, nagle=False, written=3000, cwnd=2.5)
     assert lengths(tcp, tcp.send()) == [1000, 1000]
-
-
-def test_the_receive_window_counts_bytes(plain):
-    tcp = new_sender(plain, nagle=False, cwnd=64.0, rwnd=2)
-    sent = 0
-    for _ in range(60):
-        tcp.conn.written += 50
-        sent += len(tcp.send())
-    assert sent == 40, "40 times 50 bytes are two full segments"
 
 
 def test_slow_start_opens_by_what_is_acknowledged_up_to_a_segment(plain):
@@ -79,42 +59,6 @@ def test_slow_start_opens_by_what_is_acknowledged_up_to_a_segment(plain):
     assert tcp.conn.cwnd == 3.05
 
 
-def test_what_is_sent_again_keeps_its_length(plain):
-    tcp = new_sender(plain, written=50, cwnd=4.0)
-    tcp.send()
-    tcp.conn.written += 5000
-    assert tcp.send() == [1, 2, 3]
-    assert tcp.timeout(at=5000) == [0]
-    assert lengths(tcp, [0]) == [50], "though more is written by now"
-
-
-def test_a_message_is_lost_when_more_than_two_full_segments_or_three_blocks_have_arrived(plain):
-    # RFC 6675, IsLost: three blocks, or more than two full segments; five short ones are neither
-    def messages(count):
-        tcp = new_sender(plain, nagle=False, cwnd=8.0, sack=True, sack_blocks=3)
-        for _ in range(count):
-            tcp.conn.written += 50
-            tcp.send()
-        return tcp
-
-    def first_is_lost(tcp):
-        return bool(tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, 0))
-
-    tcp = messages(6)
-    tcp.ack(0, blocks=[(1, 6)])
-    assert not first_is_lost(tcp)
-    assert tcp.conn.pipe == pytest.approx(0.05)
-    tcp.conn.written += 2000
-    tcp.send()
-    tcp.ack(0, blocks=[(1, 8)])
-    assert tcp.conn.in_recovery
-    tcp = messages(7)
-    tcp.ack(0, blocks=[(1, 2), (3, 4)])
-    assert not first_is_lost(tcp)
-    tcp.ack(0, blocks=[(5, 6), (3, 4), (1, 2)])
-    assert first_is_lost(tcp)
-
-
 def test_a_delayed_acknowledgement_counts_bytes(plain):
     # RFC 5681, section 4.2: for every second full-sized segment
     for parts in (20, 3):  # six times 1/3 is less than 2 in floating point
@@ -127,6 +71,7 @@ def test_a_delayed_acknowledgement_counts_bytes(plain):
         assert conn.ack_now
 
 
+@settings(max_examples=40)
 @given(
     writes=st.lists(st.integers(1, 2500), min_size=1, max_size=40),
     nagle=st.sampled_from(range(3)),

@@ -2,9 +2,8 @@
 
 import itertools
 
-import numpy as np
 import pytest
-from tcp_sender_calls import MS, SECOND, Sender
+from tcp_sender_calls import MS, Sender
 
 
 class Path(Sender):
@@ -78,24 +77,6 @@ def test_per_ack_slow_start_ends_when_more_than_gamma_segments_queue(path):
     assert tcp.conn.ssthresh <= 32
 
 
-def test_per_ack_excess_is_expected_less_actual_times_base_rtt(path):
-    # cwnd 6, of which 4 were sent while the marked segment took 150 ms; BaseRTT 100 ms
-    tcp = path(adjustment=PER_ACK, cwnd=6.0, ssthresh=2.0)
-    conn = tcp.conn
-    conn.base_rtt, conn.round_first, conn.round_end, conn.round_started_at = 100 * MS, 20, 21, 50 * MS
-    conn.snd_una, conn.snd_max = 21, 24
-    tcp.vegas.observe(conn, tcp.starts, 150 * MS, 200 * MS)
-    assert conn.vegas_excess == pytest.approx((6 / 100 - 4 / 150) * 100)
-    assert conn.round_end == 0
-
-
-def test_per_ack_a_loss_voids_the_measurement(path):
-    tcp = path(adjustment=PER_ACK, cwnd=6.0, ssthresh=2.0)
-    assert tcp.conn.round_end == 1
-    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.sent_at, tcp.starts, tcp.statistics, SECOND)
-    assert tcp.conn.round_end == 0
-
-
 def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_recovery(path):
     # Johansson 2000, section 3.3
     tcp = path(adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
@@ -107,14 +88,6 @@ def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_reco
     tcp.ack(tcp.conn.snd_una + 2)
     assert not tcp.conn.in_recovery
     assert tcp.conn.cwnd == window / 2
-
-
-def test_per_round_moves_by_one_segment_at_the_end_of_a_round_trip(path):
-    tcp = path(adjustment=PER_RTT, cwnd=4.0, ssthresh=2.0, alpha=2.0, beta=4.0)
-    windows = tcp.run(40)
-    steps = np.diff(windows)
-    assert set(steps) == {0.0, 1.0}
-    assert np.count_nonzero(steps) < 40 / 4
 
 
 def test_per_round_leaves_slow_start_for_the_window_that_fits(path):

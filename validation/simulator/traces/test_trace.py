@@ -38,19 +38,6 @@ def test_nothing_is_logged_when_logging_is_off(plain):
     assert not np.any(sim.log["time"])
 
 
-def test_a_segment_is_logged_with_its_header(plain):
-    sim = network(plain)
-    plain.trace.segment_event(sim, plain.trace.SEGMENT_SENT, 5, SEGMENT, 1234)
-    entry = sim.log[0]
-    assert sim.clock[0].log_length == 1
-    assert (entry.time, entry.event, entry.node, entry.port) == (1234, plain.trace.SEGMENT_SENT, 5, -1)
-    assert (entry.flow, entry.kind, entry.number, entry.incarnation) == (FLOW, plain.records.DATA, 17, 7)
-    assert (entry.acknowledges, entry.ack, entry.timestamp, entry.echo) == (True, 9, 1000, 500)
-    assert (entry.bytes, entry.application, entry.packet_type) == (1500, 1448, -1)
-    assert (entry.blocks, entry.block_start[1], entry.block_end[1]) == (2, 20, 21)
-    assert entry.cwnd == 2.5
-
-
 @pytest.mark.parametrize(
     ("event", "node"),
     [("PACKET_ENQUEUED", 6), ("PACKET_TRANSMITTED", 6), ("PACKET_CORRUPTED", 7), ("PACKET_DELIVERED", 7)],
@@ -61,17 +48,6 @@ def test_a_packet_is_logged_where_it_is(plain, event, node):
     entry = sim.log[0]
     assert (entry.node, entry.port, entry.flow, entry.number) == (node, PORT, FLOW, 17)
     assert (entry.bytes, entry.packet_type) == (339, 1)
-
-
-@pytest.mark.parametrize(
-    ("event", "node"), [("TIMEOUT", 5), ("MESSAGE_WRITTEN", 5), ("MESSAGE_DELIVERED", 6)]
-)
-def test_a_flows_event_has_no_segment(plain, event, node):
-    sim = network(plain)
-    sim.log.kind = sim.log.number = 99  # left over from an earlier use of the record
-    plain.trace.flow_event(sim, getattr(plain.trace, event), FLOW, 1)
-    entry = sim.log[0]
-    assert (entry.node, entry.flow, entry.kind, entry.number, entry.incarnation) == (node, FLOW, -1, -1, 8)
 
 
 @pytest.mark.parametrize(

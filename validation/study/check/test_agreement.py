@@ -20,7 +20,6 @@ from btqueue.study.check.agreement import (
     Rules,
     compare_all,
     holm,
-    negligible,
     p_value,
     prediction_p_value,
 )
@@ -65,20 +64,6 @@ def test_a_single_skewed_run_is_judged_on_the_scale_that_accuses_least():
     generator = np.random.default_rng(1)
     samples = np.exp(generator.normal(size=(200, 31)))
     assert sum(prediction_p_value(each[0], each[1:]) < 0.01 for each in samples) <= 8
-
-
-def test_without_any_variance_a_tolerance_takes_the_place_of_chance():
-    constant = np.full(5, 100.0)
-    for value, verdict, words in (
-        (100.0, "agrees", "the same as the simulation"),
-        (100.9, "agrees", "differs by 0.9 %, within the tolerance of 1 %"),
-        (102.0, "differs", "differs by 2 %, beyond the tolerance of 1 %"),
-    ):
-        for quantity in (Quantity("rtt_s", value), Quantity("rtt_s", value, (value,) * 4)):
-            one = compared(quantity, constant)
-            assert math.isnan(one.p_value)
-            assert (one.verdict, words in one.sentence) == (verdict, True), one.sentence
-            assert "p =" not in one.sentence
 
 
 def test_where_nothing_is_random_the_range_of_our_runs_and_the_tolerance_judge():
@@ -181,14 +166,6 @@ def test_the_errors_are_those_of_the_model_that_answered():
             assert (found.verdict, found.model_error) == (verdict, known)
 
 
-def test_what_is_negligible():
-    assert negligible("goodput_kbps", 200.0, RULES) == 2.0
-    assert negligible("loss_token_buffer", 0.01, RULES) == 0.001
-    assert negligible("timeouts_per_s", 0.0, RULES) == 0.01
-    assert negligible("timeouts_per_s", 0.0, Rules(seconds=20.0)) == 0.1  # two events
-    assert negligible("queue_packets[uplink]", 5.0, RULES) == 0.05
-
-
 def test_replications_that_vary_too_little_are_doubted():
     ours = {"rtt_s": np.random.default_rng(3).normal(1, 0.1, 20)}
     narrow = ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 1.0, half_width=0.001, replications=10)})
@@ -204,6 +181,8 @@ def test_replications_that_vary_too_little_are_doubted():
         "venugopal-2006/piconet",
         "suliman-2005/round-trips",
         "avancha-2002/ethernet",
+        "chen-2004/adaptive-1",
+        "johansson-2000/asymmetric",
         "ble-sensors/sensors",
         "ble-throughput/notifications-softdevice",
     ],
@@ -227,14 +206,6 @@ def test_a_controller_that_the_interval_rules_out_is_not_tried():
     found = neighbours(short, ForeignResults("t", "CSV", {}))
     tried = {one.changes["le.controller"] for one in found if "le.controller" in one.changes}
     assert tried and "softdevice" not in tried
-
-
-def test_of_low_energy_the_keys_of_its_table_are_tried_and_none_of_classic():
-    found = neighbours(load("ble-throughput/notifications-softdevice"), ForeignResults("t", "CSV", {}))
-    keys = {key for one in found for key in one.changes}
-    of_le = "interval_s phy payload_bytes encrypted controller event_packets att_mtu_bytes"
-    assert {f"le.{key}" for key in of_le.split()} <= keys
-    assert not {key for key in keys if key.startswith(("polling.", "flow_control.", "link."))}
 
 
 def test_what_usual_mistakes_change_is_tried():
@@ -339,27 +310,3 @@ def test_without_chance_the_runs_beside_theirs_are_jittered():
     assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"
     with pytest.raises(ValueError, match="tolerance = 1: must be at least 0 and below 1"):
         check("theirs.csv", quiet, tolerance=1)
-
-
-def test_a_pattern_says_nothing_about_metrics_that_were_not_compared():
-    rates = {
-        "goodput_kbps": Quantity("goodput_kbps", 1e3),
-        "throughput_kbps": Quantity("throughput_kbps", 1e3),
-    }
-    trip = float(solve(load("johansson-2000/symmetric"))["rtt_s"].mean())
-    for quantities in (rates, rates | {"rtt_s": Quantity("rtt_s", trip)}):
-        theirs = ForeignResults("theirs", "CSV", quantities)
-        report = check(theirs, load("johansson-2000/symmetric"), simulate=None)
-        assert report.pattern.startswith("rates differ, round trips agree") == ("rtt_s" in quantities)
-
-
-def test_the_model_that_agrees_with_our_simulation_is_no_witness_for_theirs():
-    far = compared(Quantity("goodput_kbps", 112.0, half_width=0.1, replications=10), model=100.0)
-    assert "the model, which is approximate, is nearer to the simulation (100)" in far.sentence
-
-
-def test_replications_that_differ_in_the_last_digits_have_no_spread():
-    theirs = ForeignResults("t", "CSV", {"goodput_kbps": Quantity("goodput_kbps", 792.0, (792.0,) * 3)})
-    ours = {"goodput_kbps": np.array([712.8, 712.8, 712.8 + 2e-13])}
-    assert ours["goodput_kbps"].var() > 0
-    assert check_spread(theirs, ours, 0.01, RULES) == ()

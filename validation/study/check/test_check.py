@@ -8,7 +8,6 @@ chance with a probability of at most 10 %.
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from capture_files import DATA, unpacked
 
@@ -238,16 +237,6 @@ def test_a_shared_random_stream_is_caught(tmp_path):
     assert "all 5 replications are identical: they share one random stream" in found.sentence
 
 
-def test_what_nobody_can_compare_is_said(tmp_path):
-    path = tmp_path / "theirs.csv"
-    path.write_text("metric,value\nsession_time_s,3\ngoodput_kbps,90\n", "utf-8")
-    report = check(path, NS3, simulate=None)
-    verdicts = {one.metric: one.verdict for one in report.agreements}
-    assert verdicts == {"session_time_s": "not compared", "goodput_kbps": "agrees"}
-    assert all(np.isnan(one.simulation) for one in report.agreements)
-    assert report.summary.startswith("agrees: 1 of 1 metrics")
-
-
 @pytest.mark.parametrize(
     ("changes", "random"),
     [
@@ -270,15 +259,3 @@ def test_what_nobody_can_compare_is_said(tmp_path):
 def test_two_runs_differ_only_where_something_is_random(changes, random):
     greedy = bt.load("venugopal-2006/piconet").with_(traffic__source="greedy", run__jitter_s=0.0)
     assert is_random(greedy.with_(**changes)) == random
-
-
-def test_losses_of_acknowledgements_are_random():
-    links = [{**link, "loss": 0.0, "loss_back": 0.0} for link in slow_link()["network__outside_links"]]
-    quiet = LINK.with_(run__jitter_s=0.0).changed({"network.outside_links": links})
-    assert not is_random(quiet)
-    assert is_random(quiet.changed({"network.outside_links": [links[0], links[1] | {"loss_back": 0.01}]}))
-
-
-def test_the_confidence_is_a_probability():
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        check("theirs.csv", BASE, confidence=1.5)

@@ -13,7 +13,7 @@ from thesis import thesis
 
 from btqueue.scenario import Scenario, load
 from btqueue.study.check import ForeignResults, Quantity, Series
-from btqueue.study.check.consistency import check_consistency, load_kbps
+from btqueue.study.check.consistency import check_consistency
 from btqueue.study.check.randomness import check_randomness, initial_bias, neighbours_alike
 
 SCENARIO = thesis()
@@ -115,21 +115,12 @@ def test_capacity_and_window_bound_the_goodput_of_any_source():
     assert "of a window in each least round trip" in " ".join(wrong({"goodput_kbps": 60.0}, small))
 
 
-def test_the_load_bounds_only_sources_that_have_one():
-    assert load_kbps(SCENARIO) == 160.0
-    assert load_kbps(GREEDY) is None
-
-
 @given(st.floats(0.2, 8), st.integers(3, 20))
 def test_a_doubling_timer_passes_and_a_constant_one_fails(first, count):
     doubling = tuple((first, 2 * first) for _ in range(count))
     constant = tuple((first, first) for _ in range(count))
     assert wrong({"rtt_s": 0.1}, backoff_gaps=doubling) == []
     assert any("does not double" in one for one in wrong({"rtt_s": 0.1}, backoff_gaps=constant))
-
-
-def test_gaps_at_the_largest_timeout_say_nothing_of_doubling():
-    assert wrong({"rtt_s": 0.1}, backoff_gaps=((64.0, 64.0),) * 9) == []
 
 
 def noise(seed: int, n: int = 400, correlation: float = 0.0) -> np.ndarray:
@@ -196,13 +187,6 @@ def test_replications_that_share_a_stream_are_found():
     assert "replications 2 and 4 are identical" in copied[0].sentence
 
 
-def test_goodputs_may_coincide_and_all_metrics_where_nothing_is_random():
-    counts = replicated(goodput_kbps=[150.0, 150.0, 149.0])
-    assert check_randomness(counts, SCENARIO, 0.01) == ()
-    same = replicated(goodput_kbps=[150.0] * 4, rtt_s=[0.2] * 4)
-    assert check_randomness(same, GREEDY, 0.01) == ()
-
-
 def test_neighbours_that_are_alike():
     walk = np.cumsum(noise(5, 30))
     assert neighbours_alike(walk) < 0.001
@@ -256,7 +240,3 @@ def test_replications_may_be_alike_where_ours_are():
     for simulated, status in ((ours, "passed"), (other, "failed"), ({}, "failed")):
         (one,) = check_randomness(found, SCENARIO, 0.01, simulated)
         assert one.status == status, one.sentence
-
-
-def test_an_event_of_low_energy_may_hold_more_than_one_exchange():
-    assert wrong({"exchanges_per_event": 160.0, "air_share": 0.87}) == []

@@ -4,7 +4,6 @@
 `validation/peers/captures/capture.py` made over 400 kbit/s and 40 ms each way, without losses.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -191,22 +190,6 @@ def test_behind_the_queue_of_a_link_round_trips_and_losses_are_withheld(captured
     )
 
 
-def test_holes_that_are_filled_a_round_trip_later_were_lost_before_the_capture(tmp_path):
-    """Of segments that were sent again the first copy is taken out, as behind the place that lost it."""
-    packets = ns3_packets(tmp_path)
-    sender = next(one for one in packets if one.length).source
-    copies = Counter(one.sequence for one in packets if one.source == sender and one.length)
-    kept, seen = [], set()
-    for one in packets:
-        first = one.source == sender and copies[one.sequence] > 1 and one.sequence not in seen
-        seen |= {one.sequence} if first else set()
-        if not first:
-            kept.append(one)
-    assert len(packets) - len(kept) >= 5
-    assert facts(packets).place == "at the sender"
-    assert facts(kept).place == "behind the queue of a link"
-
-
 def test_a_flow_is_measured_while_its_sender_sends(captured, tmp_path):
     """The transfer ends after 12 s; one packet of another connection comes 60 s later."""
     from btqueue.captures.files import CaptureWriter, frames
@@ -231,16 +214,3 @@ def test_a_flow_is_measured_while_its_sender_sends(captured, tmp_path):
     assert found.duration_s == pytest.approx(12, abs=0.2)
     assert found.value("goodput_kbps") == pytest.approx(whole.value("goodput_kbps"), rel=0.03)
     assert any("the last 60" in note for note in found.notes)
-
-
-def test_data_under_way_at_the_end_of_the_warm_up_is_counted(captured):
-    """A window of 20 segments that is under way when the measurement begins is not missing."""
-    from btqueue.study.check.consistency import check_consistency
-
-    brief = scenario().with_(run__warmup_s=0.1, run__duration_s=20)
-    found = read_results(captured, brief)
-    value = found.value
-    left = value("throughput_kbps") - value("goodput_kbps") - value("repeated_kbps") - value("under_way_kbps")
-    assert left == pytest.approx(0, abs=1e-6)
-    conservation = [one for one in check_consistency(found, brief) if one.check == "conservation"]
-    assert [one.status for one in conservation] == ["passed"]

@@ -7,7 +7,6 @@ import struct
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 from capture_files import DATA, as_pcapng, unpacked
 from thesis import thesis
@@ -80,12 +79,6 @@ def test_what_spreadsheets_leave_behind_does_no_harm(tmp_path):
         assert read_results(path, SCENARIO).quantities["goodput_kbps"] == expected
 
 
-def test_lines_are_counted_with_those_that_say_nothing(tmp_path):
-    path = written(tmp_path, "# a comment\n\nmetric,value\n\n# another\nrtt_s,abc\n")
-    with pytest.raises(BadResults, match="line 6: value"):
-        read_results(path, SCENARIO)
-
-
 def test_a_flow_monitor_file_of_ns3():
     found = read_results(MONITOR, NS3)
     assert (found.kind, found.flow, found.measured_from_start) == ("FlowMonitor", None, True)
@@ -97,21 +90,6 @@ def test_a_flow_monitor_file_of_ns3():
     assert found.value("throughput_kbps") > found.value("arrived_kbps")
     # at least two crossings of both links, at most the window's service as well
     assert 2 * 0.051 < found.value("rtt_s") < 2 * 0.051 + 4 * 1502 * 8 / 100_000 + 0.01
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-def test_xml_is_read_with_a_byte_order_mark(tmp_path, encoding):
-    text = MONITOR.read_text("utf-8").replace("?>", f' encoding="{encoding}"?><!-- 中 -->', 1)
-    path = tmp_path / "monitor.xml"
-    path.write_bytes(text.encode(encoding))
-    assert read_results(path, NS3).quantities == read_results(MONITOR, NS3).quantities
-
-
-def test_without_a_transport_that_repeats_what_arrives_is_the_goodput():
-    datagrams = NS3.with_(traffic__source="poisson", transport__protocol="none", transport__header_bytes=40)
-    found = read_results(MONITOR, datagrams)
-    again = read_results(MONITOR, NS3)
-    assert found.value("goodput_kbps") == again.value("arrived_kbps")
 
 
 def test_a_capture_of_ns3_tells_the_same_rates(tmp_path):
@@ -150,28 +128,6 @@ def test_vectors_of_omnet():
     assert found.value("cwnd_segments") == pytest.approx(2.5)  # 2 and 3 segments of 1460 bytes
     assert found.value("timeouts_per_s") == pytest.approx(0.2)
     assert {one.name for one in found.series} == {"rtt_s", "cwnd_segments"}
-
-
-def test_vectors_of_omnet_without_times_have_a_mean_and_make_no_series(tmp_path):
-    declared = "version 3\nrun a\nvector 0 net rtt:vector {}\n"
-    events = written(tmp_path, declared.format("EV") + "0\t7\t0.2\n0\t9\t0.4\n", "theirs.vec")
-    found = read_results(events, SCENARIO)
-    assert found.value("rtt_s") == pytest.approx(0.3) and not found.series
-    values = written(tmp_path, declared.format("V") + "0\t0.2\n0\t0.4\n", "theirs.vec")
-    assert read_results(values, SCENARIO).value("rtt_s") == pytest.approx(0.3)
-
-
-def test_attributes_of_omnet_without_a_value_are_passed_over(tmp_path):
-    text = SCALARS.read_text("utf-8").replace("attr unit B", "attr unit")
-    found = read_results(written(tmp_path, text, "theirs.sca"), SCENARIO)
-    assert found.quantities == read_results(SCALARS, SCENARIO).quantities
-
-
-def test_the_format_is_told_from_the_content(tmp_path):
-    path = tmp_path / "results.dat"
-    path.write_bytes(SCALARS.read_bytes())
-    assert read_results(path, SCENARIO).kind == "OMNeT++"
-    assert np.isfinite(read_results(path, SCENARIO).value("rtt_s"))
 
 
 def test_pcapng_and_pcap_say_the_same(tmp_path):
@@ -313,13 +269,6 @@ def test_a_file_of_one_flow_is_about_this_flow_by_its_number_or_name(tmp_path):
     found = read_results(written(tmp_path, both), SCENARIO)
     goodput = found.quantities["goodput_kbps"]
     assert (found.flow, goodput.value, goodput.half_width) == (None, 85, 3)
-
-
-def test_names_of_map_that_match_nothing_are_said(tmp_path):
-    table, capture = written(tmp_path, "metric,value\nrtt_s,1\n"), unpacked("ns3_sender.pcap", tmp_path)
-    for path in (table, SCALARS, MONITOR, capture):
-        found = read_results(path, NS3, renamed=checked_map(["Thruput=goodput_kbps"]))
-        assert '--map "Thruput=goodput_kbps": the file has no "Thruput"' in found.notes
 
 
 def test_a_queue_is_no_uplinks_where_there_are_outside_links():

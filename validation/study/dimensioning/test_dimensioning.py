@@ -4,9 +4,7 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
 from dimension_stand_ins import BASE, CountingSolver, choose_limit, simulated, tent
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from btqueue.cli.dimension_report import print_report
 from btqueue.plots import save
@@ -14,9 +12,7 @@ from btqueue.plots.dimension import dimension_figure
 from btqueue.scenario import ScenarioError
 from btqueue.study.dimensioning import DimensioningInterrupted, dimension
 from btqueue.study.dimensioning.optimum import as_dataset, as_values, write_csv
-from btqueue.study.dimensioning.problem import task_of
 from btqueue.study.evaluate import evaluate
-from btqueue.study.summary import flows_without_goodput
 
 
 def test_the_best_point_the_runners_up_and_the_counts():
@@ -26,19 +22,6 @@ def test_the_best_point_the_runners_up_and_the_counts():
     assert (found.feasible, len(found.candidates), found.ties) == (6, 20, 0)
     assert found.scenario.polling.limit == 6
     assert found.prices[0].binding and found.prices[0].step == pytest.approx(0.05)
-
-
-def test_among_equals_the_first_value_of_the_choice_wins():
-    def flat(changes):
-        return {"goodput_kbps": 1.0 + 1e-13 * changes["polling.limit"] - (changes["polling.limit"] < 3)}
-
-    up = choose_limit(flat)
-    down = choose_limit(flat, choose={"polling.limit": range(20, 0, -1)})
-    assert up.best is not None and up.best.changes == {"polling.limit": 3}
-    assert down.best is not None and down.best.changes == {"polling.limit": 20}
-    assert up.ties == down.ties == 17
-    assert (up.at_end, down.at_end) == ((), ("polling.limit",))
-    assert up.without_effect == ()
 
 
 @pytest.mark.parametrize("buffers", ["1..40", "1..40:3", "5"])
@@ -55,11 +38,6 @@ def test_a_key_without_effect_is_named_and_makes_no_ties(buffers, budget, capsys
     print_report("a piconet", found, 0.0)
     said = "flow_control.buffer_packets has no effect on the answer"
     assert " ".join(capsys.readouterr().out.split()).count(said) == len(alone)
-
-
-def test_a_key_at_which_points_fail_has_an_effect():
-    found = choose_limit(lambda c: {"goodput_kbps": 1.0} if c["polling.limit"] > 3 else "it oscillates")
-    assert found.without_effect == ()
 
 
 def unfair(changes):
@@ -86,39 +64,6 @@ def test_points_at_which_a_flow_gets_nothing_are_left_out(capsys):
     assert none.best is None and none.nearest is not None and none.nearest.unserved == 1
     print_report("a piconet", none, 0.0)
     assert "1 flow gets nothing at the nearest point" in capsys.readouterr().out
-
-
-def test_flows_without_goodput_are_counted_in_each_replication():
-    goodput = np.array([[5.0, 0.0], [0.0, 5.0], [0.0, 0.0]])  # another flow has the link in each
-
-    def count(values, base=BASE):
-        return flows_without_goodput(xr.Dataset({"goodput_kbps": (("replication", "flow"), values)}), base)
-
-    assert count(goodput) == 1
-    assert count(np.vstack([goodput, [1.0, 1.0]])) == 0, "by chance, in some replications"
-    assert flows_without_goodput(xr.Dataset({"goodput_kbps": ("flow", np.array([0.0, 3.0]))}), BASE) == 1
-    assert count(goodput, BASE.with_(traffic__start_s=1000.0)) == 0, "nothing is offered before the end"
-    assert flows_without_goodput(xr.Dataset(), BASE) == 0
-
-
-def test_a_discipline_that_starves_peripherals_is_not_chosen():
-    keys = {
-        "network.peripherals": 7, "network.flows": "downlink", "traffic.load_kbps": 600.0,
-        "flow_control.enabled": False, "transport.receive_window_segments": 44, "run.replications": 2,
-        "run.duration_s": 5.0, "run.warmup_s": 2.0,
-    }  # fmt: skip
-    choose = {"polling.discipline": ["exhaustive", "e-limited"]}
-    found = dimension(
-        BASE.changed(keys),
-        maximize="max(goodput_kbps)",
-        choose=choose,
-        engine="simulate",
-        confirm=False,
-        workers=1,
-    )
-    fair, unfair = found.candidates
-    assert fair.changes == {"polling.discipline": "e-limited"} and fair.unserved == 0
-    assert unfair.unserved >= 5 and unfair.objective > 2 * fair.objective
 
 
 def test_a_strict_bound_excludes_equality_and_others_forgive_rounding():
@@ -153,16 +98,6 @@ def test_points_that_fail_are_left_out_with_their_reason():
     assert found.best is not None and found.best.changes == {"polling.limit": 9}
     assert found.failures == {"no convergence: it oscillates": 2}
     assert found.nearest is None
-
-
-def test_a_metric_that_is_missing_at_some_points_makes_these_fail():
-    def metrics(changes):
-        known = tent(changes)
-        return known if changes["polling.limit"] > 5 else {"rtt_s": known["rtt_s"]}
-
-    found = choose_limit(metrics, subject_to="rtt_s <= 0.4")
-    assert found.failures == {"no value: the model gives no goodput_kbps here": 5}
-    assert found.best is not None and found.best.changes == {"polling.limit": 8}
 
 
 def test_a_metric_that_the_model_never_gives_is_said_after_three_points():
@@ -232,12 +167,6 @@ def test_an_interrupted_search_keeps_what_it_has():
     assert len(partial.candidates) == 6 and partial.best is not None
 
 
-def test_progress_ends_at_the_number_of_points():
-    calls = []
-    choose_limit(progress=lambda done, total: calls.append((done, total)))
-    assert calls[-1] == (20, 20) and [done for done, _ in calls] == list(range(1, 21))
-
-
 # ---------------------------------------------------------------------------------- files and figures
 
 
@@ -291,31 +220,3 @@ def test_a_figure_draws_each_bound_and_joins_no_names():
     assert all(len(np.asarray(line.get_xdata())) == 1 for line in of_names)
     ticks = [label.get_text().replace("\n", " ") for label in grid[-1, 1].get_xticklabels()]
     assert ticks == ["e-limited (up to M frames)", "slq (longest queues first)"]
-
-
-def test_nothing_of_a_figure_is_cut_off():
-    found = simulated(choose=["polling.limit=1..20", "polling.discipline=prc-lwrr,fep,e-limited,slq"])
-    figure = dimension_figure(found, "a title")
-    FigureCanvasAgg(figure).draw()
-    width, height = figure.get_size_inches()
-    box = figure.get_tightbbox()
-    assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-
-
-def test_a_figure_of_an_objective_of_keys_shows_the_bound_that_it_meets():
-    found = simulated(maximize=None, minimize="polling.limit", subject_to="goodput_kbps >= 95")
-    (panel,) = dimension_figure(found).axes
-    assert panel.get_ylabel() == "goodput (kbit/s)"
-    heights = [float(np.asarray(line.get_ydata(), float)[0]) for line in panel.get_lines()]
-    assert 95.0 in heights and 96.0 in heights
-
-
-def test_a_figure_is_drawn_if_nothing_is_feasible():
-    assert dimension_figure(choose_limit(subject_to="goodput_kbps >= 200")).axes
-
-
-def test_a_task_keeps_the_values_of_keys_that_nobody_chooses():
-    task = task_of(BASE, maximize="goodput_kbps", subject_to="polling.limit <= flow_control.buffer_packets",
-                   choose="polling.limit=1..40")  # fmt: skip
-    assert task.fixed == {"flow_control.buffer_packets": 25.0}
-    assert not task.rules_out({"polling.limit": 25}) and task.rules_out({"polling.limit": 26})

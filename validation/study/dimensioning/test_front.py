@@ -5,7 +5,6 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 from dimension_stand_ins import BASE, CountingSolver, choose_limit, simulated, tent
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,7 +14,6 @@ from btqueue.cli import app
 from btqueue.cli.dimension_report import print_report
 from btqueue.plots.dimension import front_figure
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.confirmation import MOST_SIMULATED, spread
 from btqueue.study.dimensioning.optimum import as_dataset, as_values
 from btqueue.study.dimensioning.problem import aims_of
@@ -130,36 +128,6 @@ WARD = Scenario().changed(
 )
 
 
-def of_flows(changes):
-    """The more frames a visit may have, the faster the download, and the slower the sensors."""
-    limit = changes["polling.limit"]
-    return {
-        "goodput_kbps": (100.0 * limit, 5.0, 6.0, 7.0),
-        "delay_p95_s": (9.0, 0.01 * limit, 0.02 * limit, 0.03 * limit),
-    }
-
-
-@pytest.mark.parametrize(
-    ("question", "limits"),
-    [
-        ({"maximize": "goodput_kbps[download]", "subject_to": "p95(delay_s, sensors) <= 0.1"}, [3]),
-        ({"minimize": "p95(delay_s, sensors)", "subject_to": "goodput_kbps[download] >= 150"}, [2]),
-        ({"maximize": "min(goodput_kbps, sensors)", "subject_to": "polling.limit >= 4"}, [4]),
-        ({"maximize": "sum(goodput_kbps)", "subject_to": "max(goodput_kbps, sensors) <= 7"}, [6]),
-        ({"pareto": "goodput_kbps[download], p95(delay_s, sensors)"}, [6, 5, 4, 3, 2, 1]),
-        ({"pareto": "min(goodput_kbps, sensors), p95(delay_s, sensors)"}, [1]),
-    ],
-)
-def test_aims_and_bounds_may_be_of_groups(question, limits):
-    found = dimension(
-        WARD, choose="polling.limit=1..6", solver=CountingSolver(of_flows), confirm=False, **question
-    )
-    assert found.best is not None
-    points = found.front or (found.best,)
-    assert [one.changes["polling.limit"] for one in points] == limits
-    assert np.isfinite([one.objective for one in points]).all()
-
-
 def test_the_cell_that_lasts_longest_is_found_as_the_page_on_low_energy_says():
     page = (DOCS / "how-to" / "low-energy.md").read_text("utf-8")
     (line,) = re.findall(r"^btqueue (dimension .*)$", page, re.MULTILINE)
@@ -167,12 +135,3 @@ def test_the_cell_that_lasts_longest_is_found_as_the_page_on_low_energy_says():
     best = json.loads(result.stdout)["dimension"]["best"]
     assert (best["keys"]["le.interval_s"], best["keys"]["le.latency"]) == (0.5, 9)
     assert best["objective"] == pytest.approx(0.0051, abs=0.0002)
-
-
-@pytest.mark.parametrize("own", [0.1, 1e4])
-def test_ends_of_a_front_that_chance_may_have_made_are_warned_of(own):
-    # with another seed chance would hide the second warning one time in 20
-    found = simulated(truth=bowl, metrics=bowl, choose=KEYS, own=own, **TWO)
-    assert found.confirmation is not None
-    warned = "".join(found.confirmation.warnings)
-    assert ("cannot be told apart in goodput_kbps: they differ by" in warned) == (own > 1)

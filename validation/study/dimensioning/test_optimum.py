@@ -30,7 +30,7 @@ def brute_force(arguments: dict, metrics) -> float | None:
 
 
 HIDDEN = pytest.mark.xfail(strict=True, reason="found: 1.3e-4 below the optimum, which lies along a bound")
-SHORT = 4
+SHORT = 2
 """Problems of each kind that every run of the tests solves; the long tests solve the others."""
 
 
@@ -201,52 +201,3 @@ def test_prices_of_an_enumerated_linear_problem_are_exact():
     assert rtt.binding and rtt.exact and rtt.step_changes == {"polling.limit": 11}
     assert not limit.binding and limit.slack == 20 and math.isnan(limit.step)
     assert not floor.binding and floor.gain == 0
-
-
-def test_a_bound_of_the_keys_alone_has_a_price_although_it_saved_solving():
-    solver = CountingSolver(linear)
-    found = dimension(
-        BASE, maximize="goodput_kbps", subject_to="polling.limit <= 200", choose="polling.limit=100..210:2",
-        solver=solver, confirm=False,
-    )  # fmt: skip
-    assert found.best is not None and found.best.changes == {"polling.limit": 200}
-    (price,) = found.prices
-    assert price.binding and price.exact
-    # 1 % of 200 reaches 202: 3 x 2 more
-    assert (price.relaxed_by, price.gain, price.per_unit, price.step) == (2.0, 6.0, 3.0, 2.0)
-    assert len(found.candidates) == 51
-
-
-def test_the_price_along_a_continuous_key_is_the_derivative_by_the_bound():
-    # maximise 3 x with 2 x <= 500: 1.5 for each unit of the bound
-    def metrics(changes):
-        rate = changes["flow_control.token_rate_kbps"]
-        return {"goodput_kbps": 3 * rate, "rtt_s": 2 * rate}
-
-    found = dimension(
-        BASE, maximize="goodput_kbps", subject_to="rtt_s <= 500",
-        choose="flow_control.token_rate_kbps=100..400",
-        solver=CountingSolver(metrics), confirm=False,
-    )  # fmt: skip
-    assert found.best is not None and found.best.objective == pytest.approx(750, rel=1e-5)
-    (price,) = found.prices
-    assert price.binding and not price.exact
-    assert price.relaxed_by == 5 and price.per_unit == pytest.approx(1.5, rel=1e-3)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_enumerated_prices_agree_with_solving_the_relaxed_problem(seed):
-    arguments, metrics = random_problem(seed)
-    arguments["choose"] = {name: list(values)[::3] for name, values in arguments["choose"].items()}
-    found = dimension(BASE, **arguments, solver=CountingSolver(metrics), confirm=False, budget=5000)
-    if found.best is None:
-        pytest.skip("nothing to price")
-    rtt = found.prices[0]
-    for looser, gain in ((rtt.relaxed_by, rtt.gain), (rtt.step, rtt.step_gain)):
-        if math.isnan(looser):
-            continue
-        bound = rtt.constraint.bound + looser * (1 + 1e-12)
-        relaxed = {**arguments, "subject_to": [f"rtt_s <= {bound!r}", *arguments["subject_to"][1:]]}
-        again = dimension(BASE, **relaxed, solver=CountingSolver(metrics), confirm=False, budget=5000)
-        assert again.best is not None
-        assert again.best.objective - found.best.objective == pytest.approx(gain, abs=1e-6)

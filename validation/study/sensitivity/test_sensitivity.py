@@ -1,12 +1,10 @@
 """Sensitivity of scenarios: tables, ranges, and formulas against known values."""
 
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from thesis import thesis
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
@@ -14,7 +12,6 @@ from btqueue.channel.error_rates import payload_error_rate
 from btqueue.network import Plan, solve
 from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
 from btqueue.scenario import Scenario, ScenarioError, load
-from btqueue.study.points import Interval
 from btqueue.study.sensitivity import (
     formula,
     formulas_of,
@@ -53,25 +50,6 @@ def test_the_table_matches_independent_differences(chain):
         assert row.derivative.value == pytest.approx(slope, rel=1e-5)
         assert row.elasticity == pytest.approx(slope * ber / chain.metrics[name], rel=1e-5)
         assert (row.at_low, row.at_high) == (metric(name, 0.9 * ber), metric(name, 1.1 * ber))
-
-
-def test_whole_numbers_get_one_step_each_way(chain):
-    base = float(solve(CHAIN)["rtt_s"].mean())
-    up, down = (
-        float(solve(CHAIN.with_(transport__receive_window_segments=w))["rtt_s"].mean()) for w in (21, 19)
-    )
-    row = next(r for r in chain.ranked("rtt_s") if r.factor.key == "transport.receive_window_segments")
-    assert row.derivative.kind == "step"
-    assert (row.derivative.right, row.derivative.left) == (up - base, base - down)
-
-
-def test_rows_are_ranked_by_what_their_spread_does(chain):
-    for metric in chain.metrics:
-        effects = [row.effect for row in chain.ranked(metric)]
-        assert effects == sorted(effects, reverse=True)
-    # a byte more of buffer does nothing, a packet's worth does
-    ranked = [row.factor.key for row in chain.ranked("rtt_s")]
-    assert ranked.index("link.node_buffer_bytes") < ranked.index("radio.ber")
 
 
 def test_keys_without_effect_or_answer_are_named(chain):
@@ -113,38 +91,11 @@ def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
     assert ranged.effect == pytest.approx(0.05 * row.base, rel=1e-4)
 
 
-def test_the_dataset_holds_the_rows(chain):
-    dataset = chain.dataset()
-    for row in chain.rows:
-        one = dataset.sel(metric=row.metric, key=row.factor.key)
-        np.testing.assert_equal(float(one["derivative"]), row.derivative.value)
-        np.testing.assert_equal(float(one["at_high"]), row.at_high)
-        assert one["kind"].item() == row.derivative.kind
-    assert dataset.attrs["without_effect"] == list(chain.without_effect)
-
-
 def test_a_key_that_means_nothing_to_the_bearer_is_refused_by_name():
     sensors = load("ble-sensors/sensors")
     with pytest.raises(ScenarioError, match=r'\[polling\] limit = 5: has no meaning with link.bearer = "le"'):
         factors(sensors, ["polling.limit"])
     assert "le.interval_s" in {factor.key for factor in factors(sensors)}
-
-
-def test_spreads_stay_within_what_a_key_allows():
-    found = {factor.key: factor for factor in factors(CHAIN)}
-    assert found["network.hops"].spread == Interval(1, 2, whole=True)
-    assert found["link.node_buffer_bytes"].spread == Interval(8100, 9900, whole=True)
-    assert found["radio.ber"].ends == pytest.approx((0.00045, 0.00055))
-    assert found["link.l2cap_delay_s"].spread is None
-    assert not any(key.startswith("run.") for key in found if key != "run.jitter_s")
-    given = {"radio.per": "0..1", "transport.mss_bytes": "lin(100,200)", "network.hops": Interval(1.0, 3.0)}
-    real, *whole = factors(CHAIN.with_(radio__ber=None, radio__per=1), [], given)
-    assert (type(real.value), real.whole, real.spread) == (float, False, Interval(0.0, 1.0))
-    assert [(f.spread, type(f.ends[0])) for f in whole] == [
-        (Interval(100, 200, whole=True), int), (Interval(1, 3, whole=True), int),
-    ]  # fmt: skip
-    (wide,) = factors(CHAIN, ["radio.ber"], share=0.5)
-    assert wide.half_spread == pytest.approx(0.00025)
 
 
 @pytest.mark.parametrize(
@@ -166,20 +117,6 @@ def test_what_cannot_be_studied_is_refused(arguments, words):
         local_sensitivity(CHAIN, **arguments)
 
 
-def test_sobol_of_a_scenario_finds_what_matters():
-    found = global_sensitivity(
-        CHAIN, ["goodput_kbps", "rtt_s"], ["radio.ber", "transport.receive_window_segments"],
-        {"transport.receive_window_segments": "18..22"}, samples=32,
-    )  # fmt: skip
-    assert found.attrs["points"] == 32 * 4 and found.attrs["failed"] == 0
-    total = found["total"]
-    # goodput does not depend on the window here, so all of its variance is the radio's
-    np.testing.assert_allclose(total.sel(metric="goodput_kbps").values, [1.0, 0.0], atol=0.3)
-    assert float(total.sel(metric="goodput_kbps", key="transport.receive_window_segments")) < 1e-12
-    radio, window = total.sel(metric="rtt_s").values
-    assert window > 0.9 > 0.1 > radio
-
-
 def test_points_without_an_answer_are_counted():
     # a least timeout above the largest one is refused: some trajectories are incomplete
     found = global_sensitivity(
@@ -190,12 +127,6 @@ def test_points_without_an_answer_are_counted():
     assert int(found["kept"][0]) < found.attrs["groups"] == 32
     assert any("scenario" in reason for reason in found.attrs["reasons"])
     assert sum(found.attrs["reasons"].values()) == found.attrs["failed"]
-
-
-def test_results_do_not_depend_on_the_number_of_processes():
-    arguments = {"metrics": ["goodput_kbps"], "keys": ["radio.ber"], "samples": 4}
-    one, two = (global_sensitivity(CHAIN, **arguments, workers=workers) for workers in (1, 2))
-    assert one.identical(two)
 
 
 def test_formulas_of_a_scenario_have_its_numbers():
@@ -254,25 +185,6 @@ def test_each_formula_checks_what_it_takes_for_granted(name, value, numbers, cha
     assert words in found and bool(words) == bool(found)
 
 
-def test_formulas_of_a_ring_agree_with_the_model_of_the_ring():
-    scenario = thesis().changed({"network.peripherals": 4})
-    # TCP's laws need the solver, these two do not: take the numbers without solving
-    capacity = formula("capacity of a ring, each flow", at={"N": 4, "D": 23, "A": 3, "T_s": 625e-6})
-    assert capacity.value == pytest.approx(1 / (4 * 52 * 625e-6))
-    from btqueue.study.sensitivity.formula_values import Setting, _ring, _token_bucket
-
-    setting = Setting(scenario)
-    (numbers,) = _ring(setting).values()
-    assert {name: number.value for name, number in numbers.items()} == {
-        name: number.value for name, number in capacity.numbers.items()
-    }
-    (bucket,) = _token_bucket(setting).values()
-    bytes_s = formula("capacity, token bucket", {name: number.value for name, number in bucket.items()}).value
-    # five full packets and one: 4 x 339 + 2 x 183 bytes of tokens for a segment and its acknowledgement
-    rate = scenario.flow_control.token_rate_kbps * 125 / (4 * 339 + 2 * 183)
-    assert bytes_s == pytest.approx(rate * scenario.traffic.message_bytes)
-
-
 def test_a_formula_without_all_numbers_has_expressions_only():
     found = formula("attempts", parse_at(["h=1", "s=0.8"]))
     assert found.missing == ["r"] and math.isnan(found.value)
@@ -308,27 +220,6 @@ def test_figures_show_the_largest_effects_on_top(chain):
     assert axes.transData.inverted().transform((right, 0))[0] == pytest.approx(top.at_high)
     with pytest.raises(NoFigure, match="no key has an effect"):
         sensitivity_figure(chain.dataset().sel(metric=["timeouts_per_s"]))
-
-
-def test_labels_of_a_tornado_do_not_overlap():
-    """Where both ends move a metric to the same side, their bars and labels stand one above the other."""
-    found = local_sensitivity(load("venugopal-2006/piconet").with_(traffic__load_kbps=60), ["delay_s"])
-    limit = next(row for row in found.rows if row.factor.key == "polling.limit")
-    assert (limit.at_low - limit.base) * (limit.at_high - limit.base) > 0  # what the test is about
-    figure = sensitivity_figure(found.dataset())
-    figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
-    assert len(boxes) > 6
-    assert not [(one, other) for one, other in itertools.combinations(boxes, 2) if one.overlaps(other)]
-    bars = [bar.get_window_extent() for bar in figure.axes[0].patches]  # some have no width
-    assert not [(one, bar) for one in boxes for bar in bars if one.overlaps(bar)]
-
-
-def test_formulas_read_a_key_that_every_flow_has_of_its_own():
-    scenario = load("venugopal-2006/piconet")
-    ring = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
-    own = scenario.with_(network__flows=[{**flow, "receive_window_segments": 2} for flow in ring])
-    assert Setting(own).scenario.transport.receive_window_segments == 2
 
 
 GROUPS = bt.Scenario().changed(
@@ -392,8 +283,3 @@ def test_the_front_door_names_what_it_takes():
     engine: Any = "theory"
     with pytest.raises(ScenarioError, match='engine = "theory": must be auto, solve or simulate'):
         bt.dimension(CHAIN, maximize="rtt_s", choose="polling.limit=1,2", engine=engine)
-
-
-def test_a_whole_number_that_is_0_is_tried_as_a_whole_number():
-    (voice,) = factors(CHAIN, ["voice.links"], None, 0.1)
-    assert isinstance(voice.unit, int) and voice.unit == 1

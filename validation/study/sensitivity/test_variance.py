@@ -1,10 +1,8 @@
 """Sobol on functions whose indices are known."""
 
 import numpy as np
-import pytest
 
 from btqueue.study.sensitivity.over_ranges import (
-    TooFewPoints,
     sobol_indices,
     sobol_points,
 )
@@ -32,48 +30,6 @@ def test_sobol_of_the_ishigami_function():
     assert (np.abs(found.values["total"][0] - total) <= 1.68 * found.values["total_ci95"][0]).all()
     assert (np.abs(found.values["first"][0] - first) <= 1.68 * found.values["first_ci95"][0]).all()
     assert found.points == sobol_points(3, 2048) == 2048 * 5
-
-
-def test_sobol_is_repeatable_and_rounds_samples_up_to_a_power_of_two():
-    one, other = (sobol_indices(ishigami, NAMES, 100, seed=0) for _ in range(2))
-    assert one.groups == 128
-    for name in one.values:
-        np.testing.assert_array_equal(one.values[name], other.values[name])
-    assert not np.array_equal(
-        one.values["first"], sobol_indices(ishigami, NAMES, 100, seed=1).values["first"]
-    )
-
-
-def test_an_output_that_does_not_vary_has_no_shares():
-    def function(shares: np.ndarray) -> np.ndarray:
-        noise = 1e-13 * np.random.default_rng(1).standard_normal(len(shares))
-        return np.stack([shares[:, 0], 5 + noise], axis=1)
-
-    found = sobol_indices(function, NAMES, 64, seed=1)
-    assert np.isnan(found.values["first"][1]).all()
-    assert found.values["total"][0] == pytest.approx([1, 0, 0], abs=0.05)
-
-
-def test_groups_with_a_missing_point_are_left_out_whole():
-    slopes = np.array([2.0, -3.0, 0.5])
-
-    def with_holes(shares: np.ndarray) -> np.ndarray:
-        values = (shares @ slopes)[:, None]
-        values[5] = np.nan
-        return values
-
-    blocks = sobol_indices(with_holes, NAMES, 256, seed=2)
-    assert (blocks.groups, blocks.kept[0], blocks.missing[0]) == (256, 255, 1)
-    shares = slopes**2 / (slopes**2).sum()
-    np.testing.assert_allclose(blocks.values["total"][0], shares, atol=0.05)
-
-
-def test_too_many_missing_points_make_no_index():
-    def mostly_missing(shares: np.ndarray) -> np.ndarray:
-        return np.where(shares[:, :1] > 0.3, np.nan, shares[:, :1])
-
-    with pytest.raises(TooFewPoints, match=r"of 320 points have no answer.*narrower"):
-        sobol_indices(mostly_missing, NAMES, 64, seed=2)
 
 
 def test_pairs_of_the_ishigami_function():
