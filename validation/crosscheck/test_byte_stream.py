@@ -172,11 +172,14 @@ def test_answers_about_messages_that_often_wait_for_each_other_do_not_stand(chan
 
 
 def test_segments_that_wait_for_each_other_do_not_meet_in_queues():
-    """Round trips of a ring whose messages seldom wait were 8 % long in silence: that is doubted now."""
+    """Round trips of a ring whose messages seldom wait were 8 % long; the mean of two runs is off by 1 %."""
     ring = bt.load("venugopal-2006/piconet").with_(
-        traffic__message_bytes=700, traffic__load_kbps=20, transport__windows="bytes", run__duration_s=1000
-    )
-    assert not bt.solve(ring).attrs["stands"]
+        traffic__message_bytes=700, traffic__load_kbps=20, transport__windows="bytes", run__duration_s=300,
+        run__replications=2,
+    )  # fmt: skip
+    solved, simulated = bt.solve(ring), bt.simulate(ring)
+    assert solved.attrs["stands"]
+    assert float(solved["rtt_s"].mean()) == pytest.approx(float(simulated["rtt_s"].mean()), rel=0.05)
 
 
 def test_a_flow_with_windows_of_segments_beside_one_with_windows_of_bytes():
