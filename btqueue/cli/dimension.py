@@ -55,7 +55,7 @@ def dimension(
         Option(help="Engine of each point; auto: theory where it stands, else simulation."),
     ] = "auto",
     confirm: Annotated[
-        bool, Option("--confirm/--no-confirm", help="Simulate the winner and its neighbours.")
+        bool, Option("--confirm/--no-confirm", help="Pick the winner by simulation of the best points.")
     ] = True,
     top: Annotated[int, Option("--top", min=0, metavar="N", help="Runners-up to show.")] = 5,
     budget: Annotated[

@@ -104,7 +104,8 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     lines = [f"{points}; {found.feasible:,} meet all bounds"]
     simulated = sum(one.answered_by == "simulation" and one.failure is None for one in found.candidates)
     if simulated and found.engine == "solve":
-        lines.append(f"{simulated:,} of the points simulated: theory does not stand there")
+        picked = "" if found.confirmation is None else ", or to pick the winner"
+        lines.append(f"{simulated:,} of the points simulated: theory does not stand there{picked}")
     if found.interrupted:
         lines.append("interrupted: the best of the points solved by then")
     elif outcome.proved:

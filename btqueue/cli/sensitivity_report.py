@@ -120,8 +120,7 @@ def _elasticity(row: Row) -> str:
     kind, base, value = _kind(row), row["base"], row["value"]
     if kind in ("kink", "steps") and base and value:
         return " | ".join(f"{row[side] * value / base:.3g}" for side in ("left", "right"))
-    unknown = kind == "uncertain" or math.isnan(row["elasticity"])
-    return "–" if unknown else f"{row['elasticity']:.3g}"
+    return "–" if math.isnan(row["elasticity"]) else f"{row['elasticity']:.3g}"
 
 
 def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:

@@ -32,9 +32,12 @@ alone, as `run` says or to `PRECISION` ("precise"); a check of theory, without m
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
 """Engines of a study; "solve" beside "simulate" is theory alone, to be compared with simulation."""
 
-PRECISION, FIRST = 0.02, 4
-"""Relative half-width of the goodput's interval at which a simulation in place of theory stops, and the
-replications after which it first looks; the scenario's own `run` ends it if that is sooner."""
+PRECISION, TIMES, FIRST = 0.02, {"rtt_s": 0.05, "session_time_s": 0.05}, 4
+"""Relative half-widths of the intervals of goodput and times at which a simulation in place of theory stops,
+and the replications after which it first looks."""
+
+MORE = 4
+"""Most replications of such a simulation, as a multiple of what the scenario's own `run` asks for."""
 
 
 class Numbered(Protocol):
@@ -154,8 +157,8 @@ def _checked(scenario: Scenario, threads: int | None) -> Answer:
 def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
     """Return theory's answer where it stands, else the simulator's where it has one.
 
-    The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer. A simulation
-    stops as soon as its goodput is known to `PRECISION`, or when the scenario's own `run` ends.
+    The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer. The simulation
+    is `simulated_to_precision`.
 
     Raises:
         NotBuiltYet: neither can answer; the message is theory's, as of the others.
@@ -182,7 +185,9 @@ def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> R
 
 
 def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) -> Results:
-    """Simulate until goodput is known to `PRECISION`, or until the scenario's own `run` ends.
+    """Simulate until goodput is known to `PRECISION` and times to `TIMES`, or for `MORE` than `run` asks for.
+
+    With batch means, and where `run` asks for a precision, times are not looked at.
 
     Raises:
         ScenarioError: the simulator does not cover the scenario.
@@ -194,8 +199,26 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
         "run.replications": min(FIRST, run.replications),
         "run.precision": max(PRECISION, run.precision or 0.0),
     }
-    most = run.replications if run.precision is None else None
-    return simulate(scenario.changed(short), threads=threads, most=most)
+    most = MORE * run.replications if run.precision is None else None
+    results = simulate(scenario.changed(short), threads=threads, most=most)
+    while most is not None and results.attrs.get("intervals") == "replications":
+        done = int(results.sizes["replication"])
+        wanted = min(most, max(replications_for_times(results), done))
+        if done == wanted or results.attrs["finished"] < results.attrs["wanted"]:
+            break
+        again = scenario.changed({**short, "run.replications": wanted})
+        results = simulate(again, threads=threads, most=most)
+    return results
+
+
+def replications_for_times(results: Results) -> int:
+    """Return how many replications should be enough for `TIMES`, no more than were made where they are."""
+    from btqueue.simulator.statistics.precision import next_target
+
+    found, done = summarise(results), int(results.sizes["replication"])
+    known = [(found[name], wanted) for name, wanted in TIMES.items() if name in found]
+    wide = [(one.ci95 / one.mean, wanted) for one, wanted in known if one.ci95 > wanted * one.mean > 0]
+    return max((next_target(done, width, wanted) for width, wanted in wide), default=done)
 
 
 def evaluate_point(

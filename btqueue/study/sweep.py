@@ -87,9 +87,9 @@ def sweep(
         over: values by dotted key; every combination is a point: ``{"polling.limit": range(1, 11)}``.
         points: chosen points in place of `over`: mappings from keys to values, or a CSV file of them.
         sample: number of points to take from the ranges in `over`, as a Latin hypercube.
-        engine: "auto" (theory; a point at which that does not stand is simulated until its goodput is known
-            to 2 %, or until `run` ends), "simulate" or "both" (theory alone beside simulation). "solve" is
-            the former name of "auto".
+        engine: "auto" (theory; a point at which that does not stand is simulated until it is known, see
+            `btqueue.study.evaluate.simulated_to_precision`), "simulate" or "both" (theory alone beside
+            simulation). "solve" is the former name of "auto".
         check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
             simulate all points around those that are not confirmed (`btqueue.study.sweep_checks`).
         out: file for the result: .nc (netCDF), .csv or .parquet.

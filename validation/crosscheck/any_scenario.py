@@ -21,6 +21,7 @@ from btqueue.scenario import Scenario, ScenarioError, list_models, load
 from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.overrides import copied, merged
 from btqueue.scenario.radio import KEYS_OF_MODEL
+from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import OF_FLOWS, OF_LINKS, conditions_in
 
 Files = dict[str, list[str]]
@@ -237,9 +238,9 @@ def scenarios(files: Files | None = None) -> st.SearchStrategy[Scenario]:
 
 
 def usable(data: dict[str, Any]) -> bool:
-    """Whether this is a scenario."""
+    """Whether this is a scenario, and ways lead to the ends of its flows."""
     try:
-        Scenario.from_dict(data)
+        topology(Scenario.from_dict(data))
     except ScenarioError:
         return False
     return True

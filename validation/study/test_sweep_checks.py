@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 from thesis import thesis
 
+from btqueue.study.evaluate import simulated_to_precision
 from btqueue.study.sweep import sweep
 from btqueue.study.sweep_checks import in_words, places_of, spread_out
 from btqueue.study.sweep_files import digest
@@ -81,3 +83,21 @@ def test_a_checked_sweep_is_the_same_however_it_is_run_and_another_than_an_unche
 def test_simulations_are_never_checked(engines):
     found = sweep(thesis(), {LIMIT: [1, 2]}, engine="simulate", check=True, workers=1)
     assert "checks" not in found.attrs
+
+
+@pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 4, 4), (0.1, 5, 39), (0.5, 40, 40)])
+def test_a_point_is_simulated_until_times_are_known_or_four_times_as_long_as_its_run(
+    engines, spread, least, most
+):
+    def simulate(scenario, **limits):
+        count = scenario.run.replications
+        noise = np.random.default_rng(1).normal(0.0, spread, 40)[:count, np.newaxis]
+        values = {"goodput_kbps": np.full((count, 1), 50.0), "rtt_s": 0.2 * (1.0 + noise)}
+        attrs = {"intervals": "replications", "finished": count, "wanted": count}
+        return xr.Dataset({name: (("replication", "flow"), one) for name, one in values.items()}, attrs=attrs)
+
+    engines.simulator.simulate = simulate
+    rtt = simulated_to_precision(thesis().with_(run__replications=10))["rtt_s"].values.mean(axis=1)
+    assert least <= len(rtt) <= most
+    half_width = 2.0 * rtt.std(ddof=1) / len(rtt) ** 0.5
+    assert (half_width <= 0.05 * rtt.mean()) == (spread < 0.5)

@@ -596,17 +596,24 @@ def waiting(network: Network, point: Point) -> dict[str, float]:
     if not known or any(flow.short or not _at_random(flow) for flow in flows):
         return {}
     total = np.zeros(2)  # down, up
+    like = {  # of ports, by symmetry
+        visit.index: first.index
+        for flow, f in zip(flows, laws.like, strict=True)
+        for visit, first in zip(flow.forth, flows[f].forth, strict=True)
+        if visit.kind == "port"
+    }
     for p in sorted(set(polled.port[polled.host & ~polled.back & (polled.rate > 0.0)].tolist())):
-        queue = unlimited(network, point, p)
+        queue = unlimited(network, point, like[p])
         law = solved(queue).occupancy
         here = [(flow, stop) for flow in flows for stop in flow.forth if stop[:2] == ("port", p)]
         most = sum(flow.window for flow, _ in here) * queue.packets
         most = min(most, *(stop.places * queue.packets for _, stop in here))
         total[int(laws.links.up[p])] += float(law @ np.minimum(np.arange(len(law)), most))
-    for f in range(len(flows)):
+    for f in laws.firsts:
         for c, train, stay in laws.stays(f):
             if polled.back[c] or not polled.host[c]:
-                total[int(polled.up[c])] += float(polled.rate[c]) * train.packets * stay
+                rate = float(polled.rate[c]) * int((laws.like == f).sum())
+                total[int(polled.up[c])] += rate * train.packets * stay
     links = sum(piconet.members for piconet in network.piconets)
     return {"uplink": float(total[1]) / links, "downlink": float(total[0]) / links}
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
+from itertools import takewhile
 from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
 
@@ -39,6 +41,7 @@ SOME_LOST = 0.05
 """Largest change of the losses at bridges in a turn."""
 IN_A_ROW = np.arange(1.0, 400.0)
 """Segments before one that jitter may delay beyond it."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 NEARLY = 0.995
 """Highest utilisation in formulas of waits, which hold only below 1."""
 
@@ -380,8 +383,8 @@ class Laws:
 
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
-        links, flows = self.links, self.network.flows
-        share = np.where(links.endless, [1.0 / flow.window for flow in flows], 0.0)
+        links = self.links
+        share = np.where(links.endless, 1.0 / self.windows, 0.0)
         work = (rate * sent)[:, None] * links.each[0] + rate[:, None] * links.each[1]
         return share[:, None] * links.by_link(work) * SLOT_S
 
@@ -474,7 +477,7 @@ class Laws:
             seconds += visit.delay_s
             if visit.jitter_s > 0.0 and f >= 0 and not self.links.endless[f]:
                 seconds += at_random_s(visit.jitter_s, float(self.passing[visit.turn] @ self.rates))
-            else:
+            elif visit.jitter_s > 0.0:
                 seconds += in_order_s(visit.jitter_s, IN_A_ROW / max(rate, 1e-9))
             if visit.kind == "wire":
                 seconds += visit.service_s
@@ -878,7 +881,7 @@ class Laws:
         polled = set(queues.port.tolist())
         ahead = np.array([transport.before(flow) or transport.ahead(flow) * flow.pairs for flow in flows])
         sends, answers = rate * sent, rate * self.alone
-        acks = np.array([max(flow.acks, 1e-9) for flow in flows])
+        acks = np.maximum(self.acks, 1e-9)
         # services including the other half of the frames
         ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
         data, forth, back = forth, forth.copy(), back.copy()
@@ -914,7 +917,7 @@ class Laws:
         left = np.zeros_like(links.frames[0])  # residual work of trains of other links, by ports
         if network.bridges:
             load = np.minimum(links.others(links.open_load), NEARLY)
-            kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
+            kept = np.where(links.endless, 1.0 - 1.0 / self.windows, 1.0)
             by_link = links.residuals(sends, answers, acks)
             visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
             by_flow = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(
@@ -1044,7 +1047,6 @@ class Laws:
         """
         flows, links = self.network.flows, self.links
         extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
-        windows = np.array([flow.window for flow in flows])
         for f in self.firsts:
             flow = flows[f]
             for visit in flow.forth:
@@ -1066,7 +1068,7 @@ class Laws:
                     float(rate[f]),
                     each_s,
                     float(base[f]),
-                    float(windows[at].sum()),
+                    float(self.windows[at].sum()),
                     size,
                     waits=waits and flow.load < inf,
                 )
@@ -1153,8 +1155,24 @@ class Laws:
         wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
         return longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf) - wait
 
+    def _sent_before(self, f: int, bucket: int) -> float:
+        """Return how long the packets of a segment but the last need, from a bucket to the next one (s).
+
+        The next bucket, wire or host gathers them. Packets beyond the limit of a visit go in the next cycle.
+        """
+        visits, slots = self.network.flows[f].forth, 0.0
+        first = next(place for place, visit in enumerate(visits) if visit[:2] == ("bucket", bucket)) + 1
+        for visit in takewhile(lambda visit: visit.kind == "port", visits[first:]):
+            train, port = visit.train, self.network.ports[visit.index]
+            before = train.packets - 1.0
+            cycle = EMPTY * (self.network.piconets[port.piconet].members - 1.0)
+            slots += (
+                train.frames / train.packets * before * (train.first + 1.0) + before // port.limit * cycle
+            )
+        return slots * SLOT_S
+
     def tokens(
-        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, there: Vector
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector
     ) -> tuple[list[tuple[Tail, Tail]], Vector, Vector]:
         """Return the random and the certain waits of a segment and its acknowledgement for tokens (s).
 
@@ -1162,40 +1180,43 @@ class Laws:
         between two of them.
 
         The deficit of a bucket is the work of an M/G/1 server: its tail is exponential (Cramér & Lundberg).
+        A second exponential function makes its chance and its mean exact (H. Tijms, Stochastic Models, 1994).
         The first packets of a segment go ahead while the last one waits. Then less air time remains for the
         last packet.
         """
-        flows = self.network.flows
+        flows, alone = self.network.flows, self.alone
         tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
+        lets_out: list[list[tuple[int, float]]] = [[] for _ in self.network.buckets]
+        behind: list[list[tuple[int, float]]] = [[] for _ in flows]
         for n, bucket in enumerate(self.network.buckets):
             r = self.number["bucket", n]
             if full[r] > 0.0:
                 continue
             depth = bucket.depth / bucket.rate
             jumps, rates, who, random, packets = [], [], [], [], 0.0
+            held = 0.0  # packets of the windows together
             for f, flow in enumerate(flows):
                 for way, (visits, service) in enumerate(((flow.forth, forth), (flow.back, back))):
                     if service[f, r] <= 0.0:
                         continue
                     count = next(visit.train.packets for visit in visits if visit[:2] == ("bucket", n))
-                    trains = rate[f] * (flow.acks * self.alone[f] if way else sent[f])
+                    trains = rate[f] * (flow.acks * alone[f] if way else sent[f])
                     price = service[f, r] / (flow.acks if way else 1.0)
                     several = 1.0 if way else 2.0 * transport.ahead(flow) + 1.0
                     jumps.append(price * several)
                     rates.append(trains / several)
                     packets += trains * count
+                    if not way:
+                        held += flow.window * count
+                        lets_out[n].append((f, flow.window * price))
                     random.append(flow.source != "periodic")
-                    saved = 0.0
-                    if not way and several == 1.0 and (f, 0, 1) in self.polled.number:
-                        c = self.polled.number[f, 0, 1]
-                        half_cycle = float(self.polled.members[c] * self.polled.slot_s[c])
-                        saved = (there[f] - half_cycle) * (count - 1.0) / count
+                    saved = 0.0 if way or several > 1.0 else self._sent_before(f, n)
                     who.append((f, way, max(price * (several + 1.0) / 2.0 - saved, price / count)))
             d, x = np.array(jumps), np.array(rates)
             use = min(float(d @ x), NEARLY)
             if use <= 0.0:
                 continue
-            room = bucket.places * use / max(packets, 1e-12)
+            room = bucket.places * use / max(packets, 1e-12) if held > bucket.places else inf
             x = x * min(1.0, use / float(d @ x))
             if not any(random):  # deterministic streams that the token rate carries
                 for f, _, price in who:
@@ -1216,16 +1237,27 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
+            # what the tail leaves of the chance of a deficit and of its mean (Tijms)
+            often, mean = use - decay, float(x @ d**2) / (2.0 * (1.0 - use)) - decay / theta
             for f, way, price in who:
                 if not way:
                     turns[f] = max(turns[f], use / max(float(rate[f] * sent[f]), 1e-12))
                 sure[f] += max(price - depth, 0.0)
-                share = min(decay * float(np.exp(-theta * max(depth - price, 0.0))), 1.0)
-                tail = Tail(share, 1.0 / theta, room)
+                free = max(depth - price, 0.0)
+                lasts = decay / theta * float(np.exp(-theta * free))
+                if often * mean > 0.0:
+                    lasts += mean * float(np.exp(-free * often / mean))
+                share = float(np.clip(lasts * theta, 0.0, 1.0))
+                tail = Tail(share, lasts / share if share > 0.0 else 0.0, room)
                 old = tails[f][way]
-                if old.share > 0.0:  # of two buckets on a way the slower decides
-                    tail = max(old, tail, key=lambda one: one.share * one.mean)
-                tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
+                if tail.wait > old.wait:  # of two buckets on a way the slower decides
+                    tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
+                    behind[f] = lets_out[n] if way else behind[f]
+        # acknowledgements wait for segments that windows have let out, and whose acknowledgements do not wait
+        there = [sent.wait / (sent.wait + answer.wait) if sent.wait > 0.0 else 1.0 for sent, answer in tails]
+        for f, held in enumerate(behind):
+            if held:
+                tails[f] = (tails[f][0], tails[f][1].up_to(sum(there[g] * longest for g, longest in held)))
         return tails, sure, turns
 
 
@@ -1257,6 +1289,7 @@ def _up_to(values: NDArray, most: NDArray) -> NDArray:
         return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
 
 
+@lru_cache(maxsize=4096)  # turns repeat them
 def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[float, float]:
     """Return the mean visits that a train takes, and the chance that its last frame is the last of a visit.
 
@@ -1286,9 +1319,8 @@ def at_random_s(mean_s: float, rate: float) -> float:
     With u = exp(-x), no segment of a Poisson process is delayed beyond x with the chance
     (1 - u) exp(-rate mean_s u).
     """
-    ends, weights = np.polynomial.legendre.leggauss(16)
-    u = (ends + 1.0) / 2.0
-    return mean_s * float(weights @ ((1.0 - (1.0 - u) * np.exp(-rate * mean_s * u)) / u)) / 2.0
+    u = (NODES + 1.0) / 2.0
+    return mean_s * float(WEIGHTS @ ((1.0 - (1.0 - u) * np.exp(-rate * mean_s * u)) / u)) / 2.0
 
 
 def in_order_s(mean_s: float, earlier_s: Vector) -> float:

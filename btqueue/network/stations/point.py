@@ -29,6 +29,7 @@ from btqueue.network.stations import sessions, transport
 from btqueue.network.stations.air import Mixed
 from btqueue.network.stations.laws import CROWDED, Laws
 from btqueue.network.stations.network import Network
+from btqueue.network.stations.queues import Tail
 from btqueue.network.stations.turns import binding
 
 Vector = NDArray[np.float64]
@@ -83,6 +84,7 @@ class Point:
         own_stray: waits behind segments of the flow, and others of its port, if windows let all of them out
             (s).
         token_s: waits for tokens of segments, if windows let all of them out (s).
+        token_tails: laws of the random part of these waits.
         own: law of the waits `own_stray`: function of the window (segments) and the round trip without them
             (s).
         gather: part of `base` that comes from shared acknowledgements (s).
@@ -105,6 +107,7 @@ class Point:
     own_stray: Vector
     own: list[Any]
     token_s: Vector
+    token_tails: tuple[Tail, ...]
     links: Any
     converged: bool = True
     residual: float = 0.0
@@ -304,7 +307,7 @@ def _iterated(
         quiet = full[: len(network.ports)].max(initial=0.0) == 0.0
         faded, expiries = laws.fades(rate, sent, forth, base, waits=quiet)
         others = others + faded
-        tokens, sure, turns = laws.tokens(rate, sent, forth, back, full, trips[:, 0])
+        tokens, sure, turns = laws.tokens(rate, sent, forth, back, full)
         others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         waits = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
@@ -333,7 +336,7 @@ def _iterated(
             for one, queue in zip(laws.answers, laws.queues, strict=True)
         ]
         waiting = laws.windows < 2.0  # for the acknowledgement of the only segment
-        late = np.where(np.isinf([flow.load for flow in flows]) | waiting, 0.0, late)
+        late = np.where(np.isinf(load) | waiting, 0.0, late)
         longest = laws.within_visits(window, service, full)
         others = np.minimum(others, longest - base)
         lone_before, lone = lone, base + others
@@ -410,6 +413,7 @@ def _iterated(
         own_waits,
         waits,
         sure + [tail.between(0.0, inf) for tail, _ in tokens],
+        tuple(tail for tail, _ in tokens),
         laws,
         change < 1e-2,
         change,

@@ -31,7 +31,7 @@ Nothing is fitted.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, floor, gcd, inf, log
+from math import exp, expm1, floor, gcd, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -956,6 +956,15 @@ class Tail(NamedTuple):
     def of(share: float, wait: float) -> Tail:
         """Return the tail of a mean wait, where a share of the segments waits at all."""
         return Tail(share, wait / share) if share > 0.0 else NONE
+
+    @property
+    def wait(self) -> float:
+        """Mean wait without a limit (s)."""
+        return self.share * self.mean
+
+    def up_to(self, longest: float) -> Tail:
+        """Return the exponential law with the mean of these waits cut off at the longest one (s)."""
+        return self._replace(mean=-self.mean * expm1(-longest / self.mean))
 
     def between(self, start: float, end: float) -> float:
         """Return the integral of the law from a time to a later one."""

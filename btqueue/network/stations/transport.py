@@ -728,7 +728,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         float(trips.mean()),
         known=room >= COUNTED
         and flow.acks == 1.0
-        and flow.transport.variant in ("reno", "newreno", "sack")
+        and flow.transport.variant in ("newreno", "sack")
         and (room + DUPLICATES + 1) * service_s < flow.transport.min_rto_s,
     )
 

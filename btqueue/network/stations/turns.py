@@ -86,6 +86,8 @@ class Turns:
         Returns:
             Service of a segment with its acknowledgements at each queue, for capacities, (flows, queues) (s).
         """
+        if not self.number:
+            return self.packets[0]
         packets, work = (
             one[0] * sent[:, None] + one[1] * alone[:, None] for one in (self.packets, self.work)
         )
@@ -141,4 +143,6 @@ def binding(service: Matrix, turns: Turns, queues: Matrix) -> Matrix:
         turns: the queues.
         queues: service of each flow at each queue, (flows, queues) (s).
     """
+    if not turns.number:
+        return service
     return np.hstack([np.where(turns.shared, 0.0, service), queues])

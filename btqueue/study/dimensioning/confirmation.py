@@ -1,4 +1,7 @@
-"""The winner of a dimensioning and its neighbours, simulated with common random numbers.
+"""The best points of a dimensioning, simulated with common random numbers: the winner is picked among them.
+
+Answers of a search err, and so do its choices between points that are nearly as good. Simulated answers take
+the places of its answers until the best of all is a simulated point, like its neighbours.
 
 All points share the scenario's seed, so that the difference between two points is less noisy than each of
 them: comparisons are of pairs of replications with the same number (Law 2015, chapters 10 and 11).
@@ -7,7 +10,7 @@ them: comparisons are of pairs of replications with the same number (Law 2015, c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +39,12 @@ MOST_REPLICATIONS = 10_000
 STEP_SHARE = 0.05
 """A step along a continuous key, as a share of its range."""
 
+NEAR, LOOSE = 0.05, 0.10
+"""Relative errors of objective and bounds, up to which a point of the search may be better than its best."""
+
+MOST_RIVALS, MOST_PLAYED = 10, 40
+"""Most points that are simulated because they may be better, and points that are simulated in all."""
+
 Simulator = Callable[[Scenario], "Results | xr.Dataset"]
 """Simulates a scenario; the result has a dimension `replication`."""
 
@@ -50,7 +59,7 @@ class Simulated:
     """A point by simulation.
 
     Attributes:
-        role: "winner", "runner-up", or which key is a step away.
+        role: "winner", or the keys that differ from it; "runner-up" stands before those of the next best.
         changes: values of the chosen keys.
         objective: mean over replications with its interval.
         sides: the left side of each constraint likewise.
@@ -63,6 +72,7 @@ class Simulated:
         verdict: the objective against the winner's, all comparisons taken together.
         failure: why it could not be simulated.
         unserved: number of flows that get nothing, in each replication at least.
+        warnings: warnings of the simulator.
         samples: the objective in each replication.
     """
 
@@ -77,6 +87,7 @@ class Simulated:
     verdict: Verdict = "no comparison"
     failure: Failure | None = None
     unserved: int = 0
+    warnings: tuple[str, ...] = ()
     needed: tuple[float, ...] = ()
     samples: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
@@ -85,10 +96,20 @@ class Simulated:
         """Whether its objective is better than the winner's, and a bound is violated for it."""
         return self.verdict == "better" and "violated" in self.bounds
 
+    def candidate(self, place: Place) -> Candidate:
+        """Return the point as an answer of the search."""
+        failure, sides = self.failure, tuple(side.mean for side in self.sides)
+        if failure is None and math.isnan(self.objective.mean):
+            failure = Failure("no value", "the simulation gives no value of the objective here")
+        return Candidate(
+            place, self.changes, self.objective.mean, sides, failure, self.warnings, self.unserved,
+            answered_by="simulation",
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The simulated points, of one aim the winner first, and warnings about the model's choice."""
+    """The simulated points, of one aim the best first, and warnings about the winner."""
 
     points: tuple[Simulated, ...]
     warnings: tuple[str, ...]
@@ -99,20 +120,40 @@ class Confirmation:
         return len(self.points[0].samples)
 
 
-def rivals(task: Task, winner: Place, runner_up: Place | None) -> dict[Place, str]:
-    """Return the roles of the points to simulate: the winner, each key a step either way, and the runner-up.
+def neighbours(task: Task, best: Place) -> list[Place]:
+    """Return a point and each of its keys a step either way, or all other values if they are no numbers."""
+    there = [
+        (*best[:number], at, *best[number + 1 :])
+        for number, choice in enumerate(task.choices)
+        for at in _steps(choice, best[number])
+    ]
+    return [best, *(place for place in there if not task.rules_out(task.changes(place)))]
 
-    Keys that are no numbers have all their other values.
-    """
-    found = {winner: "winner"}
-    for number, choice in enumerate(task.choices):
-        for at in _steps(choice, winner[number]):
-            place = (*winner[:number], at, *winner[number + 1 :])
-            if not task.rules_out(task.changes(place)):
-                found[place] = _named(task, place, [number])
-    if runner_up is not None:
-        differing = [n for n, (a, b) in enumerate(zip(winner, runner_up, strict=True)) if a != b]
-        found[runner_up] = f"runner-up, {_named(task, runner_up, differing)}"
+
+def is_near(task: Task, candidate: Candidate) -> bool:
+    """Whether an answer meets all bounds, or would if it were off by no more than `LOOSE`."""
+    broken = candidate.violations(task)
+    exact = any(v > 0 and c.of_keys_only for v, c in zip(broken, task.constraints, strict=True))
+    return candidate.failure is None and not (candidate.unserved or exact or max(broken, default=0.0) > LOOSE)
+
+
+def rivals(task: Task, best: Candidate, known: Iterable[Candidate], moving: Sequence[int]) -> list[Place]:
+    """Return points that may be better than the best, distinct in the *moving* choices, the nearest first."""
+    unit = abs(best.objective) if task.objective.expression.metrics else 0.0
+
+    def error(candidate: Candidate) -> float:
+        """Return how far the answer would have to be off."""
+        worse = max(task.objective.gain(best.objective, candidate.objective), 0.0)
+        return sum(candidate.violations(task)) + (worse / unit if worse else 0.0)
+
+    near = [one for one in known if is_near(task, one)]
+    close = [one for one in near if task.objective.gain(best.objective, one.objective) <= NEAR * unit]
+    found: list[Place] = []
+    for place in (one.place for one in sorted(close, key=lambda one: (error(one), one.place))):
+        if len(found) == MOST_RIVALS:
+            break
+        if all(task.apart(place, other, moving) for other in (best.place, *found)):
+            found.append(place)
     return found
 
 
@@ -124,36 +165,60 @@ def _steps(choice: Choice, at: float) -> list[float]:
     return [round(place, 12) for place in there if place != at]
 
 
-def _named(task: Task, place: Place, numbers: Sequence[int]) -> str:
-    """Return the values of some of the choices at a place, as in ``polling.limit = 6``."""
-    chosen = [(task.choices[number], place[number]) for number in numbers]
+def _named(task: Task, place: Place, winner: Place) -> str:
+    """Return the values in which a place differs from the winner's, as in ``polling.limit = 6``."""
+    every = zip(task.choices, place, winner, strict=True)
+    chosen = [(choice, at) for choice, at, its in every if at != its]
     return ", ".join(f"{choice.key} = {choice.shown(choice.at(at))}" for choice, at in chosen)
 
 
 def confirm(
-    task: Task,
-    winner: Candidate,
-    runners_up: Sequence[Candidate],
+    table: Table,
     models: Mapping[Place, Candidate],
     simulator: Simulator,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    without_effect: Collection[str] = (),
 ) -> Confirmation:
-    """Simulate the winner, each of its keys a step either way, and the first runner-up, and compare.
+    """Simulate the best points of a table until its best point is simulated, and compare the others with it.
 
     Args:
-        task: the problem.
-        winner: the point that was chosen.
-        runners_up: the next best points.
+        table: answers of the search; simulated answers take their places, and outrank all others.
         models: the model's answers, by place.
         simulator: simulator of one scenario.
-        progress: called with the number of points simulated and of all.
+        progress: called with the number of points simulated, and of all that are known to be needed.
+        without_effect: keys in which points need not differ to stand for each other.
 
     Returns:
-        The points, and warnings: bounds that the simulated winner violates, errors of the model larger than
-        the margins it decided on, rivals that are better.
+        The points, and warnings: bounds that the winner may violate, points that may be better. If no
+        simulated point meets all bounds although others may, the search's best stays, and so does the table.
     """
-    wanted = rivals(task, winner.place, runners_up[0].place if runners_up else None)
-    points = _judged(task, _played(task, wanted, models, simulator, progress))
+    task, start = table.task, table.ranked()[0]
+    moving = [n for n, choice in enumerate(task.choices) if choice.key not in without_effect]
+    known, played = dict(table.known), dict[Place, Simulated]()
+    wanted = [*neighbours(task, start.place), *rivals(task, start, known.values(), moving)]
+    while new := [one for one in dict.fromkeys(wanted) if one not in played][: MOST_PLAYED - len(played)]:
+        total = len(played) + len(new)
+        for place in new:
+            played[place] = simulated(task, "", task.changes(place), models.get(place), simulator)
+            known[place] = played[place].candidate(place)
+            if progress is not None:
+                progress(len(played), total)
+        apart = (place for place in known if all(task.apart(place, other, moving) for other in played))
+        known = {place: known[place] for place in (*played, *apart)}
+        wanted = neighbours(task, min(known.values(), key=lambda one: one.rank(task)).place)
+    order = sorted(played, key=lambda place: known[place].rank(task))
+    answers = [known[place] for place in order]
+    others = any(one.feasible(task) for place, one in table.known.items() if place not in played)
+    if answers[0].failure or (others and not answers[0].feasible(task)):
+        order.sort(key=lambda place: place != start.place)
+    else:
+        table.known |= {one.place: replace(one, confirmed=True) for one in answers if one.failure is None}
+    roles = ["winner", *(_named(task, place, order[0]) for place in order[1:])]
+    if len(order) > 1 and known[order[1]].feasible(task):
+        roles[1] = f"runner-up, {roles[1]}"
+    named = [replace(played[place], role=role) for place, role in zip(order, roles, strict=True)]
+    points = _judged(task, named)
     return Confirmation(tuple(points), tuple(_warnings(task, points)))
 
 
@@ -214,7 +279,8 @@ def simulated(
     )
     return Simulated(
         role, changes, over_replications(objective), known, bounds, model,
-        unserved=unserved, needed=needed, samples=objective,
+        unserved=unserved, warnings=tuple(map(str, dataset.attrs.get("warnings", ()))), needed=needed,
+        samples=objective,
     )  # fmt: skip
 
 
@@ -326,15 +392,6 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
             found.append(f"the winner may violate {constraint.text}: {by}; {how}")
         elif bound == "unknown":
             found.append(f"{constraint.text} cannot be checked: the simulation gives no value")
-        if winner.model is not None and not constraint.of_keys_only and bound == "met":
-            error = abs(winner.model.sides[number] - side.mean)
-            margin = constraint.slack(winner.model.sides[number])
-            if error > margin:
-                found.append(
-                    f"{constraint.text}: the model errs by {error:.3g} here, more than the margin of "
-                    f"{margin:.3g} that it decided on"
-                )
-    found += _objective_warnings(task, points)
     if winner.unserved:
         found.append(f"by simulation {nothing_for(winner.unserved)} at the winner")
     for point in points[1:]:
@@ -346,27 +403,6 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
     if math.isnan(winner.objective.ci95):
         found.append("one replication gives no intervals: nothing can be told apart")
     return found
-
-
-def _objective_warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
-    """Return a warning if the model's error exceeds the gap between the winner and the runner-up.
-
-    Not where they are equal anyhow, or where the simulation has decided for the winner.
-    """
-    winner = points[0]
-    runner_up = next((point for point in points[1:] if point.role.startswith("runner-up")), None)
-    if winner.model is None or runner_up is None or runner_up.model is None:
-        return []
-    if runner_up.verdict in ("equal", "worse"):
-        return []
-    margin = task.objective.gain(winner.model.objective, runner_up.model.objective)
-    error = abs(winner.model.objective - winner.objective.mean)
-    if not error > margin:
-        return []
-    return [
-        f"the model errs by {error:.3g} in {task.objective.text} here, more than the {margin:.3g} "
-        "between the winner and the runner-up"
-    ]
 
 
 def nothing_for(count: int) -> str:

@@ -52,9 +52,6 @@ from btqueue.text_table import TextTable
 BUDGET = 2000
 """Points that are solved at most, if nothing else is said."""
 
-DISTINCT = 0.01
-"""Runners-up differ from each other and from the winner by this share of a continuous key's range."""
-
 
 @dataclass(frozen=True, repr=False)
 class Dimensioning:
@@ -65,7 +62,7 @@ class Dimensioning:
         engine: whose answers were searched.
         outcome: how the search ended.
         candidates: all points that were solved, the best first.
-        best: the winner; None if no point meets all bounds.
+        best: the winner, picked by simulation if that was asked for; None if no point meets all bounds.
         ties: number of other points that are as good; the winner's values stand first in the choices.
         runners_up: the next best points that meet all bounds, distinct from each other.
         feasible: number of solved points that meet all bounds.
@@ -76,8 +73,8 @@ class Dimensioning:
             point that was solved; runners-up and ties differ in the other keys.
         front: front of two aims, the points that no other one beats in both; the best of the first aim first.
         prices: prices of each bound.
-        confirmation: the winner and its neighbours, or points of the front, by simulation; None if it was
-            not asked for.
+        confirmation: the points simulated to pick the winner, or points of the front; None if it was not
+            asked for.
         interrupted: whether Ctrl-C ended the search early.
     """
 
@@ -171,7 +168,7 @@ def dimension(
         choose: values by key, as in a sweep; ``"100..400"`` for a key of real numbers is continuous.
         top: most runners-up.
         budget: most points to solve. Prices may take some more.
-        confirm: simulate the winner, its neighbours and the runner-up with common random numbers.
+        confirm: simulate the best points and their neighbours with common random numbers, and pick by that.
         engine: "solve" (theory; a point at which that does not stand is simulated) or "simulate" all points;
             "auto" solves, and simulates all points where no point has an answer that way.
         workers: processes at once, all cores by default.
@@ -209,24 +206,26 @@ def dimension(
             table = ask(engine="simulate")
             outcome = find(table)
         found = _report(table, outcome, top)
-        if found.best is None:
-            return found
-        winner = found.best
-        if task.second is None:
-            winner, costs = _priced(table, winner, outcome)
-            if not outcome.proved:  # the searches for prices have come across further points
-                found = _report(table, outcome, top)
-            found = replace(found, prices=costs)
-        if not confirm:
-            return found
-        models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}
-        play = simulator or _simulator()
-        simulated = (
-            confirmation.confirm(task, winner, found.runners_up, models, play, simulating)
-            if task.second is None
-            else simulated_front(task, found.front, models, play, simulating)
-        )
-        return replace(found, confirmation=simulated)
+        if found.best is not None and task.second is None and not outcome.proved:
+            costs = _priced(table, found.best, outcome)  # which comes across further points
+            found = replace(_report(table, outcome, top), prices=costs)
+        if confirm and confirmation.is_near(task, table.ranked()[0]):
+            models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}
+            play = simulator or _simulator()
+            if task.second is not None:
+                simulated = simulated_front(task, found.front, models, play, simulating)
+                return replace(found, confirmation=simulated)
+            before, played = (
+                found.best,
+                confirmation.confirm(table, models, play, simulating, without_effect=found.without_effect),
+            )
+            costs, found = found.prices, _report(table, outcome, top)
+            if found.best is not None:
+                same = before is not None and before.place == found.best.place
+                found = replace(found, prices=costs if same else (), confirmation=played)
+        if found.best is not None and task.second is None and outcome.proved:
+            found = replace(found, prices=prices(table, found.best, outcome))
+        return found
     except KeyboardInterrupt:
         if found is None and table.known:
             found = _report(table, Outcome("search", False, True, task.size), top)
@@ -262,12 +261,15 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
 
 
 def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:
-    """Return the keys without effect: points that differ in the key alone always agree."""
+    """Return the keys without effect: points that differ in the key alone always agree.
+
+    Confirmed points are compared with each other only, like the others.
+    """
     found = []
     for nth, choice in enumerate(task.choices):
         alike: dict[Place, list[Any]] = {}
         for one in solved:
-            others = (*one.place[:nth], *one.place[nth + 1 :])
+            others = (one.confirmed, *one.place[:nth], *one.place[nth + 1 :])
             values = (f"{value:.9g}" for value in (one.objective, *one.sides))
             alike.setdefault(others, []).append((one.unserved, *values) if one.failure is None else None)
         compared = any(len(answers) > 1 and answers[0] is not None for answers in alike.values())
@@ -284,16 +286,9 @@ def _distinct(
     for candidate in feasible[1:]:
         if len(kept) > top:
             break
-        if all(_differ(task, candidate, other, numbers) for other in kept):
+        if all(task.apart(candidate.place, other.place, numbers) for other in kept):
             kept.append(candidate)
     return tuple(kept[1 : top + 1])
-
-
-def _differ(task: Task, one: Candidate, other: Candidate, numbers: Sequence[int]) -> bool:
-    return any(
-        abs(one.place[number] - other.place[number]) >= (DISTINCT if task.choices[number].continuous else 0.5)
-        for number in numbers
-    )
 
 
 def _at_end(task: Task, best: Candidate, numbers: Sequence[int]) -> tuple[str, ...]:
@@ -307,13 +302,13 @@ def _at_end(task: Task, best: Candidate, numbers: Sequence[int]) -> tuple[str, .
     )
 
 
-def _priced(table: Table, best: Candidate, outcome: Outcome) -> tuple[Candidate, tuple[Price, ...]]:
-    """Return the best point and the prices there; once more if looking for prices finds a better one."""
+def _priced(table: Table, best: Candidate, outcome: Outcome) -> tuple[Price, ...]:
+    """Return the prices at the best point; once more if looking for them finds a better one."""
     while True:
         costs = prices(table, best, outcome)
         now = table.best()
-        if outcome.proved or now is None or now.place == best.place:
-            return best, costs
+        if now is None or now.place == best.place:
+            return costs
         best = now
 
 

@@ -97,6 +97,9 @@ def parse_choice(key: str, values: Any) -> Choice:
     return Choice(key, values_of(key, spread))
 
 
+DISTINCT = 0.01
+"""Points are distinct from each other if they differ by this share of a continuous key's range."""
+
 ROUNDING = 1e-9
 """Relative violation of a bound that is nothing but rounding, and difference of objectives that is none."""
 
@@ -206,6 +209,13 @@ class Task:
     def changes(self, place: Place) -> dict[str, Any]:
         """Return the values of the chosen keys at a place."""
         return {choice.key: choice.at(at) for choice, at in zip(self.choices, place, strict=True)}
+
+    def apart(self, one: Place, other: Place, numbers: Sequence[int]) -> bool:
+        """Whether two places are distinct in some of these choices."""
+        return any(
+            abs(one[number] - other[number]) >= (DISTINCT if self.choices[number].continuous else 0.5)
+            for number in numbers
+        )
 
     def keys(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of all keys that expressions may name."""

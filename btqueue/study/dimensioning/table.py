@@ -48,6 +48,7 @@ class Candidate:
         warnings: warnings of the engine about its answer.
         unserved: number of flows that get nothing.
         answered_by: "theory", or "simulation" where theory does not stand.
+        confirmed: whether it was simulated to be compared with others; these outrank all others.
     """
 
     place: Place
@@ -58,6 +59,7 @@ class Candidate:
     warnings: tuple[str, ...] = ()
     unserved: int = 0
     answered_by: str = "theory"
+    confirmed: bool = False
 
     def violations(self, task: Task) -> tuple[float, ...]:
         """Return the relative violation of each constraint, 0 for one that is met."""
@@ -72,15 +74,15 @@ class Candidate:
     def rank(self, task: Task) -> tuple[Any, ...]:
         """Return the sorting key of candidates, the best first.
 
-        First feasible candidates, by the objective. Then infeasible candidates, by the number of flows
-        without goodput, then by the sum of their violations (Deb 2000). Last failures. Among equals the
-        candidate whose values stand first in the choices.
+        First feasible candidates, the confirmed ones before others, by the objective. Then infeasible
+        candidates, by the number of flows without goodput, then by the sum of their violations (Deb 2000).
+        Last failures. Among equals the candidate whose values stand first in the choices.
         """
         if self.failure is not None:
             return (2, 0.0, self.place)
         if not self.feasible(task):
             return (1, self.unserved, sum(self.violations(task)), self.place)
-        return (0, task.objective.loss(self.objective), self.place)
+        return (0, not self.confirmed, task.objective.loss(self.objective), self.place)
 
 
 class Table:
@@ -182,10 +184,10 @@ class Table:
         return sorted(self.known.values(), key=lambda candidate: candidate.rank(wanted))
 
     def best(self, task: Task | None = None) -> Candidate | None:
-        """Return the best candidate that is feasible."""
+        """Return the best candidate that is feasible, confirmed or not."""
         wanted = task or self.task
         feasible = (c for c in self.known.values() if c.feasible(wanted))
-        return min(feasible, key=lambda candidate: candidate.rank(wanted), default=None)
+        return min(feasible, key=lambda one: (wanted.objective.loss(one.objective), one.place), default=None)
 
 
 def require_answers(table: Table) -> None:

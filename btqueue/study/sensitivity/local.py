@@ -181,8 +181,11 @@ class Row:
 
     @property
     def elasticity(self) -> float:
-        """Relative change of the metric over a small relative change of the key; NaN if either is 0."""
-        if self.base == 0 or self.factor.value == 0:
+        """Relative change of the metric over a small relative change of the key.
+
+        NaN if either is 0, or if the simulations do not show the sign of the slope.
+        """
+        if self.base == 0 or self.factor.value == 0 or self.derivative.kind == "uncertain":
             return math.nan
         return self.derivative.value * self.factor.value / self.base
 

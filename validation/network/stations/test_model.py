@@ -85,6 +85,21 @@ def test_tokens_hold_a_window_back_to_their_rate():
     assert metrics["goodput_kbps"] == pytest.approx(90.0 * SEGMENT_KBIT / price_kbit, rel=1e-6)
 
 
+@pytest.mark.parametrize("use", [0.2, 0.5, 0.8])
+def test_segments_of_one_packet_wait_for_tokens_as_in_an_md1_queue(use):
+    """The bucket holds one segment: its deficit is the work of M/D/1 (Pollaczek & Khinchine)."""
+    price_s = 339 * 8 / 20e3
+    load = use / price_s * 200 * 8 / 1000
+    alone = {"network__peripherals": 1, "network__flows": "downlink", "link__packets": ["DH5"]}
+    source = {"traffic__source": "poisson", "traffic__load_kbps": load, "traffic__message_bytes": 200}
+    lone = alone | source | {"transport__mss_bytes": 200, "transport__receive_window_segments": 40}
+    bucket = {"token_rate_kbps": 20.0, "bucket_bytes": 339, "enabled": True, "buffer_packets": 1000}
+    free, _ = asked(**lone)
+    waits, _ = asked(**lone, **{f"flow_control__{key}": value for key, value in bucket.items()})
+    expected = use * price_s / (2.0 * (1.0 - use))
+    assert (waits["delay_s"] - free["delay_s"]) == pytest.approx(expected, rel=0.01)
+
+
 def test_a_queue_with_less_room_than_a_segment_lets_none_through():
     metrics, _ = asked(flow_control__baseband_packets=4, **{k.replace(".", "__"): v for k, v in UP.items()})
     assert metrics["goodput_kbps"] == 0.0

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.study.sensitivity.local import of_simulations, of_steps, of_zero
+from btqueue.study.sensitivity.factors import Factor
+from btqueue.study.sensitivity.local import Row, of_simulations, of_steps, of_zero
 
 numbers = st.floats(-100, 100)
 
@@ -67,3 +68,14 @@ def test_the_interval_of_a_secant_holds_its_confidence():
         middle = found.value if found.kind != "kink" else (found.left + found.right) / 2.0
         covered += abs(middle - 0.5) <= found.error
     assert 0.932 <= covered / 2_000 <= 0.965
+
+
+@pytest.mark.parametrize(("noise", "shown"), [(0.01, True), (30.0, False)])
+def test_an_elasticity_whose_sign_the_simulations_do_not_show_is_none(noise, shown):
+    random = np.random.default_rng(4)
+    here = random.normal(100.0, 1.0, 8)
+    below, above = here - 1.0 + random.normal(0, noise, 8), here + 1.0 + random.normal(0, noise, 8)
+    slope = of_simulations(below.tolist(), here.tolist(), above.tolist(), (-1.0, 1.0))
+    row = Row(Factor("polling.limit", 10, True, None), "goodput_kbps", 100.0, slope, 99.0, 101.0)
+    assert (slope.kind == "secant") == shown
+    assert math.isfinite(row.elasticity) == shown
