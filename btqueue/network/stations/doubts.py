@@ -66,6 +66,8 @@ SHARED_AIR, SHARED_WIRE, OWN_WAITS, OWN_BURSTS = 0.5, 0.4, 0.25, 0.09
 """Utilisation of the air and of a wire, and share of a round trip that is a wait for segments of the same
 flow (of random messages, and of others), up to which the law of the segments of a stream (`nagle`) was
 right."""
+IN_STREAMS = 0.4
+"""Utilisation of a station up to which a segment meets few others of its stream but the last short one."""
 IN_TURN = 0.5
 """The same for segments under way, of periodic sources with short messages."""
 VISITED = 0.75
@@ -590,18 +592,23 @@ def of_nagle(asked: Asked) -> Iterator[str]:
         if flow.protocol != "tcp" or flow.transport.windows != "bytes" or flow.load == np.inf:
             continue
         size, full = flow.traffic.message_bytes, flow.transport.mss_bytes
-        parts = not flow.messages and size % full > 0
-        if parts and (size > full if not flow.cut else flow.transport.nagle is not True and under_way > 0.1):
+        if flow.messages or not size % full:
+            continue
+        # in a backlog all segments are full, and leave at the rate of the station
+        ports_of = [asked.network.ports[v.index] for v in flow.forth if v.kind == "port"]
+        turns = [asked.network.piconets[port.piconet] for port in ports_of]
+        backlog = asked.fills_alone(f) and flow.source == "poisson" and f not in asked.point.counted
+        backlog = backlog and not any(piconet.discipline == "gated" for piconet in turns)
+        if backlog and not asked.relayed(f) and asked.air(f, regular=True) < 1.0 + SMALL:
+            continue
+        found = _short_among_full(asked, f, flow, under_way)
+        if found:
             yield (
                 "the last segment of a message is not full, and does not wait for the acknowledgements of "
-                "full ones: in 40 random piconets round trips were 26 % too short to 15 % too long"
+                f"full ones, and {found}: round trips were up to 25 % off"
             )
             return
         if not flow.cut:
-            continue
-        # in a backlog all segments are full, and leave at the rate of the station
-        backlog = asked.fills_alone(f) and flow.source == "poisson" and f not in asked.point.counted
-        if backlog and not asked.relayed(f) and asked.air(f, regular=True) < 1.0 + SMALL:
             continue
         if asked.small(f) and flow.source != "periodic" and not endless:
             continue
@@ -613,8 +620,6 @@ def of_nagle(asked: Asked) -> Iterator[str]:
             )
             return
         released = sum(share * often for share, often, _ in flow.kinds)
-        ports_of = [asked.network.ports[v.index] for v in flow.forth if v.kind == "port"]
-        turns = [asked.network.piconets[port.piconet] for port in ports_of]
         if released > 0.0 and any(p.members > 1 and p.discipline not in CYCLIC for p in turns):
             yield (
                 "short messages wait for acknowledgements (Nagle's algorithm), and links are not polled in "
@@ -646,6 +651,34 @@ def of_nagle(asked: Asked) -> Iterator[str]:
                 "round trips were up to 20 % off"
             )
             return
+
+
+def _short_among_full(asked: Asked, f: int, flow: Flow, under_way: float) -> str:
+    """Return why the law of streams with Minshall's change, or without Nagle's algorithm, is rough; or "".
+
+    Of 37 new random streams without any doubt, all were within 3 % of goodput and 5 % of round trips.
+    """
+    if flow.cut:
+        delayed = flow.transport.nagle is not True and under_way > 0.1
+        return "acknowledgements are delayed" if delayed else ""
+    if not flow.kinds:
+        return ""
+    used = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0))
+    turns = {
+        asked.network.piconets[asked.network.ports[v.index].piconet].discipline
+        for v in flow.forth
+        if v.kind == "port"
+    }
+    least, most = flow.span_s
+    if flow.source != "poisson":
+        return "messages come in bursts or at equal distances"
+    if used > IN_STREAMS:
+        return f"{used:.0%} of the time of a station is used"
+    if turns & {"gated", "exhaustive", "slq", "ldq"} and asked.several(f):
+        return "visits depend on the queues"
+    if asked.rtt[f] + most - least > HALF * flow.transport.min_rto_s:
+        return "a full segment takes about as long as the least timeout"
+    return ""
 
 
 def of_acknowledgements(asked: Asked) -> Iterator[str]:

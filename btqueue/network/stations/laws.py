@@ -575,7 +575,7 @@ class Laws:
         acks = max(flow.batch, 1.0) * min(flow.acks, 1.0)
         acks = (acks if flow.cut else ceil(acks)) / max(1.0 - flow.more, 1e-9)
         busy = 0.0 if flow.source == "periodic" else float(self.links.utilisation[data])
-        behind = 1.0 - (1.0 - min(busy, 1.0)) / max(acks, 1.0)
+        behind = (1.0 - (1.0 - min(busy, 1.0)) / max(acks, 1.0)) * flow.meets
         longest = min(trains[0].first - 1.0, 4.0)
         known = visit.train.frames * (float(self.links.beside[visit.index]) - 1.0)
         return max(behind * longest - known, 0.0)
@@ -879,12 +879,12 @@ class Laws:
         network, links, queues = self.network, self.links, self.polled
         flows = network.flows
         polled = set(queues.port.tolist())
-        ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
+        ahead = np.array([transport.before(flow) or transport.ahead(flow) * flow.pairs for flow in flows])
         sends, answers = rate * sent, rate * self.alone
         acks = np.maximum(self.acks, 1e-9)
         # services including the other half of the frames
         ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
-        forth, back = forth.copy(), back.copy()
+        data, forth, back = forth, forth.copy(), back.copy()
         for service, frames in zip((forth, back), links.frames, strict=True):
             service[:, :ports] += frames * beside
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
@@ -973,19 +973,24 @@ class Laws:
                 if visits is flow.forth:
                     self.waits[f] = others[f]
             # a segment waits for the segments ahead in its batch, at the slowest station
-            slowest = max(
-                (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
+            slowest, longer = max(
+                (
+                    (forth[f, r], forth[f, r] + (flow.uneven - 1.0) * data[f, r])
+                    for r in range(len(self.names))
+                    if quiet[r] and r not in polled
+                ),
+                default=(0.0, 0.0),
             )
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
-            if flow.cut:
+            if flow.behind_s is not None:
                 queue = queues.own(f, float(base[f]), quiet)
-                mine[f] = flow.cut.behind_s + (queue.of_others if queue else 0.0)
+                mine[f] = flow.behind_s + (queue.of_others if queue else 0.0)
                 continue
             mine[f] = longest * (flow.source != "periodic")
             first = transport.before(flow) or transport.ahead_of_sample(flow)
             waiting = float(mine[f] + transport.before(flow) * slowest)
             self.queues[f] = transport.Queue(float(rate[f]), slowest, waiting)
-            mine[f] += first * slowest
+            mine[f] += first * (slowest if flow.more else longer)
             others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
             if queue is not None and queue.within(inf) > mine[f]:

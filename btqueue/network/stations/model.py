@@ -271,7 +271,8 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
         for f in shared:
             here[f] = _path_of(network.flows[f], f, point)
         paths = paths + (1.0 if turn == 0 else DAMPED) * (here - paths)
-        found = {f: _cut(network.flows[f], *paths[f].tolist()) for f in shared}
+        full = point.links.links.endless
+        found = {f: _cut(network.flows[f], *paths[f].tolist(), backlog=bool(full[f])) for f in shared}
         cuts = tuple(found.get(f) for f in like)
         bits = np.array([cut.bytes if cut else 0.0 for cut in cuts])
         settled = bool((np.abs(bits - before) <= 0.01 * bits).all())
@@ -285,28 +286,26 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
 
 
 def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
-    """Return the round trip of a full segment of a flow, and its service at its slowest station (s).
-
-    Where short segments wait for short ones only, it is the mean round trip of all segments.
-    """
+    """Return the round trip of a full segment of a flow, and its service at its slowest station (s)."""
     laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
-    if not nagle.waits_for_all(flow.transport, flow.traffic.message_bytes):
-        lone_s = float(point.base[f] + point.stray[f])
-        own_s = point.own[f](laws.rests[f].window, lone_s) + float(point.waits[f])
-        return lone_s + own_s, 0.0
     beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)
-    each_s = max(laws.queues[f].service_s, laws.polled.following_s(f)) or float(point.service[f].max())
+    each_s = max(laws.queues[f].service_s, laws.polled.following_s(f))
+    if not each_s or any(visit.kind == "bucket" for visit in flow.forth):  # which has tokens for several
+        each_s = laws.polled.following_s(f) or float(
+            point.service[f, : len(laws.names) - len(laws.network.buckets)].max()
+        )
     lone_s = max(float(point.base[f] + point.stray[f]) - laws.answers[f].wait_s, most - beyond)
     return lone_s + beyond, each_s * most / (most - beyond)
 
 
-def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
-    """Return the segments of a flow with this round trip and service of full ones (s)."""
+def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
+    """Return the segments of a flow with this round trip and service of full ones (s).
+
+    `backlog`: whether data wait at the sender for room in its window, so that all segments are full.
+    """
     (least, most), full, traffic = flow.span_s, flow.transport.mss_bytes, flow.traffic
     rate = traffic.load_kbps * 125.0 / traffic.message_bytes
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
-    if not nagle.waits_for_all(flow.transport, flow.traffic.message_bytes):
-        return nagle.between_short(source, full, float(f"{trip_s:.6e}"))
     slope = (most - least) / (full - traffic.message_bytes % full)
     times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # one solution
     every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
@@ -319,7 +318,11 @@ def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
         every=every,
         delay_s=transport.by_clock_s(flow),
     )
-    return nagle.cut(source, full, path)
+    if nagle.waits_for_all(flow.transport):
+        return nagle.cut(source, full, path)
+    if backlog:
+        return Cut(((float(full), traffic.message_bytes / full),), 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+    return nagle.between_short(source, full, path)
 
 
 def captured(network: Network) -> set[int]:

@@ -269,12 +269,15 @@ class Flow:
         short: whether messages leave short segments, which wait for acknowledgements (Nagle).
         reverse: number of the flow that answers, for a session.
         messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
-        kinds: segments of a stream that Nagle's algorithm cuts: share of them, how often they leave as an
-            acknowledgement comes, and their visits.
-        cut: the law of these segments.
+        kinds: segments of different length: share of them, how often they leave as an acknowledgement comes,
+            and their visits.
+        cut: the law of segments that wait for all before them (Nagle's algorithm).
         span_s: time of the smallest rest of a message, and of a full segment, at their stops (s).
         uneven: time of a full segment at its stops over that of the mean one: only the last of a message may
             be shorter, and is ahead of none.
+        meets: share of the segments that meet others of the flow under way: short ones have waited for some.
+        behind_s: mean wait for segments of the same stream, where it follows from the rule by which short
+            segments wait (s).
     """
 
     source: str
@@ -298,19 +301,18 @@ class Flow:
     cut: Cut | None = None
     span_s: tuple[float, float] = (0.0, 0.0)
     uneven: float = 1.0
+    meets: float = 1.0
+    behind_s: float | None = None
 
     @property
-    def meets(self) -> float:
-        """Share of the segments that meet others of the flow under way: short ones have waited for them."""
-        if not self.kinds:
-            return 1.0
-        most = self.traffic.message_bytes / self.transport.mss_bytes
-        return min(most, 1.0) * sum(share for share, short, _ in self.kinds if not short)
+    def pairs(self) -> float:
+        """Mean product of the works of two segments of a message, over the square of the mean work."""
+        return self.uneven * (2.0 - self.uneven)
 
     @property
     def together(self) -> float:
         """Segments that may be under way at once: less than the window for a stream with short segments."""
-        return 1.0 + (self.window - 1.0) * self.meets if self.kinds else self.window
+        return 1.0 + (self.window - 1.0) * self.meets
 
     @property
     def segments(self) -> int:
@@ -669,7 +671,7 @@ class _Builder:
         if transport.protocol != "tcp":
             ack += transport.centaurus_control_bytes
         queued = answered and transport.ack_path == "queued"
-        parts = [(ceil(size) + headers, share / number) for size, share in sizes]
+        parts = [(round(size) + headers, share / number) for size, share in sizes]
         mean = sum(size * share for size, share in parts)
         forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
@@ -687,15 +689,19 @@ class _Builder:
         full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
         if cut:
             more, batch = 0.0, 1.0 + 2.0 * cut.ahead
-        if cut and waits_for_all(transport, traffic.message_bytes):
-            every = 1.0 / cut.acks
+        waits = cut if cut and waits_for_all(transport) else None
+        if waits:
+            every = 1.0 / waits.acks
+        if cut or (len(parts) > 1 and load < inf and not messages):
+            released = cut.released if cut else 0.0
+            alike: dict[Any, list[tuple[int, float]]] = {}
+            for size, share in parts:  # sizes of as many packets
+                trains = tuple(visit.train[:2] for visit in self._visits(route, [(size, 1.0)]))
+                alike.setdefault((size < full + headers, trains), []).append((size, share))
             kinds = tuple(
-                (
-                    share,
-                    cut.released * (size < transport.mss_bytes + headers),
-                    self._visits(route, [(size, 1.0)]),
-                )
-                for size, share in parts
+                (share, released * short, self._visits(route, [(size, one / share) for size, one in sizes]))
+                for (short, _), sizes in alike.items()
+                for share in (sum(one for _, one in sizes),)
             )
         layers = (
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
@@ -707,14 +713,25 @@ class _Builder:
             for message in messages
         )
         whole = [(max(size for size, _ in parts), 1.0)]
-        one_size = cut or messages or len(parts) == 1
+        meets = 1.0
+        if waits:
+            meets = min(traffic.message_bytes / full, 1.0) * sum(
+                share for share, short, _ in kinds if not short
+            )
+        elif cut:
+            brief = sum(share for share, short, _ in kinds if short)
+            squares = [
+                share * _least_s(visits) ** 2 * (2 * bool(short) - 1) for share, short, visits in kinds
+            ]
+            meets = 1.0 - brief * (1.0 + sum(squares) / sum(map(abs, squares))) / 2.0
+        one_size = waits or messages or len(parts) == 1
         uneven = 1.0 if one_size else _least_s(self._visits(route, whole)) / _least_s(forth[0])
         if self.low_energy:
             forth[0], behind = self._in_events(own, route, forth[0], behind, load, every)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
-        if cut and not kinds:  # the window counts bytes
+        if cut and not waits:  # the window counts bytes
             window *= transport.mss_bytes / (kilobits * 125.0)
         return Flow(
             traffic.source,
@@ -735,9 +752,11 @@ class _Builder:
             plan.reverse,
             pieces,
             kinds,
-            cut if kinds else None,
+            waits,
             span_s,
             uneven,
+            meets,
+            cut.behind_s if cut else None,
         )
 
     def _visits(
@@ -903,8 +922,9 @@ class _Builder:
 
 
 def _least_s(visits: tuple[Visit, ...]) -> float:
-    """Return the time of a lone segment at its stops (s), without waits."""
-    return sum(visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S for visit in visits)
+    """Return the time of a lone segment at its stops (s), without waits: buckets have tokens for it."""
+    stops = [visit for visit in visits if visit.kind != "bucket"]
+    return sum(visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S for visit in stops)
 
 
 def _messages(own: Scenario, index: int, plan: FlowPlan) -> list[list[tuple[int, int]]]:

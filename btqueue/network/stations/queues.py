@@ -397,10 +397,14 @@ class Queues:
         self.window = np.array([min(let_out(flow), flow.together, float(ENDLESS)) for flow in network.flows])
         self.regular = np.array([float(flow.source == "periodic") for flow in network.flows])
         self.ahead = np.zeros((2, len(network.flows)))  # drawn in a burst, and of the same message
+        self.uneven = np.ones(len(network.flows))
         for f, flow in enumerate(network.flows):
             if flow.load < np.inf:
                 count = max(flow.batch, 1.0)
-                self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, flow.uneven * (count - 1.0) / 2.0
+                self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, (count - 1.0) / 2.0
+                self.uneven[f] = flow.uneven
+        # products of the works of two segments of a batch, the later one of a message may be its short end
+        self.pairs_of = self.ahead[0] + self.ahead[1] * [flow.pairs for flow in network.flows]
         self.given: list[bytes] = []  # the numbers that settled queues were found for
         self.service = self.slots.copy()
         self.present = np.zeros(ports)
@@ -639,7 +643,7 @@ class Queues:
             each = float(self.rate[mine].max())
             if each > 0.0:
                 train = float((self.rate * self.works)[mine].sum()) / each
-                squares += each * (train**2 * (1.0 + 2.0 * float(self.ahead[:, f].sum())))
+                squares += each * (train**2 * (1.0 + 2.0 * float(self.pairs_of[f])))
                 squares += float((self.rate * self.spread)[mine].sum())
         load = min(float(self.same[port] @ self.work_at), MOST_LOAD)
         full = min(float(rate @ self.frames) * float(self.cycle[port]) / limit, 1.0)
@@ -799,11 +803,11 @@ class Queues:
         load = self.at_port @ (rate * self.service * random)
         self.port_load = self.at_port @ (rate * self.service * random * self.links.plain[flow])
         load = np.minimum(load, MOST_LOAD)
-        ahead = np.where(self.back, 0.0, self.ahead.sum(axis=0)[flow])
+        ahead = np.where(self.back, 0.0, self.pairs_of[flow])
         residual = rate * (1.0 + 2.0 * ahead) * self.square * self.varies / 2.0
         self.behind = ((self.at_port @ residual) / (1.0 - load))[self.port]
         at = self.port[:, None] == self.port
-        let = np.where(self.back, 0.0, np.minimum(self.ahead.sum(axis=0), self.window - 1.0)[flow])
+        let = np.where(self.back, 0.0, np.minimum(self.pairs_of, self.window - 1.0)[flow])
         residual = residual * (1.0 + 2.0 * let) / (1.0 + 2.0 * ahead)
         alien = (at & ~self.mine & self.host) @ residual / (1.0 - load[self.port])
         most = (at & ~self.mine & self.host) @ (self.window[flow] * self.service * (rate > 0.0))
@@ -922,7 +926,8 @@ class Queues:
             for (g, back, _), one in self.number.items()
             if g == f and back and self.link[one] == self.link[c]
         )
-        ahead = service + min(self.network.flows[f].acks, 1.0) * beside
+        uneven = (drawn + self.uneven[f] * fixed) / max(drawn + fixed, 1e-12)
+        ahead = uneven * service + min(self.network.flows[f].acks, 1.0) * beside
         rest = sum(self.behind[one] * self.slot_s[one] for one in mine if one != c)
         return Own(
             load, (float(self.behind[c]) + (drawn + fixed) * ahead) * slot_s, service * slot_s,

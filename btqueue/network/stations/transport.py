@@ -361,7 +361,6 @@ def ahead(flow: Flow) -> float:
     most = max(window - 1.0, 0.0)
     count = max(flow.batch, 1.0)
     of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
-    of_message *= flow.uneven
     if flow.more == 0.0:
         return of_message
     within = 1.0 if most == inf else -float(np.expm1(most / count * np.log(flow.more)))
@@ -384,7 +383,7 @@ def ahead_of_sample(flow: Flow) -> float:
         return ahead(flow)
     groups, rest = divmod(count, every)
     served = sum((group + 1) * every - 1 for group in range(groups)) + (count - 1 if rest else 0)
-    return flow.uneven * served / (groups + (rest > 0))
+    return served / (groups + (rest > 0))
 
 
 def _every(flow: Flow) -> int:
@@ -987,7 +986,7 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
         return Repairs(0.0, 0.0, rtt_s, 0.0)
     rto = max(transport.min_rto_s, rtt_s)
     follow = rate * rto
-    if flow.cut:  # a lost segment is not acknowledged, and only full segments leave (Nagle)
+    if flow.behind_s is not None:  # a lost segment is not acknowledged, and only full ones leave (Nagle)
         follow *= flow.kilobits * 125.0 / transport.mss_bytes
     if flow.source == "periodic" and flow.batch <= 1.0:
         behind = float(follow >= DUPLICATES)

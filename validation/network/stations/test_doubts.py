@@ -89,7 +89,7 @@ def test_a_slope_is_of_theory_although_a_neighbour_is_in_doubt(doubt):
 
 DATAGRAMS = {"transport.protocol": "none", "traffic.source": "ibp", "traffic.load_kbps": 190.0}
 GREEDY = {"traffic.source": "greedy", "network.flows": "downlink", "network.peripherals": 3}
-LONG = {"traffic.source": "poisson", "traffic.message_bytes": 1800, "traffic.load_kbps": 100.0}
+LONG = {"traffic.source": "poisson", "traffic.message_bytes": 1800, "traffic.load_kbps": 130.0}
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,9 @@ def test_messages_that_never_fill_a_segment_share_rounds(messages):
     assert found.bytes == pytest.approx(10.0 * (messages + exp(-messages)), rel=1e-6)
 
 
-def played(size: int, rate: float, seed: int, *, full: int = 1000, trip_s: float = 0.1) -> float:
+def played(size: int, rate: float, seed: int, *, minshall: bool = False) -> float:
     """Return the mean bytes of a segment of a sender that obeys the rule, by its events."""
+    full, trip_s = 1000, 0.1
     draw, waiting, segments, back = random.Random(seed), 0, 0, []
     comes = draw.expovariate(rate)
     sent = left = 2000
@@ -63,26 +64,34 @@ def played(size: int, rate: float, seed: int, *, full: int = 1000, trip_s: float
             comes += draw.expovariate(rate)
         while waiting >= full:
             waiting, segments = waiting - full, segments + 1
-            back.append(now + trip_s)
+            if not minshall:
+                back.append(now + trip_s)
         if waiting and not back:
             waiting, segments = 0, segments + 1
             back.append(now + trip_s)
     return sent * size / segments
 
 
+@pytest.mark.parametrize("minshall", [False, True])
 @pytest.mark.parametrize(("size", "rate"), [(300, 20.0), (700, 10.0), (1300, 8.0), (2600, 4.0)])
-def test_poisson_streams_against_the_rule_played(size, rate):
-    """Within 1 %, beside the 99.9 % interval of 20 runs: four false alarms in a thousand."""
-    found = cut(Source(size, rate, 0.0, False), 1000, path(0.1)).bytes
-    batches = np.array([played(size, rate, seed) for seed in range(20)])
+def test_poisson_streams_against_the_rule_played(size, rate, minshall):
+    """Within 1 %, beside the 99.9 % interval of 20 runs: eight false alarms in a thousand."""
+    law = between_short if minshall else cut
+    found = law(Source(size, rate, 0.0, False), 1000, path(0.1)).bytes
+    batches = np.array([played(size, rate, seed, minshall=minshall) for seed in range(20)])
     half_width = stats.t.ppf(0.9995, 19) * stats.sem(batches)
     assert abs(found - batches.mean()) <= 0.01 * found + half_width
 
 
 @pytest.mark.parametrize(("size", "more", "hold_s"), [(1460, 0.0, 0.01), (4096, 0.6, 0.2), (2500, 0.0, 2.0)])
 def test_with_minshalls_change_all_bytes_of_a_message_are_sent(size, more, hold_s):
-    found = between_short(Source(size, 5.0, more, False), 1000, hold_s)
+    found = between_short(Source(size, 5.0, more, False), 1000, path(hold_s))
     assert sum(length * count for length, count in found.sizes) == pytest.approx(size, rel=1e-9)
+
+
+def test_with_minshalls_change_and_no_delay_each_message_has_its_own_segments():
+    found = dict(between_short(Source(2500, 5.0, 0.0, False), 1000, path(1e-9)).sizes)
+    assert found == {500.0: pytest.approx(1.0), 1000.0: pytest.approx(2.0)}
 
 
 def test_jitter_of_a_segment_alone_and_of_two_at_once():
