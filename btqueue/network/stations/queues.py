@@ -60,6 +60,9 @@ LEAST_AWAY = 0.01
 """Slots after which a server that has found an empty queue polls it again."""
 TURNS, SETTLED = 20, 1e-7
 """Most turns in which the chances of a packet at the ports settle, and their change at which they have."""
+MOST_DAMPED = 0.9
+"""Largest weight of the chances of the turn before, which keeps them from swinging (J. Wegstein,
+Communications of the ACM 1, 1958)."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 RUN = np.arange(1.0, 41.0)
@@ -553,6 +556,7 @@ class Queues:
         broken, spread = self.at_port @ (rate * self.breaks), (self.same - own) @ squares
         kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
         settled = False
+        asked = found = self.present
         for _ in range(TURNS):
             shared, fills, alone_then = self._meetings(rate, at_once)
             save = EMPTY * (shared + self.at_link @ (rate * fills))
@@ -581,6 +585,10 @@ class Queues:
             self.service = service
             if settled := bool(np.abs(self.present - before).max() < SETTLED):
                 break
+            slope = np.sign(before - asked) * _ratio(self.present - found, np.abs(before - asked))
+            asked, found = before, self.present
+            damp = np.clip(slope / np.minimum(slope - 1.0, -1.0), 0.0, MOST_DAMPED)  # where they swing
+            self.present = damp * before + (1.0 - damp) * found
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.apart = others
         self.brought, self.alone = brought / np.maximum(alone, 1e-9), alone

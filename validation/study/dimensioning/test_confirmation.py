@@ -9,11 +9,7 @@ from dimension_stand_ins import choose_limit, noisy_simulator, simulated, tent
 
 from btqueue.cli.dimension_report import print_report
 from btqueue.study.dimensioning.confirmation import (
-<<<<<<< HEAD
     MOST_PLAYED,
-    bound_verdict,
-=======
->>>>>>> tests
     paired_p_value,
 )
 from btqueue.study.dimensioning.optimum import as_values
@@ -76,7 +72,6 @@ def test_where_simulation_finds_no_point_within_the_bounds_this_is_said(values):
     assert better.verdict == "better" and better.worthless  # it violates the bound as well
 
 
-<<<<<<< HEAD
 def test_simulation_picks_the_winner_far_from_the_best_of_theory():
     def truth(changes):
         return {"goodput_kbps": 95.0 - 2 * abs(changes["polling.limit"] - 15), "rtt_s": 0.415}
@@ -97,8 +92,6 @@ def test_a_point_that_only_theory_says_violates_a_bound_can_win():
     assert far.best is None and far.confirmation is None
 
 
-=======
->>>>>>> tests
 def test_a_flow_that_gets_nothing_in_the_simulation_is_never_better():
     def truth(*unfair):
         return lambda c: {
