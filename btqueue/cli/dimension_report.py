@@ -20,7 +20,6 @@ from btqueue.study.dimensioning.optimum import (
     points_table,
     write_csv,
 )
-from btqueue.study.dimensioning.search import Price
 from btqueue.study.dimensioning.table import NAMES
 from btqueue.study.provenance import as_document
 from btqueue.study.sweep_files import write_netcdf
@@ -46,7 +45,7 @@ def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | N
 
 
 def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
-    """Print the best point and the runners-up, the bounds and their prices, and the simulation."""
+    """Print the best point and the runners-up with the left sides of the bounds, and the simulation."""
     screen = Screen()
     screen.show(heading(name, found.task.base), _points_table(found), *_how_found(found, wall_s))
     if found.best is not None:
@@ -57,10 +56,6 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     reasons = list(found.failures.items())[:MOST_REASONS]
     screen.say(*(f"failed: {count:,} x {reason}" for reason, count in reasons), style="yellow")
     screen.say(*_ends(found))
-    if found.prices:
-        screen.print(_price_table(found.prices))
-        if not all(price.exact for price in found.prices):
-            screen.say("gains were found by a search: they are lower bounds", style="dim")
     if (played := found.confirmation) is not None:
         screen.show("", _simulation_table(found, played), *_simulation_lines(found, played))
         screen.say(*(f"warning: {warning}" for warning in played.warnings), style="yellow")
@@ -132,23 +127,6 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     if found.at_end:
         lines.append(f"at an end of its range: {', '.join(found.at_end)}; beyond it may be better")
     return lines
-
-
-def _price_table(prices: tuple[Price, ...]) -> Table:
-    columns = ("bound", "binds", "value", "slack", "gain if 1 % looser", "next gain", "when looser by")
-    rows = (
-        [
-            price.constraint.text,
-            "yes" if price.binding else "no",
-            number(price.side),
-            number(price.slack),
-            number(price.gain) if price.relaxed_by else "–",
-            "–" if math.isnan(price.step) else number(price.step_gain),
-            number(price.step),
-        ]
-        for price in prices
-    )
-    return new_table(*columns, left=2, rows=rows)
 
 
 def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:

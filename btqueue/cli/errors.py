@@ -26,7 +26,7 @@ OTHER_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 3.0
 """Time that a command gets to notice these. A compiler may not return to Python for a minute."""
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the JSON objects that commands print: it grows when a key changes its meaning or goes."""
 
 EXIT_CODES = (

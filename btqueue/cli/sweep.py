@@ -43,12 +43,6 @@ def sweep(
             "combination is a point.",
         ),
     ] = None,
-    points: Annotated[
-        Path | None, Option(metavar="FILE.csv", help="Points in place of --over: keys, then values.")
-    ] = None,
-    sample: Annotated[
-        int | None, Option(min=1, metavar="N", help="N points of the ranges: a Latin hypercube.")
-    ] = None,
     engine: Annotated[
         Literal["auto", "solve", "simulate", "both"],
         Option(help="Engine of each point; auto (or solve): theory where it stands, else simulation."),
@@ -65,19 +59,13 @@ def sweep(
         Path | None,
         Option(
             metavar="FILE",
-            help="Write the result to FILE (.nc, .csv, .parquet); each point is kept at once, and the "
+            help="Write the result to FILE (.nc, .csv); each point is kept at once, and the "
             "same command goes on where it was ended.",
         ),
     ] = None,
     plot: Plot = None,
-    surface: Annotated[
-        bool, Option("--surface", help="Draw surfaces over the first two keys (with --plot).")
-    ] = False,
     metric: Metrics = None,
     set_: Sets = None,
-    independent: Annotated[
-        bool, Option("--independent", help="Another seed for each point, not a common one.")
-    ] = False,
     threads: Threads = None,
     cluster: Annotated[
         str | None, Option(metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local.")
@@ -86,7 +74,7 @@ def sweep(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate a scenario at many points: any keys over ranges, lists, samples or a file of points.
+    """Evaluate a scenario at many points: any keys over ranges and lists.
 
     Points that fail are kept with their reason. Ctrl-C, a full disk or the end of the machine lose nothing
     that was finished: with --out, the same command goes on from there.
@@ -104,23 +92,16 @@ def sweep(
     quantities = [parse_metric(text, "--metric", base) for text in metric or DEFAULT_METRICS]
     metrics = tuple(dict.fromkeys(map(str, quantities)))
     picture = Target.checked(plot, "--plot", FORMATS, force=force)
-    if not over and points is None:
-        raise BadInput(
-            "--over: name a key and its values, as in --over polling.limit=1..25 (or give --points)"
-        )
-    if picture is not None and len(over or ()) > MOST_KEYS_DRAWN and sample is None:
-        raise BadInput(f"--plot {plot}: a figure shows at most {MOST_KEYS_DRAWN} keys, not {len(over or ())}")
-    if surface and picture is None:
-        raise BadInput("--surface: goes with --plot FILE")
-    if surface and (len(over or ()) < 2 or sample is not None or points is not None):
-        raise BadInput("--surface: give two keys and their values, as in --over KEY=1..25 --over KEY=5..60")
+    if not over:
+        raise BadInput("--over: name a key and its values, as in --over polling.limit=1..25")
+    if picture is not None and len(over) > MOST_KEYS_DRAWN:
+        raise BadInput(f"--plot {plot}: a figure shows at most {MOST_KEYS_DRAWN} keys, not {len(over)}")
     if cluster is not None and threads is not None and cluster != "local":
         raise BadInput(f"--threads: the cluster {cluster} has its own")
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
-        "over": over, "points": points, "sample": sample, "engine": engine, "out": out, "force": force,
-        "independent": independent, "workers": threads, "cluster": cluster,
+        "over": over, "engine": engine, "out": out, "force": force, "workers": threads, "cluster": cluster,
         "check": check and not interpreted(),
     }  # fmt: skip
     with AnswerFirst() as files:
@@ -131,7 +112,7 @@ def sweep(
         if picture is not None and found.attrs["answered"]:
             there = [name for name in metrics if name in found and found[name].notnull().any()]
             shown = metrics if metric else there or metrics
-            if files.draw(picture, "btqueue.plots.sweep.sweep_figure", found, shown, base.title, surface):
+            if files.draw(picture, "btqueue.plots.sweep.sweep_figure", found, shown, base.title):
                 written["plot"] = plot
         if as_json:
             print_json(base, found, metrics, written)

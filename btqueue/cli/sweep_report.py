@@ -37,7 +37,6 @@ def print_json(
     shown = [name for metric in metrics for name in (metric, f"{metric}_ci95") if name in found]
     sweep = {
         "engines": what["engines"],
-        "random_numbers": what["random_numbers"],
         "dimensions": {str(dim): found.sizes[dim] for dim in found["failure"].dims},
         "coordinates": {
             str(name): values.values.tolist()

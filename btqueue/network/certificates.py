@@ -231,9 +231,7 @@ def _losing(scenario: Scenario, plan: Topology) -> Iterator[str]:
     if control.enabled or control.drop == "segment":  # offered packets are counted there
         yield "loss_token_buffer"
     yield "loss_baseband_buffer"
-    if link.arq == "none" and (
-        radio.model != "perfect" or radio.links or radio.interferers or radio.colocated
-    ):
+    if link.arq == "none" and (radio.model != "perfect" or radio.links or radio.interferers):
         yield "loss_radio"
     if link.arq not in ("none", "unlimited") or (link.arq != "none" and link.flush_timeout_s is not None):
         yield "loss_arq"

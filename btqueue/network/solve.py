@@ -13,13 +13,10 @@ from btqueue.network.measured_errors import IN_DOUBT, THEORY, in_words, kind_of
 from btqueue.network.overload import mark_overload
 from btqueue.network.stations import model
 from btqueue.scenario import Scenario
-from btqueue.scenario.errors import shown
 from btqueue.scenario.limits import limits
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.traits import in_tables
 
-NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
-"""The warning of an answer about a key that is read only for the sake of old files."""
 ELSEWHERE = "theory has no answer here: simulate plays the network"
 """The note under a refusal."""
 
@@ -51,9 +48,6 @@ def solve(scenario: Scenario) -> Results:
         raise
     if (bounds := found.attrs.pop("limits", None)) is not None:
         found.attrs["limited_by"] = limits(scenario, bounds)
-    if "solver" in scenario.run.model_fields_set:
-        warning = NO_CHOICE.format(shown(scenario.run.solver))
-        found.attrs["warnings"] = [*found.attrs["warnings"], warning]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Figures of sweeps: lines with bands over one key; over two families of them, heat maps or surfaces; panels.
+"""Figures of sweeps: lines with bands over one key; over two families of them or heat maps; panels.
 
 >>> from btqueue.study.sweep_files import read_sweep      # doctest: +SKIP
 >>> sweep_figure(read_sweep("limits.nc"), ["goodput_kbps"]).savefig("limits.pdf")  # doctest: +SKIP
@@ -22,8 +22,6 @@ from btqueue.plotting import (
     Figure,
     axis_label,
     house_style,
-    surface_key,
-    surface_panel,
 )
 from btqueue.scenario import METRICS
 
@@ -41,109 +39,67 @@ def sweep_figure(
     dataset: xr.Dataset,
     metrics: Sequence[str] = ("goodput_kbps",),
     title: str = "",
-    surface: bool = False,
 ) -> Figure:
     """Return a figure of a sweep, a row of panels for each metric.
 
     Over one key: a line, with a band for the simulator's 95 % intervals; solver and simulator in one panel if
     both were run. Over a second key with few values: a line for each of them; with more: a heat map. Over a
-    third key: a panel for each of its values. Chosen points (or a sample): the metric against each key.
+    third key: a panel for each of its values.
 
     Args:
         dataset: result of `btqueue.study.sweep.sweep`.
         metrics: names of metrics in it.
         title: heading.
-        surface: draw a surface over the first two keys, the simulator's with the solver's as a wire frame
-            if both were run, in place of lines or a heat map.
 
     Raises:
-        NoFigure: there are more than three keys, or too many panels, or no point has a value of a metric; or
-            there is no surface over these keys.
+        NoFigure: there are more than three keys, or too many panels, or no point has a value of a metric.
     """
     for metric in metrics:
         if metric not in dataset or not bool(dataset[metric].notnull().any()):
             there = ", ".join(name for name in METRICS if name in dataset)
             raise NoFigure(f"no point has a value of {metric}; there are {there or 'none'}")
     with house_style():
-        if "point" in dataset.dims:
-            if surface:
-                raise NoFigure("chosen points make no surface: sweep a grid of two keys")
-            return _scatter_figure(dataset, metrics, title)
-        return _grid_figure(dataset, metrics, title, surface=surface)
+        return _grid_figure(dataset, metrics, title)
 
 
 def _keys(dataset: xr.Dataset) -> list[str]:
     """Return the keys that the sweep went over, in the order of the metrics' dimensions."""
-    inner = ("engine", "flow", "link", "queue", "point")
+    inner = ("engine", "flow", "link", "queue")
     dims = next(iter(dataset.data_vars.values())).dims
-    if "point" in dataset.dims:
-        return [str(n) for n, c in dataset.coords.items() if c.dims == ("point",) and n != "point"]
     return [str(dim) for dim in dims if dim not in inner]
 
 
-def _grid_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str, *, surface: bool) -> Figure:
-    """Draw each metric over two keys as lines, map or surface, a column for each value of a third key."""
+def _grid_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
+    """Draw each metric over two keys as lines or a map, a column for each value of a third key."""
     keys = _keys(dataset)
-    if surface:
-        _require_surface(dataset, keys)
     if len(keys) > 3:
         raise NoFigure(f"a figure shows at most three keys, not {len(keys)}: {', '.join(keys)}")
     panels = dataset[keys[2]].values if len(keys) == 3 else [None]
-    as_map = not surface and len(keys) > 1 and dataset.sizes[keys[1]] > MOST_CURVES
+    as_map = len(keys) > 1 and dataset.sizes[keys[1]] > MOST_CURVES
     engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
     columns = [(panel, engine) for panel in panels for engine in (engines if as_map else [None])]
-    figure, grid = _panels(len(metrics), len(columns), title, projection="3d" if surface else None)
+    figure, grid = _panels(len(metrics), len(columns), title)
     for row, metric in zip(grid, metrics, strict=True):
         for axes, (panel, engine) in zip(row, columns, strict=True):
             one = dataset if panel is None else dataset.sel({keys[2]: panel})
             heading = [] if panel is None else [f"{keys[2]} = {_short(panel)}"]
-            if surface:
-                heading.insert(0, axis_label(metric))
-                _surface(axes, one, keys, metric)
-            elif as_map:
+            if as_map:
                 one = one if not engine else one.sel(engine=engine)
                 heading += [engine] if engine else []
                 _heat_map(figure, axes, one, keys[0], keys[1], metric)
             else:
                 _lines(axes, one, keys[:2], metric, engines)
             axes.set_title(", ".join(heading))
-    if surface:
-        figure.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=1 - 0.5 / figure.get_figheight())
-        if len(engines) > 1:
-            figure.legend(handles=surface_key()[:2], loc="lower right", fontsize=7.5)
     return figure
 
 
-def _require_surface(dataset: xr.Dataset, keys: Sequence[str]) -> None:
-    """Make sure that there is a surface over the keys."""
-    if len(keys) not in (2, 3):
-        raise NoFigure(f"a surface lies over two keys (a third makes panels), not {len(keys)}")
-    for key in keys[:2]:
-        if dataset[key].dtype.kind not in "iuf" or dataset.sizes[key] < 2:
-            raise NoFigure(f"a surface needs two or more numbers of each key; {key} has not")
-
-
-def _surface(axes: Any, one: xr.Dataset, keys: Sequence[str], metric: str) -> None:
-    """Draw a surface over the first two keys, with the solver's as a wire frame if both engines were run."""
-    values, both = one[metric].transpose(..., keys[1], keys[0]), "engine" in one.dims
-    shown = values.sel(engine="simulate") if both else values
-    frame = values.sel(engine="solve") if both else values.where(False)
-    across, along = one[keys[0]].values, one[keys[1]].values
-    surface_panel(axes, across, along, shown.values, frame.values, view=(24, -125))
-    axes.locator_params(nbins=5)
-    axes.set_xlabel(keys[0], fontsize=8)
-    axes.set_ylabel(keys[1], fontsize=8)
-    axes.tick_params(labelsize=7)
-
-
-def _panels(rows: int, columns: int, title: str, projection: str | None = None) -> tuple[Figure, np.ndarray]:
+def _panels(rows: int, columns: int, title: str) -> tuple[Figure, np.ndarray]:
     if rows * columns > MOST_PANELS:
         raise NoFigure(f"{rows * columns} panels are too many (at most {MOST_PANELS})")
-    layout = "constrained" if projection is None else None  # which would cut the labels of solid axes
-    figure = Figure(figsize=(1.2 + 4.4 * columns, 0.6 + 3.2 * rows), layout=layout)
+    figure = Figure(figsize=(1.2 + 4.4 * columns, 0.6 + 3.2 * rows), layout="constrained")
     if title:
         figure.suptitle(title, fontsize=10)
-    return figure, figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection})
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, engines: Sequence[str]) -> None:
@@ -193,27 +149,6 @@ def _heat_map(figure: Figure, axes: Axes, dataset: xr.Dataset, x: str, y: str, m
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     figure.colorbar(image, ax=axes, label=axis_label(metric))
-
-
-def _scatter_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
-    keys = _keys(dataset)
-    engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
-    figure, grid = _panels(len(metrics), len(keys), title)
-    for row, metric in zip(grid, metrics, strict=True):
-        for axes, key in zip(row, keys, strict=True):
-            label, places = _scale(axes, "x", dataset, key)
-            for number, engine in enumerate(engines):
-                one = dataset.sel(engine=engine) if engine else dataset
-                half = one[f"{metric}_ci95"].values if f"{metric}_ci95" in one else None
-                axes.errorbar(
-                    places, one[metric].values, yerr=half, fmt=MARKERS[number], color=PALETTE[number],
-                    markersize=3.5, markerfacecolor="white", elinewidth=0.8, label=engine,
-                )  # fmt: skip
-            axes.set_xlabel(label)
-            axes.set_ylabel(axis_label(metric))
-            if len(engines) > 1:
-                axes.legend(fontsize=7.5)
-    return figure
 
 
 def _scale(axes: Axes, which: str, dataset: xr.Dataset, key: str) -> tuple[str, np.ndarray]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from btqueue.scenario.errors import NotBuiltYet, Problem, ScenarioError
-    from btqueue.scenario.graph_import import scenario_from_graph
     from btqueue.scenario.library import list_models, models_folder
     from btqueue.scenario.link import FlowControl, Link
     from btqueue.scenario.loading import load
@@ -29,7 +28,6 @@ _HOME = {
     name: module
     for module, names in {
         "btqueue.scenario.errors": ("NotBuiltYet", "Problem", "ScenarioError"),
-        "btqueue.scenario.graph_import": ("scenario_from_graph",),
         "btqueue.scenario.library": ("list_models", "models_folder"),
         "btqueue.scenario.link": ("FlowControl", "Link"),
         "btqueue.scenario.loading": ("load",),
@@ -75,7 +73,6 @@ __all__ = [
     "list_models",
     "load",
     "models_folder",
-    "scenario_from_graph",
 ]
 
 

@@ -139,7 +139,6 @@ def _flow_control(s: Scenario) -> Iterator[Problem]:
 def _patience(s: Scenario) -> Iterator[Problem]:
     """Refuse waits that are too short for any answer: the device would give up without end."""
     for key, value in (
-        ("polling.bridge_patience_s", s.polling.bridge_patience_s),
         ("transport.centaurus_watchdog_s", s.transport.centaurus_watchdog_s),
         ("traffic.application_timeout_s", s.traffic.application_timeout_s or 0.0),
     ):

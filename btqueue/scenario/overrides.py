@@ -19,9 +19,13 @@ from btqueue.text_files import BadToml, parse_toml
 REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "link.quality_memory_s": (0.0,),
+        "polling.bridge_patience_s": (0.0,),
         "polling.longest_rendezvous_s": (),
         "polling.max_weight": (5,),
+        "radio.colocated": (False,),
+        "run.solver": ("auto", "analytic", "followed"),
         "transport.forward_ack": (False,),
+        "transport.gamma": (1.0,),
         "transport.centaurus_start": ("peer",),
         "transport.centaurus_header_bytes": (6,),
         "transport.centaurus_control_bytes": (16,),

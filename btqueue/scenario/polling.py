@@ -15,7 +15,7 @@ from btqueue.baseband.voice import (
     exchange_slots,
     repeat_slots,
 )
-from btqueue.scenario.fields import Condition, Count, PositiveSeconds, Seconds, Table, key
+from btqueue.scenario.fields import Condition, Count, PositiveSeconds, Table, key
 from btqueue.scenario.link import CLASSIC
 
 Discipline = Literal[
@@ -117,9 +117,6 @@ class Polling(Table):
         "or at meetings (lcs: at each they agree on time and length of the next, by the backlog and the "
         "packets exchanged; Tan and Guttag, LCN 2002)",
         BRIDGES,
-    )
-    bridge_patience_s: Seconds = key(
-        0.0, "a bridge that is not polled for this long goes on; 0: it waits for ever", BRIDGES
     )
     residence: Literal["visit", "cycle", "complete"] = key(
         "visit",

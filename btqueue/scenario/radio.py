@@ -126,8 +126,3 @@ class Radio(ErrorProcess):
         ge=0,
         le=1000,
     )
-    colocated: bool = key(
-        False,
-        "the simulated piconets disturb each other on the same channel, too; their slots begin together",
-        {"several piconets": (True,), **CLASSIC},
-    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from btqueue.scenario.fields import PositiveSeconds, Seconds, Table, key
 
 
 class Run(Table):
     """Length, repetition and randomness of the simulation, which the models ignore."""
-
-    CHOICES: ClassVar[tuple[str, ...]] = ("solver",)
 
     duration_s: PositiveSeconds = key(480.0, "simulated time that is measured, after the warm-up")
     warmup_s: Seconds | Literal["auto"] = key(
@@ -38,8 +36,5 @@ class Run(Table):
     )
     limit_cpu_s: PositiveSeconds | None = key(
         None, "CPU time of all replications together after which the simulation ends with what it has"
-    )
-    solver: Literal["auto", "analytic", "followed"] = key(
-        "auto", "read for the sake of old files, and changes nothing"
     )
     jitter_s: float = key(0.0, "largest random processing delay at each sender (uniform from 0)", ge=0, le=1)

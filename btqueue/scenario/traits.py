@@ -4,9 +4,9 @@ Each key of a table says itself when it has an effect (`btqueue.scenario.fields.
 keys, or where a fact holds. So there are no traits of TCP without it, and no repetition on a radio without
 errors.
 
-Facts of a radio link: "errors", "packets are repeated", "repetition" (`link.arq` is not "none"), "bridges"
-and "several piconets"; of a flow: "both ways" (of its connection), "messages share segments", and "single
-messages" (a greedy source writes them one by one).
+Facts of a radio link: "errors", "packets are repeated", "repetition" (`link.arq` is not "none"), "bridges";
+of a flow: "both ways" (of its connection), "messages share segments", and "single messages" (a greedy source
+writes them one by one).
 """
 
 from __future__ import annotations
@@ -146,15 +146,12 @@ def _of_links(s: Scenario, plan: Topology, hops: list[Hop]) -> Iterator[Trait]:
     """Yield the traits of radio links, queues and polling on these hops."""
     piconets = {hop.index for hop in hops}
     members = {node for one in piconets for node in (plan.piconets[one].central, *plan.piconets[one].members)}
-    several = len(plan.piconets) > 1
     bad_channels = any(one.ber > 0 for one in s.le.channel_classes)
     classic = s.link.bearer == "br-edr"  # the other repeats packets always, and has links, not bridges
-    facts = {"several piconets": several, "bridges": classic and bool(members & plan.bridge_nodes)}
+    facts = {"bridges": classic and bool(members & plan.bridge_nodes)}
     facts["repetition"] = classic and s.link.arq != "none"
     for radio in dict.fromkeys(_radio(s, plan, hop) for hop in hops):
-        errors = (
-            has_errors(radio) or bad_channels or s.radio.interferers > 0 or (s.radio.colocated and several)
-        )
+        errors = has_errors(radio) or bad_channels or s.radio.interferers > 0
         facts["errors"] = errors
         # a packet whose acknowledgement waits for a packet to carry it keeps its place, on any radio
         waits = facts["repetition"] and s.link.arq_feedback == "lossy"

@@ -78,6 +78,8 @@ class Transport(Table):
 
     CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
     WHEN: ClassVar[Condition] = {"transport.protocol": ("tcp",)}
+    gamma: ClassVar[float] = 1.0
+    """More extra segments in flight end the slow start of Vegas."""
     centaurus_header_bytes: ClassVar[int] = 6
     """The header of a data packet of CentaurusComm (Avancha 2002, section 3.4.3)."""
     centaurus_control_bytes: ClassVar[int] = 16
@@ -262,7 +264,6 @@ class Transport(Table):
     )
     alpha: float = key(1.0, "Vegas: fewer extra segments in flight open the window", VEGAS, ge=0, le=1000)
     beta: float = key(3.0, "Vegas: more extra segments in flight close the window", VEGAS, ge=0, le=1000)
-    gamma: float = key(1.0, "Vegas: more extra segments in flight end slow start", VEGAS, ge=0, le=1000)
     vegas_adjustment: Literal["per-ack", "per-rtt"] = key(
         "per-ack", "Vegas: the window moves a little at each ACK, or by a segment once in a round trip", VEGAS
     )

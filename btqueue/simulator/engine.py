@@ -16,7 +16,6 @@ from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import INBOX, OUTBOX
 from btqueue.simulator.records.run import (
     ARRIVAL,
-    BRIDGE,
     DELAYED_ACK,
     EVENT,
     LINE,
@@ -207,8 +206,6 @@ def play(sim, root, until):
         elif kind == DELAYED_ACK:
             delayed_ack.on_timer(sim.connections[owner])
             clock.acknowledging = owner
-        elif kind == BRIDGE:
-            bridges.on_timer(sim, owner, now)
         elif kind == EVENT:
             connection_events.on_timer(sim, owner, now)
         else:

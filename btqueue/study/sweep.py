@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import xarray as xr
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
@@ -30,7 +29,7 @@ from btqueue.scenario.topology import topology
 from btqueue.simulator.scope import require_simulated
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
-from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points
+from btqueue.study.points import Points, grid
 from btqueue.study.provenance import attributes
 from btqueue.study.sweep_checks import CheckedPoints, check_points
 from btqueue.study.sweep_files import (
@@ -66,15 +65,12 @@ class SweepInterrupted(KeyboardInterrupt):
 
 def sweep(
     scenario: Scenario,
-    over: Over | None = None,
+    over: Over,
     *,
-    points: Sequence[Mapping[str, Any]] | str | os.PathLike[str] | None = None,
-    sample: int | None = None,
     engine: Literal["auto", "solve", "simulate", "both"] = "auto",
     check: bool = False,
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
-    independent: bool = False,
     workers: int | None = None,
     cluster: str | None = None,
     progress: Progress | None = None,
@@ -84,18 +80,15 @@ def sweep(
 
     Args:
         scenario: that the points change.
-        over: values by dotted key; every combination is a point: ``{"polling.limit": range(1, 11)}``.
-        points: chosen points in place of `over`: mappings from keys to values, or a CSV file of them.
-        sample: number of points to take from the ranges in `over`, as a Latin hypercube.
+        over: values by dotted key; every combination is a point: ``{"polling.limit": range(1, 11)}``. All
+            points share a seed, so that differences between points are less noisy than the points are.
         engine: "auto" (theory; a point at which that does not stand is simulated until it is known, see
             `btqueue.study.evaluate.simulated_to_precision`), "simulate" or "both" (theory alone beside
             simulation). "solve" is the former name of "auto".
         check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
             simulate all points around those that are not confirmed (`btqueue.study.sweep_checks`).
-        out: file for the result: .nc (netCDF), .csv or .parquet.
+        out: file for the result: .nc (netCDF) or .csv.
         force: replace a regular file that is there, and kept points of another sweep.
-        independent: each point gets another seed. By default all points share a seed, so that differences
-            between points are less noisy than the points are.
         workers: processes at once, all cores by default.
         cluster: address of a dask scheduler, or "local".
         progress: called after each point.
@@ -112,7 +105,7 @@ def sweep(
         StoreError: `out` cannot be used: damaged, of another sweep, being written by another process, or the
             disk is full; nothing is overwritten, finished points are kept.
         Unwritten: a `StoreError` that holds the complete result.
-        MissingPackage: a package for the file format or the cluster is not installed.
+        MissingPackage: a package for the cluster is not installed.
         SweepInterrupted: by Ctrl-C; finished points are kept.
     """
     target = None if out is None else checked_target(Path(out))
@@ -122,12 +115,11 @@ def sweep(
         raise ScenarioError(Problem(f'engine is "auto", "simulate" or "both", not {engine!r}'))
     engines: tuple[Engine, ...] = known[engine]
     check = check and engines == ("solve",)
-    chosen = chosen_points(scenario, over, points, sample)
-    work = OwnSeeds(chosen, scenario) if independent else chosen
-    require_one_point(scenario, work, engines)
-    what = definition(scenario, chosen, engines, independent=independent, checked=check)
+    chosen = grid(over)
+    require_one_point(scenario, chosen, engines)
+    what = definition(scenario, chosen, engines, checked=check)
     say = notes or (lambda message: None)
-    evaluator = partial(map_points, scenario, work, engines=engines, workers=workers, cluster=cluster)
+    evaluator = partial(map_points, scenario, chosen, engines=engines, workers=workers, cluster=cluster)
     finish = partial(_finished, scenario, chosen, engines, what)
     checks = partial(check_points, chosen, evaluator=evaluator, notes=say) if check else None
     if target is None:
@@ -186,43 +178,6 @@ def _filled(
         raise SweepInterrupted(len(kept.done), partial_result) from None
 
 
-def chosen_points(
-    scenario: Scenario,
-    over: Over | None,
-    points: Sequence[Mapping[str, Any]] | str | os.PathLike[str] | None,
-    sample: int | None,
-) -> Points:
-    """Return the points that were asked for; see `sweep`."""
-    if points is not None:
-        if over or sample is not None:
-            raise ScenarioError(Problem("points are a complete list: they do not go with over or sample"))
-        return read_points(Path(points)) if isinstance(points, str | os.PathLike) else listing(points)
-    if sample is not None:
-        return latin_hypercube(over or {}, sample, scenario.run.seed)
-    return grid(over or {})
-
-
-class OwnSeeds:
-    """The points of a sweep, each with another seed."""
-
-    def __init__(self, points: Points, scenario: Scenario) -> None:
-        """Derive seeds from the scenario's.
-
-        Raises:
-            ScenarioError: the points have seeds already.
-        """
-        if "run.seed" in points.keys:
-            raise ScenarioError(Problem("run.seed: points with chosen seeds have no independent ones"))
-        self.points, self.seed = points, scenario.run.seed
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, number: int) -> Changes:
-        """Return the changes of point *number*."""
-        return self.points[number] | {"run.seed": own_seed(self.seed, number)}
-
-
 def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[Engine]) -> None:
     """Make sure that at least one point is a scenario that at least one of the engines can run.
 
@@ -245,12 +200,6 @@ def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[En
         problem = first.problems[0]
         raise type(first)(replace(problem, message=heading + problem.message))
     raise first
-
-
-def own_seed(seed: int, number: int) -> int:
-    """Return the seed of one point of a sweep with independent random numbers."""
-    word = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]
-    return int(word >> np.uint64(1))  # seeds of scenarios have 63 bits
 
 
 def _finished(
@@ -277,7 +226,6 @@ def _finished(
     return dataset.assign_attrs(
         {
             "sweep": json.dumps(what),
-            "random_numbers": what["random_numbers"],
             "answered": int((~failed).sum()),
             "failed": int(failed.sum()),
             "values_sha256": digest(dataset),

@@ -1,6 +1,6 @@
-"""The dataset of a sweep from its finished points, and its files: netCDF, CSV and Parquet.
+"""The dataset of a sweep from its finished points, and its files: netCDF and CSV.
 
-A netCDF file can be read again; CSV and Parquet have one row a point. A result that can be read again carries
+A netCDF file can be read again; CSV has one row a point. A result that can be read again carries
 a seal, the SHA-256 of all bytes of its file, in the attribute `seal`. It is looked at before anything else:
 the libraries below follow damaged lengths and addresses into endless loops and huge arrays.
 """
@@ -24,7 +24,6 @@ from btqueue.files import UnusableFile, read_bytes, require_writable, written_wh
 from btqueue.scenario import METRICS, describe
 from btqueue.scenario.expressions import Quantity
 from btqueue.scenario.problems import closest
-from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import PARTS, Engine, PointResult
 from btqueue.study.points import Points
 from btqueue.study.sweep_store import StoreError, journal_path, what_differs
@@ -49,7 +48,7 @@ TEXTS = ("failure", "warnings", "answered_by", "why", "method", "check")
 def assemble(
     points: Points, engines: Sequence[Engine], results: Callable[[], Iterable[PointResult]]
 ) -> xr.Dataset:
-    """Return one dataset with a dimension for each key of a grid, or "point" for chosen points.
+    """Return one dataset with a dimension for each key.
 
     Variables, NaN where a point has no answer:
 
@@ -178,7 +177,7 @@ def _labelled(
 ) -> xr.Dataset:
     """Put names and units on the arrays, shape (engines, points) or (engines, points, part)."""
     several = len(engines) > 1
-    dims = (("engine",) if several else ()) + points.dims
+    dims = (("engine",) if several else ()) + points.keys
     shape = ((len(engines),) if several else ()) + points.shape
     variables = {}
     for name, array in arrays.items():
@@ -202,7 +201,7 @@ def _labelled(
     return dataset
 
 
-FORMATS = {".nc": "netCDF", ".csv": "CSV", ".parquet": "Parquet"}
+FORMATS = {".nc": "netCDF", ".csv": "CSV"}
 """By suffix."""
 READABLE = ".nc"
 """The suffix of the format that holds all of a result."""
@@ -218,7 +217,6 @@ def checked_target(path: Path) -> Path:
 
     Raises:
         StoreError: the suffix is unknown, or the folder is missing or read-only.
-        MissingPackage: the format needs a package that is not installed.
     """
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
@@ -230,8 +228,6 @@ def checked_target(path: Path) -> Path:
         require_writable(path, replace=True)  # what may be there is looked at later
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from None
-    if suffix == ".parquet":
-        require("pyarrow", "Parquet files", "trace")
     return path.parent.resolve() / path.name
 
 
@@ -370,8 +366,6 @@ def table(dataset: xr.Dataset) -> pd.DataFrame:
     columns: dict[str, np.ndarray] = {}
     for dim, place in zip(outer, places, strict=True):
         columns[dim] = dataset[dim].values[place]
-        others = [name for name in dataset.coords if name != dim and dataset[name].dims == (dim,)]
-        columns |= {str(name): dataset[name].values[place] for name in others}
     for name, values in dataset.data_vars.items():
         part = next((dim for dim in inner if dim in values.dims), None)
         if part is None:
@@ -398,13 +392,8 @@ def _write_csv(path: Path, dataset: xr.Dataset) -> None:
     table(dataset).to_csv(path, index=False)
 
 
-def _write_parquet(path: Path, dataset: xr.Dataset) -> None:
-    table(dataset).to_parquet(path, index=False)
-
-
 WRITERS: dict[str, Callable[[Path, xr.Dataset], None]] = {
     ".nc": write_netcdf,
     ".csv": _write_csv,
-    ".parquet": _write_parquet,
 }
 """By suffix."""

@@ -354,19 +354,19 @@ def _answer(content: Mapping[str, Any]) -> Answer:
 
 
 def definition(
-    scenario: Scenario, points: Points, engines: Sequence[Engine], *, independent: bool, checked: bool = False
+    scenario: Scenario, points: Points, engines: Sequence[Engine], *, checked: bool = False
 ) -> dict[str, Any]:
     """Return everything the numbers of a sweep depend on, as plain values.
 
-    Long lists of points, and the files that the scenario names, are represented by their SHA-256.
+    The files that the scenario names are represented by their SHA-256.
     """
+    axes = {key: list(values) for key, values in zip(points.keys, points.columns, strict=True)}
     content: dict[str, Any] = {
         "format": FORMAT,
         "scenario": scenario.to_dict(),
         "written": scenario.to_dict(resolved=False),  # a point changes this, and is resolved again
-        "points": _points(points),
+        "points": {"keys": list(points.keys), "grid": axes},  # they are numbered in the order of the keys
         "engines": list(engines),
-        "random_numbers": "independent" if independent else "common",
         "versions": versions(),
     }
     if checked:  # points near those that are not confirmed are simulated
@@ -374,18 +374,6 @@ def definition(
     if files := _files(scenario, points):
         content["files"] = files
     return json.loads(json.dumps(content))  # as it is read back
-
-
-def _points(points: Points) -> dict[str, Any]:
-    if not points.listed:
-        axes = {key: list(values) for key, values in zip(points.keys, points.columns, strict=True)}
-        return {"keys": list(points.keys), "grid": axes}  # points are numbered in the order of the keys
-    rows = json.dumps([list(points[number].values()) for number in range(len(points))])
-    return {
-        "keys": list(points.keys),
-        "count": len(points),
-        "sha256": hashlib.sha256(rows.encode()).hexdigest(),
-    }
 
 
 def _files(scenario: Scenario, points: Points) -> dict[str, str]:

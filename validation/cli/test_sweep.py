@@ -82,9 +82,9 @@ def test_a_metric_that_no_point_has_is_an_error_and_no_empty_table_or_picture(tm
 
 
 @pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_both_engines_and_a_sample_are_drawn_in_each_format(tmp_path, suffix, begin):
-    sampled = ["--over", "polling.limit=1..10", "--sample", 4, "--engine", "both"]
-    shown = run(NAME, *sampled, "--threads", 1, "--plot", tmp_path / f"picture.{suffix}").stdout
+def test_both_engines_are_drawn_in_each_format(tmp_path, suffix, begin):
+    both = ["--over", "polling.limit=1..10:3", "--engine", "both"]
+    shown = run(NAME, *both, "--threads", 1, "--plot", tmp_path / f"picture.{suffix}").stdout
     assert shown.count("simulate") == 4 and shown.count("solve") == 4
     assert begin in (tmp_path / f"picture.{suffix}").read_bytes()[:40]
 
@@ -116,9 +116,6 @@ BAD = [
     ([*ONE, "--metric", "goodput"], ["did you mean goodput_kbps"]),
     ([*ONE, "--out", "x.ncc"], [".nc (netCDF)", "did you mean x.nc"]),
     ([*ONE, "--plot", "x.gif"], ["--plot x.gif", ".png"]),
-    ([*ONE, "--surface"], ["--surface: goes with --plot"]),
-    ([*ONE, "--surface", "--plot", "x.png"], ["--surface: give two keys"]),
-    (["--over", "run.seed=1..3", "--independent"], ["run.seed"]),
     ([*ONE, "--cluster", "tcp://x:1", "--threads", "2"], ["--threads"]),
     ([*OVER, *PER_RUN, "--plot", "x.png"], ["at most 3 keys"]),
 ]

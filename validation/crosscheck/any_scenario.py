@@ -343,7 +343,7 @@ def numbers(kind: Kind, extreme: bool) -> st.SearchStrategy[Any]:
 # ----------------------------------------------------------------------------------------------- bounded work
 
 CLOCKS = (
-    *("polling.rendezvous_s", "polling.bridge_patience_s"),
+    "polling.rendezvous_s",
     "link.flush_timeout_s",
     *("traffic.application_timeout_s", "traffic.file_period_s"),
     *("transport.initial_rto_s", "transport.min_rto_s", "transport.max_rto_s", "transport.ack_delay_s"),

@@ -137,7 +137,6 @@ OF_NOBODY = {
     "run.precision": "of the simulation",
     "run.precision_of": "of the simulation",
     "run.limit_cpu_s": "of the simulation",
-    "run.solver": "read for the sake of old files",
 }
 """Keys about the run, which theory does not read; but the steps of a load schedule last as long."""
 

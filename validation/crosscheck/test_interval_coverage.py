@@ -30,10 +30,7 @@ CASES = {
     "walk-in, cycle": (SCATTERNET, {"polling__residence": "cycle", **JITTER}),
     "walk-in, complete": (SCATTERNET, {"polling__residence": "complete", **JITTER}),
     "walk-in, MS": (SCATTERNET, {"network__bridge": "MS"}),
-    "walk-in, alignment and patience": (
-        SCATTERNET,
-        {"polling__switch_delay": True, "polling__bridge_patience_s": 0.05},
-    ),
+    "walk-in, alignment": (SCATTERNET, {"polling__switch_delay": True}),
     "walk-in, complete, overload": (
         SCATTERNET,
         {"polling__residence": "complete", "traffic__load_kbps": 60.0, **JITTER},
@@ -63,7 +60,6 @@ CASES = {
     "alternating": (PICONET, {**FADING, "radio__model": "alternating"}),
     "trace": (PICONET, {**FADING, "radio__model": "trace"}),
     "interferers": (PICONET, {"radio__interferers": 2, "link__arq": "unlimited"}),
-    "colocated": (CROWD, {"radio__colocated": True, "link__arq": "unlimited"}),
     # disciplines that draw
     "prc-lwrr": (PICONET, {"polling__discipline": "prc-lwrr", "network__peripherals": 4}),
 }

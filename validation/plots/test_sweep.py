@@ -38,19 +38,6 @@ def test_one_key_is_a_line_through_the_points_with_intervals_as_a_band():
     assert (heights.min(), heights.max()) == (99.5, 103.5)
 
 
-def test_a_surface_lies_over_two_keys_with_the_model_as_its_frame():
-    data = dataset({A: 4, B: 3}, engines=("solve", "simulate"))
-    (axes,) = panels(sweep_figure(data, surface=True))
-    assert axes.get_xlabel() == A and axes.get_ylabel() == B
-    surface, frame = axes.collections
-    heights = np.asarray(vars(surface)["_faces"])[..., 2]
-    simulated = data["goodput_kbps"].sel(engine="simulate").values
-    assert (heights.min(), heights.max()) == (simulated.min(), simulated.max())
-    solved = data["goodput_kbps"].sel(engine="solve").values
-    lines = np.concatenate([np.asarray(line)[:, 2] for line in vars(frame)["_segments3d"]])
-    assert sorted(set(lines)) == sorted(set(solved.ravel()))
-
-
 def test_many_values_of_a_second_key_are_a_heat_map():
     data = dataset({A: 4, B: 8})
     figure = sweep_figure(data)
@@ -79,16 +66,6 @@ def test_a_third_key_makes_panels(sizes, expected):
     assert all(f"{C} = " in axes.get_title() for axes in found)
 
 
-def test_chosen_points_are_shown_against_each_key():
-    data = xr.Dataset(
-        {"goodput_kbps": ("point", [5.0, 3.0, 4.0])},
-        {"point": [0, 1, 2], A: ("point", [1, 3, 2]), "polling.discipline": ("point", ["a", "b", "a"])},
-    )
-    first, second = panels(sweep_figure(data))
-    assert first.get_xlabel() == A
-    assert [text.get_text() for text in second.get_xticklabels()] == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("values", "scale"),
     [
@@ -115,8 +92,6 @@ def test_what_is_evenly_spread_in_the_logarithm_gets_a_logarithmic_axis(values, 
             {"metrics": ["delay_s"]},
             "no point has a value of delay_s; there are goodput_kbps, rtt_s",
         ),
-        (dataset({A: 4}), {"surface": True}, "over two keys"),
-        (dataset({A: 4, B: 1}), {"surface": True}, "two or more numbers of each key"),
     ],
 )
 def test_what_makes_no_figure_is_refused(data, options, words):

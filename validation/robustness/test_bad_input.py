@@ -1,12 +1,11 @@
 """Bad input is named by key, value, what is allowed and what was meant; only ScenarioError comes out."""
 
-import networkx as nx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from thesis import thesis
 
-from btqueue.scenario import Scenario, ScenarioError, load, scenario_from_graph
+from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.scenario.problems import key_names
 
 STANDARD = thesis()
@@ -426,50 +425,3 @@ def test_any_file_is_a_scenario_or_a_scenario_error(tmp_path_factory, content):
     file = tmp_path_factory.mktemp("any") / "file.toml"
     file.write_bytes(content)
     only_scenario_errors(lambda: load(file))
-
-
-# ----------------------------------------------------------------------------------------------------- graphs
-
-names_of_nodes = st.one_of(
-    st.integers(0, 5), st.text(max_size=3), st.floats(), st.booleans(), st.tuples(st.integers(0, 2))
-)
-attributes = st.dictionaries(
-    st.sampled_from(["role", "kind", "rate_kbps", "delay_s", "link", "loss", "medium", "weight", "from"]),
-    st.one_of(values, st.sampled_from(["central", "bluetooth", "wlan", 5.0])),
-    max_size=3,
-)
-
-
-@st.composite
-def graphs(draw):
-    """Draw a graph of any nodes, edges, loops and attributes, of each class that networkx has."""
-    graph = draw(st.sampled_from([nx.Graph, nx.Graph, nx.Graph, nx.DiGraph, nx.MultiGraph]))()
-    nodes = draw(st.lists(names_of_nodes, max_size=6, unique_by=str))
-    for node in nodes:
-        graph.add_node(node, **(draw(attributes) | ({"role": "central"} if draw(st.booleans()) else {})))
-    for _ in range(draw(st.integers(0, 8)) if nodes else 0):
-        ends = draw(st.sampled_from(nodes)), draw(st.sampled_from(nodes))
-        graph.add_edge(*ends, **draw(attributes))
-    return graph
-
-
-@given(graphs(), st.lists(st.one_of(values, st.tuples(names_of_nodes, names_of_nodes)), max_size=3))
-def test_any_graph_is_a_scenario_or_a_scenario_error(graph, flows):
-    only_scenario_errors(lambda: scenario_from_graph(graph, flows))
-
-
-GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
-<key id="r" for="node" attr.name="role" attr.type="string"/>
-<key id="d" for="edge" attr.name="delay_s" attr.type="{type}"/>
-<graph edgedefault="undirected"><node id="c"><data key="r">central</data></node><node id="p"/><node id="h"/>
-<edge source="c" target="p"/><edge source="p" target="h"><data key="d">{delay}</data></edge>
-</graph></graphml>
-"""
-
-
-def test_a_graphml_file_is_a_scenario_if_its_numbers_are_numbers():
-    graph = nx.parse_graphml(GRAPHML.format(type="double", delay=0.01))
-    assert scenario_from_graph(graph, [("c", "h")]).network.outside_links[0].delay_s == 0.01
-    for kind, delay in (("double", "-1"), ("double", "nan"), ("string", "soon")):
-        with pytest.raises(ScenarioError, match="delay_s"):
-            scenario_from_graph(nx.parse_graphml(GRAPHML.format(type=kind, delay=delay)), [("c", "h")])

@@ -27,7 +27,6 @@ from btqueue.cli import app
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
-from btqueue.study.points import read_points
 from btqueue.study.sweep import SweepInterrupted, sweep
 from btqueue.study.sweep_files import digest
 from btqueue.study.sweep_store import StoreError
@@ -49,7 +48,6 @@ queue_packets,packet,,,uplink,1.5,0.125,8
 fairness,1,,,,0.9999,,
 """
 SERIES = "metric;t;value\n" + "".join(f"cwnd_segments;{n / 2};{n % 7 + 1}\n" for n in range(60))
-POINTS = "polling.limit,radio.ber,link.arq\n5,1e-4,none\n7,0.00025,unlimited\n20,0,none\n"
 TRACE = "# bit error rates\n" + "".join(f"{n % 5}e-4\n" for n in range(40))
 ARRIVALS = "# time, size\n" + "".join(f"{n / 8} {100 * n + 1}\n" for n in range(40))
 
@@ -126,7 +124,6 @@ def check(name: str, seed: int, folder: Path) -> None:
 
 
 OURS: dict[str, tuple[str, Callable[[Path], Sized]]] = {
-    "points.csv": (POINTS, read_points),
     "trace.txt": (TRACE, lambda path: read_trace(Radio(model="trace", trace_file=str(path)))),
     "arrivals.txt": (ARRIVALS, lambda path: list(zip(*read_arrivals(str(path)), strict=True))),
 }

@@ -159,11 +159,6 @@ def test_centrals_that_wait_for_each_other_for_ever_end_the_run_all_the_same():
     assert (sim.flow_statistics.bytes_delivered == before).all()
 
 
-def test_patience_ends_the_deadlock():
-    scenario = thesis().with_(**RING, run__duration_s=60, run__warmup_s=0, polling__bridge_patience_s=0.02)
-    assert (goodput(scenario) > 0).all()
-
-
 @pytest.mark.parametrize(
     "changes",
     [

@@ -1,8 +1,6 @@
-"""Topologies: piconets, bridges, flows and routes of the standard shapes, of lists and of graphs."""
+"""Topologies: piconets, bridges, flows and routes of the standard shapes, and of lists."""
 
-import tomllib
 from itertools import pairwise
-from typing import Any
 
 import networkx as nx
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesis import thesis_of
 
-from btqueue.scenario import Flow, Scenario, ScenarioError, scenario_from_graph
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.topology import Topology, topology
 
 
@@ -97,13 +95,17 @@ def test_ends_that_are_not_connected_are_named_with_what_could_be_meant():
     assert second.key == "network.flows[3].to"
 
 
+def custom(members: dict[str, list[str]], *flows: tuple[str, str]) -> Scenario:
+    """Return a custom network of piconets, by central."""
+    piconets = [{"name": name, "central": name, "peripherals": own} for name, own in members.items()]
+    ends = [{"from": source, "to": target} for source, target in flows]
+    network = {"topology": "custom", "piconet_list": piconets, "flows": ends}
+    return Scenario.from_dict({"network": network})
+
+
 def ring_of_piconets(count: int) -> Scenario:
-    graph = nx.Graph()
-    for k in range(count):
-        graph.add_node(f"c{k}", role="central")
-    for k in range(count):
-        nx.add_path(graph, [f"c{k}", f"b{k}", f"c{(k + 1) % count}"])
-    return scenario_from_graph(graph, [("c0", f"c{count // 2}"), (f"c{count // 2}", "c0")])
+    members = {f"c{k}": [f"b{k}", f"b{(k - 1) % count}"] for k in range(count)}
+    return custom(members, ("c0", f"c{count // 2}"), (f"c{count // 2}", "c0"))
 
 
 def test_equally_short_ways_give_the_same_way_each_time_and_back():
@@ -121,85 +123,10 @@ def test_equally_short_ways_give_the_same_way_each_time_and_back():
 def test_routes_are_as_short_as_networkx_finds_them(seed):
     graph = nx.random_labeled_tree(20, seed=seed)
     centrals = {node for node, depth in nx.single_source_shortest_path_length(graph, 0).items() if depth % 2}
-    nx.set_node_attributes(graph, {node: "central" for node in centrals}, "role")
     if any(graph.degree(node) > 7 for node in centrals):
         return
-    scenario = scenario_from_graph(graph, [(0, 1)])
-    plan = topology(scenario)
+    plan = topology(custom({str(c): [str(node) for node in graph[c]] for c in centrals}, ("0", "1")))
     for a in range(20):
         for b in range(20):
             if a != b:
                 assert way(plan, str(a), str(b)) == [str(n) for n in nx.shortest_path(graph, a, b)]
-
-
-# ------------------------------------------------------------------------------------------------ from graphs
-
-
-def example_graph() -> nx.Graph:
-    graph = nx.Graph()
-    graph.add_nodes_from(["desk", "hall"], role="central")
-    graph.add_edges_from([("mouse", "desk"), ("hall", "desk"), ("hall", "phone")])
-    graph.add_edge("hall", "server", rate_kbps=500, delay_s=0.01, weight=3)
-    return graph
-
-
-def test_a_graph_becomes_a_custom_scenario_that_survives_writing():
-    flows = [("mouse", "server"), {"from": "server", "to": "phone", "law": "greedy"}]
-    s = scenario_from_graph(example_graph(), flows, run={"seed": 5}, network={"relay": "segment"})
-    assert [(p.central, p.peripherals) for p in s.network.piconet_list] == [
-        ("desk", ("hall", "mouse")),
-        ("hall", ("phone",)),
-    ]
-    (link,) = s.network.outside_links
-    assert (link.name, link.rate_kbps, link.delay_s) == ("hall-server", 500, 0.01)
-    assert s.run.seed == 5
-    assert s.network.flows[1] == Flow(source="server", target="phone", law="greedy")
-    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
-    assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
-    plan = topology(s)
-    assert bridges_of(plan) == [("hall", (0, 1))]
-    assert way(plan, "mouse", "server") == ["mouse", "desk", "hall", "server"]
-
-
-@pytest.mark.parametrize(
-    "network", [{"topology": "scatternet", "piconets": 4}, {"topology": "chain", "hops": 5}]
-)
-def test_the_graph_of_a_topology_is_that_topology_again(network):
-    plan = plan_of(network)
-    flows = [(plan.nodes[flow.source], plan.nodes[flow.target]) for flow in plan.flows]
-    again = topology(scenario_from_graph(plan.graph(), flows))
-    found, expected = ({c: set(members) for c, members in piconets_of(one)} for one in (again, plan))
-    assert found == expected
-    assert flows_of(again) == flows_of(plan)
-
-
-STAR = nx.star_graph(8)
-STAR.nodes[0]["role"] = "central"
-
-
-@pytest.mark.parametrize(
-    ("graph", "words"),
-    [
-        (STAR, '"0" has 8 peripherals: a piconet has at most 7'),
-        (nx.path_graph(2), 'between "0" and "1" joins no central: give one of them role = "central"'),
-        (nx.DiGraph(), "undirected"),
-        (nx.MultiGraph(), "at most one edge"),
-        (nx.Graph([(1, "1")]), 'two nodes of the graph are named "1"'),
-    ],
-)
-def test_a_graph_that_is_no_scatternet_is_refused(graph, words):
-    with pytest.raises(ScenarioError, match=words):
-        scenario_from_graph(graph, [(0, 1)])
-
-
-def test_flows_and_links_of_a_graph_are_checked_as_in_a_file():
-    with pytest.raises(ScenarioError, match='did you mean "mouse"'):
-        scenario_from_graph(example_graph(), [("mousse", "server")])
-    three: Any = ("mouse", "desk", "server")
-    with pytest.raises(ScenarioError, match="a pair"):
-        scenario_from_graph(example_graph(), [three])
-    graph = example_graph()
-    graph.edges["hall", "server"]["rate_kbps"] = -1
-    with pytest.raises(ScenarioError) as caught:
-        scenario_from_graph(graph, [("mouse", "server")])
-    assert caught.value.key == "network.outside_links[1].rate_kbps"

@@ -1,15 +1,12 @@
-"""The points of a study: what ranges, lists, samples and files of them mean, and how they are refused."""
+"""The points of a study: what ranges and lists of them mean, and how they are refused."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from thesis import thesis
 
 from btqueue.scenario import ScenarioError
-from btqueue.study.points import Points, grid, latin_hypercube, listing, read_points
+from btqueue.study.points import Points, grid
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
 DIGITS = "9" * 60_000
@@ -120,69 +117,5 @@ def test_what_cannot_be_gone_over_is_refused(over, words):
 
 @pytest.mark.parametrize("number", [-1, 3])
 def test_points_outside_are_errors(number):
-    for found in (grid({LIMIT: [1, 2, 3]}), listing([{LIMIT: 1}, {LIMIT: 2}, {LIMIT: 3}])):
-        with pytest.raises(IndexError):
-            found[number]
-
-
-@given(st.integers(1, 40), st.integers(0, 5))
-def test_a_latin_hypercube_has_one_point_in_each_part_of_each_range(count, seed):
-    found = latin_hypercube({LOAD: "lin(100,200)", BER: "log(1e-6,1e-2)"}, count, seed)
-    load, ber = (np.array(column) for column in found.columns)
-    for share in ((load - 100) / 100, np.log10(ber / 1e-6) / 4):
-        assert sorted(np.floor(share * count).astype(int)) == list(range(count))
-    assert found == latin_hypercube({LOAD: "lin(100,200)", BER: "log(1e-6,1e-2)"}, count, seed)
-
-
-def test_samples_of_nothing_are_refused():
-    for over, count in (({}, 5), ({LIMIT: "1..4"}, 0)):
-        with pytest.raises(ScenarioError):
-            latin_hypercube(over, count, 1)
-
-
-def test_chosen_points_keep_their_order():
-    found = listing([{LIMIT: 3, LOAD: 100}, {LOAD: 50.0, LIMIT: 1}])
-    assert found.dims == ("point",)
-    assert found[1] == {LIMIT: 1, LOAD: 50.0}
-    assert list(found.coordinates()) == ["point", LIMIT, LOAD]
-
-
-@pytest.mark.parametrize("rows", [[], [{}], [{LIMIT: 1}, {LOAD: 1.0}], [{LIMIT: 0}], [{"polling.limt": 1}]])
-def test_wrong_points_are_refused(rows):
-    with pytest.raises(ScenarioError):
-        listing(rows)
-
-
-def test_points_are_read_from_a_file(tmp_path):
-    file = tmp_path / "points.csv"
-    file.write_text(f'{LIMIT}, link.packets\n5,"[""DH5"", ""DH3""]"\n\n7,[DH1]\n', "utf-8")
-    found = read_points(file)
-    assert [found[0], found[1]] == [
-        {LIMIT: 5, "link.packets": ["DH5", "DH3"]},
-        {LIMIT: 7, "link.packets": ["DH1"]},
-    ]
-    assert thesis().changed(found[1]).link.packets == ("DH1",)
-    with pytest.raises(ScenarioError, match=r"none\.csv: cannot be read"):
-        read_points(tmp_path / "none.csv")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", ["heading of keys"]),
-        (f"{LIMIT}\n", ["heading of keys"]),
-        (f"{LIMIT}\n5\n0\n", ["line 3", "at least 1"]),
-        ("polling.limt\n5\n", ["line 2", "did you mean 'polling.limit'"]),
-        (f"{LIMIT},{LOAD}\n5\n", ["line 2", "1 values for 2 keys"]),
-        (f"{LIMIT},{LOAD}\n5,\n", ["line 2", f"no value of {LOAD}"]),
-        (f"{LIMIT},{LIMIT}\n5,6\n", [f'columns 1 and 2 are both called "{LIMIT}"', "differ in line 2"]),
-        ("\udcff", ["cannot be read as CSV"]),
-    ],
-)
-def test_wrong_files_of_points_are_refused_with_the_line(tmp_path, text, words):
-    file = tmp_path / "points.csv"
-    file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(ScenarioError) as refused:
-        read_points(file)
-    for word in words:
-        assert word in str(refused.value)
+    with pytest.raises(IndexError):
+        grid({LIMIT: [1, 2, 3]})[number]

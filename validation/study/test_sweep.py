@@ -15,7 +15,7 @@ from btqueue.scenario import NotBuiltYet, Problem, Scenario, ScenarioError
 from btqueue.study.evaluate import Answer, Failure, PointResult
 from btqueue.study.points import grid
 from btqueue.study.summary import Estimate
-from btqueue.study.sweep import failures, own_seed, sweep
+from btqueue.study.sweep import failures, sweep
 from btqueue.study.sweep_files import assemble, digest, read_sweep, table
 from btqueue.study.sweep_store import StoreError
 
@@ -102,20 +102,6 @@ def of_nobody() -> Scenario:
     return Scenario.from_dict({"network": network})
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"over": {LIMIT: [1]}, "points": [{LIMIT: 1}]},
-        {"points": [{LIMIT: 1}], "sample": 3},
-        {"over": {"run.seed": [1, 2]}, "independent": True},
-    ],
-)
-def test_points_that_contradict_each_other_are_refused(formula, arguments):
-    with pytest.raises(ScenarioError):
-        sweep(thesis(), **arguments)
-
-
 def test_both_engines_share_metrics_and_points(formula):
     found = sweep(thesis(run={"replications": 4}), {LIMIT: [1, 2]}, engine="both", workers=1)
     assert found["goodput_kbps"].dims == ("engine", LIMIT)
@@ -128,33 +114,6 @@ def test_both_engines_share_metrics_and_points(formula):
     rows = table(found)
     assert rows["engine"].tolist() == ["solve", "solve", "simulate", "simulate"]
     assert rows[LIMIT].tolist() == [1, 2, 1, 2]
-
-
-def test_points_share_a_seed_unless_they_are_to_be_independent(engines):
-    seeds: list[int] = []
-    simulate = engines.simulator.simulate
-
-    def note_seed(scenario, **options):
-        seeds.append(scenario.run.seed)
-        return simulate(scenario, **options)
-
-    engines.simulator.simulate = note_seed
-    base = thesis(run={"seed": 9, "replications": 2})
-    common = sweep(base, {LIMIT: [1, 2, 3]}, engine="simulate", workers=1)
-    assert seeds == [9, 9, 9]
-    seeds.clear()
-    independent = sweep(base, {LIMIT: [1, 2, 3]}, engine="simulate", workers=1, independent=True)
-    assert seeds == [own_seed(9, number) for number in range(3)]
-    assert len(set(seeds)) == 3
-    assert [common.attrs["random_numbers"], independent.attrs["random_numbers"]] == ["common", "independent"]
-
-
-def test_chosen_points_have_one_dimension(formula):
-    found = sweep(thesis(), points=[{LIMIT: 3}, {LIMIT: 1}], workers=1)
-    assert found["goodput_kbps"].dims == ("point",)
-    assert found[LIMIT].values.tolist() == [3, 1]
-    sampled = sweep(thesis(), {LIMIT: "1..10"}, sample=5, workers=1)
-    assert sampled.sizes["point"] == 5 and set(sampled[LIMIT].values) <= set(range(1, 11))
 
 
 def test_points_with_unequal_numbers_of_flows_have_means_only(formula):
@@ -208,13 +167,6 @@ def test_files_hold_every_bit(formula, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
-def test_parquet_holds_the_table(formula, tmp_path):
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    found = sweep(thesis(), SOME, out=tmp_path / "result.parquet", workers=1)
-    assert pd.read_parquet(tmp_path / "result.parquet")["goodput_kbps"].equals(table(found)["goodput_kbps"])
-
-
 def test_a_finished_sweep_is_not_computed_again(formula, tmp_path):
     target, said = tmp_path / "result.nc", []
     first = sweep(thesis(), SOME, out=target, workers=1)
@@ -235,7 +187,5 @@ def test_equal_scenarios_whose_points_differ_are_other_sweeps(tmp_path, formula)
 
 
 def test_a_format_that_cannot_be_written_is_refused_with_the_formats_that_can(tmp_path):
-    with pytest.raises(
-        StoreError, match=r"must end in \.nc \(netCDF\), \.csv \(CSV\), \.parquet \(Parquet\)"
-    ):
+    with pytest.raises(StoreError, match=r"must end in \.nc \(netCDF\), \.csv \(CSV\)"):
         sweep(thesis(), SOME, out=tmp_path / "result.zarr")

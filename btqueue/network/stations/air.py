@@ -316,19 +316,9 @@ def doubts(network: Network, point: Any) -> list[str]:
         )
     if any(waits_for_itself(network, n) for n in range(len(network.bridges))):
         found.append(
-            "[polling] bridge_patience_s: bridges that are centrals wait for each other in a circle, and may "
+            "[network] bridge: bridges that are centrals wait for each other in a circle, and may "
             "all be absent at once"
         )
-    links = point.links.links
-    longest = links.idle + links.others(links.most_slots) + LONG * links.rounds.elsewhere[links.piconet]
-    for n, bridge in enumerate(network.bridges):
-        wait = float(longest[links.bridge == n].max(initial=0.0)) * SLOT_S
-        if bridge.schedule == "walk-in" and 0.0 < bridge.patience_s < wait:
-            found.append(
-                f"[polling] bridge_patience_s = {bridge.patience_s:g}: bridges may wait for {wait:.2g} s, "
-                "and theory does not know how often they leave without a poll"
-            )
-            break
     if any(network.bridges[network.ports[n].bridge].cycles > 0.0 for n in bridged):
         found.append(
             "[polling] residence: where a bridge stays longer than a visit, round trips of lone segments "

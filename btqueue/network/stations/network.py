@@ -42,8 +42,6 @@ EMPTY = 2.0
 ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
 ONE_FRAME = ("1-limited", "round-robin")
-NEIGHBOUR_SHARE = 0.5
-"""Share of the time in which a collocated piconet is assumed to send."""
 
 
 class Train(NamedTuple):
@@ -192,7 +190,6 @@ class Bridge:
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
         own: number of the piconet of which it is the central, or -1.
-        patience_s: least time after which it goes on if it is not polled; 0 if it waits for ever.
     """
 
     piconets: tuple[int, ...]
@@ -201,7 +198,6 @@ class Bridge:
     switch_s: float
     cycles: float
     own: int
-    patience_s: float
 
     def early(self, piconet: int) -> float:
         """Return the mean time (slots) that a bridge may be late for a poll at the same time.
@@ -536,7 +532,7 @@ class _Builder:
                 radio = self._radio(Hop("bluetooth", index, *ends))
                 kind = ESCO_PACKETS[voice.packet]
                 errors.append(
-                    [(one.share, 1.0 - _intact(radio, kind, one.ber, 1)[0]) for one in states_of(radio)]
+                    [(one.share, 1.0 - _intact(radio, kind, one.ber)[0]) for one in states_of(radio)]
                 )
             down, up = errors
             pairs = (
@@ -563,7 +559,6 @@ class _Builder:
             SLOT_S if polling.switch_delay else 0.0,
             cycles,
             own,
-            polling.bridge_patience_s,
         )
 
     def _port(self, hop: Hop) -> int:
@@ -649,7 +644,7 @@ class _Builder:
         radio = self._radio(hop)
         key = (id(radio), size, beside)
         if key not in self.trains:
-            self.trains[key] = train_of(self.scenario, radio, size, len(self.plan.piconets), beside)
+            self.trains[key] = train_of(self.scenario, radio, size, beside)
         return self.trains[key]
 
     # -------------------------------------------------------------------------------------------------- flows
@@ -1060,7 +1055,7 @@ def _trace_states(radio: Radio) -> list[State]:
     ]
 
 
-def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: float = 0.0) -> Train:
+def train_of(s: Scenario, radio: Radio, size: float, beside: float = 0.0) -> Train:
     """Return the packets of a segment of `size` bytes above L2CAP on a hop with this radio.
 
     With repetition a link that always has segments sends in each state as fast as it can. So means over
@@ -1073,14 +1068,14 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
         return NO_TRAIN
     states, trains, through, kinds = states_of(radio), [], [], []
     for state in states:
-        kinds, errors = _packets(s, radio, pdu, state, piconets)
+        kinds, errors = _packets(s, radio, pdu, state)
         trains.append(_tried(link, kinds, errors))
         through.append(1.0 - errors)
     share = np.array([state.share for state in states])
     each = np.array([train.air + train.frames for train in trains])
     weight = share
     if link.arq == "unlimited":
-        weight = share / (each + _beside(s, radio, states, trains, beside, piconets))
+        weight = share / (each + _beside(s, radio, states, trains, beside))
     found = NO_TRAIN
     for train, part in zip(trains, weight / weight.sum(), strict=True):
         found = found.plus(train, float(part))
@@ -1114,24 +1109,20 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
     )
 
 
-def _packets(
-    s: Scenario, radio: Radio, pdu: float, state: State, piconets: int
-) -> tuple[list[PacketType], Vector]:
+def _packets(s: Scenario, radio: Radio, pdu: float, state: State) -> tuple[list[PacketType], Vector]:
     """Return the packets of a PDU (bytes) in a state of the radio, and their error rates."""
     kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
-    errors = {kind: packet_error(s, radio, kind, state.ber, piconets) for kind in set(kinds)}
+    errors = {kind: packet_error(s, radio, kind, state.ber) for kind in set(kinds)}
     return kinds, np.array([errors[kind] for kind in kinds])
 
 
-def _beside(
-    s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float, piconets: int
-) -> Vector:
+def _beside(s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float) -> Vector:
     """Return the slots, by state, that `size` bytes in the other halves of a train's frames add."""
     found = np.zeros(len(states))
     if not size or len(states) == 1:
         return found
     for n, (state, train) in enumerate(zip(states, trains, strict=True)):
-        other = _tried(s.link, *_packets(s, radio, size + s.link.l2cap_header_bytes, state, piconets))
+        other = _tried(s.link, *_packets(s, radio, size + s.link.l2cap_header_bytes, state))
         found[n] = other.air - other.frames + 2.0 * max(other.frames - train.frames, 0.0)
     return found
 
@@ -1172,17 +1163,17 @@ def _tried(link: Any, kinds: list[PacketType], errors: Vector) -> Train:
     return Train(count, once, float(tries.sum()), float(tries @ slots), 1.0 - float(reached[-1]), spread)
 
 
-def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
+def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None) -> float:
     """Return the share of the transmissions of a packet that fail, or whose acknowledgement fails."""
-    through, answered = _intact(radio, kind, ber, piconets)
+    through, answered = _intact(radio, kind, ber)
     if s.link.arq != "none" and s.link.arq_feedback == "lossy":
         through *= answered
     return 1.0 - through
 
 
-def _intact(radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> tuple[float, float]:
+def _intact(radio: Radio, kind: PacketType, ber: float | None) -> tuple[float, float]:
     """Return the chances that a packet arrives, and that POLL or NULL does."""
-    neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
+    neighbours = radio.interferers
     through, answered = 1.0, 1.0
     if radio.model == "constant" and radio.per is not None:
         through = answered = 1.0 - radio.per

@@ -250,7 +250,7 @@ def ring_of(scenario: Scenario, network: Network, rng: np.random.Generator) -> R
     slots = np.array([float(kind.slots) for kind, _ in pieces])
     bers = [state.ber for state in states]
     errors = np.array(
-        [[packet_error(scenario, scenario.radio, kind, ber, 1) for kind, _ in pieces] for ber in bers]
+        [[packet_error(scenario, scenario.radio, kind, ber) for kind, _ in pieces] for ber in bers]
     )
     most = 8 * int(flow.window) * len(pieces)  # packets under way are several times fewer
     bucket = network.buckets[0] if network.buckets else None

@@ -16,7 +16,7 @@ from btqueue.caches import cache_folder
 from btqueue.reproduction.answer_cache import digest_of, read, source_digest, write
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Answer, Engine, PointResult, evaluate
-from btqueue.study.points import Listing
+from btqueue.study.points import Points
 from btqueue.study.sweep_store import definition, from_plain, to_plain
 
 LASTING = ("scenario", "not built", "no convergence")
@@ -98,7 +98,7 @@ def _found(scenario: Scenario, engines: Sequence[Engine], store: Store) -> dict[
 
 def _key(scenario: Scenario, engine: Engine) -> str:
     """Return the digest of everything the answer depends on beside the sources."""
-    what = definition(scenario, Listing((), ()), (engine,), independent=False)
+    what = definition(scenario, Points((), ()), (engine,))
     for scenario_as in ("scenario", "written"):
         what[scenario_as].pop("title", None)
     return digest_of(what)[:32]

@@ -9,9 +9,7 @@ or agreed upon from meeting to meeting (`meetings.py`).
 A bridge may be the central of one of its piconets. That piconet is silent (`away`) while it is elsewhere.
 
 Deadlock: if the centrals of two piconets are walk-in bridges into each other's, or of several in a ring, all
-can be away at once, each waiting to be polled by the other. With `patience` 0 that lasts for ever. Else a
-bridge that has waited between once and twice its patience (drawn anew, so that bridges do not keep step) goes
-on.
+can be away at once, each waiting to be polled by the other for ever.
 """
 
 import numpy as np
@@ -183,8 +181,6 @@ def start(sim, b):
     for k in range(bridge.count):
         if bridge.links[k] == NOTHING and k != bridge.current:
             sim.piconets[bridge.piconets[k]].away = True
-    if bridge.links[bridge.current] != NOTHING:
-        wait_to_be_polled(sim, b, bridge.present_from)
 
 
 @outlined
@@ -207,8 +203,6 @@ def on_exchange_over(sim, link, ended_by_null, now):
         or (bridge.residence == COMPLETE and ended_by_null)
     ):
         move_on(sim, b, now)
-    else:
-        wait_to_be_polled(sim, b, now)
 
 
 @compiled
@@ -266,27 +260,3 @@ def move_on(sim, b, now):
         central = sim.piconets[bridge.piconets[bridge.current]]
         central.away = False
         schedule(sim, central.timer, bridge.present_from)
-        if bridge.patience > 0:
-            cancel(sim, bridge.timer)
-    else:
-        wait_to_be_polled(sim, b, bridge.present_from)
-
-
-@compiled
-def wait_to_be_polled(sim, b, since):
-    """Set the time at which the bridge goes on unserved, counted from `since`, if it has a patience."""
-    bridge = sim.bridges[b]
-    if bridge.patience > 0:
-        wait = bridge.patience + int(uniform(sim.streams[bridge.stream]) * bridge.patience)
-        schedule(sim, bridge.timer, since + wait)
-
-
-@outlined
-def on_timer(sim, b, now):
-    """The bridge has waited long enough: it goes on, unless its link is being visited now."""
-    bridge = sim.bridges[b]
-    central = sim.piconets[bridge.piconets[bridge.current]]
-    if central.visiting and central.first_link + central.station == bridge.links[bridge.current]:
-        wait_to_be_polled(sim, b, now)
-    else:
-        move_on(sim, b, now)

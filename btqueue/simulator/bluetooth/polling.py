@@ -5,7 +5,7 @@ answers it. `disciplines.py` chooses the next peripheral and ends visits; `bridg
 present. A packet stays in its queue until its transmission ends.
 """
 
-from btqueue.simulator.bluetooth import adaptation, arq, bridges, collisions, voice
+from btqueue.simulator.bluetooth import adaptation, arq, bridges, voice
 from btqueue.simulator.bluetooth.baseband_queue import take_from_port
 from btqueue.simulator.bluetooth.disciplines import begin_visit, next_station, visit_is_over
 from btqueue.simulator.bluetooth.radio import is_hit, reception_fails
@@ -92,7 +92,7 @@ def receive(sim, index, port_index, answering_port, now):
 
 @outlined
 def receive_with_options(sim, index, port_index, answering_port, now):
-    """Receive where there may be ARQ, collisions, gated service, limited buffers or a log."""
+    """Receive where there may be ARQ, gated service, limited buffers or a log."""
     central = sim.piconets[index]
     packet = NOTHING
     if central.packet != NOTHING:
@@ -230,8 +230,6 @@ def send_nothing(sim, index, now):
     central = sim.piconets[index]
     central.packet = NOTHING
     central.on_air_type = NOTHING
-    if sim.settings[0].colocated:
-        collisions.note_transmission(sim, index, now, now + collisions.SHORT)
     schedule(sim, central.timer, now + SLOT)
 
 
@@ -275,8 +273,6 @@ def transmit_with_options(sim, index, place, port_index, now):
     central.on_air_type = kind
     sim.links[place].data_slots += packet_type.slots
     packet_event(sim, PACKET_TRANSMITTED, port_index, packet, now)
-    if sim.settings[0].colocated:
-        collisions.note_transmission(sim, index, now, now + packet_type.on_air)
     schedule(sim, central.timer, now + packet_type.duration)
 
 

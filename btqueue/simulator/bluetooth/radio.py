@@ -8,7 +8,6 @@ two-state Markov chain over the time between.
 
 import math
 
-from btqueue.simulator.bluetooth.collisions import collided
 from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.records.conventions import NOTHING, SECOND
@@ -59,12 +58,9 @@ def is_hit(sim, port_index, packet_type, now):
 
 @compiled
 def reception_fails(sim, port_index, packet_type, now):
-    """Decide, once for each packet, whether the channel or a collision spoils it; remember it in `hit`."""
-    piconet = sim.ports[port_index].piconet
+    """Decide, once for each packet, whether the channel spoils it; remember it in `hit`."""
     hit = is_hit(sim, port_index, packet_type, now)
-    if sim.settings[0].colocated and collided(sim, piconet):
-        hit = True
-    sim.piconets[piconet].hit = hit
+    sim.piconets[sim.ports[port_index].piconet].hit = hit
     return hit
 
 

@@ -241,7 +241,7 @@ BY_TIME = ("newreno", "sack", "cubic")
 """Variants that may find losses by time."""
 OF_ONE_NAME = (
     *("limited_transmit", "window_limited_growth", "hold_ssthresh", "sack_blocks", "frto"),
-    *("rate_reduction", "loss_probes", "byte_counting", "timeout_exit_holds", "inflate_by_one", "gamma"),
+    *("rate_reduction", "loss_probes", "byte_counting", "timeout_exit_holds", "inflate_by_one"),
     *("ack_ends_backoff", "vegas_on_srtt", "alpha", "beta", "timestamps", "delayed_ack", "quick_acks"),
 )
 """Keys of `[transport]` that a connection has a field of the same name for."""

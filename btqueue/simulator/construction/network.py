@@ -29,7 +29,7 @@ from btqueue.simulator.records.conventions import (
     UNLIMITED,
     nanoseconds,
 )
-from btqueue.simulator.records.run import BRIDGE, LINE, MEDIUM, TOKENS, TURN
+from btqueue.simulator.records.run import LINE, MEDIUM, TOKENS, TURN
 
 IDLE_INTERVALS = 8
 """Most time between two meetings of an idle link, in least times: three doublings."""
@@ -141,9 +141,8 @@ def build_network(
         medium = parts.media[index]
         node = parts.ports[medium["first_port"]]["node"]
         medium |= {"timer": timers.add(MEDIUM, index, node), "stream": streams.add()}
-    for index, bridge in enumerate(plan.bridges if lengths is None else ()):
-        timer = timers.add(BRIDGE, index, bridge.node)
-        parts.bridges[index].update(timer=timer, stream=streams.add())
+    for index in range(len(parts.bridges)):
+        parts.bridges[index]["stream"] = streams.add()
     for index in range(len(plan.piconets)):
         parts.piconets[index]["stream"] = streams.add()
     return parts._replace(channels=channels)
@@ -176,7 +175,6 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             window=window,
             longest_interval=max(window, nanoseconds(IDLE_INTERVALS * polling.rendezvous_s)),
             switch_delay=polling.switch_delay,
-            patience=nanoseconds(polling.bridge_patience_s),
         )
         parts.nodes[bridge.node]["bridge"] = index
 
@@ -214,11 +212,7 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         packet=NOTHING,
         on_air_type=NOTHING,
         bridge=away,
-        can_sleep=cyclic
-        and not bridges
-        and away == NOTHING
-        and not scenario.radio.colocated
-        and not repeated,
+        can_sleep=cyclic and not bridges and away == NOTHING and not repeated,
         voice_period=period,
         voice_reserved=reserved,
         voice_links=links.links if links and repeated else 0,
@@ -256,7 +250,6 @@ def is_plain(scenario: Scenario) -> bool:
         and link.node_buffer_bytes is None
         and scenario.voice.packet == "none"
         and scenario.polling.discipline != "gated"
-        and not scenario.radio.colocated
     )
 
 

@@ -28,7 +28,6 @@ from btqueue.channel import (
 from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_trace
-from btqueue.simulator.bluetooth.collisions import SHORT
 from btqueue.simulator.records.conventions import SECOND, SLOT, nanoseconds
 from btqueue.simulator.records.nodes import ALTERNATING, CONSTANT, TRACE, TWO_STATE, channel_dtype
 from btqueue.simulator.records.packets import packet_type_dtype
@@ -176,6 +175,10 @@ def levels_of(radio: Radio) -> Levels:
         {"perfect": (0.0,), "constant": (radio.ber,)}.get(radio.model, (radio.ber_good, radio.ber_bad))
     )
     return Levels(bers=bers, qualities=link_quality(bers), trace=np.zeros(0, np.int64))
+
+
+SHORT = 126_000
+"""Time on the air of POLL and NULL (ns): access code and header only."""
 
 
 def error_rates(types: Sequence[PacketType], bers: np.ndarray, radio: Radio) -> np.ndarray:

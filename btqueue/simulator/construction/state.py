@@ -128,8 +128,7 @@ def build(scenario: Scenario) -> dict[str, Any]:
             flows.connections[index][field] = len(ports_of_routes)
             ports_of_routes += [parts.port_of[step] for step in itertools.pairwise(route)]
             ports_of_routes.append(NOTHING)
-    island_of = np.array(plan.islands())
-    timer_table, heap, islands = timers.arrays(island_of * 0 if scenario.radio.colocated else island_of)
+    timer_table, heap, islands = timers.arrays(np.array(plan.islands()))
     patterns, schedules = tables(flows)
     count, ring = len(flows.connections), flows.ring
     cut = layouts.rows.array()
@@ -140,7 +139,6 @@ def build(scenario: Scenario) -> dict[str, Any]:
         {
             "relay_segments": scenario.network.relay == "segment",
             "lossy_feedback": scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy",
-            "colocated": scenario.radio.colocated,
             "adapts_to_quality": scenario.link.adaptation_estimate == "link-quality",
             "node_buffers": scenario.link.node_buffer_bytes is not None,
         }

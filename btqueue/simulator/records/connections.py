@@ -84,7 +84,7 @@ connection_dtype = record_type(
     flags("slow_start_left"),
     integers("train_until"),
     # Vegas
-    reals("alpha beta gamma"),
+    reals("alpha beta"),
     integers("adjustment base_rtt round_rtt round_samples round_end round_started_at round_first"),
     flags("double_this_round"),
     reals("vegas_excess"),

@@ -4,8 +4,6 @@ from btqueue.simulator.records.conventions import flags, integers, reals, record
 
 PICONETS_A_BRIDGE = 8
 """Most piconets that one device belongs to."""
-AIR_HISTORY = 8
-"""Transmissions that a piconet remembers, to find collisions with a packet."""
 
 DOWNLINK_HALF, UPLINK_HALF, PAUSE, BEFORE_VISIT, NO_STATION = range(5)
 """The phase that a central's timer ends: a half-frame, or the wait for a free slot, for the return of the
@@ -45,15 +43,12 @@ piconet_dtype = record_type(
     flags("away"),
     # a bridge among its members
     flags("bridge_answered"),
-    # recent transmissions on the air, for collisions with other piconets
-    integers("air_next"),
-    integers("air_start air_end", AIR_HISTORY),
     # statistics
     integers("visits voice_repeated"),
 )
 """`voice_repeated`: slots of repetitions of voice packets.
 `plain`: none of the rarer options is in use, so half-frames use the faster code: no ARQ, adaptation,
-voice, windows, gated service, baseband delay, limited node buffers, collisions or log."""
+voice, windows, gated service, baseband delay, limited node buffers or log."""
 
 link_dtype = record_type(
     integers("piconet node up down bridge limit"),
@@ -72,14 +67,13 @@ VISIT, WHOLE_CYCLES, COMPLETE = 0, 1, 2
 WALK_IN, SNIFF, PSEUDO_RANDOM, COORDINATED = 0, 1, 2, 3
 
 bridge_dtype = record_type(
-    integers("node timer stream schedule residence residence_cycles count"),
+    integers("node stream schedule residence residence_cycles count"),
     integers("piconets links", PICONETS_A_BRIDGE),
     integers("own current present_from visits_here window longest_interval offset seed"),
     flags("switch_delay"),
-    integers("patience switches"),
+    integers("switches"),
 )
 """A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the
 central, of the piconet `own` (or NOTHING); `current`: where it is (or goes to), there from `present_from`
 on. `window`: ns of a rendezvous, or, if it agrees on meetings, the least from one to the next, and
-`longest_interval` the most; `seed`: of its pseudo-random windows, drawn when it starts; `patience`: least
-wait for a poll (ns) before it goes on unserved; 0: it waits for ever."""
+`longest_interval` the most; `seed`: of its pseudo-random windows, drawn when it starts."""

@@ -5,7 +5,7 @@ from btqueue.simulator.records.packets import SACK_BLOCKS
 
 # Kinds of timers. Timers due at the same nanosecond fire in the order of their numbers: first timers of
 # centrals, then of hosts and links, then of flows.
-TURN, TOKENS, LINE, MEDIUM, BRIDGE, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION, EVENT = range(10)
+TURN, TOKENS, LINE, MEDIUM, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION, EVENT = range(9)
 
 timer_dtype = record_type(integers("due place root end kind owner"))
 """`place` in the heap of its island, whose `root` is the place of the earliest one and `end` one past the
@@ -30,10 +30,10 @@ receiver may have an acknowledgement to send. One event leaves at most one of ea
 `State.looks` that are over; `island`: the island being played; if it has few timers, `first` and `second` are
 the two that fired last, and none of the others is due before `others_due`."""
 
-settings_dtype = record_type(flags("relay_segments lossy_feedback colocated adapts_to_quality node_buffers"))
+settings_dtype = record_type(flags("relay_segments lossy_feedback adapts_to_quality node_buffers"))
 """`relay_segments`: nodes on the way put segments together and cut them anew, else they pass packets on one
 by one. `lossy_feedback`: a lost packet takes the acknowledgement bit that it carries with it.
-`colocated`: simulated piconets disturb each other; `adapts_to_quality`: packet types are chosen by the link
+`adapts_to_quality`: packet types are chosen by the link
 quality, not by the true error rate; `node_buffers`: nodes have a limited buffer below IP."""
 
 log_dtype = record_type(

@@ -11,6 +11,7 @@ round, is compared with cwnd once in a round trip; cwnd moves by whole segments.
 `round_end` is the segment whose acknowledgement ends the round, 0 when no round is being measured.
 """
 
+from btqueue.scenario.transport import Transport
 from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import PER_ACK
 from btqueue.simulator.records.conventions import NOTHING
@@ -18,6 +19,7 @@ from btqueue.simulator.tcp.stream import position
 
 FEW_SAMPLES = 2
 """Up to this number of round-trip times, all of a round may be from delayed acknowledgements."""
+GAMMA = Transport.gamma
 LEAST_WINDOW = 2.0
 """Segments that Vegas always keeps."""
 
@@ -69,7 +71,7 @@ def compare_rates(conn, starts, now):
     take_base(conn, round_trip)
     sent = (position(conn, starts, conn.snd_max) - conn.round_first) / conn.unit
     conn.vegas_excess = conn.cwnd - sent * conn.base_rtt / round_trip
-    if conn.cwnd < conn.ssthresh and not conn.double_this_round and conn.vegas_excess > conn.gamma:
+    if conn.cwnd < conn.ssthresh and not conn.double_this_round and conn.vegas_excess > GAMMA:
         conn.ssthresh = conn.cwnd
     conn.double_this_round = not conn.double_this_round
     end_round(conn)
@@ -120,7 +122,7 @@ def compare_windows(conn):
     target = int(window * conn.base_rtt / conn.round_rtt)
     excess = window - target
     if conn.cwnd < conn.ssthresh:
-        if excess <= conn.gamma:
+        if excess <= GAMMA:
             return False
         conn.cwnd = float(min(window, target + 1))
         lower_threshold(conn)

@@ -40,7 +40,7 @@ from btqueue.study.dimensioning.confirmation import (
     spread,
 )
 from btqueue.study.dimensioning.problem import Choices, Place, Task, task_of
-from btqueue.study.dimensioning.search import Outcome, Price, find_best, prices
+from btqueue.study.dimensioning.search import Outcome, find_best
 from btqueue.study.dimensioning.table import Candidate, NoAnswers, Progress, Solver, Table
 from btqueue.study.evaluate import Engine
 from btqueue.study.points import as_labels
@@ -72,7 +72,6 @@ class Dimensioning:
         without_effect: chosen keys that change neither the objective nor the left side of a bound at any
             point that was solved; runners-up and ties differ in the other keys.
         front: front of two aims, the points that no other one beats in both; the best of the first aim first.
-        prices: prices of each bound.
         confirmation: the points simulated to pick the winner, or points of the front; None if it was not
             asked for.
         interrupted: whether Ctrl-C ended the search early.
@@ -91,7 +90,6 @@ class Dimensioning:
     at_end: tuple[str, ...]
     without_effect: tuple[str, ...] = ()
     front: tuple[Candidate, ...] = ()
-    prices: tuple[Price, ...] = ()
     confirmation: Confirmation | None = None
     interrupted: bool = False
 
@@ -167,7 +165,7 @@ def dimension(
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``. A metric stands for its mean over flows.
         choose: values by key, as in a sweep; ``"100..400"`` for a key of real numbers is continuous.
         top: most runners-up.
-        budget: most points to solve. Prices may take some more.
+        budget: most points to solve.
         confirm: simulate the best points and their neighbours with common random numbers, and pick by that.
         engine: "solve" (theory; a point at which that does not stand is simulated) or "simulate" all points;
             "auto" solves, and simulates all points where no point has an answer that way.
@@ -206,25 +204,18 @@ def dimension(
             table = ask(engine="simulate")
             outcome = find(table)
         found = _report(table, outcome, top)
-        if found.best is not None and task.second is None and not outcome.proved:
-            costs = _priced(table, found.best, outcome)  # which comes across further points
-            found = replace(_report(table, outcome, top), prices=costs)
         if confirm and confirmation.is_near(task, table.ranked()[0]):
             models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}
             play = simulator or _simulator()
             if task.second is not None:
                 simulated = simulated_front(task, found.front, models, play, simulating)
                 return replace(found, confirmation=simulated)
-            before, played = (
-                found.best,
-                confirmation.confirm(table, models, play, simulating, without_effect=found.without_effect),
+            played = confirmation.confirm(
+                table, models, play, simulating, without_effect=found.without_effect
             )
-            costs, found = found.prices, _report(table, outcome, top)
+            found = _report(table, outcome, top)
             if found.best is not None:
-                same = before is not None and before.place == found.best.place
-                found = replace(found, prices=costs if same else (), confirmation=played)
-        if found.best is not None and task.second is None and outcome.proved:
-            found = replace(found, prices=prices(table, found.best, outcome))
+                found = replace(found, confirmation=played)
         return found
     except KeyboardInterrupt:
         if found is None and table.known:
@@ -300,16 +291,6 @@ def _at_end(task: Task, best: Candidate, numbers: Sequence[int]) -> tuple[str, .
         and (choice.continuous or len(choice.values) > 1)
         and at in (0, 1.0 if choice.continuous else len(choice.values) - 1)
     )
-
-
-def _priced(table: Table, best: Candidate, outcome: Outcome) -> tuple[Price, ...]:
-    """Return the prices at the best point; once more if looking for them finds a better one."""
-    while True:
-        costs = prices(table, best, outcome)
-        now = table.best()
-        if now is None or now.place == best.place:
-            return costs
-        best = now
 
 
 def as_dataset(found: Dimensioning) -> xr.Dataset:
@@ -398,11 +379,6 @@ def as_values(found: Dimensioning) -> dict[str, Any]:
         "nearest": _candidate(found, found.nearest),
         "at_end_of_range": list(found.at_end),
         "keys_without_effect": list(found.without_effect),
-        "constraints": [
-            {"constraint": price.constraint.text}
-            | {name: getattr(price, own) for name, own in PRICES.items()}
-            for price in found.prices
-        ],
         "confirmation": None
         if (played := found.confirmation) is None
         else {
@@ -431,21 +407,6 @@ def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, An
         "warnings": list(candidate.warnings),
         "answered_by": candidate.answered_by,
     }
-
-
-PRICES = {
-    "value": "side",
-    "slack": "slack",
-    "binding": "binding",
-    "relaxed_by": "relaxed_by",
-    "gain": "gain",
-    "price_per_unit": "per_unit",
-    "next_step": "step",
-    "next_gain": "step_gain",
-    "next_keys": "step_changes",
-    "exact": "exact",
-}
-"""Names of a price's numbers in JSON, and its attributes."""
 
 
 def _simulated(point: Simulated) -> dict[str, Any]:

@@ -168,10 +168,6 @@ class Constraint:
             return max(-slack, ROUNDING)
         return -slack if slack < -ROUNDING else 0.0
 
-    def relaxed(self, by: float) -> Constraint:
-        """Return the constraint with its bound moved outward."""
-        return replace(self, bound=self.bound + by if self.sense == "<=" else self.bound - by)
-
 
 @dataclass(frozen=True)
 class Task:
@@ -221,9 +217,9 @@ class Task:
         """Return the values of all keys that expressions may name."""
         return {**self.fixed, **changes}
 
-    def with_constraint(self, number: int, *constraint: Constraint) -> Task:
-        """Return the task with another constraint in place of one, or without it."""
-        changed = (*self.constraints[:number], *constraint, *self.constraints[number + 1 :])
+    def with_constraint(self, number: int, constraint: Constraint) -> Task:
+        """Return the task with another constraint in place of one."""
+        changed = (*self.constraints[:number], constraint, *self.constraints[number + 1 :])
         return replace(self, constraints=changed)
 
     def rules_out(self, changes: Mapping[str, Any]) -> bool:

@@ -11,7 +11,6 @@ seeds are fixed.
 from __future__ import annotations
 
 import itertools
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from btqueue.study.dimensioning.problem import ROUNDING, Constraint, Place, Task
+from btqueue.study.dimensioning.problem import Place, Task
 from btqueue.study.dimensioning.table import BudgetSpent, Candidate, Table, require_answers
 
 MOST_LISTED = 1_000_000
@@ -314,115 +313,3 @@ def polished(table: Table, task: Task, start: Candidate) -> None:
             constraints=[bounds] if task.constraints else [],
             options={"rhobeg": BEGIN, "tol": END, "maxiter": 40 * (len(moving) + 1)},
         )
-
-
-RELAXATION = 0.01
-"""Share of a bound by which it is relaxed."""
-
-ALLOWANCE = 150
-"""Points that a price may cost where not all combinations are known."""
-
-
-@dataclass(frozen=True)
-class Price:
-    """One bound at the best point.
-
-    Attributes:
-        constraint: the bound.
-        side: its left side at the best point.
-        slack: distance from the bound, in the unit of the left side; 0 or more.
-        binding: whether some point that only this bound excludes would be better.
-        relaxed_by: 1 % of the bound; 0 for a bound of 0, of which there is no share.
-        gain: how much better the best point is with the bound so relaxed; 0 if it stays.
-        per_unit: gain per unit of the bound (the shadow price), NaN without a relaxation.
-        step: smallest relaxation known to change the best point; NaN if there is none.
-        step_gain: how much better the best point is then.
-        step_changes: the values of the keys then, None if there is none.
-        exact: whether all combinations are known; else a search has found the gains: they are lower bounds.
-    """
-
-    constraint: Constraint
-    side: float
-    slack: float
-    binding: bool
-    relaxed_by: float
-    gain: float
-    per_unit: float
-    step: float
-    step_gain: float
-    step_changes: dict[str, object] | None
-    exact: bool
-
-
-def prices(table: Table, best: Candidate, outcome: Outcome) -> tuple[Price, ...]:
-    """Return the price of every bound of the table's task; may solve a few more points."""
-    return tuple(_price(table, best, outcome, number) for number in range(len(table.task.constraints)))
-
-
-def _price(table: Table, best: Candidate, outcome: Outcome, number: int) -> Price:
-    task, constraint = table.task, table.task.constraints[number]
-    by = RELAXATION * abs(constraint.bound)
-    relaxed = task.with_constraint(number, constraint.relaxed(by)) if by > 0 else task
-    known = True
-    if outcome.proved:
-        known = not constraint.of_keys_only or _solve_excluded(table, number, by)
-    elif by > 0:
-        search_again(table, relaxed, best, ALLOWANCE)
-
-    def gain(other: Candidate) -> float:
-        return task.objective.gain(other.objective, best.objective)
-
-    gained = gain(table.best(relaxed) or best)
-    gained = gained if gained > ROUNDING * abs(best.objective) else 0.0
-    following, side = _next_step(table, best, number), best.sides[number]
-    return Price(
-        constraint,
-        side,
-        slack=constraint.slack(side),
-        binding=gained > 0 or following is not None,
-        relaxed_by=by,
-        gain=gained,
-        per_unit=gained / by if by > 0 else math.nan,
-        step=math.nan if following is None else -constraint.slack(following.sides[number]),
-        step_gain=0.0 if following is None else gain(following),
-        step_changes=None if following is None else dict(following.changes),
-        exact=outcome.proved and (known or following is not None),
-    )
-
-
-def _next_step(table: Table, best: Candidate, number: int) -> Candidate | None:
-    """Return the point that is better than the best one and violates this bound alone, and by the least."""
-    task = table.task
-    better = [
-        candidate
-        for candidate in table.known.values()
-        if candidate.failure is None
-        and [place for place, broken in enumerate(candidate.violations(task)) if broken > 0] == [number]
-        and not candidate.unserved
-        and task.objective.loss(candidate.objective) < task.objective.loss(best.objective)
-    ]
-    violation = task.constraints[number].violation
-    return min(better, key=lambda c: (violation(c.sides[number]), c.rank(task)), default=None)
-
-
-def _solve_excluded(table: Table, number: int, by: float) -> bool:
-    """Solve points that a bound of the keys alone has excluded, the smallest violations first.
-
-    Returns:
-        Whether all of them are known now.
-    """
-    task, constraint = table.task, table.task.constraints[number]
-    others = task.with_constraint(number)
-    excluded = {}
-    for place in every_place(task):
-        changes = task.changes(place)
-        side = constraint.expression.value({}, task.keys(changes))
-        if place not in table.known and constraint.violation(side) > 0 and not others.rules_out(changes):
-            excluded[place] = -constraint.slack(side)
-    nearest = sorted(excluded, key=lambda place: (excluded[place], place))
-    least = min(excluded.values(), default=0.0)
-    wanted = [place for place in nearest if excluded[place] <= max(by, least) * (1 + ROUNDING)]
-    taken = nearest[: max(ALLOWANCE, len(wanted))]
-    table.budget = max(table.budget, len(table.known) + len(taken))
-    table.look_up(taken, others)
-    return len(taken) == len(nearest)

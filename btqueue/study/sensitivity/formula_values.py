@@ -129,59 +129,6 @@ def _constant_radio(setting: Setting) -> dict[str, Numbers]:
     return found
 
 
-def _two_states(setting: Setting) -> dict[str, Numbers]:
-    radio = setting.scenario.radio
-    if radio.model != "gilbert-elliott" or radio.bits != "payload":
-        return {}
-    states = {
-        "b_G": Number(radio.ber_good, "radio.ber_good"),
-        "b_B": Number(radio.ber_bad, "radio.ber_bad"),
-        "rho_G": Number(radio.good_s, "radio.good_s"),
-        "rho_B": Number(radio.bad_s, "radio.bad_s"),
-    }
-    found: dict[str, Numbers] = {}
-    if any(packet.name == "DH5" for packet in setting.packets):
-        found["mean packet error rate, DH5 on two states"] = states
-    names = [packet.name for packet, _ in setting.data], [packet.name for packet, _ in setting.ack]
-    if names == (["DH5"] * 4 + ["DH3"], ["DH3"]) and setting.scenario.network.topology == "piconet":
-        found["success of a segment and its acknowledgement, two hops"] = states
-    return found
-
-
-def _limited_repetition(setting: Setting) -> dict[str, Numbers]:
-    """ARQ with a constant packet error rate: a packet is always detected, its body intact or not."""
-    radio, arq = setting.scenario.radio, setting.scenario.link.arq
-    if radio.model != "constant" or radio.per is None or radio.per >= 1 or arq == "none":
-        return {}
-    intact = {"h": Number(1.0, "every packet is detected"), "s": Number(1 - radio.per, "1 - radio.per")}
-    if arq != "unlimited":
-        return {"delivered within R attempts": {**intact, "R": Number(arq, "link.arq")}}
-    reliable = setting.scenario.link.arq_feedback == "reliable"
-    answers = Number(1.0, "link.arq_feedback") if reliable else Number(1 - radio.per, "1 - radio.per")
-    return {"attempts": {**intact, "r": answers}}
-
-
-def _rates(setting: Setting) -> dict[str, Numbers]:
-    """User rates of the longest packet type."""
-    if not setting.packets:
-        return {}
-    packet = max(setting.packets, key=lambda p: p.payload_bytes)
-    voice = setting.scenario.voice.reservation
-    numbers = {
-        "u": Number(packet.payload_bytes, f"payload of {packet.name}"),
-        "n": Number(packet.slots, f"slots of {packet.name}"),
-        "T_s": Number(SLOT_S, "slot"),
-    }
-    if voice is None:
-        return {"rate, one-slot answers": numbers, "rate, both ways": numbers}
-    beside = {
-        "m": Number(1, "an answer of one slot"),
-        "g": Number(voice.gap, "voice.links"),
-        "P": Number(voice.period, "voice.packet"),
-    }
-    return {"rate beside voice": {**numbers, **beside}}
-
-
 def _ring(setting: Setting) -> dict[str, Numbers]:
     network = setting.scenario.network
     if network.topology != "piconet" or network.flows != "ring":
@@ -279,32 +226,6 @@ def _token_bucket(setting: Setting) -> dict[str, Numbers]:
     }
 
 
-def _interrupted_source(setting: Setting) -> dict[str, Numbers]:
-    traffic = setting.scenario.traffic
-    if traffic.source != "ibp":
-        return {}
-    where = "messages a slot: traffic.load_kbps over traffic.message_bytes"
-    rate = Number(setting.rate.value * SLOT_S, where)
-    numbers = {"r": rate, "c": Number(traffic.scv, "traffic.scv")}
-    return {"interrupted source, stop": numbers, "interrupted source, go": numbers}
-
-
-def _delayed_acknowledgements(setting: Setting) -> dict[str, Numbers]:
-    """Answers that wait for data of the other direction to ride on, where there is any."""
-    transport, traffic = setting.scenario.transport, setting.scenario.traffic
-    rides = transport.delayed_ack and transport.piggyback and traffic.two_way
-    if (
-        not rides
-        or transport.ack_clock == "adaptive"
-        or traffic.source != "poisson"
-        or traffic.message_bytes > transport.mss_bytes
-    ):
-        return {}
-    numbers = {"Lambda": setting.rate, "T": Number(transport.ack_delay_s, "transport.ack_delay_s")}
-    clock = transport.ack_clock
-    return {f"delay of an answer, {clock}": numbers, f"answers alone, {clock}": numbers}
-
-
 def _tcp(setting: Setting) -> dict[str, Numbers]:
     transport = setting.scenario.transport
     if transport.protocol != "tcp":
@@ -329,15 +250,10 @@ def _tcp(setting: Setting) -> dict[str, Numbers]:
 
 RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (
     _constant_radio,
-    _two_states,
-    _limited_repetition,
-    _rates,
     _ring,
     of_piconet,
     of_path,
     _token_bucket,
-    _interrupted_source,
-    _delayed_acknowledgements,
     _tcp,
 )
 """Each gives the formulas of one subject that apply."""

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.network.bounds import capacity
 from btqueue.network.closed_forms import Steps, token_tail
-from btqueue.network.overload import CARRIED
 from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
@@ -121,32 +119,6 @@ def _no_voice(point: Point) -> Iterator[str]:
     voice = point.setting.scenario.voice
     if voice.packet != "none" and voice.links:
         yield _fails(f"voice links are {voice.links}, not 0", "data has all slots")
-
-
-def _one_state(point: Point) -> Iterator[str]:
-    packet_s = PACKET_TYPES["DH5"].slots * SLOT_S
-    shortest_s = min(point.numbers["rho_G"].value, point.numbers["rho_B"].value)
-    if shortest_s < packet_s:
-        found = f"a packet lasts {number(packet_s)} s, and a state of the radio {number(shortest_s)} s"
-        yield _fails(found, "a packet meets one state of the radio")
-
-
-def _independent(point: Point) -> Iterator[str]:
-    slots = sum(packet.slots for packet, _ in (*point.setting.data, *point.setting.ack))
-    longest_s = max(point.numbers["rho_G"].value, point.numbers["rho_B"].value)
-    if longest_s > (train_s := slots * SLOT_S):
-        found = f"a state of the radio lasts {number(longest_s)} s, and all packets {number(train_s)} s"
-        yield _fails(found, "the channel's states at two packets are independent")
-
-
-def _carried(point: Point) -> Iterator[str]:
-    load, goodput = (
-        point.setting.scenario.traffic.load_kbps,
-        point.setting.solved.get("goodput_kbps", math.nan),
-    )
-    if goodput < CARRIED * load:
-        found = f"the load is {number(load)} kbit/s, and {number(goodput)} are solved to be carried"
-        yield _fails(found, "packets to ride on come as they are offered")
 
 
 ALONE = 0.05
@@ -319,7 +291,6 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("send rate, square-root law", _no_window),
     ("send rate, square-root law", _no_timeouts),
     ("send rate, PFTK short", _rare_losses),
-    ("rate", _nothing_damaged),
     ("goodput", _one_link),
     ("goodput", _no_voice),
     ("capacity of a ring, each flow", _nothing_damaged),
@@ -339,10 +310,6 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("window over a path", _plain_path),
     ("saw over a path", _plain_path),
     ("saw over a path", _saw_without_timeouts),
-    ("mean packet error rate", _one_state),
-    ("success of a segment", _independent),
-    ("delay of an answer", _carried),
-    ("answers alone", _carried),
 )
 """Assumptions by the beginning of a formula's name; other formulas are laws of the scenario's own numbers."""
 

@@ -14,22 +14,22 @@ class Network:
     """Two piconets; link 0 is an ordinary one of piconet 0, links 1 and 2 are those of the bridge.
 
     With `own` = 1 the bridge is the central of piconet 1, and link 2 an ordinary one of it.
-    Timers: 0 and 1 those of the piconets, 2 and 3 those of the bridges.
+    Timers 0 and 1 are those of the piconets.
     """
 
     def __init__(self, plain, *, own=NOTHING, seed=1, **fields):
         records = plain.records
         self.plain, self.bridges = plain, plain.bridges
 
-        sim = self.sim = tables(records, piconets=2, links=3, bridges=2, ports=6, queues=6, timers=4)
-        sim.heap, sim.streams = np.arange(4), plain.random_streams.make_streams(seed, 0, 2)
-        sim.timers.due, sim.timers.place = NEVER, np.arange(4)
+        sim = self.sim = tables(records, piconets=2, links=3, bridges=2, ports=6, queues=6, timers=2)
+        sim.heap, sim.streams = np.arange(2), plain.random_streams.make_streams(seed, 0, 2)
+        sim.timers.due, sim.timers.place = NEVER, np.arange(2)
         sim.piconets.timer = 0, 1
         sim.piconets.first_link, sim.piconets.links = (0, 2), (2, 1)
         sim.piconets.bridge = NOTHING
         sim.links.piconet = 0, 0, 1
         sim.links.bridge = NOTHING, 0, 0
-        sim.bridges.timer, sim.bridges.stream = (2, 3), (0, 1)
+        sim.bridges.stream = 0, 1
         self.bridge = sim.bridges[0]
         self.bridge.count = 2
         self.bridge.piconets[:2] = 0, 1
@@ -109,27 +109,6 @@ def test_a_switch_takes_up_to_two_slots(network):
     assert abs(np.mean(delays) - SLOT) < 4 * 2 * SLOT / np.sqrt(12 * 500)
 
 
-# -------------------------------------------------------------------------------------------------- patience
-
-
-def test_a_bridge_that_is_not_polled_loses_its_patience(network):
-    net = network(patience=100 * SLOT)
-    assert 100 * SLOT <= net.due(2) < 200 * SLOT
-    now = net.due(2)
-    net.bridges.on_timer(net.sim, 0, now)
-    assert net.present(now) == [False, True]
-    assert now + 100 * SLOT <= net.due(2) < now + 200 * SLOT
-
-
-@pytest.mark.parametrize(("visiting", "station", "piconet"), [(True, 0, 1), (False, 1, 1), (True, 1, 0)])
-def test_a_bridge_leaves_unserved_unless_it_is_being_visited(network, visiting, station, piconet):
-    net = network(patience=100 * SLOT)
-    net.sim.piconets[0].visiting, net.sim.piconets[0].station = visiting, station
-    net.bridges.on_timer(net.sim, 0, 150 * SLOT)
-    assert net.bridge.current == piconet
-    assert 250 * SLOT <= net.due(2) < 350 * SLOT
-
-
 # -------------------------------------------------------------------------------- a central that is a bridge
 
 
@@ -159,15 +138,6 @@ def test_a_bridge_stays_in_its_own_piconet_until_a_cycle_is_idle(network):
     net = network(own=1, residence="COMPLETE")
     net.exchange(1, SLOT)
     assert [net.cycle_over(10 * SLOT, data) for data in (True, True, False)] == [False, False, True]
-
-
-def test_patience_ends_when_the_bridge_is_in_its_own_piconet(network):
-    net = network(own=1, residence="VISIT", patience=100 * SLOT)
-    assert net.due(2) < NEVER
-    net.exchange(1, 30 * SLOT)
-    assert net.due(2) == NEVER
-    net.cycle_over(50 * SLOT)
-    assert 150 * SLOT <= net.due(2) < 250 * SLOT
 
 
 # --------------------------------------------------------------------------------------------------- windows

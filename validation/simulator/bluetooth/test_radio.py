@@ -111,16 +111,3 @@ def test_the_bit_carried_by_poll_or_null_is_lost_at_their_own_rate(plain, rate):
     sim = network(plain, [[1.0 - rate, rate]])
     sim.piconets.packet, sim.piconets.hit = plain.records.NOTHING, rate == 0.0
     assert plain.radio.feedback_is_hit(sim, 0, SECOND) == (rate == 1.0)
-
-
-def test_a_collision_spoils_a_packet_on_a_perfect_channel(plain):
-    sim = network(plain, [[0.0, 0.0]], lossy=False)
-    sim.settings.colocated = True
-    failed = 0
-    for now in range(4000):
-        for piconet in (0, 1):
-            plain.collisions.note_transmission(sim, piconet, 1000 * now, 1000 * now + 1)
-        failed += plain.radio.reception_fails(sim, 0, 0, 1000 * now + 1)
-        assert sim.piconets[0].hit in (False, True)
-    exact = 1 / 79
-    assert abs(failed / 4000 - exact) < DEVIATIONS * math.sqrt(exact * (1 - exact) / 4000)

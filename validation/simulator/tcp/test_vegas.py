@@ -10,7 +10,7 @@ class Path(Sender):
     """A Vegas sender over a path with a fixed delay and a bottleneck that serves one after the other (ms)."""
 
     def __init__(self, plain, *, ssthresh=1e9, delay=100, service=10, **options):
-        law = {"alpha": 1.0, "beta": 3.0, "gamma": 1.0, "variant": plain.records.VEGAS}
+        law = {"alpha": 1.0, "beta": 3.0, "variant": plain.records.VEGAS}
         super().__init__(plain, ssthresh=ssthresh, rwnd=100, timestamps=False, **law | options)
         self.vegas = plain.vegas
         self.delay, self.service, self.free_at, self.now = delay, service, 0, 0

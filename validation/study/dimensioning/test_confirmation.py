@@ -81,7 +81,7 @@ def test_simulation_picks_the_winner_far_from_the_best_of_theory():
     assert (found.best.answered_by, found.best.confirmed) == ("simulation", True)
     assert found.confirmation is not None and found.confirmation.warnings == ()
     assert all(one.confirmed for one in found.runners_up)
-    assert found.prices[0].side == pytest.approx(0.415)
+    assert found.best.sides[0] == pytest.approx(0.415)
 
 
 def test_a_point_that_only_theory_says_violates_a_bound_can_win():

@@ -1,4 +1,4 @@
-"""Dimensioning against brute force: the optimum of random problems, prices of linear ones."""
+"""Dimensioning against brute force: the optimum of random problems."""
 
 import itertools
 import math
@@ -178,26 +178,3 @@ def test_no_point_is_better_than_the_winner_by_long_simulations_of_all(question,
 
 def long_simulation(scenario):
     return bt.simulate(scenario.changed({"run.replications": 40, "run.seed": 777}))
-
-
-# ------------------------------------------------------------------------------------------------ prices
-
-
-def linear(changes):
-    limit, buffer = changes["polling.limit"], changes.get("flow_control.buffer_packets", 0)
-    return {"goodput_kbps": 3.0 * limit + buffer, "rtt_s": 2.0 * limit + buffer}
-
-
-def test_prices_of_an_enumerated_linear_problem_are_exact():
-    # M = 10 is the best with rtt = 2 M <= 20.5; the next M = 11 needs 22: 1.5 more, and gains 3.
-    found = dimension(
-        BASE, maximize="goodput_kbps",
-        subject_to=["rtt_s <= 20.5", "polling.limit <= 30", "goodput_kbps >= 1"],
-        choose="polling.limit=1..40", solver=CountingSolver(linear), confirm=False,
-    )  # fmt: skip
-    assert found.best is not None and found.best.changes == {"polling.limit": 10}
-    rtt, limit, floor = found.prices
-    assert (rtt.slack, rtt.step, rtt.step_gain, rtt.gain) == (0.5, 1.5, 3.0, 0.0)
-    assert rtt.binding and rtt.exact and rtt.step_changes == {"polling.limit": 11}
-    assert not limit.binding and limit.slack == 20 and math.isnan(limit.step)
-    assert not floor.binding and floor.gain == 0

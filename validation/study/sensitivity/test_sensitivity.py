@@ -147,7 +147,6 @@ MARKS = {
     "send rate, square-root law": "segments/s; the radio carries at most 15.38: its assumption "
     "that losses and not the radio limit the rate does not hold here",
     "send rate, PFTK": "segments/s; the radio carries at most 15.38",
-    "rate, both ways": "",
     "capacity of a ring, each flow": "",
 }
 
@@ -161,20 +160,16 @@ def test_a_formula_says_which_assumption_its_scenario_does_not_grant_and_has_no_
 
 
 ERRORS = {"radio.model": "constant", "radio.ber": 1e-4}
-FADES = {"rho_G": Number(0.4, ""), "rho_B": Number(1e-3, "")}
 TCP = {"p": Number(0.4, ""), "RTT": Number(0.1, ""), "b": Number(1, "")}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "numbers", "changes", "words"),
     [
-        ("rate, one-slot answers", 1.0, {}, ERRORS, "no packet is damaged"),
         ("capacity of a ring, each flow", 1.0, {}, ERRORS, "no packet is damaged"),
         ("capacity of a ring, each flow", 1.0, {}, {"transport.delayed_ack": True}, "acknowledged at once"),
         ("capacity, token bucket", 1.0, {}, {"transport.delayed_ack": True}, "acknowledged at once"),
         ("goodput, DH5", 1.0, {}, {}, "2 links are there, not 1"),
-        ("mean packet error rate, DH5 on two states", 1.0, FADES, {}, "meets one state"),
-        ("success of a segment and its acknowledgement, two hops", 1.0, FADES, {}, "are independent"),
         ("send rate, PFTK short", 1.0, TCP, {}, "losses are rare"),
         ("send rate, square-root law", 50.0, TCP, {"traffic.source": "greedy"}, "at most 15.38"),
         ("attempts", 1.0, {}, ERRORS, ""),
