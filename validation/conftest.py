@@ -169,6 +169,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     What they answer is never kept among the answers of the real engines.
     """
     import btqueue.cli.engines
+    import btqueue.network.solve  # imported later, it would take the place of the stand-in's function
 
     network, simulator = StandIn("btqueue.network"), StandIn("btqueue.simulator")
     vars(network).update(NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
