@@ -492,6 +492,12 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
                 '[polling] discipline = "prc-lwrr": a link whose sender waits for acknowledgements is left '
                 "out of some cycles: goodput was up to 7 % too high"
             )
+        random = sum(not always and flow.protocol == "tcp" for _, flow, always in crossing)
+        if piconet.discipline == "fep" and random > 1:
+            yield (
+                '[polling] discipline = "fep": links that have had data are visited first, also those of '
+                "acknowledgements: round trips were up to 7 % too short"
+            )
         if not several or not here.any() or _one_connection(asked, number):
             continue
         endless = [f for f, _, always in crossing if always]
@@ -541,6 +547,25 @@ def of_bursts(asked: Asked) -> Iterator[str]:
             return
         if endless or not flow.load:
             continue
+        wires, back = ({v.index for v in way if v.kind == "wire"} for way in (flow.forth, flow.back))
+        shared_s = float(
+            asked.point.service[f, [len(asked.network.ports) + n for n in wires & back]].max(initial=0)
+        )
+        if flow.batch > 1.0 and shared_s > SMALL * asked.rtt[f] and flow.protocol == "tcp":
+            yield (
+                "messages of several segments share a half-duplex medium with their acknowledgements: round "
+                "trips were up to 20 % too short"
+            )
+            return
+        on_air_s = max(
+            (float(asked.point.service[f, v.index]) for v in flow.forth if v.kind == "port"), default=0.0
+        )
+        if flow.uneven > 1.0 + SMALL and wires and on_air_s > SMALL * asked.rtt[f]:
+            yield (
+                "short segments of a message catch up on the air with long ones that came before them over a "
+                "wire: round trips were up to 10 % too short"
+            )
+            return
         ahead = transport.ahead(flow)
         several = transport.before(flow) > 1.0
         fades = several and any(visit.train.worse > 0.0 for visit in flow.forth)
@@ -1034,7 +1059,7 @@ def of_datagrams(asked: Asked) -> Iterator[str]:
             continue
         if asked.point.links.links.endless[f]:
             pass
-        elif flow.more ** (flow.forth[0].places / max(flow.batch, 1.0)) > RARE:
+        elif flow.more ** max(flow.forth[0].places / max(flow.batch, 1.0), 0.0) > RARE:
             yield (
                 f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput was "
                 "up to 72 % too high"
