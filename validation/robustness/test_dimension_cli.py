@@ -47,7 +47,6 @@ def test_one_json_object(run):
     }  # fmt: skip
     assert found["keys_without_effect"] == ["polling.limit"] and found["runners_up"] == []
     assert found["proved"] and found["combinations"] == 4
-    assert found["constraints"][0]["binding"] is False
     roles = [point["role"] for point in found["confirmation"]["points"]]
     assert roles == ["winner", "polling.limit = 2"]
     assert content["provenance"]["seed"] == 1
