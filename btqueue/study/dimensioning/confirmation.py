@@ -59,7 +59,7 @@ class Simulated:
     """A point by simulation.
 
     Attributes:
-        role: "winner", or the keys that differ from it; "runner-up" stands before those of the next best.
+        role: "winner", or the keys that differ from it, behind "runner-up" for the next best point.
         changes: values of the chosen keys.
         objective: mean over replications with its interval.
         sides: the left side of each constraint likewise.
