@@ -53,9 +53,10 @@ class Failure:
     """Why a point has no answer.
 
     Attributes:
-        kind: "scenario" (not valid), "not built" (no engine for it yet), "no convergence", "impossible
-            answer" (it breaks a law that every network keeps), "invariant" (the simulator lost count),
-            "worker" (its process died), or "error" (anything else).
+        kind: "scenario" (not valid), "not built" (no engine for it yet), "no metric" (the engine never gives
+            it), "no value" (not at this point), "no convergence", "impossible answer" (it breaks a law that
+            every network keeps), "invariant" (the simulator lost count), "worker" (its process died), or
+            "error" (anything else).
         message: for the user.
     """
 

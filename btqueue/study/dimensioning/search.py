@@ -84,7 +84,7 @@ def find_best(table: Table) -> Outcome:
 
 def _refuse_missing_metrics(table: Table) -> None:
     """Stop before thousands of points are solved for a metric that the model never gives."""
-    if all(c.failure is not None and c.failure.kind == "no value" for c in table.known.values()):
+    if all(c.failure is not None and c.failure.kind == "no metric" for c in table.known.values()):
         require_answers(table)
 
 

@@ -161,7 +161,9 @@ class Table:
         objective = task.objective.expression.value(answer.metrics, keys)
         failure = answer.failure
         if failure is None and (missing := self._missing(answer)):
-            failure = Failure("no value", f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
+            never = any(name not in answer.metrics for name in missing)
+            kind = "no metric" if never else "no value"
+            failure = Failure(kind, f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
         elif failure is None and not all(map(math.isfinite, (objective, *sides))):
             failure = Failure("no value", "an expression is too large a number here")
         warnings, unserved = tuple(answer.notes.get("warnings", ())), answer.notes.get("unserved", 0)
@@ -201,7 +203,7 @@ def require_answers(table: Table) -> None:
     if not failures or len(failures) < len(table.known):
         return
     kinds = {failure.kind for failure in failures}
-    if kinds <= {"scenario", "not built", "no value"}:
+    if kinds <= {"scenario", "not built", "no metric", "no value"}:
         first = next(iter(table.known.values()))
         where = ", ".join(f"{key} = {label(value)}" for key, value in first.changes.items())
         raise NoAnswers(

@@ -1,6 +1,7 @@
 """Dimensioning: feasibility, ties, failures, the budget, and the files and figures of what is found."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -103,6 +104,17 @@ def test_a_metric_that_the_model_never_gives_is_said_after_three_points():
     with pytest.raises(ScenarioError, match="gives no delay_s"):
         choose_limit(solver=solver, minimize="delay_s", maximize=None)
     assert len(solver.asked) == 3
+
+
+def test_points_without_a_value_of_a_metric_do_not_end_the_search_for_others():
+    """An overload has no round trip: here at both ends and in the middle, which are asked first."""
+
+    def metrics(changes):
+        return tent(changes) | ({"rtt_s": math.nan} if changes["polling.limit"] in (1, 11, 20) else {})
+
+    found = choose_limit(metrics, subject_to="rtt_s <= 0.5")
+    assert found.best is not None and found.best.changes == {"polling.limit": 8}
+    assert sum(found.failures.values()) == 3
 
 
 WITHOUT_MODEL = BASE.with_(transport__send_buffer_segments=8, run__duration_s=2.0, run__warmup_s=0.0)
