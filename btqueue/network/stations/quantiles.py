@@ -183,9 +183,11 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, floa
         return None
     c = mine[0]
     slot_s, members = float(polled.slot_s[c]), float(polled.members[c])
-    cycle = EMPTY * members * slot_s
-    away = EMPTY * (members - 1.0) * slot_s
-    queue = buffers.unlimited(network, point, int(polled.port[c]))
+    port = int(polled.port[c])
+    always = float((polled.filled[port] * polled.full_visit).sum())  # of links that always have data
+    away = (EMPTY * (members - 1.0) + always) * slot_s
+    cycle = away + EMPTY * slot_s
+    queue = buffers.unlimited(network, point, port)
     packets = queue.packets * queue.segments
     idle = cycle / 2.0 + packets * queue.service + (ceil(packets / queue.limit) - 1.0) * away
     if network.flows[f].source == "periodic":  # a segment has left when the next one arrives

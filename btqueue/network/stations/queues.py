@@ -644,7 +644,8 @@ class Queues:
         away = EMPTY * (float(self.members[here][0]) - 1.0)
         works = np.tile(self.apart[port], (limit + 1, 1))
         time = stretched(own + away + frames * brings, np.ones(limit + 1), works, self.full_visit)
-        others = (self.piconet == piconet) & (self.link != link)
+        filled = self.filled[port]  # visits to links that always have data do not vary
+        others = (self.piconet == piconet) & (self.link != link) & ~filled[self.link]
         squares = 0.0
         for f in set(self.flow[others].tolist()) - set(self.flow[here].tolist()):
             mine = others & (self.flow == f)
@@ -653,14 +654,15 @@ class Queues:
                 train = float((self.rate * self.works)[mine].sum()) / each
                 squares += each * (train**2 * (1.0 + 2.0 * float(self.pairs_of[f])))
                 squares += float((self.rate * self.spread)[mine].sum())
-        load = min(float(self.same[port] @ self.work_at), MOST_LOAD)
+        load = min(float((self.same[port] * ~filled) @ self.work_at), MOST_LOAD)
         full = min(float(rate @ self.frames) * float(self.cycle[port]) / limit, 1.0)
         variance = squares * time / (1.0 - load**2)
         variance[-1] *= (1.0 + load * full) / (1.0 - load * full)
         works = works[0] > 0.0
         longest = away + limit * brings + float(self.full_visit[works].sum())
+        least = away + float(self.full_visit[filled].sum())
         variance = np.minimum(
-            variance, np.maximum(time - own - away, 0.0) * np.maximum(longest - (time - own), 0.0)
+            variance, np.maximum(time - own - least, 0.0) * np.maximum(longest - (time - own), 0.0)
         )
         mean = np.maximum(time - own, LEAST_AWAY) + EMPTY * (frames < limit)
         return [Time(a, b) for a, b in zip(mean.tolist(), (variance / mean**2).tolist(), strict=True)]

@@ -142,3 +142,20 @@ def test_acknowledgements_that_come_over_a_wire_wait_for_their_visit():
 def test_quantiles_of_bursts_are_not_given_where_links_are_polled():
     bursts = carried(**{"traffic.source": "ibp", "flow_control.enabled": False})
     assert "rtt_p95_s" not in bt.solve(bursts)
+
+
+def test_messages_beside_a_link_that_always_has_data_wait_for_the_rest_of_a_regular_cycle():
+    """Quantiles of 16,000 delays in four runs vary by less than 1 %; with random visits they were 60 % long."""
+    flows = [{"from": "c1", "to": "p1.1", "law": "greedy"}]
+    flows += [{"from": f"p1.{i}", "to": "c1"} for i in range(2, 6)]
+    scenario = bt.Scenario().changed(
+        {
+            "network.peripherals": 5, "network.flows": flows, "traffic.source": "poisson",
+            "traffic.load_kbps": 2.0, "traffic.message_bytes": 100, "transport.nagle": False,
+            "transport.delayed_ack": False, "run.duration_s": 400.0, "run.replications": 4,
+        }
+    )  # fmt: skip
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario).mean("replication")
+    for percent in (50, 90, 95):
+        theory, truth = (float(one[f"delay_p{percent}_s"][1:].mean()) for one in (solved, simulated))
+        assert theory == pytest.approx(truth, rel=0.05)
