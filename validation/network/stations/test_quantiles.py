@@ -145,7 +145,7 @@ def test_quantiles_of_bursts_are_not_given_where_links_are_polled():
 
 
 def test_messages_beside_a_link_that_always_has_data_wait_for_the_rest_of_a_regular_cycle():
-    """Quantiles of 16,000 delays in four runs vary by less than 1 %; with random visits they were 60 % long."""
+    """Quantiles of 16,000 delays in four runs vary by less than 1 %; they were 60 % too long."""
     flows = [{"from": "c1", "to": "p1.1", "law": "greedy"}]
     flows += [{"from": f"p1.{i}", "to": "c1"} for i in range(2, 6)]
     scenario = bt.Scenario().changed(
