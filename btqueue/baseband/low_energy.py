@@ -80,8 +80,8 @@ def exchanges_that_fit(window_us: float, exchange_us: float, needed_us: float, f
     Args:
         window_us: time of the event that can carry exchanges.
         exchange_us: time of an exchange (us).
-        needed_us: time until the end of the window that an exchange must find to start: its own (`fits`), or
-            that of the largest exchange both ways (`largest`).
+        needed_us: time until the end of the window that an exchange must find to start: its own
+            time (`fits`), or the time of the largest exchange both ways (`largest`).
         frame_space_us: between two PDUs, and between two exchanges.
     """
     return max(1, int((window_us - needed_us) / (exchange_us + frame_space_us) + 1e-9) + 1)

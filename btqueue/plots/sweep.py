@@ -1,4 +1,4 @@
-"""Figures of sweeps: lines with bands over one key; over two families of them or heat maps; panels.
+"""Figures of sweeps: lines with bands over one key; families of lines, heat maps and panels over more.
 
 >>> from btqueue.study.sweep_files import read_sweep      # doctest: +SKIP
 >>> sweep_figure(read_sweep("limits.nc"), ["goodput_kbps"]).savefig("limits.pdf")  # doctest: +SKIP

@@ -182,49 +182,51 @@ class Parsed:
     """Each as written, and the unit of the vocabulary that it belongs to."""
 
 
-def parse_expression(text: str, what: str, scenario: Scenario | None = None) -> Parsed:
+def parse_expression(text: str, option: str, scenario: Scenario | None = None) -> Parsed:
     """Return a linear expression.
 
     Args:
         text: the expression.
-        what: its option, with which messages begin ("--maximize").
+        option: the option that gave the text, with which messages begin ("--maximize").
         scenario: whose flows and groups it may name.
 
     Raises:
         ScenarioError: it cannot be read, or a name is no metric and no key; the message suggests the
             nearest.
     """
-    return _Reader(text, what, scenario).read()
+    return _Reader(text, option, scenario).read()
 
 
-def parse_metric(text: str, what: str, scenario: Scenario) -> Quantity:
+def parse_metric(text: str, option: str, scenario: Scenario) -> Quantity:
     """Return a metric, or a quantity made of one: `goodput_kbps[download]`, `min(goodput_kbps, sensors)`.
 
     Raises:
         ScenarioError: as `parse_expression`; or it is anything else.
     """
-    reader = _Reader(text, what, scenario)
+    reader = _Reader(text, option, scenario)
     quantity = reader.quantity()
     if quantity.is_key or reader.rest():
         reader.fail("must be a metric, as in goodput_kbps or min(goodput_kbps)")
     return quantity
 
 
-def parse_quantity(text: str, what: str, scenario: Scenario | None = None) -> Linear:
+def parse_quantity(text: str, option: str, scenario: Scenario | None = None) -> Linear:
     """Return a linear expression that stands alone.
 
     Args:
         text: the expression.
-        what: its option, with which messages begin ("--maximize").
+        option: the option that gave the text, with which messages begin ("--maximize").
         scenario: whose flows and groups it may name.
 
     Raises:
         ScenarioError: as `parse_expression`; or it names no metric and no key, or a unit does not go with it.
     """
-    parsed = parse_expression(text, what, scenario)
+    parsed = parse_expression(text, option, scenario)
     if not parsed.linear.terms:
-        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: names no metric and no key", value=text))
-    check_units(parsed.linear, parsed.units, f"{what} {shown(text.strip())}")
+        raise ScenarioError(
+            Problem(f"{option} {shown(text.strip())}: names no metric and no key", value=text)
+        )
+    check_units(parsed.linear, parsed.units, f"{option} {shown(text.strip())}")
     return parsed.linear
 
 
@@ -241,7 +243,7 @@ def precision_keys(text: str) -> dict[str, Any]:
     return {"run.precision_of": written[1], "run.precision": float(written[2]) / 100}
 
 
-def check_units(linear: Linear, units: Sequence[tuple[str, str]], what: str) -> None:
+def check_units(linear: Linear, units: Sequence[tuple[str, str]], option: str) -> None:
     """Make sure that each unit written in an expression belongs to a quantity in it.
 
     Raises:
@@ -251,10 +253,10 @@ def check_units(linear: Linear, units: Sequence[tuple[str, str]], what: str) -> 
     for written, base in units:
         if base not in there:
             of = ", ".join(f"{quantity} is in {quantity.unit or 'no unit'}" for _, quantity in linear.terms)
-            raise ScenarioError(Problem(f"{what}: {written} does not go with it: {of}", value=written))
+            raise ScenarioError(Problem(f"{option}: {written} does not go with it: {of}", value=written))
 
 
-def number_of_key(scenario: Scenario, key: str, what: str) -> float:
+def number_of_key(scenario: Scenario, key: str, option: str) -> float:
     """Return the number that a key in an expression has.
 
     Raises:
@@ -262,20 +264,20 @@ def number_of_key(scenario: Scenario, key: str, what: str) -> float:
     """
     value = scenario.value_of(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ScenarioError(Problem(f"{what}: {key} is {shown(value)}, which is no number", key, value))
+        raise ScenarioError(Problem(f"{option}: {key} is {shown(value)}, which is no number", key, value))
     return float(value)
 
 
 class _Reader:
     """Reads one expression from left to right."""
 
-    def __init__(self, text: str, what: str, scenario: Scenario | None) -> None:
-        self.text, self.what, self.scenario, self.place = text, what, scenario, 0
+    def __init__(self, text: str, option: str, scenario: Scenario | None) -> None:
+        self.text, self.option, self.scenario, self.place = text, option, scenario, 0
         self.units: list[tuple[str, str]] = []
 
     def read(self) -> Parsed:
         if not self.text.strip():
-            raise ScenarioError(Problem(f"{self.what}: there is nothing to read; name a metric"))
+            raise ScenarioError(Problem(f"{self.option}: there is nothing to read; name a metric"))
         linear, sign = Linear(()), -1.0 if self.accept("-") else 1.0
         while True:
             linear = linear.minus(self.term().times(-sign))
@@ -348,7 +350,7 @@ class _Reader:
             self.place -= len(name) - len(metric)
             return self.of_some(metric, "mean", "]") if self.accept("[") else Quantity(metric)
         if not self.accept("("):
-            return Quantity(_known(name, self.what))
+            return Quantity(_known(name, self.option))
         if name not in AGGREGATES:
             guess = closest(name, AGGREGATES)
             hint = f"did you mean {guess}?" if guess else "write mean(...), min(...) or max(...) over flows"
@@ -356,7 +358,7 @@ class _Reader:
         inner = self.match(NAME)
         if inner is None:
             self.takes(name)
-        metric = _known(inner, self.what)
+        metric = _known(inner, self.option)
         if metric not in METRICS:
             self.fail(f"{inner} is a key of the scenario: it has one value, not one for each flow")
         if name.startswith("p"):
@@ -418,10 +420,10 @@ class _Reader:
         return self.match(re.compile(re.escape(sign))) is not None
 
     def fail(self, why: str) -> NoReturn:
-        raise ScenarioError(Problem(f"{self.what} {shown(self.text.strip())}: {why}", value=self.text))
+        raise ScenarioError(Problem(f"{self.option} {shown(self.text.strip())}: {why}", value=self.text))
 
 
-def _known(name: str, what: str) -> str:
+def _known(name: str, option: str) -> str:
     """Return the name of a metric or a key.
 
     Raises:
@@ -432,5 +434,5 @@ def _known(name: str, what: str) -> str:
     guess = SYNONYMS.get(name) or closest(name, [*METRICS, *all_keys(Scenario)])
     hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
     raise ScenarioError(
-        Problem(f"{what}: {shown(name)} is no metric and no key of a scenario; {hint}", name, guess=guess)
+        Problem(f"{option}: {shown(name)} is no metric and no key of a scenario; {hint}", name, guess=guess)
     )

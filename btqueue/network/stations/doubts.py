@@ -93,9 +93,9 @@ PAIR = 2.0
 ROUND_TRIPS = 10.0
 """Least round trips in a run for which the answer for an endless run holds."""
 LATE, TIMEOUTS = 2e-3, 0.01
-"""Share of segments that wait for tokens beyond the least timeout, and their timeouts a second, up to which
+"""Share of segments that wait for tokens longer than their timer, and their timeouts a second, up to which
 round trips and timeouts are right without them: round trips of seven random rings were too short by some ten
-times this share."""
+times this share, and the bound was chosen from these."""
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
 
@@ -1057,15 +1057,14 @@ def of_datagrams(asked: Asked) -> Iterator[str]:
     for f, flow in enumerate(asked.network.flows):
         if flow.protocol != "none" or flow.messages or not flow.load:
             continue
-        if asked.point.links.links.endless[f]:
-            pass
-        elif flow.more ** max(flow.forth[0].places / max(flow.batch, 1.0), 0.0) > RARE:
-            yield (
-                f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput was "
-                "up to 72 % too high"
-            )
-            return
-        else:
+        messages = max(flow.forth[0].places / max(flow.batch, 1.0), 0.0)  # that the first buffer holds
+        if not asked.point.links.links.endless[f]:
+            if flow.more**messages > RARE:
+                yield (
+                    f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput "
+                    "was up to 72 % too high"
+                )
+                return
             continue
         tokens = (asked.used[start:] > CROWDED) & (asked.point.service[f, start:] > 0.0)
         if (tokens.any() and flow.forth[-1].train.packets > 1.0) or flow.reverse is not None:

@@ -42,6 +42,7 @@ SOME_LOST = 0.05
 IN_A_ROW = np.arange(1.0, 400.0)
 """Segments before one that jitter may delay beyond it."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+"""Points and weights of means over an interval from -1 to 1."""
 NEARLY = 0.995
 """Highest utilisation in formulas of waits, which hold only below 1."""
 
@@ -1179,10 +1180,13 @@ class Laws:
         The last array is the time in which a bucket grants tokens for a segment of the flow and all traffic
         between two of them.
 
-        The deficit of a bucket is the work of an M/G/1 server: its tail is exponential (Cramér & Lundberg).
-        A second exponential function makes its chance and its mean exact (H. Tijms, Stochastic Models, 1994).
-        The first packets of a segment go ahead while the last one waits. Then less air time remains for the
-        last packet.
+        The first packets of a segment go ahead while the last one waits for tokens. Then less air time
+        remains for the last packet. An acknowledgement waits only for segments that windows have let out, and
+        whose own acknowledgements do not wait elsewhere. A buffer that holds all windows limits no wait.
+
+        In 21 simulations of a lone link and of rings of 3 and 5 stations (buckets of 1 to 4 segments, 20 to
+        80 % of the tokens used, no losses, no timeouts) delays were 3 % too short to 1 % too long, round
+        trips 3 % too short to 4 % too long.
         """
         flows, alone = self.network.flows, self.alone
         tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
@@ -1194,7 +1198,7 @@ class Laws:
                 continue
             depth = bucket.depth / bucket.rate
             jumps, rates, who, random, packets = [], [], [], [], 0.0
-            held = 0.0  # packets of the windows together
+            held = 0.0  # packets of all windows, and of their acknowledgements
             for f, flow in enumerate(flows):
                 for way, (visits, service) in enumerate(((flow.forth, forth), (flow.back, back))):
                     if service[f, r] <= 0.0:
@@ -1206,8 +1210,8 @@ class Laws:
                     jumps.append(price * several)
                     rates.append(trains / several)
                     packets += trains * count
+                    held += flow.window * count * (min(flow.acks, 1.0) if way else 1.0)
                     if not way:
-                        held += flow.window * count
                         lets_out[n].append((f, flow.window * price))
                     random.append(flow.source != "periodic")
                     saved = 0.0 if way or several > 1.0 else self._sent_before(f, n)
@@ -1222,43 +1226,69 @@ class Laws:
                 for f, _, price in who:
                     sure[f] += max(price - depth, 0.0)
                 continue
-            theta = 2.0 * (1.0 - use) / float(x @ d**2)
-            for _ in range(30):
-                value = float(x @ np.expm1(theta * d)) - theta
-                slope = float(x @ (d * np.exp(theta * d))) - 1.0
-                if not np.isfinite(value * slope):  # far beyond the root
-                    theta /= 2.0
-                    continue
-                if slope <= 0.0:
-                    theta *= 1.5
-                    continue
-                step = value / slope
-                theta -= step
-                if abs(step) < 1e-9 * theta:
-                    break
-            decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
-            # what the tail leaves of the chance of a deficit and of its mean (Tijms)
-            often, mean = use - decay, float(x @ d**2) / (2.0 * (1.0 - use)) - decay / theta
+            deficit = Deficit.of(d, x, use)
             for f, way, price in who:
                 if not way:
                     turns[f] = max(turns[f], use / max(float(rate[f] * sent[f]), 1e-12))
                 sure[f] += max(price - depth, 0.0)
-                free = max(depth - price, 0.0)
-                lasts = decay / theta * float(np.exp(-theta * free))
-                if often * mean > 0.0:
-                    lasts += mean * float(np.exp(-free * often / mean))
-                share = float(np.clip(lasts * theta, 0.0, 1.0))
-                tail = Tail(share, lasts / share if share > 0.0 else 0.0, room)
+                tail = deficit.beyond(max(depth - price, 0.0))._replace(room=room)
                 old = tails[f][way]
                 if tail.wait > old.wait:  # of two buckets on a way the slower decides
                     tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
                     behind[f] = lets_out[n] if way else behind[f]
-        # acknowledgements wait for segments that windows have let out, and whose acknowledgements do not wait
-        there = [sent.wait / (sent.wait + answer.wait) if sent.wait > 0.0 else 1.0 for sent, answer in tails]
-        for f, held in enumerate(behind):
-            if held:
-                tails[f] = (tails[f][0], tails[f][1].up_to(sum(there[g] * longest for g, longest in held)))
+        # share of a window that waits for tokens here, not as acknowledgements elsewhere
+        here = [data.wait / (data.wait + ack.wait) if data.wait > 0.0 else 1.0 for data, ack in tails]
+        for f, windows in enumerate(behind):
+            if windows:
+                longest = sum(here[g] * window_s for g, window_s in windows)
+                tails[f] = (tails[f][0], tails[f][1].up_to(longest))
         return tails, sure, turns
+
+
+class Deficit(NamedTuple):
+    """The law of the tokens that are missing in a bucket, as time: the work V of an M/G/1 server (s).
+
+    P(V > v) is the sum of two exponential functions: the tail (Cramér & Lundberg), and a part that makes its
+    chance and its mean exact (H. Tijms, Stochastic Models: An Algorithmic Approach, 1994).
+
+    Attributes:
+        decay, theta: factor and rate (1/s) of the tail.
+        often, mean: chance and mean (s) without the tail; of the same sign where they count.
+    """
+
+    decay: float
+    theta: float
+    often: float
+    mean: float
+
+    @staticmethod
+    def of(prices: Vector, rates: Vector, use: float) -> Deficit:
+        """Return the law for prices (s) that are asked for at these rates (1/s), in all `use` below 1."""
+        squares = float(rates @ prices**2)
+        theta = 2.0 * (1.0 - use) / squares
+        for _ in range(30):  # Newton's method
+            value = float(rates @ np.expm1(theta * prices)) - theta
+            slope = float(rates @ (prices * np.exp(theta * prices))) - 1.0
+            if not np.isfinite(value * slope):  # far beyond the root
+                theta /= 2.0
+                continue
+            if slope <= 0.0:
+                theta *= 1.5
+                continue
+            step = value / slope
+            theta -= step
+            if abs(step) < 1e-9 * theta:
+                break
+        decay = (1.0 - use) / max(float(rates @ (prices * np.exp(theta * prices))) - 1.0, 1e-9)
+        return Deficit(decay, theta, use - decay, squares / (2.0 * (1.0 - use)) - decay / theta)
+
+    def beyond(self, free: float) -> Tail:
+        """Return the law of waits behind a full bucket with `free` more tokens than a train needs (s)."""
+        wait = self.decay / self.theta * exp(-self.theta * free)
+        if self.often * self.mean > 0.0:
+            wait += self.mean * exp(-free * self.often / self.mean)
+        share = min(max(wait * self.theta, 0.0), 1.0)
+        return Tail(share, wait / share) if share > 0.0 else NONE
 
 
 def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:

@@ -714,11 +714,11 @@ class _Builder:
                 share for share, short, _ in kinds if not short
             )
         elif cut:
-            brief = sum(share for share, short, _ in kinds if short)
-            squares = [
-                share * _least_s(visits) ** 2 * (2 * bool(short) - 1) for share, short, visits in kinds
-            ]
-            meets = 1.0 - brief * (1.0 + sum(squares) / sum(map(abs, squares))) / 2.0
+            # two short segments do not meet; works of pairs go with the squares of times
+            brief = np.array([often > 0.0 for _, often, _ in kinds])
+            part = np.array([share for share, *_ in kinds])
+            squares = part * np.array([_least_s(visits) for *_, visits in kinds]) ** 2
+            meets = 1.0 - float(part[brief].sum() * squares[brief].sum() / squares.sum())
         one_size = waits or messages or len(parts) == 1
         uneven = 1.0 if one_size else _least_s(self._visits(route, whole)) / _least_s(forth[0])
         if self.low_energy:

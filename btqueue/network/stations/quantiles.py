@@ -1,7 +1,7 @@
 r"""Quantiles of round trips and message delays: the law of a time whose mean the fixed point has found.
 
-A time is the sum of a constant, of the wait for the first visit of the central, which is uniform over an idle
-cycle, and of waits with a gamma law that has their mean and variance:
+A time is the sum of a constant, of the wait for the first visit of the central, which is uniform over a cycle
+without random visits, and of waits with a gamma law that has their mean and variance:
 
 * at the port of its host: the sojourn in the queue with vacations (`btqueue.queueing.vacations`), whose
   variance is exact for the vacations that it is given;
@@ -175,7 +175,8 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, floa
     """Return the time at the port of a flow's host in a piconet of several links, None if there is none (s).
 
     Returns:
-        Mean and variance of waits, length of an idle cycle, and the mean time there.
+        Mean and variance of waits, length of a cycle of POLLs and of full visits to links that always have
+        data, and the mean time there.
     """
     polled = point.links.polled
     mine = [c for (g, back, _), c in polled.number.items() if g == f and not back and polled.host[c]]
@@ -184,7 +185,7 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, floa
     c = mine[0]
     slot_s, members = float(polled.slot_s[c]), float(polled.members[c])
     port = int(polled.port[c])
-    always = float((polled.filled[port] * polled.full_visit).sum())  # of links that always have data
+    always = float(polled.full_visit[polled.filled[port]].sum())  # of links that always have data
     away = (EMPTY * (members - 1.0) + always) * slot_s
     cycle = away + EMPTY * slot_s
     queue = buffers.unlimited(network, point, port)

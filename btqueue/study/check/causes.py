@@ -2,10 +2,10 @@
 
 Mistakes of simulators are seldom wild. A buffer that counts the packet in service, or does not, is a buffer
 of one place more or less; a timer that does not double and a warm-up that was not left out are scenarios,
-too. So are keys read in another unit, and defaults of another program. Each such neighbour is simulated. The
-report names the neighbours that fit, of each key the best value; among values that fit equally the usual one
-comes first. Of the keys whose neighbours came nearest, further values are tried, round values first. Where
-none fits, the neighbour that explains most is named, and the metrics that remain.
+too. So are keys read in another unit, and defaults of another program. Each of these neighbours is simulated.
+The report names the neighbours that fit, of each key the best value; among values that fit equally the usual
+one comes first. Of the keys whose neighbours came nearest, further values are tried, round values first.
+Where none fits, the neighbour that explains most is named, and the metrics that remain.
 """
 
 from __future__ import annotations
