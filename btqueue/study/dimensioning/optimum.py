@@ -272,9 +272,12 @@ def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:
 def _distinct(
     task: Task, feasible: Sequence[Candidate], top: int, numbers: Sequence[int]
 ) -> tuple[Candidate, ...]:
-    """Return the next best candidates after the first, without near copies in these choices."""
+    """Return the next best candidates after the first, without near copies in these choices.
+
+    They stand in the order of the objective, whether theory or simulation has answered.
+    """
     kept = list(feasible[:1])
-    for candidate in feasible[1:]:
+    for candidate in sorted(feasible[1:], key=lambda one: (task.objective.loss(one.objective), one.place)):
         if len(kept) > top:
             break
         if all(task.apart(candidate.place, other.place, numbers) for other in kept):

@@ -144,3 +144,15 @@ def test_what_would_decide_is_said_and_in_the_json(capsys):
     assert values[0]["constraints"][0]["replications_to_decide"] == winner.needed[0]
     print_report("a piconet", found, 0.0)
     assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_runners_up_stand_in_the_order_of_the_objective_whoever_has_answered():
+    """A neighbour that was simulated and is much worse stands behind better points of theory."""
+
+    def metrics(changes):
+        return {"goodput_kbps": 100.0 - 5.5 * abs(changes["polling.limit"] - 8), "rtt_s": 0.1}
+
+    # the second value is a step from the first, the third is not
+    found = simulated(truth=metrics, metrics=metrics, choose={"polling.limit": [8, 20, 9]}, own=0.01)
+    assert [one.changes["polling.limit"] for one in found.runners_up] == [9, 20]
+    assert [one.answered_by for one in found.runners_up] == ["theory", "simulation"]
