@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,201 +227,348 @@ def operating_point(network: Network, start: Point | None = None, *, refuses: bo
     load = np.array([flow.load for flow in network.flows])
     if start is not None:
         laws.go_on(start.links)
-        point = _iterated(network, laws, start.rate)
+        point = _settled(network, laws, start.rate)
         if (point.carried == start.carried).all() and point.converged:
             return point
         laws = Laws(network, refuses=refuses)
     endless = np.isinf(load)
     if not (load[~endless] > 0.0).any():
-        return _iterated(network, laws, np.zeros(len(load)))
+        return _settled(network, laws, np.zeros(len(load)))
     if not endless.any() and laws.use(load).max(initial=0.0) < CROWDED:
-        point = _iterated(network, laws, load, least=HARDLY)
+        point = _settled(network, laws, load, least=HARDLY)
         if not point.waits.any() and (point.rate >= CARRIED * load).all():
             return point
         laws = Laws(network, refuses=refuses)
     laws.links.endless[:] = endless | (load > 0.0)
-    fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
+    fluid = _settled(network, laws, np.where(endless, 0.0, load), ROUGH)
     # datagrams are held back only by a full station, not by a window
     held = (laws.windows < inf) | (fluid.waits > 0.0)
     laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
-    return _iterated(laws.network, laws, fluid.rate)
+    return _settled(laws.network, laws, fluid.rate)
 
 
-def _iterated(
+def _settled(
     network: Network, laws: Laws, rate: Vector, within: float = SETTLED, least: float = 0.0
 ) -> Point:
-    """Return the point to which rates settle; a rate that oscillates takes smaller steps.
+    """Return the point to which rates settle.
 
-    A point that carries less than the part `least` of a load is a rough one.
+    Args:
+        network: stations and flows.
+        laws: of its stations.
+        rate: where to begin (1/s), (flows,).
+        within: relative change from one turn to the next at which the point is found.
+        least: a point that carries less than this part of a load is a rough one.
     """
-    flows = network.flows
-    load = np.array([flow.load for flow in flows])
-    window = np.array([transport.window_of(network, flow) for flow in flows])
-    count = len(laws.names)
-    (sent, full, wait), service = laws.begin, np.zeros((len(flows), count))
-    step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
-    expiries, lone, smooth, offs = np.zeros(len(flows)), np.zeros(len(flows)), 0, []
-    rates, hidden, off = Mixed(), Mixed(), inf
-    sure = np.zeros(len(flows))  # waits for tokens that a full bucket does not hold
-    laws.change = inf
-    flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
-    asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
-    talks: dict[int, Any] = {}
-    # sessions alone never saturate a station: a client waits for its answer
-    plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
-    between = False
-    for turn in range(PASSES):
+    search, steps = Search(network, laws, rate), Steps(len(rate), within)
+    for number in range(PASSES):
+        here = search.turn(number)
+        enough = ROUGH if least and (here.point.rate < least * search.load).any() else within
+        if steps.is_found(here, number, enough, laws):
+            break
+        search.rate = steps.next(here, number, laws)
+        if steps.between:
+            break
+    return search.point(here, steps)
+
+
+class Turn(NamedTuple):
+    """All laws at given rates, and the rates that windows and loads allow with them.
+
+    Attributes:
+        begun: uses of the links and round trips that the laws began with.
+        begin: rates that they began with.
+        point: all that the laws gave; its rates follow from them.
+        moved: largest relative change of a round trip without waits at full resources since the turn before.
+        held, offered: most segments under way by windows, and most rate by loads and losses, (flows,).
+        same: whether the same resources are full as in the turn before.
+    """
+
+    begun: Vector
+    begin: Vector
+    point: Point
+    moved: float
+    held: Vector
+    offered: Vector
+    same: bool
+
+
+class Search:
+    """All laws at rates that come closer to the rates that the laws allow.
+
+    Attributes:
+        network: the stations, with the losses that depend on waits.
+        laws: of the stations; they keep what a turn takes over from the turn before.
+        rate: at which the laws are asked next (1/s).
+        load: of the sources; of sessions by their times in the last turn.
+        sent, full, wait, expiries, lone: as found in the last turn (`Turn`, `Point`).
+    """
+
+    def __init__(self, network: Network, laws: Laws, rate: Vector) -> None:
+        flows = network.flows
+        self.network, self.laws, self.rate = network, laws, rate
+        self.load = np.array([flow.load for flow in flows])
+        self.window = np.array([transport.window_of(network, flow) for flow in flows])
+        self.sent, self.full, self.wait = laws.begin
+        self.expiries, self.lone = np.zeros(len(flows)), np.zeros(len(flows))
+        self.service = np.zeros((len(flows), len(laws.names)))
+        self.asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
+        self.flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
+        # sessions alone never saturate a station: a client waits for its answer
+        self.fills = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
+        laws.change = inf
+
+    def turn(self, number: int) -> Turn:
+        """Return the laws at the rates, and the rates that follow.
+
+        Args:
+            number: of turns before.
+
+        Raises:
+            FloatingPointError: a rate or a time is no number.
+        """
+        laws, rate, load = self.laws, self.rate, self.load
         begun = np.append(laws.links.utilisation, laws.round_s)
-        laws.update(rate, sent, full)
+        laws.update(rate, self.sent, self.full)
         forth, back = laws.service()
-        queues_of = laws.turns.update(rate, sent, laws.alone)
+        queued = laws.turns.update(rate, self.sent, laws.alone)
+        self._acknowledge(forth)
+        if not np.isfinite(rate).all():
+            raise FloatingPointError("the rate of a flow is no number")
+        there, base, gather = self._lone_trips(forth)
+        others, own, own_waits, sure, tails = self._waits(forth, back, base)
+        laws.round_s = base + others + own_waits
+        self.service = laws.starved(rate, forth * self.sent[:, None] + back * laws.alone[:, None])
+        if self.flushes and number < FLUSHES:
+            laws.flush(rate, self.sent, forth, there, own_waits + others, self.full)
+        if laws.refuses:
+            laws.refuse(rate, self.sent)
+        self.network = laws.network
+        flows = self.network.flows
+        talks = sessions.sessions_of(laws, self.asking, rate, self.service)
+        for f, talk in talks.items():
+            for one in sessions.pair_of(flows, f):
+                load[one] = flows[one].segments / talk.cycle_s
+        base = base + gather
+        others = np.minimum(others, laws.within_visits(self.window, self.service, self.full) - base)
+        lone_before, self.lone = self.lone, base + others
+        most, self.sent, _ = transport.caps(
+            self.network, laws, rate, self.sent, self.lone, self.service, every=False
+        )
+        held, offered = np.minimum(self.window, self._limits(base)), np.minimum(load, most)
+        bound = binding(self.service, laws.turns, queued)
+        closer = WAITS_SETTLED if laws.change < CLOSE else ROUGH  # no point is found in a rough turn
+        new, self.wait, _ = settle(held, offered, self.lone - self._late_s(), bound, self.wait, closer)
+        before = self.full
+        self.full = np.where((new @ self.service > CROWDED) & self.fills, 1.0, 0.0)
+        moved = np.abs(self.lone - lone_before) / np.maximum(self.lone, 1e-9)
+        point = Point(
+            rate=new,
+            sent=self.sent,
+            wait=self.wait[: len(laws.names)],
+            service=self.service,
+            base=base,
+            there=there,
+            stray=others,
+            own_stray=own_waits,
+            own=own,
+            token_s=sure,
+            token_tails=tails,
+            links=laws,
+            expiries=self.expiries,
+            sessions=talks,
+            gather=gather,
+            turns_s=(queued > 0.0) @ self.wait[len(laws.names) :],
+            carried=new >= CARRIED * load,
+        )
+        same = bool((self.full == before).all())
+        return Turn(begun, rate, point, float(np.max(moved, initial=0.0)), held, offered, same)
+
+    def point(self, here: Turn, steps: Steps) -> Point:
+        """Return the point of the last turn, with the laws of connections that lose segments."""
+        point, rate = here.point, self.rate
+        if steps.between and steps.at_a_jump:  # no more than a window is under way
+            held = (point.rate < CARRIED * here.offered) & (rate > 0.0)
+            trip = np.divide(here.held, rate, out=np.full(len(rate), inf), where=rate > 0.0)
+            rest = trip - point.base - point.waits
+            point.rate, point.stray = rate, np.where(held, rest, np.minimum(point.stray, rest))
+            point.carried = rate >= CARRIED * self.load
+        point.converged, point.residual, point.between = steps.change < 1e-2, steps.change, steps.between
+        point.token_s = point.token_s + [tail.between(0.0, inf) for tail in point.token_tails]
+        *_, point.found = transport.caps(
+            self.network, self.laws, rate, self.sent, self.lone, self.service, every=True
+        )
+        self.laws.ended = self.sent, self.full, self.wait
+        return point
+
+    def _acknowledge(self, forth: Matrix) -> None:
+        """Set how receivers acknowledge; `forth`: service of segments (s)."""
+        laws, rate, load = self.laws, self.rate, self.load
         for f in laws.firsts:
             laws.answers[f] = transport.answers_of(
-                flows[f],
+                self.network.flows[f],
                 laws.queues[f]._replace(rate=float(rate[f]), service_s=float(forth[f].max(initial=0.0))),
                 *laws.against(f, rate),
                 carried=bool(rate[f] > CARRIED * load[f]),
             )
             laws.receiver(f, float(rate[f]), carried=bool(rate[f] > max(CARRIED * load[f], 0.0)))
         laws.answers, laws.timed = [laws.answers[f] for f in laws.like], laws.timed[laws.like]
-        own = laws.own_loads(rate, sent)
-        if not np.isfinite(rate).all():
-            raise FloatingPointError("the rate of a flow is no number")
-        trips = np.zeros((len(flows), 2))
+
+    def _lone_trips(self, forth: Matrix) -> tuple[Vector, Vector, Vector]:
+        """Return the way forth, the round trip of a lone segment, and its wait for others to be acknowledged.
+
+        The last is not in the round trip. All in seconds, shape (flows,).
+        """
+        laws, flows = self.laws, self.network.flows
+        own, trips = laws.own_loads(self.rate, self.sent), np.zeros((len(flows), 2))
         for f in laws.firsts:
-            trips[f] = laws.trip(f, flows[f], own[f], float(rate[f]))
+            trips[f] = laws.trip(f, flows[f], own[f], float(self.rate[f]))
         trips = trips[laws.like]
         base, gather = trips.sum(axis=1), np.zeros(len(flows))
         for f in laws.firsts:
-            flow = flows[f]
-            base[f] += laws.answers[f].wait_s
-            if laws.answers[f].carried and flow.reverse is not None:
-                base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
+            flow, answers = flows[f], laws.answers[f]
+            base[f] += answers.wait_s
+            if answers.carried and flow.reverse is not None:
+                base[f] += answers.carried * (trips[flow.reverse, 0] - trips[f, 1])
             # the law of losses includes it
-            if laws.links.endless[f] and not flow.loss and not flow.ack_loss and laws.answers[f].alone:
+            if laws.links.endless[f] and not flow.loss and not flow.ack_loss and answers.alone:
                 gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
         base, gather = base[laws.like], gather[laws.like]
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
+        return trips[:, 0], base, gather
+
+    def _waits(
+        self, forth: Matrix, back: Matrix, base: Vector
+    ) -> tuple[Vector, list[Any], Vector, Vector, tuple[Tail, ...]]:
+        """Return waits where no resource is full.
+
+        Args:
+            forth: service of segments (s).
+            back: service of their acknowledgements (s).
+            base: round trips without these waits (s).
+
+        Returns:
+            Waits for other traffic (s); the laws of waits behind own segments, and these waits if windows let
+            all segments out (s); sure waits for tokens (s), and the laws of the random ones.
+        """
+        laws, rate, sent, full = self.laws, self.rate, self.sent, self.full
         others, mine, queues = laws.strays(rate, sent, forth, back, full, base)
-        quiet = full[: len(network.ports)].max(initial=0.0) == 0.0
-        faded, expiries = laws.fades(rate, sent, forth, base, waits=quiet)
+        quiet = full[: len(self.network.ports)].max(initial=0.0) == 0.0
+        faded, self.expiries = laws.fades(rate, sent, forth, base, waits=quiet)
         others = others + faded
         tokens, sure, turns = laws.tokens(rate, sent, forth, back, full)
         others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
-        waits = [
+        own = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
             for f in laws.like.tolist()
         ]
-        own_waits = np.zeros(len(flows))
+        own_waits = np.zeros(len(rate))
         for f in laws.firsts:
-            own_waits[f] = waits[f](inf, float(base[f]))
-        own_waits = own_waits[laws.like]
+            own_waits[f] = own[f](inf, float(base[f]))
         laws.ports, laws.waits = queues, laws.waits + sure
-        laws.round_s = base + others + own_waits
-        service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
-        if flushes and turn < FLUSHES:
-            laws.flush(rate, sent, forth, trips[:, 0], own_waits + others, full)
-        if laws.refuses:
-            laws.refuse(rate, sent)
-        network, flows = laws.network, laws.network.flows
-        talks = sessions.sessions_of(laws, asking, rate, service)
-        for f, talk in talks.items():
-            for one in sessions.pair_of(flows, f):
-                load[one] = flows[one].segments / talk.cycle_s
-        base = base + gather
-        # a full window does not wait for acknowledgements that are for further segments
+        return others, own, own_waits[laws.like], sure, tuple(tail for tail, _ in tokens)
+
+    def _late_s(self) -> Vector:
+        """Return the waits of acknowledgements that are for further segments (s).
+
+        A full window does not wait for them.
+        """
+        laws = self.laws
         late = [
             max(one.wait_s - queue.service_s, 0.0)
             for one, queue in zip(laws.answers, laws.queues, strict=True)
         ]
         waiting = laws.windows < 2.0  # for the acknowledgement of the only segment
-        late = np.where(np.isinf(load) | waiting, 0.0, late)
-        longest = laws.within_visits(window, service, full)
-        others = np.minimum(others, longest - base)
-        lone_before, lone = lone, base + others
-        most, sent, _ = transport.caps(network, laws, rate, sent, lone, service, every=False)
-        limits = np.zeros(len(flows))
+        return np.where(np.isinf(self.load) | waiting, 0.0, late)
+
+    def _limits(self, base: Vector) -> Vector:
+        """Return the windows that connections open to, and keep where they rest; `base`: round trips (s)."""
+        laws, limits = self.laws, np.zeros(len(base))
         for f in laws.firsts:
-            laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
-        laws.rests, limits = [laws.rests[f] for f in laws.like], limits[laws.like]
-        closer = WAITS_SETTLED if laws.change < CLOSE else ROUGH  # no point is found in a rough turn
-        held_by, offered = np.minimum(window, limits), np.minimum(load, most)
-        bound = binding(service, laws.turns, queues_of)
-        new, wait, _ = settle(held_by, offered, lone - late, bound, wait, closer)
-        full_before, full = full, np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
-        move = new - rate
-        mixed = rates.of(rate, new, 1.0 / np.maximum(new, 1e-9))
-        change = rates.farthest
-        drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
-        off_before, off = off, max(change, drift)
-        enough = ROUGH if least and (new < least * load).any() else within
+            laws.rests[f], limits[f] = laws.rest(
+                f, self.network.flows[f], float(self.rate[f]), float(base[f])
+            )
+        laws.rests = [laws.rests[f] for f in laws.like]
+        return limits[laws.like]
+
+
+class Steps:
+    """The rates of the next turn: mixtures of the last two turns, or steps that shrink where rates oscillate.
+
+    Attributes:
+        change: largest relative change of a rate in the last turn.
+        between: whether turns end without a point: rates alternate at a jump of the laws, or turns are over.
+        at_a_jump: whether the rates of the last turn hardly move: laws jump where a resource fills.
+    """
+
+    def __init__(self, flows: int, within: float) -> None:
+        self.within = within
+        self.step, self.before, self.turned = np.ones(flows), np.zeros(flows), np.zeros(flows)
+        self.rates, self.hidden = Mixed(), Mixed()
+        self.off, self.offs, self.smooth = inf, [], 0
+        self.change, self.between, self.at_a_jump = inf, False, False
+
+    def is_found(self, here: Turn, number: int, enough: float, laws: Laws) -> bool:
+        """Return whether rates and round trips have settled.
+
+        Args:
+            here: the turn.
+            number: of turns before.
+            enough: relative change at which they have.
+            laws: with the change of rates in the turn before.
+        """
+        self.mixed = self.rates.of(here.begin, here.point.rate, 1.0 / np.maximum(here.point.rate, 1e-9))
+        self.change = self.rates.farthest
+        before, self.off = self.off, max(self.change, here.moved)
         # as much as all further turns will move it, if each moves it by the same part of the turn before
-        ahead = off * off / max(off_before - off, 1e-300) if off < off_before else inf
-        known = ((full == full_before).all() and ahead < enough) or (off < enough and turn > 1)
-        if known and laws.change < CLOSE:
-            break
-        nearer, laws.change = change < laws.change < NEAR, change
-        late, over = turn >= LATE, turn >= PASSES // 2  # second half of the turns: steps only shrink
-        turned = turned + (late & (move * before < 0.0))
-        grow = np.where(step < LEAST_STEP, 1.5, 1.0 if over else 1.2) if late else 1.3
+        ahead = self.off * self.off / max(before - self.off, 1e-300) if self.off < before else inf
+        known = (here.same and ahead < enough) or (self.off < enough and number > 1)
+        return known and laws.change < CLOSE
+
+    def next(self, here: Turn, number: int, laws: Laws) -> Vector:
+        """Return the rates of the next turn (1/s); of links and round trips `laws` takes mixtures, too."""
+        move = here.point.rate - here.begin
+        nearer, laws.change = self.change < laws.change < NEAR, self.change
+        late, over = number >= LATE, number >= PASSES // 2  # second half of the turns: steps only shrink
+        turns_back = move * self.before < 0.0
+        self.turned = self.turned + (late & turns_back)
+        grow = np.where(self.step < LEAST_STEP, 1.5, 1.0 if over else 1.2) if late else 1.3
         shortest = 0.0 if late else LEAST_STEP
         # the first turn begins far away, with idle stations
-        back_again = (move * before < 0.0) & (turn > 1)
-        step = np.where(back_again, np.maximum(step / 2.0, shortest), np.minimum(step * grow, 1.0))
-        following = rate + step * move
-        smooth = smooth + 1 if nearer else 0
-        if nearer and not over and (smooth >= SMOOTH or not late):
-            following = np.maximum(mixed, 0.5 * rate)
-        # uses and round trips, which this turn has found from the turn before, where rates hardly move
+        shorter = np.maximum(self.step / 2.0, shortest)
+        self.step = np.where(turns_back & (number > 1), shorter, np.minimum(self.step * grow, 1.0))
+        following = here.begin + self.step * move
+        self.smooth = self.smooth + 1 if nearer else 0
+        if nearer and not over and (self.smooth >= SMOOTH or not late):
+            following = np.maximum(self.mixed, 0.5 * here.begin)
+        self._mix_links(here, laws, late=late)
+        self.before = move
+        self._judge(here, following, number)
+        return following
+
+    def _mix_links(self, here: Turn, laws: Laws, *, late: bool) -> None:
+        """Mix uses of links and round trips, found from those of the turn before, where rates hardly move."""
         found = np.append(laws.links.utilisation, laws.round_s)
-        mixed = np.maximum(hidden.of(begun, found, 1.0 / np.maximum(found, 1e-9)), 0.5 * begun)
-        if hidden.farthest < hidden.farther < NEAR and not late:
-            laws.links.utilisation = np.minimum(mixed[: -len(rate)], 1.0)
-            laws.round_s = mixed[-len(rate) :]
-        # laws jump where a resource fills: rates that hardly move are at a jump, and fit round trips
-        last = turn == PASSES - 1
-        moved = np.max(np.abs(following - rate) / np.maximum(following, 1e-9), initial=0.0)
-        before, rate = move, following
-        most_moved, often = (AT_A_JUMP, 1.0) if last else (within, OFTEN)
-        settled = (np.abs(move) <= most_moved * np.maximum(new, 1e-9)) | (turned > often)
-        at_a_jump = bool(
+        mixed = self.hidden.of(here.begun, found, 1.0 / np.maximum(found, 1e-9))
+        mixed, flows = np.maximum(mixed, 0.5 * here.begun), len(here.point.rate)
+        if self.hidden.farthest < self.hidden.farther < NEAR and not late:
+            laws.links.utilisation = np.minimum(mixed[:-flows], 1.0)
+            laws.round_s = mixed[-flows:]
+
+    def _judge(self, here: Turn, following: Vector, number: int) -> None:
+        """Find out whether rates are at a jump of the laws: they hardly move, and fit the round trips."""
+        last, off = number == PASSES - 1, self.off
+        moved = np.max(np.abs(following - here.begin) / np.maximum(following, 1e-9), initial=0.0)
+        most_moved, often = (AT_A_JUMP, 1.0) if last else (self.within, OFTEN)
+        settled = (np.abs(self.before) <= most_moved * np.maximum(here.point.rate, 1e-9)) | (
+            self.turned > often
+        )
+        self.at_a_jump = bool(
             moved < most_moved
             and settled.all()
-            and (last or off > NO_NEARER * min(offs[-2 * OFTEN : -OFTEN], default=0.0))
+            and (last or off > NO_NEARER * min(self.offs[-2 * OFTEN : -OFTEN], default=0.0))
         )
-        offs.append(off)
-        between = last or (late and at_a_jump)
-        if between and at_a_jump:
-            held = (new < CARRIED * np.minimum(load, most)) & (rate > 0.0)
-            trip = np.divide(np.minimum(window, limits), rate, out=np.full(len(flows), inf), where=rate > 0.0)
-            rest = trip - base - (bound > 0.0) @ wait  # no more than a window is under way
-            others = np.where(held, rest, np.minimum(others, rest))
-            new, change = rate, float(moved)
-        if between:
-            break
-    *_, found = transport.caps(network, laws, rate, sent, lone, service, every=True)
-    laws.ended = sent, full, wait
-    return Point(
-        new,
-        sent,
-        wait[:count],
-        service,
-        base,
-        trips[:, 0],
-        others,
-        own_waits,
-        waits,
-        sure + [tail.between(0.0, inf) for tail, _ in tokens],
-        tuple(tail for tail, _ in tokens),
-        laws,
-        change < 1e-2,
-        change,
-        found,
-        expiries,
-        talks,
-        gather=gather,
-        between=between,
-        turns_s=(queues_of > 0.0) @ wait[count:],
-        carried=new >= CARRIED * load,
-    )
+        self.offs.append(off)
+        self.between = last or (number >= LATE and self.at_a_jump)
+        if self.between and self.at_a_jump:
+            self.change = float(moved)
