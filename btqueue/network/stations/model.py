@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +61,10 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
     if tagged.is_asked(network):
         return _sampled(scenario, network)
-    point = operating_point(network)
     kept_out = captured(network)
-    if kept_out:
-        flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
-        network = replace(network, flows=tuple(flows))
-        point = operating_point(network)
+    flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
+    network = replace(network, flows=tuple(flows)) if kept_out else network
+    point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
@@ -75,124 +73,181 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if (laws.brings.refused(laws.links, point.rate, point.sent) >= LEAST_LOSS).any():
         point = operating_point(network, point, refuses=True)
     network = point.links.network  # with the losses that depend on waits
-    flows = network.flows
-    count = len(flows)
-    rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
-    waits, used = point.waits, point.rate @ point.service
-    rtt = np.zeros(count)
-    timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
-    flow_loss = np.array([flow.loss for flow in flows])
-    overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
+    overflow = buffers.saws(network, point)
     point.counted |= {f: law.known for f, law in overflow.items()}
-    held, tight = buffers.held(network, point), False
-    for f, flow in enumerate(flows):
-        law = point.found.get(f)
-        loss[f] = flow.loss
-        if f in kept_out:  # the first segment waits for ever, and its timer has doubled to its end
-            timeouts[f], rtt[f], loss[f] = 1.0 / flow.transport.max_rto_s, np.nan, np.nan
-            continue
-        lone = point.base[f] + point.stray[f]
-        if rate[f] < 0.999 * load[f]:
-            rest = point.links.rests[f]
-            rtt[f] = lone + waits[f]
-            if waits[f] > 0.0 and rest.shown < inf:
-                rtt[f] += (rest.shown - rest.window) / rate[f]
-            elif law is None and rate[f] > 0.0:
-                alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
-                rtt[f] += transport.across_s(flow, alone, slowest, rate[f])
-            if law is not None and waits[f] == 0.0:
-                timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
-                loss[f] = law.losses
-        else:
-            most = point.links.rests[f].window
-            rtt[f] = lone + point.own[f](most, lone) + waits[f]
-            if law is not None:
-                found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
-                timeouts[f], fast[f], rtt[f], loss[f] = found
-            elif f in held:
-                rtt[f] = held[f].rtt_s + waits[f]
-                timeouts[f] = held[f].full * held[f].law.timeouts
-                fast[f] = held[f].full * held[f].law.fast_retransmits
-                loss[f] = held[f].full * held[f].law.losses
-            if rate[f] > 0.0 and rtt[f] > flow.window / rate[f]:  # Little: no more than a window is under way
-                rtt[f], tight = flow.window / rate[f], True
-        timeouts[f] += point.expiries[f]
-        if f in overflow:
-            found = overflow[f]
-            rate[f], timeouts[f], fast[f] = (
-                min(rate[f], found.goodput),
-                found.timeouts,
-                found.fast_retransmits,
-            )
-            loss[f], rtt[f] = found.losses, found.rtt_s
-        if flow.protocol == "none" and load[f] < inf:
-            carried = min(rate[f], load[f] * fits[f])
-            # the queue of datagrams before a full station without a limit grows, and none is lost
-            crowded = [
-                visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED
-            ]
-            waits_for_ever = all(visit.places == inf for visit in crowded) and fits[f] == 1.0
-            loss[f] = flow.loss if waits_for_ever else 1.0 - (1.0 - flow.loss) * carried / load[f]
-            rate[f] = carried * (1.0 - flow.loss)
-    delay = delays(network, point, overflow)
-    for f, found in point.sessions.items():
-        pair = sessions.pair_of(flows, f)
-        rate[pair] = [flows[one].segments / found.cycle_s for one in pair]
-        rtt[pair] = found.rtt_s
-        timeouts[pair] = np.array(found.timeouts) / found.cycle_s
-        fast[pair] = np.array(found.fast_retransmits) / found.cycle_s
-    kilobits = np.array([flow.kilobits for flow in flows])
-    datagrams = (loss > flow_loss) & np.isfinite(load) & ~np.array([flow.protocol == "tcp" for flow in flows])
-    # a source of datagrams sends them all, and datagrams that a full queue refuses are lost
-    sent = np.where(datagrams, load, rate / np.where(loss < 1.0, 1.0 - loss, 1.0))
-    metrics: dict[str, Any] = {
-        "goodput_kbps": rate * kilobits,
-        "throughput_kbps": sent * kilobits,
-        "segment_loss": loss,
-        "rtt_s": rtt,
-        "timeouts_per_s": timeouts,
-        "fast_retransmits_per_s": fast,
+    found = _of_flows(network, point, overflow, kept_out)
+    tcp = np.array([flow.protocol == "tcp" for flow in network.flows])
+    metrics = {
+        **_of_transport(network, found, tcp),
+        **of_the_air(network, point),
+        **(anchors.metrics(network, found.rate) if network.anchored else {}),
+        **_of_queues(network, point),
+        **_of_sessions(point, len(tcp)),
+        **_of_messages(network, point, overflow),
     }
-    if np.isfinite(delay).any():
-        metrics["delay_s"] = delay
-    metrics |= of_the_air(network, point)
-    if network.anchored:
-        metrics |= anchors.metrics(network, rate)
-    full = buffers.refused(network, point)
-    if np.isfinite(full).any():
-        metrics["loss_baseband_buffer"] = full
-    if queues := buffers.waiting(network, point):
-        metrics["queue_packets"] = queues
-    if point.sessions:
-        values = np.full((4, count), np.nan)
-        for f, found in point.sessions.items():
-            values[:, f] = 1.0 / found.cycle_s, found.session_s, 0.0, found.connect_s
-        metrics |= zip(("sessions_per_s", "session_time_s", "sessions_lost"), values[:3], strict=True)
-        if np.nansum(values[3]):
-            metrics["connect_time_s"] = values[3]
-    tcp = np.array([flow.protocol == "tcp" for flow in flows])
-    metrics["rtt_s"] = np.where(tcp & (rtt > 0.0), rtt, np.nan)
-    means = {name: metrics[name] for name in ("rtt_s", "delay_s") if name in metrics}
-    spread = quantiles.quantiles(network, point, means)
+    times = {name: metrics[name] for name in ("rtt_s", "delay_s") if name in metrics}
+    spread = quantiles.quantiles(network, point, times)
     metrics |= {name: values for name, values in spread.items() if np.isfinite(values).any()}
-    metrics["timeouts_per_s"], metrics["fast_retransmits_per_s"] = timeouts * tcp, fast * tcp
-    if not np.isfinite(metrics["rtt_s"]).any():
-        del metrics["rtt_s"]
-    for name in ("timeouts_per_s", "fast_retransmits_per_s"):  # a law without timers does not have them
-        if not tcp.any() or not np.isfinite(metrics[name]).all():
-            del metrics[name]
+    known = tcp | np.isfinite(metrics.get("delay_s", np.full(len(tcp), np.nan)))
+    bounds = limits.bounds(scenario, network, point, metrics["goodput_kbps"], found.timeouts, overflow)
     return metrics, {
         "method": "fixed point of the rates at all stations",
         "converged": point.converged,
         "residual": point.residual,
-        "limits": limits.bounds(scenario, network, point, metrics["goodput_kbps"], timeouts, overflow),
+        "limits": bounds,
         "warnings": [
             *([KEPT_OUT] if kept_out else []),
-            *([JUST_CARRIED] if tight else []),
-            *doubts(network, point, rtt, tcp | np.isfinite(delay)),
+            *([JUST_CARRIED] if found.tight.any() else []),
+            *doubts(network, point, found.rtt_s, known),
             *anchors.doubts(network, point),
         ],
     }
+
+
+class Found(NamedTuple):
+    """The transport of a flow, or of all flows in arrays of shape (flows,).
+
+    Attributes:
+        rate: segments delivered a second.
+        offered: segments sent a second.
+        rtt_s: round trip (s).
+        timeouts, fast_retransmits: a second.
+        losses: share of the segments that are lost.
+        tight: whether waits at several stations add up to more than a window allows.
+    """
+
+    rate: Any
+    offered: Any
+    rtt_s: Any
+    timeouts: Any
+    fast_retransmits: Any
+    losses: Any
+    tight: Any
+
+
+def _of_flows(
+    network: Network, point: Point, overflow: dict[int, transport.Law], kept_out: set[int]
+) -> Found:
+    """Return the transport of all flows, in arrays; `overflow`: see `buffers.saws`."""
+    flows = network.flows
+    each = [
+        # the first segment waits for ever, and its timer has doubled to its end
+        Found(point.rate[f], point.rate[f], np.nan, 1.0 / flow.transport.max_rto_s, 0.0, np.nan, False)
+        if f in kept_out
+        else _of_flow(network, point, f, overflow.get(f))
+        for f, flow in enumerate(flows)
+    ]
+    found = Found(*map(np.array, zip(*each, strict=True)))
+    for f, session in point.sessions.items():
+        pair = sessions.pair_of(flows, f)
+        found.rate[pair] = [flows[one].segments / session.cycle_s for one in pair]
+        found.offered[pair] = found.rate[pair] / (1.0 - found.losses[pair])
+        found.rtt_s[pair] = session.rtt_s
+        found.timeouts[pair] = np.array(session.timeouts) / session.cycle_s
+        found.fast_retransmits[pair] = np.array(session.fast_retransmits) / session.cycle_s
+    return found
+
+
+def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | None) -> Found:
+    """Return the transport of a flow.
+
+    Args:
+        network: the stations.
+        point: the operating point.
+        f: number of the flow.
+        overflow: law of a window that overflows a full buffer.
+    """
+    flow, law, held = network.flows[f], point.found.get(f), buffers.held(network, point).get(f)
+    rate, rest, tight = point.rate[f], point.links.rests[f], False
+    lone, waits = point.base[f] + point.stray[f], point.waits[f]
+    timeouts = fast = 0.0
+    loss = flow.loss
+    if rate < 0.999 * flow.load:
+        rtt = lone + waits
+        if waits > 0.0 and rest.shown < inf:
+            rtt += (rest.shown - rest.window) / rate
+        elif law is None and rate > 0.0:
+            alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
+            rtt += transport.across_s(flow, alone, slowest, rate)
+        if law is not None and waits == 0.0:
+            timeouts, fast, rtt, loss = law.timeouts, law.fast_retransmits, law.rtt_s, law.losses
+    else:
+        rtt = lone + point.own[f](rest.window, lone) + waits
+        if law is not None:
+            timeouts, fast, rtt, loss = transport.open_losses(flow, law, rate, float(rtt), rest.window)
+        elif held is not None:
+            rtt = held.rtt_s + waits
+            timeouts = held.full * held.law.timeouts
+            fast = held.full * held.law.fast_retransmits
+            loss = held.full * held.law.losses
+        if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
+            rtt, tight = flow.window / rate, True
+    timeouts += point.expiries[f]
+    if overflow is not None:
+        rate, timeouts, fast = min(rate, overflow.goodput), overflow.timeouts, overflow.fast_retransmits
+        loss, rtt = overflow.losses, overflow.rtt_s
+    if flow.protocol == "none" and flow.load < inf:
+        rate, loss = _of_datagrams(network, point, f)
+    # a source of datagrams sends them all, and datagrams that a full queue refuses are lost
+    refused = loss > flow.loss and flow.protocol != "tcp" and flow.load < inf
+    offered = flow.load if refused else rate / (1.0 - loss if loss < 1.0 else 1.0)
+    return Found(rate, offered, rtt, timeouts, fast, loss, tight)
+
+
+def _of_datagrams(network: Network, point: Point, f: int) -> tuple[float, float]:
+    """Return the rate of the datagrams of a flow that arrive (1/s), and the share that is lost.
+
+    The queue of datagrams before a full station without a limit grows, and none of them is lost.
+    """
+    flow, used = network.flows[f], point.rate @ point.service
+    fits = buffers.whole(network, point)[f]
+    carried = min(point.rate[f], flow.load * fits)
+    crowded = [visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED]
+    waits_for_ever = all(visit.places == inf for visit in crowded) and fits == 1.0
+    loss = flow.loss if waits_for_ever else 1.0 - (1.0 - flow.loss) * carried / flow.load
+    return carried * (1.0 - flow.loss), loss
+
+
+def _of_transport(network: Network, found: Found, tcp: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the metrics of transport; without those of timers where a law has no timers."""
+    kilobits = np.array([flow.kilobits for flow in network.flows])
+    metrics: dict[str, Any] = {
+        "goodput_kbps": found.rate * kilobits,
+        "throughput_kbps": found.offered * kilobits,
+        "segment_loss": found.losses,
+        "rtt_s": np.where(tcp & (found.rtt_s > 0.0), found.rtt_s, np.nan),
+    }
+    if not np.isfinite(metrics["rtt_s"]).any():
+        del metrics["rtt_s"]
+    timers = {
+        "timeouts_per_s": found.timeouts * tcp,
+        "fast_retransmits_per_s": found.fast_retransmits * tcp,
+    }
+    return metrics | {name: one for name, one in timers.items() if tcp.any() and np.isfinite(one).all()}
+
+
+def _of_queues(network: Network, point: Point) -> dict[str, Any]:
+    """Return the losses at full uplink queues, and the packets in the queues, where they are known."""
+    full, queues = buffers.refused(network, point), buffers.waiting(network, point)
+    found: dict[str, Any] = {"loss_baseband_buffer": full} if np.isfinite(full).any() else {}
+    return found | ({"queue_packets": queues} if queues else {})
+
+
+def _of_sessions(point: Point, count: int) -> dict[str, Any]:
+    """Return the metrics of sessions, of `count` flows."""
+    if not point.sessions:
+        return {}
+    values = np.full((4, count), np.nan)
+    for f, found in point.sessions.items():
+        values[:, f] = 1.0 / found.cycle_s, found.session_s, 0.0, found.connect_s
+    names = ("sessions_per_s", "session_time_s", "sessions_lost")
+    connects = {"connect_time_s": values[3]} if np.nansum(values[3]) else {}
+    return dict(zip(names, values[:3], strict=True)) | connects
+
+
+def _of_messages(network: Network, point: Point, overflow: dict[int, transport.Law]) -> dict[str, Any]:
+    delay = delays(network, point, overflow)
+    return {"delay_s": delay} if np.isfinite(delay).any() else {}
 
 
 def _sampled(scenario: Scenario, network: Network) -> tuple[dict, dict]:
