@@ -4,7 +4,6 @@ import ast
 import doctest
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -108,99 +107,34 @@ def test_the_facade_is_used_inside_for_its_version_only():
             assert used - set(MAY_IMPORT) == {"__version__"}, source
 
 
-def running(tree: ast.AST) -> list[ast.AST]:
-    """The nodes that run: not what only type checkers see."""
-    found: list[ast.AST] = []
-    ahead = [tree]
-    while ahead:
-        node = ahead.pop()
-        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            found.append(node)
-            ahead += ast.iter_child_nodes(node)
-    return found
-
-
-@cache
-def names_of(tree: ast.AST) -> set[str]:
-    """The full names that a tree imports, and the names it reads from its imports."""
-    here: dict[str, str] = {}
-    nodes = running(tree)
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            here |= {alias.asname or alias.name: alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            here |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    drawn = {  # named by a command, which imports matplotlib if a picture is wanted
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and node.value.startswith("btqueue.plots.")
-    }
-    return (
-        drawn
-        | set(here.values())
-        | {
-            f"{here[node.value.id]}.{node.attr}"
-            for node in nodes
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in here
-        }
-    )
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in PACKAGE.rglob("*.py")
 }
 
 
-@cache
-def passed_on(package: str) -> dict[str, str]:
-    """The names that a package's front door lists in `__all__`, and where it has them from."""
-    tree = parsed(MODULES[package])
-    listed: list[str] = next(
-        (
-            ast.literal_eval(node.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-        ),
-        [],
-    )
-    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return {
-        alias.name: f"{node.module}.{alias.name}"
-        for node in froms
-        for alias in node.names
-        if alias.name in listed
+def named_in(tree: ast.AST) -> set[str]:
+    """The full names that a source imports or has as texts, as commands name functions that draw."""
+    nodes = list(ast.walk(tree))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names |= {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
+    return names | {
+        node.value for node in nodes if isinstance(node, ast.Constant) and type(node.value) is str
     }
 
 
-def module_of(name: str) -> str | None:
-    """The module of the package in which a name is at home."""
-    if name in MODULES or "." not in name:
-        return name if name in MODULES else None
-    parent, last = name.rsplit(".", 1)
-    if parent in MODULES and MODULES[parent].name == "__init__.py" and last in passed_on(parent):
-        return module_of(passed_on(parent)[last])
-    return module_of(parent)
-
-
 def reached_from(names: Iterable[str]) -> set[str]:
-    """All modules that are imported on the way from these names; what a front door passes on is none."""
+    """All modules that are imported on the way from these names."""
     found: set[str] = set()
-    open_names = list(names)
-    while open_names:
-        module = module_of(open_names.pop())
-        if module is None or module in found:
-            continue
-        found.add(module)
-        own = set(passed_on(module).values()) if MODULES[module].name == "__init__.py" else set()
-        open_names += [*(names_of(parsed(MODULES[module])) - own), module.rpartition(".")[0]]
+    ahead = list(names)
+    while ahead:
+        name = ahead.pop()
+        while name and name not in MODULES:
+            name = name.rpartition(".")[0]
+        if name and name not in found:
+            found.add(name)
+            ahead += [*named_in(ast.parse(MODULES[name].read_text("utf-8"))), name.rpartition(".")[0]]
     return found
 
 
@@ -217,18 +151,15 @@ def examples() -> Iterator[str]:
 
 
 def test_every_module_is_reached_from_a_command_an_example_or_a_figure():
-    starts = {"btqueue.__main__"}
     # named by a publication or by the table of a figure, and imported by that name
-    starts |= {
+    starts = {"btqueue.__main__", *KINDS.values()} | {
         f"btqueue.reproduction.claims.{paper.replace('-', '_')}.{claim['procedure']}"
         for paper in PAPERS
         for claim in claims_of(paper).values()
         if "procedure" in claim
     }
-    starts |= set(KINDS.values())
-    trees = [parsed(path) for path in (ROOT / "figures").rglob("*.py")]
-    trees += [ast.parse(text) for text in examples()]
-    starts = starts.union(*map(names_of, trees))
+    sources = [path.read_text("utf-8") for path in (ROOT / "figures").rglob("*.py")]
+    starts = starts.union(*(named_in(ast.parse(text)) for text in (*sources, *examples())))
     assert set(MODULES) - reached_from(starts) == set()
 
 
@@ -239,33 +170,6 @@ def words(pattern: re.Pattern, sources: list[Path]) -> list[str]:
         for number, line in enumerate(source.read_text("utf-8").splitlines(), start=1)
         if (found := pattern.search(line))
     ]
-
-
-def unexplained(source: str) -> Iterator[str]:
-    """Yield the numbers named at the top of a module with no word after their group, or beside them."""
-    body, lines = ast.parse(source).body, source.splitlines()
-    for place, one in enumerate(body):
-        if not isinstance(one, ast.Assign) or not isinstance(one.targets[0], ast.Name):
-            continue
-        number = isinstance(one.value, ast.BinOp) or (
-            isinstance(one.value, ast.Constant) and isinstance(one.value.value, int | float)
-        )
-        after = next((x for x in body[place:] if not isinstance(x, ast.Assign)), None)
-        said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        near = lines[max(one.lineno - 2, 0)].startswith("#") or "#" in lines[one.lineno - 1]
-        if number and one.targets[0].id.isupper() and not said and not near:
-            yield one.targets[0].id
-
-
-def test_every_number_with_a_name_says_what_it_is():
-    silent = {
-        f"{path.relative_to(PACKAGE)}: {name}"
-        for path in PACKAGE.rglob("*.py")
-        for name in unexplained(path.read_text(encoding="utf-8"))
-    }
-    assert silent == set()
-    assert list(unexplained("MOST = 3\n")) == ["MOST"]
-    assert list(unexplained('MOST = 3\n"""Turns."""\n')) == list(unexplained("MOST = 3  # turns\n")) == []
 
 
 def test_queueing_and_transport_know_no_bluetooth():

@@ -32,34 +32,6 @@ def age(*paths: Path) -> None:
         os.utime(path, (LONG_AGO, LONG_AGO), follow_symlinks=False)
 
 
-def files_in(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.is_file()}
-
-
-# What is removed
-
-
-def test_an_old_checkout_that_is_named_as_the_cache_stays_whole(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(VARIABLE, ".")
-    for kind in ("simulator", "loops", "models", "points", "claims", "jax"):
-        for name in ("tcp", "hosts", OTHER, f"solve-{OTHER}"):
-            for top in ("btqueue", "btqueue-cache", "."):
-                source = Path(top, kind, name, "source.py")
-                source.parent.mkdir(parents=True)
-                source.write_text("mine")
-                age(source, source.parent, source.parent.parent)
-    Path("btqueue-cache").chmod(0o755)
-    for kind in ("simulator", "points"):
-        Path("btqueue-cache", kind).chmod(0o755)
-    before = files_in(tmp_path)
-    code_cache.code_folder()
-    cache_folder("loops", HERE)
-    cache_folder("points", f"solve-{HERE}")
-    assert before <= files_in(tmp_path)
-    assert files_in(tmp_path) - before == set(tmp_path.glob(f"btqueue-cache/*/*/{TAG}"))
-
-
 def test_unused_folders_of_ours_are_removed_and_used_ones_stay(place):
     old, used, recent = (cache_folder("points", f"{name}-{HERE}") for name in ("old", "used", "recent"))
     for folder in (old, used, recent):
@@ -113,9 +85,6 @@ def test_no_link_is_followed(place, tmp_path):
     age(elsewhere / TAG, elsewhere, marked_by_a_link / TAG)
     cache_folder("simulator", HERE)
     assert (elsewhere / TAG).exists() and marked_by_a_link.exists()
-
-
-# Whose it is
 
 
 def test_folders_are_private(place, monkeypatch):
@@ -186,9 +155,6 @@ def test_a_folder_of_another_user_is_not_used(place, monkeypatch, caplog):
     assert "belongs to somebody else" in caplog.text and len(caplog.messages) == 1
 
 
-# Where nothing can be written
-
-
 def test_on_a_full_disk_nothing_is_kept_and_that_is_said_once(place, tmp_path, caplog):
     folder = cache_folder("simulator", HERE)
     with full_disk(0):
@@ -207,9 +173,6 @@ def test_without_any_folder_there_is_no_cache(place, caplog):
     (line,) = caplog.messages
     assert "nor a temporary one" in line and "not kept" in line
     assert cache_folder("simulator", HERE) == folder  # from now on, here and in workers
-
-
-# numba
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Studies at the top level, and what a notebook shows of answers and figures."""
 
 import pickle
-import subprocess
-import sys
+import re
+from html import unescape
 from typing import Any, cast
 
 import matplotlib.figure
@@ -12,18 +12,10 @@ from dimension_stand_ins import choose_limit
 import btqueue as bt
 from btqueue.plots.dimension import dimension_figure
 from btqueue.plots.sweep import sweep_figure
-from btqueue.study.check import check
-from btqueue.study.dimensioning import dimension
+from btqueue.study.closed_forms import closed_forms
 from btqueue.study.sensitivity import local_sensitivity, sensitivity
-from btqueue.study.sweep import sweep
 
 SHORT = bt.load("johansson-2000/asymmetric").with_(run__duration_s=5.0, run__replications=2)
-
-
-def test_the_studies_are_at_the_top_level():
-    studies = [bt.check, bt.dimension, bt.sensitivity, bt.sweep]
-    assert [study.__wrapped__ for study in studies] == [check, dimension, sensitivity, sweep]
-    assert {"check", "dimension", "sensitivity", "sweep"} <= {*bt.__all__} & {*dir(bt)}
 
 
 def test_functions_take_the_name_of_a_scenario_as_load_does(tmp_path):
@@ -43,18 +35,10 @@ def test_functions_take_the_name_of_a_scenario_as_load_does(tmp_path):
     assert pickle.loads(pickle.dumps(bt.simulate)) is bt.simulate  # for pools of processes
 
 
-def test_importing_the_package_stays_light():
-    heavy = "[m for m in ('numpy', 'xarray', 'numba', 'pydantic') if m in sys.modules]"
-    words = f"import sys, btqueue; print({heavy})"
-    run = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
-
-
 def test_results_are_a_line_in_python_and_a_table_in_a_notebook():
     results = bt.solve(SHORT)
     assert repr(results).startswith("<Results: 1 flow; ") and len(repr(results)) < 400
     assert f"goodput_kbps {float(results.goodput_kbps.mean()):.4g}" in repr(results)
-    assert results._repr_html_() == bt.table(results)._repr_html_()
 
 
 def test_a_dimensioning_is_a_line_in_python_and_a_table_in_a_notebook():
@@ -94,3 +78,42 @@ def test_message_delay_is_shown_of_loads_and_of_nothing_else():
 
     assert "delay_s" in shown(traffic__source="poisson", traffic__load_kbps=20.0)
     assert "delay_s" not in shown(traffic__source="greedy")
+
+
+LINK = bt.load("chen-2004/adaptive-1", {"run.duration_s": 2.0, "run.warmup_s": 0.0, "run.replications": 2})
+
+
+def cells_of(html: str) -> list[str]:
+    """Return the texts of all cells."""
+    return [unescape(text) for text in re.findall(r"<t[dh]\b[^>]*>([^<]*)</t[dh]>", html)]
+
+
+def test_a_scenario_shows_the_keys_that_are_given():
+    table = bt.table(LINK)
+    rows = {str(key): value for key, value in table.rows}
+    assert rows["run.replications"] == "2" and rows["link.packets"] == '["DH5"]'
+    assert "run.seed" not in rows  # a default
+    assert LINK._repr_html_() == table._repr_html_()
+
+
+@pytest.mark.parametrize("ask", [bt.solve, bt.simulate, bt.compare])
+def test_answers_and_comparisons_show_the_same_in_text_and_html(ask):
+    table = bt.table(ask(LINK))
+    cells = [cell for row in (table.columns, *table.rows) for cell in row or ("\N{NO-BREAK SPACE}",)]
+    assert cells_of(table._repr_html_()) == cells
+    assert "goodput" in dict.fromkeys(row[0] for row in table.rows if row)
+    for row in table.rows:
+        assert all(cell in str(table) for cell in row)
+    every = bt.table(ask(LINK), every=True)
+    assert len(every.rows) >= len(table.rows) and set(table.rows) <= set(every.rows)
+
+
+def test_a_text_of_the_user_is_no_html():
+    scenario = bt.Scenario.from_dict({"title": "<script>x</script> & y"})
+    assert "<script>" not in scenario._repr_html_() and "&lt;script&gt;" in scenario._repr_html_()
+
+
+def test_a_closed_form_shows_its_formula_and_its_symbols():
+    form = next(iter(closed_forms().values()))
+    assert form._repr_latex_().strip("$").endswith(form.latex())
+    assert [row[0] for row in bt.table(form).rows] == list(form.symbols)

@@ -4,11 +4,8 @@ The browser is the machine's own, or the program that BTQUEUE_CHROMIUM names. Wi
 skipped; they fail if it is named and missing.
 """
 
-import functools
-import http.server
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -45,20 +42,9 @@ def site(tmp_path_factory):
     return folder
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and tells nobody."""
-
-    def log_message(self, format, *args):
-        """Write nothing."""
-
-
 @pytest.fixture(scope="module")
 def page(site, chromium):
-    handler = functools.partial(Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield chromium.new_page(base_url=f"http://127.0.0.1:{server.server_port}/")
-        server.shutdown()
+    return chromium.new_page(base_url=f"{site.as_uri()}/")
 
 
 @pytest.mark.long  # the site is built: minutes

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
+from command_line import run
 from thesis import thesis
-from typer.testing import CliRunner
 
-from btqueue.cli import check as command
-from btqueue.cli import errors
 from btqueue.plots.check import check_figure
 from btqueue.study.check import check
 
@@ -21,13 +18,7 @@ THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},2,10\nqueue_pac
 """The stand-in for the simulator has goodputs 100 plus -4.5, -3.5, ... 4.5, and queues of 1."""
 
 
-@pytest.fixture
-def app(engines):
-    """A command line with `check` and, so that it is a group, one more command."""
-    found = typer.Typer(cls=errors.Commands)
-    found.command()(command.check)
-    found.command("other")(lambda: None)
-    return found
+pytestmark = pytest.mark.usefixtures("engines")
 
 
 @pytest.fixture
@@ -40,27 +31,25 @@ def wrong(tmp_path) -> Path:
     return results(tmp_path / "wrong.csv", goodput=140)
 
 
+def checked(path: Path, *words: object, code: int = 0):
+    return run("check", path, *words, "--scenario", NAME, code=code)
+
+
 def results(path: Path, goodput: float) -> Path:
     path.write_text(THEIRS.format(goodput=goodput), "utf-8")
     return path
 
 
-def run(app, *arguments: object, code: int = 0):
-    result = CliRunner().invoke(app, ["check", *map(str, arguments), "--scenario", NAME])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
-
-
-def test_agreement_is_one_line_at_the_end(app, theirs):
-    result = run(app, theirs)
+def test_agreement_is_one_line_at_the_end(theirs):
+    result = checked(theirs)
     lines = result.stdout.rstrip().splitlines()
     assert lines[0] == f"theirs.csv (CSV) against {NAME}"
     assert lines[-1] == "agrees: 2 of 2 metrics, nothing inconsistent (chance of any false alarm 0.01)"
     assert any("goodput" in line and "✓ agrees" in line for line in lines)
 
 
-def test_disagreement_is_explained_and_strict_makes_it_an_exit_code(app, wrong):
-    result = run(app, wrong)
+def test_disagreement_is_explained_and_strict_makes_it_an_exit_code(wrong):
+    result = checked(wrong)
     text = " ".join(result.stdout.split())
     assert "✗ differs" in text
     assert "goodput: 40.0% above the simulation, more than chance explains" in text
@@ -68,12 +57,12 @@ def test_disagreement_is_explained_and_strict_makes_it_an_exit_code(app, wrong):
     assert tried is not None and int(tried[1]) > 40
     assert "does not agree" in text
     assert "simulating neighbours" in result.stderr
-    assert run(app, wrong, "--strict", "--quiet", code=3).stderr == ""
-    run(app, results(wrong.with_name("right.csv"), goodput=99), "--strict")
+    assert checked(wrong, "--strict", "--quiet", code=3).stderr == ""
+    checked(results(wrong.with_name("right.csv"), goodput=99), "--strict")
 
 
-def test_json_holds_the_whole_report(app, wrong):
-    document = json.loads(run(app, wrong, "--json", "--confidence", "0.95").stdout)
+def test_json_holds_the_whole_report(wrong):
+    document = json.loads(checked(wrong, "--json", "--confidence", "0.95").stdout)
     assert list(document) == ["schema", "scenario", "check", "provenance"]
     found = document["check"]
     assert (found["agrees"], found["confidence"], found["format"]) == (False, 0.95, "CSV")
@@ -85,49 +74,45 @@ def test_json_holds_the_whole_report(app, wrong):
     assert found["neighbours_tried"] > 40
 
 
-def test_a_tolerance_is_a_share_or_a_percentage(app, wrong):
+def test_a_tolerance_is_a_share_or_a_percentage(wrong):
     for text in ("45%", "0.45"):
-        document = json.loads(run(app, wrong, "--json", "--tolerance", text).stdout)["check"]
+        document = json.loads(checked(wrong, "--json", "--tolerance", text).stdout)["check"]
         assert (document["tolerance"], document["agrees"]) == (0.45, True)
         assert document["metrics"]["goodput_kbps"]["verdict"] == "negligible"
     for text in ("3 percent", "100%", "-1", "nan"):
         assert (
             "must be at least 0 and below 1, or a percentage"
-            in run(app, wrong, "--tolerance", text, code=2).stderr
+            in checked(wrong, "--tolerance", text, code=2).stderr
         )
 
 
-def test_without_simulation_the_model_is_asked(app, theirs, engines):
+def test_without_simulation_the_model_is_asked(theirs, engines):
     engines.simulator.simulate = None
-    document = json.loads(run(app, theirs, "--no-simulate", "--json").stdout)
+    document = json.loads(checked(theirs, "--no-simulate", "--json").stdout)
     assert document["check"]["metrics"]["goodput_kbps"]["simulation"] is None
     assert document["check"]["metrics"]["goodput_kbps"]["verdict"] == "agrees"
 
 
-def test_a_scenario_without_model_is_compared_with_the_simulation(app, theirs, engines):
+def test_a_scenario_without_model_is_compared_with_the_simulation(theirs, engines):
     def refuse(scenario):
         raise engines.network.NoConvergence("no operating point")
 
     engines.network.solve = refuse
-    document = json.loads(run(app, theirs, "--json").stdout)
+    document = json.loads(checked(theirs, "--json").stdout)
     assert document["check"]["agrees"] is True
     assert any("no model: no operating point" in note for note in document["check"]["notes"])
 
 
-def test_reports_are_written(app, wrong, tmp_path):
-    run(app, wrong, "--out", tmp_path / "report.json")
+def test_reports_are_written(wrong, tmp_path):
+    checked(wrong, "--out", tmp_path / "report.json", "--plot", tmp_path / "forest.png")
+    assert (tmp_path / "forest.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["check"]["agrees"] is False
-    run(app, wrong, "--out", tmp_path / "report.csv")
+    checked(wrong, "--out", tmp_path / "report.csv")
     with (tmp_path / "report.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["metric"]: row for row in csv.DictReader(file)}
     assert rows["goodput_kbps"]["verdict"] == "differs"
     assert rows["goodput_kbps"]["unit"] == "kbit/s"
     assert rows["queue_packets[uplink]"]["verdict"] == "agrees"
-
-
-def test_the_figure_is_drawn(app, wrong, tmp_path):
-    run(app, wrong, "--plot", tmp_path / "forest.png")
-    assert (tmp_path / "forest.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_figure_has_a_row_for_each_metric(theirs, engines):

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 import typer
 import xarray as xr
+from command_line import run
+from commands import DEADLINE_S, UNCOMPILED
 from thesis import thesis, thesis_of
-from typer.testing import CliRunner
 
 import btqueue
 from btqueue.cli import app
@@ -29,20 +30,17 @@ from btqueue.study.tables import verdict, with_interval
 NAME = "venugopal-2006/piconet"
 LINK = "chen-2004/adaptive-1"
 """Answered without JAX."""
-ROOT = Path(btqueue.__file__).parents[1]
 
 
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result.stdout
+def shown(*words: str) -> str:
+    return run(*words).stdout
 
 
 def json_of(*arguments: str) -> dict:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
 
-    return json.loads(run(*arguments, "--json"), parse_constant=refuse)
+    return json.loads(shown(*arguments, "--json"), parse_constant=refuse)
 
 
 def rows_of(file: Path) -> list[dict[str, str]]:
@@ -53,12 +51,8 @@ def rows_of(file: Path) -> list[dict[str, str]]:
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the simulator uncompiled, if the environment does not say otherwise."""
-    env = os.environ | {
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-        **environment,
-    }
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=env, timeout=60)
+    words, env = [sys.executable, *arguments], UNCOMPILED | environment
+    return subprocess.run(words, capture_output=True, text=True, env=env, timeout=DEADLINE_S)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +107,10 @@ def test_where_the_simulator_is_not_compiled_no_answer_waits_for_it(tmp_path):
 def test_an_answer_is_printed_before_it_is_checked_and_the_check_comes_last(engines):
     """A check that fails leaves the answer, which it came after."""
     engines.simulator.simulate, simulate = Mock(side_effect=KeyboardInterrupt), engines.simulator.simulate
-    ended = CliRunner().invoke(app, ["solve", NAME])
-    assert ended.exit_code == 130 and "goodput" in ended.stdout and "confirmed" not in ended.stdout
+    ended = run("solve", NAME, code=130)
+    assert "goodput" in ended.stdout and "confirmed" not in ended.stdout
     engines.simulator.simulate = simulate
-    lines = run("solve", NAME).splitlines()
+    lines = shown("solve", NAME).splitlines()
     assert lines[-1] == "confirmed: goodput +1 % of the simulation"
     assert not any(line.startswith("usual error") for line in lines)
 
@@ -152,7 +146,7 @@ def test_every_command_shows_examples_that_can_be_typed(name):
 def test_version_and_the_module_as_a_command():
     done = python("-m", "btqueue", "--version")
     assert done.stdout == f"btqueue {btqueue.__version__}\n"
-    assert run("--version") == done.stdout
+    assert shown("--version") == done.stdout
 
 
 def test_json_holds_only_what_was_run_and_null_where_there_is_no_interval(engines):
@@ -196,18 +190,18 @@ def test_an_answer_is_outside_only_where_the_difference_matters(model, mean, ci9
 
 
 def test_models_are_listed_with_titles_and_printed():
-    text = run("models")
+    text = shown("models")
     assert all(name in text for name in list_models())
     assert "six peripherals, perfect radio" in text
-    assert thesis_of(tomllib.loads(run("models", NAME))).title.startswith("Venugopal 2006")
+    assert thesis_of(tomllib.loads(shown("models", NAME))).title.startswith("Venugopal 2006")
     assert set(json_of("models")["models"]) == set(list_models())
-    schema = json.loads(run("models", "--schema"))
+    schema = json.loads(shown("models", "--schema"))
     assert {"network", "polling", "run"} <= set(schema["properties"])
 
 
 def test_comparison_as_csv(engines, tmp_path):
     file = tmp_path / "result.csv"
-    run("compare", NAME, "--out", str(file))
+    shown("compare", NAME, "--out", str(file))
     rows = {row["metric"]: row for row in rows_of(file)}
     assert rows["goodput_kbps"]["unit"] == "kbit/s"
     assert (float(rows["goodput_kbps"]["model"]), rows["goodput_kbps"]["inside"]) == (101, "True")
@@ -216,7 +210,7 @@ def test_comparison_as_csv(engines, tmp_path):
 
 def test_simulation_as_csv_has_one_row_a_value(engines, tmp_path):
     file = tmp_path / "result.csv"
-    run("simulate", NAME, "--set", "run.replications=2", "--out", str(file))
+    shown("simulate", NAME, "--set", "run.replications=2", "--out", str(file))
     rows = rows_of(file)
     assert list(rows[0]) == ["metric", "unit", "replication", "flow", "queue", "value"]
     assert len(rows) == 2 * (2 + 2 + 3 + 1)
@@ -227,7 +221,7 @@ def test_simulation_as_csv_has_one_row_a_value(engines, tmp_path):
 def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command):
     file = tmp_path / "result.nc"
     file.write_text("an older result")
-    run(command, NAME, "--out", str(file), "--force")
+    shown(command, NAME, "--out", str(file), "--force")
     assert os.listdir(tmp_path) == ["result.nc"]
     assert stat.S_IMODE(file.stat().st_mode) & stat.S_IRUSR
     with xr.open_dataset(file, engine="h5netcdf") as dataset:
@@ -240,9 +234,6 @@ def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command)
         else:
             assert float(dataset["goodput_kbps"].mean()) == {"solve": 101, "simulate": 100}[command]
             assert dataset["goodput_kbps"].attrs["units"] == "kbit/s"
-
-
-# ------------------------------------------------------------------- what the simulator measures, and marks
 
 
 def rich_result(scenario: Scenario, **attrs: object) -> xr.Dataset:
@@ -263,12 +254,12 @@ def rich_result(scenario: Scenario, **attrs: object) -> xr.Dataset:
 
 def test_batches_links_and_a_warm_up_that_was_found(engines):
     engines.simulator.simulate = lambda scenario, **_: rich_result(scenario)
-    text = run("simulate", NAME, "--set", "run.warmup_s=auto")
+    text = shown("simulate", NAME, "--set", "run.warmup_s=auto")
     assert "1 replication of 8 s in 4 batches after 12.5 s (found by MSER-5)" in text
     assert "simulation warns: short batches" in text
     assert "message delay" not in text
     assert "visits" not in text
-    every = run("simulate", NAME, "--all")
+    every = shown("simulate", NAME, "--all")
     assert "visits" in every
     assert "round-trip time, 95 %" in every
     result = json_of("simulate", NAME)["simulate"]
@@ -297,30 +288,21 @@ def interrupted(engines):
     engines.simulator.simulate = simulate
 
 
-def stopped(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == 130, result.output
+def stopped(*words: str) -> str:
+    result = run(*words, code=130)
     assert result.stderr.splitlines()[-1] == "btqueue: interrupted: 4 of 10 replications"
     return result.stdout
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])
-def test_an_interrupted_simulation_prints_what_it_has_and_says_so(interrupted, command):
-    text = stopped(command, NAME)
-    assert "simulation: INTERRUPTED, 4 of 10 replications after 12.5 s" in text
-    assert "50" in text
-    result = json.loads(stopped(command, NAME, "--json"))["simulate"]
+def test_an_interrupted_simulation_prints_and_writes_what_it_has_with_a_mark(interrupted, tmp_path, command):
+    text = stopped(command, NAME, "--out", str(tmp_path / "a.nc"))
+    assert "simulation: INTERRUPTED, 4 of 10 replications after 12.5 s" in text and "50" in text
+    result = json.loads(stopped(command, NAME, "--json", "--out", str(tmp_path / "a.csv")))["simulate"]
     assert (result["complete"], result["interrupted"]) == (False, "4 of 10 replications")
-
-
-@pytest.mark.parametrize("command", ["simulate", "compare"])
-def test_a_file_of_an_interrupted_simulation_is_marked(interrupted, tmp_path, command):
-    stopped(command, NAME, "--out", str(tmp_path / "a.nc"))
     with xr.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as dataset:
         assert dataset.attrs["interrupted"] == "4 of 10 replications"
-    stopped(command, NAME, "--out", str(tmp_path / "a.csv"))
-    marks = {row["interrupted"] for row in rows_of(tmp_path / "a.csv")}
-    assert marks == {"4 of 10 replications"}
+    assert {row["interrupted"] for row in rows_of(tmp_path / "a.csv")} == {"4 of 10 replications"}
 
 
 def test_a_second_ctrl_c_stops_at_once():
@@ -363,45 +345,3 @@ def test_one_replication_as_trace_capture_and_series(tmp_path):
         row["time"] for row in rows_of(tmp_path / "t.csv") if (row["metric"], row["flow"]) == ("srtt_s", "1")
     ][-1] == "1.0"
     assert sorted(os.listdir(tmp_path)) == sorted(names.values())
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--pcap", "t.pcap", "--at", "p1.3"], "did you mean 'p1.2'"),
-        (["--pcap", "t.pcap", "--at", "zzz"], "the nodes are c1, p1.1, p1.2"),
-        (["--at", "p1.1"], "names the host of --pcap"),
-        (["--trace", "t.csv"], "must end in .parquet (Parquet)"),
-        (["--pcap", "missing/t.pcap"], "there is no folder"),
-        (["--series", "t.pdf"], ".png (picture)"),
-        (["--series", "t.csv", "--step", "0"], "must be above 0"),
-        (["--trace", "t.parquet", "--out", "t.nc"], "play a single one"),
-    ],
-)
-def test_recordings_that_cannot_be_made(tmp_path, monkeypatch, options, words):
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["simulate", NAME, *options])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert words in result.stderr
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_missing_package_is_named_with_the_line_that_installs_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    words = "need the package pyarrow: pip install 'btqueue[trace]'"
-    test_recordings_that_cannot_be_made(tmp_path, monkeypatch, ["--trace=t.parquet"], words)
-
-
-WLAN = "network.outside_links[1].rate_kbps"
-QUESTIONS = {
-    "sweep": ["--over", f"{WLAN}=500,1000", "--engine", "solve"],
-    "dimension": ["--minimize", WLAN, "--choose", f"{WLAN}=500,1000", "--subject-to", "goodput_kbps >= 1"],
-    "sensitivity": ["--key", WLAN, "--metric", "goodput_kbps"],
-}
-
-
-@pytest.mark.parametrize("study", QUESTIONS)
-def test_studies_take_the_key_of_one_link_of_several(study):
-    result = CliRunner().invoke(app, [study, "suliman-2005/one-of-seven", *QUESTIONS[study]])
-    assert result.exit_code == 0, result.output
-    assert WLAN in result.stdout

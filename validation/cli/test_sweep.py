@@ -2,28 +2,18 @@
 
 import json
 import os
-from unittest.mock import DEFAULT, Mock
+from unittest.mock import Mock
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from command_line import run
 
-from btqueue.cli import sweep as command
-from btqueue.cli.errors import Commands
 from btqueue.scenario import NotBuiltYet, Problem
 from btqueue.study.sweep_files import read_sweep
 
 NAME = "venugopal-2006/piconet"
 OVER = ["--over", "polling.limit=1..6:5", "--over", "traffic.load_kbps=100,120,140"]
 
-app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
-app.command()(command.sweep)
-app.command("other")(lambda: None)  # with a single command its name would not be asked for
-
-
-@pytest.fixture(autouse=True)
-def stand_ins(engines):
-    """Nothing waits for a compiler."""
+pytestmark = pytest.mark.usefixtures("engines")
 
 
 @pytest.fixture
@@ -32,14 +22,8 @@ def not_simulated(engines):
     engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
 
 
-def run(*arguments: object, code: int = 0):
-    result = CliRunner().invoke(app, ["sweep", *map(str, arguments)])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
-
-
 def test_a_table_shows_every_point(tmp_path):
-    shown = run(NAME, *OVER, "--out", tmp_path / "result.nc", "--threads", 1).stdout
+    shown = run("sweep", NAME, *OVER, "--out", tmp_path / "result.nc", "--threads", 1).stdout
     assert "polling.limit" in shown and "goodput (kbit/s)" in shown
     assert shown.replace(str(tmp_path), "").count("101") == 6
     assert "6 of 6 points answered" in shown and "written to" in shown
@@ -47,7 +31,7 @@ def test_a_table_shows_every_point(tmp_path):
 
 
 def test_json_is_one_object_with_labels_and_metrics():
-    shown = json.loads(run(NAME, *OVER, "--json", "--threads", 1, "--metric", "cycle_s").stdout)
+    shown = json.loads(run("sweep", NAME, *OVER, "--json", "--threads", 1, "--metric", "cycle_s").stdout)
     assert shown["sweep"]["dimensions"] == {"polling.limit": 2, "traffic.load_kbps": 3}
     assert shown["sweep"]["coordinates"]["polling.limit"] == [1, 6]
     assert shown["sweep"]["metrics"] == {"cycle_s": [[0.03] * 3] * 2}
@@ -58,93 +42,44 @@ def test_json_is_one_object_with_labels_and_metrics():
 def test_points_that_theory_does_not_answer_are_simulated_and_it_is_said(engines, tmp_path):
     engines.network.solve = Mock(side_effect=engines.network.NoConvergence("nowhere"))
     out = tmp_path / "result.csv"
-    shown = run(NAME, *OVER, "--threads", 1, "--out", out).stdout
+    shown = run("sweep", NAME, *OVER, "--threads", 1, "--out", out).stdout
     assert "6 of 6 points answered" in shown and "6 points simulated: theory does not stand" in shown
     head, first, *_ = out.read_text("utf-8").splitlines()
     cells = dict(zip(head.split(","), first.split(","), strict=True))
     assert (cells["answered_by"], cells["why"]) == ("simulation", "nowhere")
-    both = run(NAME, *OVER, "--threads", 1, "--engine", "both").stdout
+    both = run("sweep", NAME, *OVER, "--threads", 1, "--engine", "both").stdout
     assert "nowhere" in both and "points simulated: theory" not in both
 
 
 def test_only_a_sweep_without_any_answer_is_exit_3(engines, not_simulated, tmp_path):
     engines.network.solve = Mock(side_effect=engines.network.NoConvergence("nowhere"))
-    ended = run(NAME, *OVER, "--threads", 1, "--plot", tmp_path / "x.png", code=3)
+    ended = run("sweep", NAME, *OVER, "--threads", 1, "--plot", tmp_path / "x.png", code=3)
     assert "no point has an answer" in ended.stderr and os.listdir(tmp_path) == []
 
 
 def test_a_metric_that_no_point_has_is_an_error_and_no_empty_table_or_picture(tmp_path):
-    ended = run(NAME, *OVER, "--threads", 1, "--metric", "delay_s", code=2)
+    ended = run("sweep", NAME, *OVER, "--threads", 1, "--metric", "delay_s", code=2)
     assert "--metric delay_s: no point has this metric; there are goodput_kbps" in ended.stderr
     assert ended.stdout == ""
-    run(NAME, *OVER, "--metric", "loss_arq", "--plot", tmp_path / "x.png", "--threads", 1, code=2)
+    run("sweep", NAME, *OVER, "--metric", "loss_arq", "--plot", tmp_path / "x.png", "--threads", 1, code=2)
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_both_engines_are_drawn_in_each_format(tmp_path, suffix, begin):
     both = ["--over", "polling.limit=1..10:3", "--engine", "both"]
-    shown = run(NAME, *both, "--threads", 1, "--plot", tmp_path / f"picture.{suffix}").stdout
+    shown = run("sweep", NAME, *both, "--threads", 1, "--plot", tmp_path / f"picture.{suffix}").stdout
     assert shown.count("simulate") == 4 and shown.count("solve") == 4
     assert begin in (tmp_path / f"picture.{suffix}").read_bytes()[:40]
 
 
-def test_a_finished_sweep_says_so(tmp_path):
-    out = ["--out", tmp_path / "result.nc", "--threads", 1]
-    run(NAME, *OVER, *out)
-    assert "is complete already" in run(NAME, *OVER, *out).stderr
-    assert run(NAME, *OVER, *out, "--quiet").stderr == ""
-
-
-def test_ctrl_c_says_what_is_kept(engines, tmp_path):
-    good = engines.network.solve
-    counted = engines.network.solve = Mock(
-        wraps=good, side_effect=[DEFAULT, DEFAULT, KeyboardInterrupt, *[DEFAULT] * 4]
-    )
-    out = ["--out", tmp_path / "result.nc", "--threads", 1, "--no-check"]
-    ended = run(NAME, *OVER, *out, code=130)
-    assert "interrupted: 2 finished points are kept in" in ended.stderr and ended.stdout == ""
-    assert "2 of 6 points were finished before" in run(NAME, *OVER, *out).stderr
-    assert counted.call_count == 3 + 4
-
-
-PER_RUN = ["--over", "run.replications=1,2", "--over", "run.seed=1,2"]
-ONE = ["--over", "polling.limit=1..3"]
-BAD = [
-    ([], ["--over", "polling.limit=1..25"]),
-    (["--over", "polling.limt=1..3"], ["did you mean 'polling.limit'"]),
-    ([*ONE, "--metric", "goodput"], ["did you mean goodput_kbps"]),
-    ([*ONE, "--out", "x.ncc"], [".nc (netCDF)", "did you mean x.nc"]),
-    ([*ONE, "--plot", "x.gif"], ["--plot x.gif", ".png"]),
-    ([*ONE, "--cluster", "tcp://x:1", "--threads", "2"], ["--threads"]),
-    ([*OVER, *PER_RUN, "--plot", "x.png"], ["at most 3 keys"]),
-]
-
-
-@pytest.mark.parametrize(("arguments", "words"), BAD)
-def test_bad_input_is_exit_2_before_anything_is_computed(engines, tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    engines.network.solve = None
-    ended = run(NAME, *arguments, code=2)
-    message = " ".join(ended.stderr.split())
-    for word in words:
-        assert word in message
-    assert ended.stdout == "" and "Traceback" not in ended.stderr and os.listdir(tmp_path) == []
-
-
 def test_theory_is_checked_at_some_points_and_it_is_said_how_far_off_it_is(engines):
-    good, over = engines.network.solve, ["--over", "polling.limit=1..40", "--threads", 1]
-
-    def rough(scenario):
-        return good(scenario).to_dataset() * (1.5 if scenario.polling.limit > 20 else 1.0)
-
-    engines.network.solve = rough
-    shown = run(NAME, *over).stdout
-    assert "checked by simulation: 5 of 40 points of theory: " in shown
-    assert "goodput off by " in shown
-    assert "at worst +51 % at polling.limit=" in shown
-    assert "points near those that are not confirmed were simulated" in shown
-    found = json.loads(run(NAME, *over, "--json").stdout)["sweep"]
-    assert found["answered_by"].count("simulation") == found["checks"]["simulated"]
-    unchecked = run(NAME, *over, "--no-check").stdout
+    good, words = engines.network.solve, ("--over", "polling.limit=1..40", "--threads", 1)
+    engines.network.solve = lambda scenario: (
+        good(scenario).to_dataset() * (1.5 if scenario.polling.limit > 20 else 1.0)
+    )
+    shown = run("sweep", NAME, *words).stdout
+    for told in ("checked by simulation: 5 of 40 points of theory: ", "at worst +51 % at polling.limit="):
+        assert told in shown
+    unchecked = run("sweep", NAME, *words, "--no-check").stdout
     assert "checked" not in unchecked and "simulated" not in unchecked

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesis import over_wires
-from typer.testing import CliRunner
 
-from btqueue.cli import app
 from btqueue.emulation import namespaces
 from btqueue.emulation.carrier import Carrier, ends_of
 from btqueue.emulation.namespaces import EmulationUnavailable, require_namespaces
@@ -96,9 +94,6 @@ def test_the_modelled_traffic_of_the_real_flow_is_silent_and_that_of_others_is_n
     assert ends_of(both, 1) == ("p1.2", "c1")
 
 
-# ------------------------------------------------------------------------------------ where it cannot be
-
-
 @pytest.mark.parametrize(
     ("module", "name", "value", "says"),
     [
@@ -116,26 +111,6 @@ def test_a_machine_or_user_that_cannot_is_told_why(monkeypatch, module, name, va
     monkeypatch.setattr(getattr(namespaces, module) if module else namespaces, name, value)
     with pytest.raises(EmulationUnavailable, match=says):
         require_namespaces()
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--exec", "no-such-program --fast"], "--exec 'no-such-program --fast': there is no such program"),
-        (["--exec", "sh -c 'echo"], "No closing quotation"),
-        (["--flow", "3"], "--flow 3: the scenario has 2 active flows"),
-        (["--duration", "0"], "--duration 0: must be above 0"),
-        (["--pcap", "out.txt"], "must end in .pcap"),
-    ],
-)
-def test_bad_options_are_refused_by_name(options, says):
-    result = CliRunner().invoke(app, ["emulate", "venugopal-2006/piconet", *options])
-    assert result.exit_code == 2
-    assert says in result.stderr
-    assert result.stdout == ""
-
-
-# ------------------------------------------------------------------------------------ as root on Linux
 
 
 def unavailable() -> str:

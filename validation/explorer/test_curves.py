@@ -1,6 +1,7 @@
 """Curves of the page: their order, first forms, and the controls and their ranking."""
 
 import asyncio
+import threading
 import time
 
 import numpy as np
@@ -43,49 +44,49 @@ def test_failures_leave_gaps_and_are_told():
     assert told["problem"] == "no convergence: it swings"
 
 
-def test_the_first_curve_does_not_wait_for_a_slow_point_and_the_last_has_all(monkeypatch):
-    import threading
+def drawn(monkeypatch, evaluate, key, places, seen):
+    """Return the answers of each curve that is drawn with this evaluation; `seen` is awaited after each."""
 
-    slow, scenario = threading.Event(), bt.load("venugopal-2006/piconet")
-
-    def evaluate(changed, engine, threads):
-        if changed.polling.limit == 3:
-            assert slow.wait(30)
-        return answer(rtt_s=float(changed.polling.limit))
-
-    async def drawn():
+    async def draw():
         desk, found = Desk(), []
-        async for curve in desk.curve(scenario, "polling.limit", (1, 2, 3, 4, 5)):
+        async for curve in desk.curve(bt.load("venugopal-2006/piconet"), key, places):
             found.append(dict(curve.answers))
-            slow.set()
+            await seen()
         desk.close()
         return found
 
-    monkeypatch.setattr(module, "evaluate", evaluate)
-    first, *_, last = asyncio.run(drawn())
+    monkeypatch.setattr(module, "evaluate", lambda changed, engine, threads: evaluate(changed))
+    return asyncio.run(draw())
+
+
+def test_the_first_curve_does_not_wait_for_a_slow_point_and_the_last_has_all(monkeypatch):
+    slow = threading.Event()
+
+    def evaluate(changed):
+        assert changed.polling.limit != 3 or slow.wait(30)
+        return answer(rtt_s=float(changed.polling.limit))
+
+    async def seen():
+        slow.set()
+
+    first, *_, last = drawn(monkeypatch, evaluate, "polling.limit", (1, 2, 3, 4, 5), seen)
     assert 2 not in first and len(first) >= 2
     assert [last[n].means["rtt_s"] for n in range(5)] == [1, 2, 3, 4, 5]
 
 
 def test_a_curve_becomes_complete_however_slowly_it_is_taken(monkeypatch):
-    def evaluate(changed, engine, threads):
+    def evaluate(changed):
         time.sleep(0.005)
         return answer(rtt_s=changed.traffic.load_kbps)
 
-    async def drawn():
-        desk, found = Desk(), []
-        scenario = bt.load("venugopal-2006/piconet")
-        async for curve in desk.curve(scenario, "traffic.load_kbps", places_between(10, 90, False)):
-            found.append(curve.complete)
-            await asyncio.sleep(0.05)  # all that is under way ends meanwhile
-        desk.close()
-        return found
+    async def seen():
+        await asyncio.sleep(0.05)  # all that is under way ends meanwhile
 
-    monkeypatch.setattr(module, "evaluate", evaluate)
     monkeypatch.setattr(module, "FIRST_S", 0.01)
     monkeypatch.setattr(module, "AGAIN_S", 0.01)
-    first, *_, last = asyncio.run(drawn())
-    assert (first, last) == (False, True)
+    places = places_between(10, 90, False)
+    first, *_, last = drawn(monkeypatch, evaluate, "traffic.load_kbps", places, seen)
+    assert len(first) < len(last) == len(places)
 
 
 def test_sliders_go_no_further_than_the_scenario_takes():

@@ -3,12 +3,11 @@
 import socket
 
 import pytest
+from command_line import failure
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
-from typer.testing import CliRunner
 
 import btqueue as bt
-from btqueue.cli import app
 from btqueue.cli import explore as command
 from btqueue.explorer.messages import scenario_of
 from btqueue.explorer.server import NO_TOKEN, STRANGE_HOST, Explorer
@@ -128,31 +127,13 @@ def test_the_files_of_the_command_line_may_be_named(tmp_path):
     assert found.radio.trace_file == f"{tmp_path}/trace.txt"
 
 
-def failure(*arguments):
-    result = CliRunner().invoke(app, ["explore", *arguments])
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    return result.stderr
-
-
 def test_a_taken_port_is_told_in_words():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        message = failure("--port", str(port), "--no-browser")
+        message = failure("explore", "--port", str(port), "--no-browser")
     assert f"--port {port}: cannot be used" in message and "--port 0 takes any" in message
-
-
-def test_a_bad_scenario_is_refused_before_anything_starts():
-    assert "[polling] limit = 0" in failure("--set", "polling.limit=0")
-
-
-def test_a_missing_package_is_named_with_its_extra(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert "pip install 'btqueue[explore]'" in failure()
 
 
 def test_without_a_browser_the_user_is_told_to_open_the_address(monkeypatch, capsys):

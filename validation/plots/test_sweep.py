@@ -25,10 +25,6 @@ def panels(figure):
     return [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
 
 
-def legend(axes) -> list[str]:
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
 def test_one_key_is_a_line_through_the_points_with_intervals_as_a_band():
     (axes,) = panels(sweep_figure(dataset({A: 4}, ci95=True)))
     (line,), (band,) = axes.lines, axes.collections

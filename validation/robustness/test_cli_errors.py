@@ -1,55 +1,109 @@
 """How commands fail: exit code, one clear message, no trace, nothing on standard output or on disk."""
 
 import contextlib
-import json
 import os
+import shlex
 import signal
-import subprocess
 import sys
 
 import pytest
-from commands import COMMAND, DEADLINE_S, UNCOMPILED
-from typer.testing import CliRunner
-
-from btqueue.cli import app
+from command_line import failure, run
 
 NAME = "venugopal-2006/piconet"
-SHORT = ["--set", "run.duration_s=1", "--set", "run.warmup_s=0.2", "--set", "run.replications=2"]
-"""Little enough for the simulator in plain Python."""
 
 
-def failure(code: int, *arguments: str) -> str:
-    """Run a command that must end with *code* and say nothing on standard output; return its message."""
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, (result.output, result.exception)
-    assert isinstance(result.exception, SystemExit)
-    assert result.stdout == ""
-    assert result.stderr
-    assert "Traceback" not in result.stderr
-    return " ".join(result.stderr.split())
-
-
+SWEEP = f"sweep {NAME} --over polling.limit=1..3"
+CHAIN = "sensitivity chen-2004/adaptive-1"
+CHECK = f"check theirs.csv --scenario {NAME}"
+FIGURE = "figures venugopal-2006/fig_6_1"
 BAD_INPUT = [
-    (["solve", "venugopal-2006/piconnet"], ["did you mean 'venugopal-2006/piconet'"]),
-    (["simulate", NAME, "--set", "polling.limt=3"], ["polling.limt", "polling.limit"]),
-    (["compare", NAME, "--set", "polling.limit=0"], ["[polling] limit = 0", "at least 1"]),
+    ("solve venugopal-2006/piconnet", "did you mean 'venugopal-2006/piconet'"),
+    (f"simulate {NAME} --set polling.limt=3", "polling.limt | polling.limit"),
+    (f"compare {NAME} --set polling.limit=0", "[polling] limit = 0 | at least 1"),
+    (f"simulate {NAME} --set link.quality_memory_s=0.5", "removed | only 0.0, its default, is still read"),
+    (f"simulate {NAME} --threads 0", "--threads"),
+    (f"compar {NAME}", "compar | compare"),
+    ("models venugopal-2006/none-such-at-all", "no scenario file or model"),
+    (f"simulate {NAME} --pcap t.pcap --at p1.3", "did you mean 'p1.2'"),
+    (f"simulate {NAME} --pcap t.pcap --at zzz", "the nodes are c1, p1.1, p1.2"),
+    (f"simulate {NAME} --at p1.1", "names the host of --pcap"),
+    (f"simulate {NAME} --trace t.csv", "must end in .parquet (Parquet)"),
+    (f"simulate {NAME} --pcap missing/t.pcap", "there is no folder"),
+    (f"simulate {NAME} --series t.pdf", ".png (picture)"),
+    (f"simulate {NAME} --series t.csv --step 0", "must be above 0"),
+    (f"simulate {NAME} --trace t.parquet --out t.nc", "play a single one"),
+    (f"sweep {NAME}", "--over | polling.limit=1..25"),
+    (f"sweep {NAME} --over polling.limt=1..3", "did you mean 'polling.limit'"),
+    (f"{SWEEP} --metric goodput", "did you mean goodput_kbps"),
+    (f"{SWEEP} --out x.ncc", ".nc (netCDF) | did you mean x.nc"),
+    (f"{SWEEP} --plot x.gif", "--plot x.gif | .png"),
+    (f"{SWEEP} --cluster tcp://x:1 --threads 2", "--threads"),
     (
-        ["simulate", NAME, "--set", "link.quality_memory_s=0.5"],
-        ["[link] quality_memory_s = 0.5", "removed", "only 0.0, its default, is still read"],
+        f"{SWEEP} --over traffic.load_kbps=1,2 --over run.seed=1,2 --over run.replications=1,2 --plot x.png",
+        "at most 3 keys",
     ),
-    (["simulate", NAME, "--threads", "0"], ["--threads"]),
-    (["compar", NAME], ["compar", "compare"]),
-    (["models", "venugopal-2006/none-such-at-all"], ["no scenario file or model"]),
-    (["figures", "venugopal-2006/fig_6_99"], ["did you mean 'venugopal-2006/fig_6_9'"]),
-    (["figures", "johansson-2000/2", "--format", "gif"], ["--format gif", "png, svg, pdf"]),
+    (f"dimension {NAME} --maximize goodput_kbps --choose poling.limit=1..4", "polling.limit"),
+    ("sensitivity", "name a SCENARIO"),
+    (f"{CHAIN} --spread lots", "KEY=LOW..HIGH"),
+    (f"{CHAIN} --method gradient", "'gradient' is not one of"),
+    (f"{CHAIN} --samples 8", "goes with --method sobol"),
+    (f"{CHAIN} --method closed --out a.csv", "formulas are printed"),
+    (f"{CHECK} --confidence 2", "--confidence 2: must be at least 0.5"),
+    (f"{CHECK} --map x=goodput", 'did you mean "goodput_kbps"'),
+    (f"{CHECK} --map x", "--map x: must be THEIRS=METRIC"),
+    (f"{CHECK} --flow 3", "the scenario has flows 1 to 2"),
+    (f"{CHECK} --out report.txt", "must end in .json (JSON) or .csv"),
+    (f"{CHECK} --plot report.txt", "must end in .png"),
+    (f"{CHECK} --set polling.limt=3", "polling.limit"),
+    ("figures venugopal-2006/6.99", "did you mean 'venugopal-2006/fig_6_"),
+    ("figures venugopal-2006/2.1", "figure 2.1 of venugopal-2006 is a drawing, not a result"),
+    ("figures venugopl-2006/6.1", "did you mean 'venugopal-2006/fig_6_1'?"),
+    ("figures --all --paper venugopal", "did you mean 'venugopal-2006'?"),
+    (f"{FIGURE} --all", "name a figure, or draw --all"),
+    (f"{FIGURE} --out theirs.csv", "is no folder"),
+    (f"{FIGURE} --format gif", "--format gif | png, svg, pdf"),
+    ("validate --paper venugopal", "did you mean 'venugopal-2006'"),
+    ("validate --claims goodput-5", "no such claim; did you mean 'goodput-"),
+    ("validate --paper chen-2004 --claims goodput-4", "no such claim"),
+    ("validate --figures-from nowhere", "there is no such folder"),
+    ("validate --out theirs.csv/in/it", "cannot be made"),
+    (f"emulate {NAME} --exec 'no-such-program --fast'", "'no-such-program --fast': there is no such program"),
+    (f"""emulate {NAME} --exec "sh -c 'echo" """, "No closing quotation"),
+    (f"emulate {NAME} --flow 3", "--flow 3: the scenario has 2 active flows"),
+    (f"emulate {NAME} --duration 0", "--duration 0: must be above 0"),
+    (f"emulate {NAME} --pcap out.txt", "must end in .pcap"),
+    ("explore --set polling.limit=0", "[polling] limit = 0"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "words"), BAD_INPUT)
-def test_bad_input_is_exit_2_with_a_message(engines, arguments, words):
-    message = failure(2, *arguments)
-    for word in words:
-        assert word in message
+@pytest.mark.parametrize(("line", "words"), BAD_INPUT)
+def test_bad_input_is_exit_2_with_a_message_before_anything_is_computed(
+    engines, tmp_path, monkeypatch, line, words
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "theirs.csv").write_text("metric,value\nrtt_s,0.2\n", "utf-8")
+    engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
+    message = failure(*shlex.split(line))
+    assert all(word in message for word in words.split(" | ")), message
+    assert os.listdir() == ["theirs.csv"]
+
+
+@pytest.mark.parametrize(
+    ("package", "line", "extra"),
+    [
+        ("pyarrow", f"simulate {NAME} --trace t.parquet", "trace"),
+        ("uvicorn", "explore", "explore"),
+        ("distributed", f"{SWEEP} --cluster local", "cluster"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_line_that_installs_it(
+    engines, tmp_path, monkeypatch, package, line, extra
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    message = failure(*shlex.split(line))
+    assert f"pip install 'btqueue[{extra}]'" in message and package in message
+    assert os.listdir() == []
 
 
 CHOOSING = ["dimension", NAME, "--choose", "polling.limit=1..4", "--maximize", "goodput_kbps"]
@@ -72,25 +126,9 @@ def test_files_are_checked_before_anything_is_computed(engines, tmp_path, comman
     (tmp_path / f"folder{suffix}").mkdir()
     (tmp_path / "file.txt").touch()
     engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
-    message = failure(2, *command, str(tmp_path / name.replace(".nc", suffix)))
+    message = failure(*command, str(tmp_path / name.replace(".nc", suffix)))
     assert command[-1] in message and words.format(ends=ends) in message
     assert sorted(os.listdir(tmp_path)) == ["file.txt", f"folder{suffix}"]
-
-
-@pytest.mark.parametrize("name", ["result.nc", "result.csv"])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(engines, tmp_path, monkeypatch, name):
-    target = tmp_path / name
-    target.write_text("older")
-
-    def full_disk(source: object, destination: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("btqueue.files.os.replace", full_disk)
-    result = CliRunner().invoke(app, ["solve", NAME, "--out", str(target), "--force"])
-    assert result.exit_code == 2 and "goodput" in result.stdout  # the answer is not lost with its file
-    assert "No space left on device" in result.stderr
-    assert target.read_text() == "older"
-    assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.parametrize("error", ["NoConvergence", "ImpossibleAnswer"])
@@ -101,7 +139,7 @@ def test_a_solver_without_an_answer_is_exit_3(engines, tmp_path, command, error)
 
     engines.network.solve = solve
     out = tmp_path / "result.nc"
-    assert "602.8, but its window allows 52.75" in failure(3, command, NAME, "--json", "--out", str(out))
+    assert "602.8, but its window allows 52.75" in failure(command, NAME, "--json", "--out", str(out, code=3))
     assert not out.exists()
 
 
@@ -110,13 +148,13 @@ def test_a_violated_invariant_is_exit_3(engines):
         raise engines.simulator.InvariantViolated("packets of flow 0 are not conserved")
 
     engines.simulator.simulate = simulate
-    assert "not conserved" in failure(3, "simulate", NAME, "--json")
+    assert "not conserved" in failure("simulate", NAME, "--json", code=3)
 
 
 def test_an_unexpected_error_keeps_its_trace(engines):
     engines.network.solve = lambda scenario: {}["a bug"]
-    result = CliRunner().invoke(app, ["solve", NAME])
-    assert isinstance(result.exception, KeyError)  # a bug must not look like bad input
+    with pytest.raises(KeyError):  # a bug must not look like bad input
+        run("solve", NAME, catch_exceptions=False)
 
 
 def test_ctrl_c_during_compilation_is_not_lost(engines, monkeypatch, caplog):
@@ -127,45 +165,7 @@ def test_ctrl_c_during_compilation_is_not_lost(engines, monkeypatch, caplog):
     monkeypatch.setattr("btqueue.cli.engines.is_compiled", lambda: False)
     monkeypatch.setattr("btqueue.cli.engines.compile_now", compile_now)
     engines.simulator.simulate = None  # a call would be a TypeError
-    message = failure(130, "simulate", NAME)
+    message = failure("simulate", NAME, code=130)
     assert "compiling the simulator, once for this version" in message
     assert "stopping as soon as the compilation is done" in caplog.text
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_ctrl_c_ends_a_simulation_without_a_trace(tmp_path):
-    code = (
-        "import sys\nfrom btqueue.cli import app\n"
-        "app(['simulate', sys.argv[1], '--set', 'run.duration_s=1e6', '--json', '--out', sys.argv[2]])"
-    )
-    # The first piece of the run, thousands of which would follow, sends the signal to its own process.
-    signalling = (
-        "import os, signal, btqueue.simulator.engine as e, btqueue.simulator.replications as r\n"
-        "e.EVENTS_A_PAUSE = 1000\n"
-        "real, signals = r.advance, [signal.SIGINT]\n"
-        "def advance(sim, until):\n"
-        "    if signals: os.kill(os.getpid(), signals.pop())\n"
-        "    return real(sim, until)\n"
-        "r.advance = advance\n"
-    )
-    out = tmp_path / "result.nc"
-    done = subprocess.run(
-        [sys.executable, "-c", signalling + code, NAME, str(out)],
-        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
-    )  # fmt: skip
-    assert done.returncode == 130, done.stderr
-    assert done.stdout == ""
-    assert done.stderr == "btqueue: interrupted\n"
-    assert not out.exists()
-
-
-def test_standard_output_of_a_real_run_is_one_json_object():
-    done = subprocess.run(
-        [*COMMAND, "simulate", NAME, "--json", *SHORT],
-        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    # so short a run is warned of before and after, but never on standard output
-    spoken = "btqueue: hint: ", "btqueue: the simulation warns: "
-    assert all(line.startswith(spoken) for line in done.stderr.splitlines())
-    assert json.loads(done.stdout)["simulate"]["replications"] == 2

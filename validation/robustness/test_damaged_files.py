@@ -1,22 +1,21 @@
 """Files of every format, damaged at random: each is read or refused, in bounded time and memory.
 
-A seed chooses a format and damages a good file of it (`damage.damaged`). The default test takes two hundred
-seeds, the long one 9,000. What is read from a damaged text is not looked at: 0.2 may have become 0.3. The
-results of sweeps have checksums, and must be read as they were written, or not at all.
+A seed chooses a format and damages a good file of it: a hundred seeds in every run, 9,900 in the long test.
+What is read from a damaged text is not looked at: 0.2 may have become 0.3. Journals and results of sweeps
+have checksums, and tests of their own.
 """
 
 import io
 import json
 import lzma
-import os
 import random
+import re
 import resource
 import signal
 from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import FrameType
 
 import pytest
@@ -24,19 +23,89 @@ from capture_files import DATA, as_pcapng
 from typer.main import get_command
 
 from btqueue.cli import app
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import ScenarioError
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
-from btqueue.study.sweep import SweepInterrupted, sweep
-from btqueue.study.sweep_files import digest
-from btqueue.study.sweep_store import StoreError
-
-from .damage import damaged
 
 DEADLINE_S, MEMORY = 300, 2**30
 """A file has so long, and may take so much more memory (bytes)."""
 BATCH = 50
-OVER = {"polling.limit": range(1, 9), "link.arq": ["none", "unlimited"]}
+
+NUMBER = re.compile(rb"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+STRANGE_NUMBERS = [*b"nan inf -inf 1e308 -1e308 1e400 1e-320 -1 0 -0.0 1_0 0x10 1,5 1e +-1".split(), b""]
+STRANGE_NUMBERS += [b"9" * 400, b"18446744073709551616", b"4294967296", "١٢".encode()]
+STRANGE_TEXTS = [bytes([code]) for code in b"\"'\\,;\t\n<&#[]\0\r\x1b\x85"]
+STRANGE_TEXTS += [
+    b"\x1b[2J\x1b]0;x\x07",
+    b"&a9;",
+    b",,,,",
+    b"x" * 100,
+    b"x" * 200_000,
+    b"<a>" * 5000,
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+]
+ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "utf-32-be", "utf-8-sig", "latin-1", "big5", "cp037", "utf-7")
+
+
+def damaged(content: bytes, seed: int) -> bytes:
+    """Return *content* with one to four damages; the same for the same seed."""
+    chance = random.Random(seed)
+    for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):
+        content = chance.choice(DAMAGES)(content, chance)
+    return content
+
+
+def place_in(content: bytes, chance: random.Random) -> int:
+    """Return a place, of two in the first bytes: formats have their headers there."""
+    return chance.randrange(min(len(content), chance.choice((64, len(content) + 1))) + 1)
+
+
+def bits(content: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(content)
+    for _ in range(chance.choice((1, 1, 1, 2, 8, 64)) if content else 0):
+        changed[min(place_in(content, chance), len(content) - 1)] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: place_in(content, chance)]
+
+
+def replaced(content: bytes, chance: random.Random) -> bytes:
+    """Return the bytes with a piece that is missing, repeated or overwritten."""
+    begin = place_in(content, chance)
+    end = min(len(content), begin + chance.choice((1, 2, 4, 16, 100, 1000)))
+    piece = content[begin:end]
+    new = chance.choice((b"", piece * 2, piece * 50, bytes(len(piece)), chance.randbytes(len(piece))))
+    return content[:begin] + new + content[end:]
+
+
+def inserted(content: bytes, chance: random.Random) -> bytes:
+    place = place_in(content, chance)
+    return content[:place] + chance.choice(STRANGE_TEXTS) + content[place:]
+
+
+def renumbered(content: bytes, chance: random.Random) -> bytes:
+    if not (found := list(NUMBER.finditer(content))):
+        return content
+    one = chance.choice(found)
+    return content[: one.start()] + chance.choice(STRANGE_NUMBERS) + content[one.end() :]
+
+
+def rearranged(content: bytes, chance: random.Random) -> bytes:
+    """Return the lines with one of them in another place, which it takes or shares."""
+    lines = content.splitlines(keepends=True) or [b""]
+    at = chance.randrange(len(lines))
+    lines[at : at + chance.choice((0, 1))] = [chance.choice(lines)]
+    return b"".join(lines)
+
+
+def recoded(content: bytes, chance: random.Random) -> bytes:
+    return content.decode("latin-1").encode(chance.choice(ENCODINGS), "replace")
+
+
+DAMAGES = (bits, bits, cut, cut, renumbered, renumbered, inserted, inserted, replaced, rearranged, recoded)
 
 TABLE = """metric,unit,replication,flow,queue,value,ci95,replications
 goodput_kbps,kbit/s,0,1,,99.5,,
@@ -141,52 +210,9 @@ def read(name: str, seed: int, folder: Path) -> None:
         assert name in str(error) and len(str(error)) < 1000
 
 
-@cache
-def swept(suffix: str) -> tuple[dict[str, bytes], str]:
-    """Return the files of a finished sweep, or of the journal of one that was interrupted, and the result."""
-
-    def stop(done: int, total: int) -> None:
-        if suffix == ".journal" and done == 12:
-            raise KeyboardInterrupt
-
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        target = folder / f"result{suffix if suffix != '.journal' else '.nc'}"
-        with suppress(SweepInterrupted):
-            sweep(Scenario(), OVER, out=target, workers=1, progress=stop)
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}, digest(
-            sweep(Scenario(), OVER, workers=1)
-        )
-
-
-def resume(suffix: str, seed: int, folder: Path) -> None:
-    """Give the same command again beside a damaged result or journal: all is well, or nothing changes."""
-    files, expected = swept(suffix)
-    target = folder / f"result{suffix if suffix != '.journal' else '.nc'}"
-    victim = random.Random(seed).choice(sorted(files))
-    after = files | {victim: damaged(files[victim], seed)}
-    for name, content in after.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    said: list[str] = []
-    try:
-        found = sweep(Scenario(), OVER, out=target, workers=1, notes=said.append)
-    except StoreError as error:
-        assert target.name in str(error) and "damaged" in str(error)
-        assert all((folder / name).read_bytes() == after[name] for name in after)
-        return
-    assert digest(found) == expected
-    if suffix == ".journal":
-        assert os.listdir(folder) == [target.name]
-    else:
-        assert after == files, "damage went unnoticed"
-
-
 CASES: tuple[Callable[[int, Path], None], ...] = (
     *(partial(check, name) for name in THEIRS),
     *(partial(read, name) for name in OURS),
-    *(partial(resume, suffix) for suffix in (".journal", ".nc")),
 )
 
 
@@ -208,5 +234,5 @@ def test_a_damaged_file_is_read_or_refused(engines, tmp_path, first):
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(100, 10_000, BATCH))
-def test_nine_thousand_damaged_files_are_read_or_refused(engines, tmp_path, first):
+def test_thousands_of_damaged_files_are_read_or_refused(engines, tmp_path, first):
     run_batch(first, tmp_path)

@@ -18,14 +18,11 @@ from btqueue.files import (
     require_regular,
     written_whole,
 )
-from btqueue.scenario import ScenarioError, load
+from btqueue.scenario import ScenarioError
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 
 SECRET = "root:$6$salt$hash:19000:0:99999:7:::"
-
-
-# ------------------------------------------------------------------------------------------------- reading
 
 
 @pytest.mark.parametrize("read", [read_bytes, read_text, require_regular])
@@ -68,9 +65,6 @@ def test_what_cannot_be_read_is_said_in_words(tmp_path, name):
         read_text(tmp_path / name)
 
 
-# ------------------------------------------------------------------------- files that a scenario names
-
-
 def unreadable(tmp_path: Path) -> list[str]:
     os.mkfifo(tmp_path / "pipe")
     large = tmp_path / "large"
@@ -106,15 +100,6 @@ def test_the_message_about_a_wrong_line_has_its_number_and_nothing_of_it(tmp_pat
     assert said[0] == said[1]
 
 
-def test_a_scenario_that_is_a_pipe_is_refused_by_name(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ScenarioError, match=r"pipe is no regular file"):
-        load(tmp_path / "pipe")
-
-
-# ------------------------------------------------------------------------------------- unseen characters
-
-
 @given(st.text())
 def test_what_is_printed_steers_no_terminal(text):
     shown = printable(text)
@@ -126,9 +111,6 @@ def test_what_is_printed_steers_no_terminal(text):
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "M", "Zs"])))
 def test_what_can_be_seen_is_shown_as_it_is(text):
     assert printable(text) == text
-
-
-# ------------------------------------------------------------------------------------------------- writing
 
 
 def entries(folder: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ from any_scenario import OWN, ends, needed, vocabulary
 from engine_process import EngineProcess
 from scenario_fuzz import write_files
 
-from btqueue.scenario import Scenario, load
+from btqueue.scenario import Scenario
 from btqueue.scenario.overrides import merged
 from btqueue.scenario.radio import KEYS_OF_MODEL
 from btqueue.scenario.traits import is_trait, traits
@@ -41,12 +41,6 @@ GATEWAY = {
 SCATTERNET = {"network": {"topology": "scatternet", "peripherals": 1}, "traffic": {"load_kbps": 10.0}}
 CHAIN = {"network": {"topology": "chain", "hops": 2}}
 PRECISE = {"run": {"precision": 0.5}, "traffic": {"load_kbps": 20.0}}
-SHIPPED = (
-    *("venugopal-2006/piconet", "venugopal-2006/piconet-errors", "venugopal-2006/scatternet-1"),
-    *("johansson-2000/bursty", "suliman-2005/connections", "chen-2004/adaptive-1"),
-    *("avancha-2002/cdpd-tcp", "avancha-2002/cdpd-centaurus"),
-)
-"""One scenario of each model of the solver."""
 FLOWS = "network.flows[]."
 OF_A_FLOW = {f"{FLOWS}{key}" for key in OWN}
 """Numbers that an entry of a list of flows may have. Others are tried in their tables: they are the same."""
@@ -92,42 +86,6 @@ def with_value(data: dict[str, Any], key: str, value: Any, files: dict[str, list
     return merged(Scenario, data, {one.replace("[]", "[1]"): value for one, value in changes.items()})
 
 
-def scenarios_with(key: str, *, every: bool) -> list[tuple[str, dict[str, Any]]]:
-    """Return scenarios in which this key may say something: a small one, or all shipped ones with it."""
-    small = base_of(key)
-    found = [("a small scenario", small | {"run": SHORT | small.get("run", {})})]
-    for name in SHIPPED if every else ():
-        table, _, rest = key.replace("[]", "").partition(".")
-        data = load(name).to_dict(resolved=False)
-        written = data.get(table, {}).get(rest.partition(".")[0])
-        if written and ("[]" not in key or isinstance(written, list)):  # flows may follow a pattern
-            found.append((name, data | {"run": SHORT}))
-    return found
-
-
-def check(
-    process: EngineProcess, engine: str, table: str, files: dict[str, list[str]], *, every: bool
-) -> None:
-    """Run every key of a table at its ends, and collect what must not be."""
-    wrong = []
-    for key, kind in KEYS:
-        if not key.startswith(f"{table}."):
-            continue
-        low, high = ends(kind)
-        least_positive = max(low, 1 if kind.type is int else LEAST_POSITIVE)
-        for name, data in scenarios_with(key, every=every):
-            for value in dict.fromkeys((low, high, least_positive)):
-                scenario = with_value(data, key, value, files)
-                long = value == high and key in LONG_AT_THE_GREATEST[engine]
-                found = process.outcome(
-                    engine, scenario, deadline_s=DEADLINE_S, interrupt_s=2.0 if long else None
-                )
-                fine = bool({"refused", "no answer"} & found.keys()) or found.get("oddities") == []
-                if not fine and not (long and "interrupted" in found):
-                    wrong.append(f"{key} = {value} in {name}: {found}")
-    assert not wrong, "\n".join(wrong)
-
-
 @pytest.fixture(scope="module")
 def process() -> Iterator[EngineProcess]:
     """A process for the engines."""
@@ -145,14 +103,21 @@ def files(tmp_path: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("engine", ["simulate", "solve"])
 def test_every_number_at_its_ends_is_answered_or_refused(process, files, engine, table):
-    check(process, engine, table, files, every=False)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("engine", ["simulate", "solve"])
-def test_every_number_at_its_ends_in_every_scenario_that_has_it(process, files, engine, table):
-    check(process, engine, table, files, every=True)
+    wrong = []
+    for key, kind in [one for one in KEYS if one[0].startswith(f"{table}.")]:
+        low, high = ends(kind)
+        small = base_of(key)
+        data = small | {"run": SHORT | small.get("run", {})}
+        for value in dict.fromkeys((low, high, max(low, 1 if kind.type is int else LEAST_POSITIVE))):
+            scenario = with_value(data, key, value, files)
+            long = value == high and key in LONG_AT_THE_GREATEST[engine]
+            found = process.outcome(
+                engine, scenario, deadline_s=DEADLINE_S, interrupt_s=2.0 if long else None
+            )
+            fine = bool({"refused", "no answer"} & found.keys()) or found.get("oddities") == []
+            if not fine and not (long and "interrupted" in found):
+                wrong.append(f"{key} = {value}: {found}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_key_has_an_effect_in_its_scenario(files):
@@ -163,20 +128,6 @@ def test_every_key_has_an_effect_in_its_scenario(files):
             scenario = Scenario.from_dict(with_value(base_of(key), key, None, files))
             unread += [] if key in {one.kind for one in traits(scenario)} else [key]
     assert unread == []
-
-
-def test_the_keys_are_found_in_lists_and_choices_too():
-    found = {key: ends(kind) for key, kind in KEYS}
-    assert found["traffic.load_schedule[].at_s"] == (0, 1e6)
-    assert found["link.adaptation_thresholds[]"] == (0, 0.5)
-    assert found["network.active_flows"] == (1, 100_000), 'or "all"'
-    assert found["radio.per"] == (0, 1), "or nothing"
-
-
-def test_a_process_that_hangs_is_killed_and_the_next_run_is_answered(process):
-    hours = {"run": {"duration_s": 1e6, "replications": 2}}
-    assert process.outcome("simulate", hours, deadline_s=1.0) == {"hangs": 1.0}
-    assert process.outcome("simulate", {"run": SHORT}, deadline_s=DEADLINE_S)["oddities"] == []
 
 
 def test_the_first_ctrl_c_is_heard_though_the_network_was_quiet_and_then_busy(process):

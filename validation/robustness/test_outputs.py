@@ -1,15 +1,14 @@
 """What commands print and write: full or closed streams, files that are there, signals, full disks."""
 
-import ast
 import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from commands import COMMAND, DEADLINE_S, ROOT, UNCOMPILED, full_disk
+from command_line import failure, run
+from commands import COMMAND, DEADLINE_S, UNCOMPILED, full_disk
 from typer.testing import CliRunner
 
 import btqueue.study.sensitivity  # noqa: F401  before a stand-in takes the solver's place, which it would keep
@@ -128,16 +127,6 @@ def test_no_file_steers_the_terminal(engines, evil, monkeypatch, arguments):
         assert MARKUP in result.output  # shown, not obeyed
 
 
-def test_commands_print_in_one_way():
-    """Only `say`, `put` and `Screen` know unseen characters; the bars show nothing from files."""
-    allowed = {"errors.py": {"typer.echo"}}
-    for source in (ROOT / "btqueue" / "cli").glob("*.py"):
-        tree = ast.parse(source.read_text("utf-8"))
-        calls = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        printing = {call.partition("(")[0] for call in calls if call != "Console(stderr=True)"}
-        assert printing & {"print", "typer.echo", "Console"} == allowed.get(source.name, set()), source
-
-
 # ------------------------------------------------------------------------------------- files that are there
 
 CHOOSING = ["dimension", NAME, "--choose", "polling.limit=1,2", "--maximize", "goodput_kbps"]
@@ -199,11 +188,9 @@ def test_what_is_there_is_not_replaced_and_nothing_is_computed(engines, tmp_path
     else:
         place.symlink_to("mine" if there == "link" else "nowhere")
     before = state_of(tmp_path)
-    result = CliRunner().invoke(app, [*WRITING[option], *(f"--{word}" for word in force)])
-    assert result.exit_code == 2, (result.output, result.exception)
-    assert place.name in result.stderr and result.stdout == ""
+    message = failure(*WRITING[option], *(f"--{word}" for word in force))
     said = ["--force", "left as it is"] if there == "file" else ["which is not replaced"]
-    assert any(words in result.stderr for words in said), result.stderr  # a sweep's may be a damaged one
+    assert place.name in message and any(words in message for words in said)  # a sweep's may be damaged
     assert state_of(tmp_path) == before
     assert Path("mine" if there != "file" else place).read_text() == "mine"
 
@@ -216,8 +203,7 @@ def test_force_replaces_a_file(engines, tmp_path, monkeypatch, option):
     monkeypatch.chdir(tmp_path)
     place = place_of(option)
     place.write_text("mine")
-    result = CliRunner().invoke(app, [*WRITING[option], "--force"])
-    assert result.exit_code == 0, (result.output, result.exception)
+    run(*WRITING[option], "--force")
     assert place.stat().st_size > 100 and os.listdir() == [place.name]
 
 
@@ -239,8 +225,7 @@ def test_every_option_that_names_a_file_to_write_is_tested_here():
 
 @pytest.mark.parametrize("name", ["long" * 100 + ".nc", "long" * 100 + "/x.nc", "zero\0.nc"])
 def test_a_name_that_no_file_can_have_is_refused_in_words(engines, tmp_path, name):
-    result = CliRunner().invoke(app, ["solve", NAME, "--out", str(tmp_path / name)])
-    assert result.exit_code == 2 and "--out" in result.stderr
+    assert "--out" in failure("solve", NAME, "--out", tmp_path / name)
 
 
 # -------------------------------------------------------------------------------------------- sweeps
@@ -262,12 +247,12 @@ def test_an_interrupted_sweep_goes_on_without_force_and_spares_a_file_of_others(
         return solve(scenario)
 
     engines.network.solve = interrupted
-    assert CliRunner().invoke(app, [*SWEEP, "--out", name]).exit_code == 130
+    run(*SWEEP, "--out", name, code=130)
     Path(name).write_text("mine")
-    refused = CliRunner().invoke(app, [*SWEEP, "--out", name])
-    assert refused.exit_code == 2 and Path(name).read_text() == "mine" and len(calls) == 2
+    failure(*SWEEP, "--out", name)
+    assert Path(name).read_text() == "mine" and len(calls) == 2
     Path(name).unlink()
-    assert CliRunner().invoke(app, [*SWEEP, "--out", name]).exit_code == 0
+    run(*SWEEP, "--out", name)
     assert len(calls) == 4 and os.listdir() == [name]
 
 
@@ -299,20 +284,19 @@ def test_what_has_the_name_of_a_journal_and_is_none_is_left_alone(
     (tmp_path / "mine").write_text("mine")
     THEIRS[words](tmp_path / f"{name}.partial")
     before = state_of(tmp_path)
-    refused = CliRunner().invoke(app, [*SWEEP, "--out", name, *force])
-    assert refused.exit_code == 2 and refused.stdout == "", (refused.output, refused.exception)
-    assert f"--out {tmp_path}/{name}.partial: " in refused.stderr and words in refused.stderr
-    assert "left as it is" in refused.stderr and "move the file away" in refused.stderr
+    message = failure(*SWEEP, "--out", name, *force)
+    for told in (f"--out {tmp_path}/{name}.partial: ", words, "left as it is", "move the file away"):
+        assert told in message
     assert state_of(tmp_path) == before
 
 
 def test_force_begins_a_sweep_anew_in_place_of_another_one(engines, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert CliRunner().invoke(app, [*SWEEP, "--out", "x.nc"]).exit_code == 0
+    run(*SWEEP, "--out", "x.nc")
     other = ["sweep", NAME, "--over", "polling.limit=1..4", "--out", "x.nc"]
-    refused = CliRunner().invoke(app, other)
-    assert refused.exit_code == 2 and "holds another sweep" in refused.stderr and "--force" in refused.stderr
-    assert CliRunner().invoke(app, [*other, "--force"]).exit_code == 0
+    message = failure(*other)
+    assert "holds another sweep" in message and "--force" in message
+    run(*other, "--force")
     from btqueue.study.sweep_files import read_sweep
 
     assert read_sweep("x.nc").sizes["polling.limit"] == 4
@@ -322,9 +306,9 @@ def test_a_sweep_killed_before_its_journal_was_removed_is_complete(engines, tmp_
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as killed:
         killed.setattr("btqueue.study.sweep_store.Journal.remove", lambda journal: None)
-        assert CliRunner().invoke(app, [*SWEEP, "--out", "x.csv"]).exit_code == 0
+        run(*SWEEP, "--out", "x.csv")
     content = Path("x.csv").read_bytes()
-    assert CliRunner().invoke(app, [*SWEEP, "--out", "x.csv"]).exit_code == 0
+    run(*SWEEP, "--out", "x.csv")
     assert os.listdir() == ["x.csv"] and Path("x.csv").read_bytes() == content
 
 
@@ -342,64 +326,18 @@ def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
+    place = place_of(option)
+    place.write_text("older")
     with full_disk(64):
-        result = CliRunner().invoke(app, [*WRITING[option], *as_json])
-    assert result.exit_code == 2, (result.output, result.exception)
+        result = run(*WRITING[option], *as_json, "--force", code=2)
     assert "goodput" in result.stdout
     assert f"{option.split()[1]} " in result.stderr and "cannot be written (File too large)" in result.stderr
-    assert os.listdir() == ["theirs.csv"]
+    assert sorted(os.listdir()) == ["theirs.csv", place.name] and place.read_text() == "older"
     if as_json and "files" in json.loads(result.stdout):
         assert json.loads(result.stdout)["files"] == {}
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_pictures_on_a_full_disk_fail_as_files_do(tmp_path, suffix):
-    from matplotlib.figure import Figure
-
-    from btqueue.plots import save
-
-    figure = Figure()
-    for axes in figure.subplots(2):
-        for marker in "osv^D":
-            axes.plot([1, 2, 3], marker=marker, label=f"goodput (kbit/s) {marker}")
-        axes.set_title("as large as ours are: $x^2$")
-        axes.legend()
-    for room in range(0, 10_000, 3000):  # wherever it ends
-        with full_disk(room), pytest.raises(OSError, match="File too large"):
-            save(figure, tmp_path / f"x.{suffix}")
-
-
 # ---------------------------------------------------------------------------------------------- signals
-
-WAITING = """
-import os, signal, sys, time
-from pathlib import Path
-import btqueue.cli.files as files
-
-number = getattr(signal, sys.argv.pop())
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup would have it ignored
-
-def slowly(part, *arguments):
-    part.write_bytes(b"half")
-    os.kill(os.getpid(), number)
-    time.sleep(30)  # the signal may come to another thread first
-    raise AssertionError("the signal never came")
-
-files.WRITERS[".nc"] = slowly
-from btqueue.cli import app
-app(sys.argv[1:])
-"""
-
-
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
-def test_a_signal_while_a_file_is_written_leaves_nothing_of_it(tmp_path, name, code):
-    done = subprocess.run(
-        [sys.executable, "-c", WAITING, "solve", NAME, "--out", str(tmp_path / "x.nc"), name],
-        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    assert done.stderr == "btqueue: interrupted\n" and not list(tmp_path.iterdir())
-
 
 # In each something is busy for ever when the signal comes. The first does not hear of it.
 BUSY = {
@@ -445,42 +383,32 @@ def test_a_signal_does_not_wait_for_what_does_not_return_to_python(tmp_path, wha
     assert not list(tmp_path.iterdir())
 
 
-def test_sigterm_keeps_what_was_simulated_by_then(tmp_path):
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("warmup_s", [1000, 0])
+def test_a_signal_keeps_what_was_simulated_by_then(tmp_path, name, code, warmup_s):
+    """The fourth piece of a simulation is of its warm-up, if there is one."""
     signalling = (
-        "import os, signal, sys, btqueue.simulator.replications as r\n"
-        "real, count = r.advance, []\n"
+        "import os, signal, sys, btqueue.simulator.engine as e, btqueue.simulator.replications as r\n"
+        "name, real, count, e.EVENTS_A_PAUSE = sys.argv.pop(), r.advance, [], 1000\n"
         "def advance(sim, until):\n"
         "    count.append(0)\n"
-        "    if len(count) == 4: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    if len(count) == 4: os.kill(os.getpid(), getattr(signal, name))\n"
         "    return real(sim, until)\n"
         "r.advance = advance\n"
         "from btqueue.cli import app\n"
         "app(sys.argv[1:])"
     )
-    wanted = ["--set", "run.duration_s=1", "--set", "run.warmup_s=0", "--out", str(tmp_path / "x.csv")]
+    wanted = ["--set", f"run.warmup_s={warmup_s}", "--set", "run.duration_s=1000", "--out", "x.csv"]
     done = subprocess.run(
-        [sys.executable, "-c", signalling, "simulate", NAME, *wanted],
-        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
+        [sys.executable, "-c", signalling, "simulate", NAME, *wanted, name],
+        cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
     )  # fmt: skip
-    assert done.returncode == 143, done.stderr
+    assert done.returncode == code, done.stderr
+    if warmup_s:
+        assert (done.stdout, done.stderr) == ("", "btqueue: interrupted\n") and not os.listdir(tmp_path)
+        return
     assert "INTERRUPTED" in done.stdout and "Traceback" not in done.stderr
     assert os.listdir(tmp_path) == ["x.csv"] and "interrupted" in (tmp_path / "x.csv").read_text()
-
-
-def test_sigterm_ends_a_sweep_and_its_workers(tmp_path):
-    process = subprocess.Popen(
-        [*COMMAND, "sweep", NAME, "--over", "polling.limit=1..20000", "--threads", "2",
-         "--out", str(tmp_path / "x.nc")],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=UNCOMPILED,
-    )  # fmt: skip
-    journal, until = tmp_path / "x.nc.partial", time.monotonic() + DEADLINE_S
-    while not (journal.exists() and journal.read_bytes().count(b"\n") > 5):
-        assert process.poll() is None and time.monotonic() < until
-        time.sleep(0.05)
-    process.terminate()
-    _, told = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 143 and "finished points are kept" in told, told
-    assert os.listdir(tmp_path) == ["x.nc.partial"]
 
 
 def test_nohup_stays_nohup():

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import COMMAND as MODULE
 from commands import DEADLINE_S
 
 from btqueue import search_path
@@ -16,8 +15,6 @@ from btqueue.study.evaluate import environment
 
 COMMAND = [str(Path(sys.executable).with_name("btqueue"))]
 OVER = "transport.receive_window_segments=5,6"
-GOAL = ("--maximize", "goodput_kbps", "--no-confirm")
-SHORT = ("--no-figures", "--quick", "--quiet")
 
 
 @pytest.fixture
@@ -56,15 +53,6 @@ def run(folder: Path, *words: str, **environment: str) -> None:
             ("sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--cluster", "local"),
             marks=pytest.mark.long,
         ),
-        pytest.param(
-            ("dimension", "scenario.toml", "--choose", OVER, *GOAL, "--threads", "2"),
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            ("sensitivity", "scenario.toml", "--key", "radio.ber", "--threads", "2"), marks=pytest.mark.long
-        ),
-        pytest.param(("figures", "chen-2004/3", "--out", "pictures"), marks=pytest.mark.long),
-        pytest.param(("validate", "--claims", "III.A-bdp", *SHORT), marks=pytest.mark.long),
     ],
     ids=lambda words: "-".join([words[0], *(["cluster"] if "--cluster" in words else [])]),
 )
@@ -87,14 +75,6 @@ def test_pictures_are_those_of_a_folder_without_settings_of_matplotlib(tmp_path)
         run(folder, *words)
         pictures.append((folder / "x.svg").read_bytes())
     assert pictures[0] == pictures[1]
-
-
-@pytest.mark.long
-def test_nor_does_it_if_python_was_told_to_look_there(planted):
-    # `-m` puts the working directory first on the search path, and so does the empty entry
-    path = os.pathsep.join(["", str(Path(search_path.__file__).parents[1])])
-    words = ("sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--no-check")
-    run(planted, *MODULE, *words, PYTHONPATH=path)
 
 
 def test_the_working_directory_leaves_the_search_path(tmp_path, monkeypatch):

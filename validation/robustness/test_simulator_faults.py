@@ -9,8 +9,6 @@ import whole_network
 from thesis import thesis
 from whole_network import go_on
 
-from btqueue.scenario import ScenarioError
-from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import Interrupted, run_replication, simulate
 from btqueue.simulator.statistics.invariants import check_invariants
@@ -159,20 +157,6 @@ def test_centrals_that_wait_for_each_other_for_ever_end_the_run_all_the_same():
     assert (sim.flow_statistics.bytes_delivered == before).all()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"transport__protocol": "none", "traffic__source": "greedy"},
-        {"transport__protocol": "none", "traffic__source": "request-reply"},
-        {"transport__protocol": "centaurus"},
-        {"transport__protocol": "none", "transport__handshake": True},
-    ],
-)
-def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):
-    with pytest.raises(ScenarioError, match=r"\[(transport|traffic)\] (protocol|handshake|source)"):
-        new_state(thesis().with_(**changes), 0)
-
-
 def test_control_messages_are_no_throughput():
     """CentaurusComm without a radio error: what is sent and what is delivered are the same messages."""
     scenario = thesis().with_(
@@ -185,28 +169,6 @@ def test_control_messages_are_no_throughput():
     count = sim.flow_statistics
     assert count.sessions[0] > 50
     assert (count.bytes_sent - count.bytes_delivered <= 1024).all(), "at most one message is on its way"
-
-
-# ----------------------------------------------------------------------------------------- long and cut short
-
-
-@pytest.mark.long
-def test_a_hundred_million_events_without_a_wrong_count():
-    scenario = thesis().with_(
-        network__topology="scatternet",
-        network__piconets=4,
-        network__peripherals=5,
-        radio__model="gilbert-elliott",
-        link__arq=4,
-    )
-    sim = new_state(scenario, 0)
-    until = 0
-    while sim.clock[0].events < 10**8:
-        until += 1000 * SECOND
-        with np.errstate(over="ignore"):
-            sim = go_on(sim, until)
-        check_invariants(sim)
-        assert len(sim.packets) < 100_000
 
 
 def press_ctrl_c():

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run
 
 from btqueue import compare, simulate, solve, table
-from btqueue.cli import app
 from btqueue.scenario import Scenario
 from btqueue.scenario.limits import Bound, limits
 from btqueue.study.tables import limit_lines
@@ -102,8 +101,8 @@ def test_tables_and_documents_show_the_limits_of_flows_and_groups(tmp_path):
     (tmp_path / "ward.toml").write_text(ward.to_toml(resolved=False))
     for engine in ("solve", "simulate"):
         words = [engine, str(tmp_path / "ward.toml"), "--quiet"]
-        assert "limited by, sensors: its load" in CliRunner().invoke(app, words).stdout
-        found = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)[engine]["limited_by"]
+        assert "limited by, sensors: its load" in run(*words).stdout
+        found = json.loads(run(*words, "--json").stdout)[engine]["limited_by"]
         assert [one["kind"] for one in found] == ["slots", "load", "load"]
     assert compare(ward).attrs["model_limited_by"][0]["kind"] == "slots"
 

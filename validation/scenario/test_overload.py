@@ -7,12 +7,11 @@ import json
 
 import numpy as np
 import pytest
+from command_line import run
 from scipy import stats
 from thesis import over_wires, thesis, thesis_of
-from typer.testing import CliRunner
 
 import btqueue as bt
-from btqueue.cli import app
 from btqueue.simulator.statistics.backlog import FALSE_ALARM, LOOKS, is_growing
 
 ERRORS = bt.load("venugopal-2006/piconet-errors")
@@ -35,9 +34,6 @@ def wire(load, **changes):
 
 def overloaded(result):
     return [warning for warning in result.attrs["warnings"] if warning.startswith("overloaded")]
-
-
-# -------------------------------------------------------------------------------------------- in simulations
 
 
 def lengths_of_queues(load, experiments, runs, generator, *, arrivals=800, warmup=200):
@@ -112,18 +108,9 @@ def test_greedy_sources_and_full_send_buffers_are_not_overloaded():
         assert not overloaded(result), changes
 
 
-# ---------------------------------------------------------------------------------------------- in solutions
-
-
 def test_an_overloaded_solution_says_so():
     (warning,) = overloaded(bt.solve(ERRORS))
     assert "of 160 kbit/s carried" in warning
-
-
-def test_a_solution_that_carries_its_load_does_not():
-    for name in ("venugopal-2006/piconet", "johansson-2000/bursty", "avancha-2002/wlan-tcp"):
-        assert not overloaded(bt.solve(bt.load(name))), name
-    assert not overloaded(bt.solve(ERRORS.with_(traffic__source="greedy")))
 
 
 def test_datagrams_that_a_full_queue_loses_are_no_backlog_of_the_solution():
@@ -160,12 +147,9 @@ def test_datagrams_that_full_queues_refuse_are_those_of_the_simulator(discipline
     )
 
 
-# -------------------------------------------------------------------------------------------- what users see
-
-
 def test_compare_lays_no_delay_of_an_overloaded_simulation_beside_the_models():
     command = ["compare", "venugopal-2006/piconet-errors", "--json", "--set", "run.duration_s=100"]
-    document = json.loads(CliRunner().invoke(app, command).stdout)
+    document = json.loads(run(*command).stdout)
     for engine in ("solve", "simulate"):
         assert any(warning.startswith("overloaded") for warning in document[engine]["warnings"])
         assert not [name for name in document[engine]["metrics"] if "delay" in name]

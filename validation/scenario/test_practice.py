@@ -7,9 +7,8 @@ import tomllib
 from collections.abc import Iterator
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run
 
-from btqueue.cli import app
 from btqueue.scenario import Scenario, list_models, load
 from btqueue.scenario.library import models_folder
 
@@ -39,9 +38,7 @@ def test_each_scenario_of_practice_asks_and_answers():
 @pytest.mark.parametrize(("line", "metric", "number"), ANSWERS, ids=[line for line, _, _ in ANSWERS])
 def test_the_answer_of_a_scenario_of_practice_is_the_answer_of_its_command(line, metric, number):
     """To the last digit that the comment gives."""
-    result = CliRunner().invoke(app, [*shlex.split(line), "--quiet", "--json"], catch_exceptions=False)
-    assert result.exit_code == 0
-    document = json.loads(result.stdout)
+    document = json.loads(run(*shlex.split(line), "--quiet", "--json").stdout)
     found = document[line.split()[0]]["metrics"][metric]
     mean = found["mean"] if isinstance(found, dict) else found
     assert mean == pytest.approx(float(number), abs=10.0 ** -len(number.partition(".")[2]))
@@ -49,7 +46,7 @@ def test_the_answer_of_a_scenario_of_practice_is_the_answer_of_its_command(line,
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scenario_of_practice_is_a_file_to_start_from(name, tmp_path):
-    printed = CliRunner().invoke(app, ["models", name]).stdout
+    printed = run("models", name).stdout
     mine = tmp_path / "mine.toml"
     mine.write_text(printed, "utf-8")
     assert load(str(mine)) == load(name)

@@ -16,14 +16,6 @@ def plan_of(network: dict, **tables: dict) -> Topology:
     return topology(thesis_of({"network": network, **tables}))
 
 
-def piconets_of(plan: Topology) -> list[tuple[str, list[str]]]:
-    return [(plan.nodes[p.central], [plan.nodes[m] for m in p.members]) for p in plan.piconets]
-
-
-def bridges_of(plan: Topology) -> list[tuple[str, tuple[int, ...]]]:
-    return [(plan.nodes[bridge.node], bridge.piconets) for bridge in plan.bridges]
-
-
 def flows_of(plan: Topology) -> str:
     return " ".join(f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows)
 
@@ -55,21 +47,6 @@ SCATTERNET = {"topology": "scatternet"}
 )
 def test_flows_of_a_pattern(network, flows):
     assert flows_of(plan_of(network)) == flows
-
-
-CUSTOM = {
-    "topology": "custom",
-    "piconet_list": [
-        {"name": "office", "central": "desk", "peripherals": ["mouse", "gateway"]},
-        {"name": "hall", "central": "printer", "peripherals": ["gateway", "phone"]},
-    ],
-    "outside_links": [{"name": "lan", "from": "gateway", "to": "server"}],
-    "flows": [
-        {"from": "mouse", "to": "server", "load_kbps": 5},
-        {"from": "phone", "to": "mouse"},
-        {"from": "server", "to": "phone", "law": "greedy"},
-    ],
-}
 
 
 def test_a_reply_needs_a_reverse_flow():

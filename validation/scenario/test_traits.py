@@ -8,15 +8,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.traits import traits
 
 STAR = {"network.topology": "piconet", "network.peripherals": 3, "network.flows": "downlink"}
-AT_ONCE = {"flow_control.enabled": False, "flow_control.baseband_packets": 500}
-LAN = {"name": "lan", "from": "host", "to": "c1", "delay_s": 0.01}
-GATEWAY = {
-    "network.topology": "piconet",
-    "network.outside_links": [LAN],
-    "network.flows": [{"from": "host", "to": "p1.1"}, {"from": "p1.2", "to": "host"}],
-}
 FAR = {"node": "p1.1", "model": "constant", "per": 0.1}
-SCATTERNET = {"network.topology": "scatternet", "network.peripherals": 1}
 
 
 def own(**keys):

@@ -40,26 +40,6 @@ def test_timeouts_speak_against_an_answer_and_keep_none_from_being_confirmed():
     assert Check((Difference(TIMEOUTS, 0.0, 0.01),)).verdict == "undecided"
 
 
-@pytest.mark.parametrize(
-    ("differences", "line"),
-    [
-        (
-            [(GOODPUT, 0.0031, 0.01), (ROUND_TRIP, 0.021, 0.03), (TIMEOUTS, 0.2, 0.4)],
-            "confirmed: goodput +0.3 %, round trip +2 % of the simulation",
-        ),
-        ([(GOODPUT, 0.003, 0.01), (ROUND_TRIP, -0.18, 0.03)], "not confirmed: round trip -18 %: simulate"),
-        (
-            [(GOODPUT, 0.08, 0.06), (ROUND_TRIP, 0.01, 0.01), (TIMEOUTS, 0.2, 0.4)],
-            "undecided: the simulation knows goodput to 6 % only",
-        ),
-        ([(GOODPUT, math.inf, 0.0)], "not confirmed: goodput above 0: simulate"),
-        ([], "undecided: the simulation gives no interval of goodput or times"),
-    ],
-)
-def test_the_line(differences, line):
-    assert str(Check(tuple(Difference(*one) for one in differences))) == line
-
-
 class Simulator:
     """Stands for the simulator: 1,000 events a second, and intervals that narrow as runs become longer."""
 

@@ -184,8 +184,3 @@ def test_equal_scenarios_whose_points_differ_are_other_sweeps(tmp_path, formula)
     sweep(plain, over, out=tmp_path / "found.nc", workers=1)
     with pytest.raises(StoreError, match="written"):
         sweep(written, over, out=tmp_path / "found.nc", workers=1)
-
-
-def test_a_format_that_cannot_be_written_is_refused_with_the_formats_that_can(tmp_path):
-    with pytest.raises(StoreError, match=r"must end in \.nc \(netCDF\), \.csv \(CSV\)"):
-        sweep(thesis(), SOME, out=tmp_path / "result.zarr")

@@ -1,13 +1,9 @@
 """The journal of a sweep: lines with checksums that survive what happens to processes and disks."""
 
 import fcntl
-import itertools
 import json
 import math
 import os
-import random
-import signal
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -65,32 +61,6 @@ def test_a_journal_cut_off_anywhere_keeps_all_complete_lines(whole, tmp_path):
             assert len(journal.notes) == torn
             journal.add(result(7))
             assert plain(journal.results()) == plain([*map(result, range(complete - 2)), result(7)])
-
-
-def test_a_journal_keeps_what_was_written_when_its_writer_is_killed_at_any_time(tmp_path):
-    chance, path, kept, total = random.Random(1), tmp_path / "x", 0, 0
-    for _ in range(60):
-        if (writer := os.fork()) == 0:
-            try:
-                with Journal(path, DEFINITION) as journal:
-                    for number in itertools.count(len(journal.done)):
-                        journal.add(result(number))
-            finally:
-                os._exit(1)
-        if chance.random() < 0.5:  # else perhaps before it has begun
-            while len(path.read_bytes().splitlines()) < kept + 4 if path.exists() else True:
-                time.sleep(0.001)
-        time.sleep(chance.uniform(0, 0.02))
-        os.kill(writer, signal.SIGKILL)
-        assert os.waitpid(writer, 0)[1] == signal.SIGKILL
-        with Journal(path, DEFINITION) as journal:
-            assert plain(journal.results()) == plain(map(result, range(len(journal.done))))
-            assert len(journal.done) >= kept
-            kept = len(journal.done)
-            if chance.random() < 0.5:  # or the next one goes on
-                journal.remove()
-                total, kept = total + kept, 0
-    assert total + kept > 20
 
 
 @given(st.data())

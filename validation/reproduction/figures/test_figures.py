@@ -1,21 +1,16 @@
 """Published figures can be drawn again: scripts write what they promise, here with stand-in engines."""
 
-import importlib
-import inspect
 import json
 import os
-import re
 import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_line import run
 
-from btqueue.cli import app
-from btqueue.reproduction.figures import points, published
+from btqueue.reproduction.figures import points
 from btqueue.reproduction.figures.catalogue import (
-    KINDS,
     BadFiles,
     catalogue,
     drawn_figures,
@@ -23,7 +18,6 @@ from btqueue.reproduction.figures.catalogue import (
 )
 from btqueue.reproduction.figures.points import ComputationFailed, Store
 from btqueue.reproduction.figures.published import marks_in, stated
-from btqueue.reproduction.figures.runs import events
 from btqueue.reproduction.figures.work import Settings, Work, trace_file
 from btqueue.scenario import load
 from btqueue.study.evaluate import Answer, Failure
@@ -48,16 +42,8 @@ def asked(monkeypatch):
     return seen
 
 
-def run(*words):
-    return CliRunner().invoke(app, ["figures", *map(str, words)])
-
-
-# Drawing
-
-
 def test_figure_6_1_writes_surfaces_curves_and_a_record(engines, tmp_path):
-    result = run(FIGURE, "--out", tmp_path, "--quick")
-    assert result.exit_code == 0, (result.output, result.exception)
+    run("figures", FIGURE, "--out", tmp_path, "--quick")
     names = ["fig_6_1-lines.png", "fig_6_1-surfaces.png", "fig_6_1.json"]
     assert sorted(os.listdir(tmp_path)) == names
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names[:2])
@@ -77,16 +63,14 @@ def test_points_that_the_model_cannot_solve_are_noted(engines, tmp_path):
         return usual(scenario)
 
     engines.network.solve = solve
-    result = run(FIGURE, "--out", tmp_path, "--quick")
-    assert result.exit_code == 0, result.exception
+    result = run("figures", FIGURE, "--out", tmp_path, "--quick")
     assert "No answer of the model at 3 of 9 points" in result.stderr
     assert "too small a buffer" in drawn_figures(tmp_path)[0].notes[0]
 
 
 def test_a_bug_in_an_engine_is_no_hole_in_the_figure(engines, tmp_path):
     engines.network.solve = lambda scenario: 1 / 0
-    result = run(FIGURE, "--out", tmp_path, "--quick")
-    assert result.exit_code == 3
+    result = run("figures", FIGURE, "--out", tmp_path, "--quick", code=3)
     assert "division by zero" in result.stderr
 
 
@@ -108,8 +92,7 @@ def own_scripts(tmp_path, monkeypatch):
 
 def test_all_figures_go_on_after_one_that_fails(own_scripts, tmp_path):
     own_scripts("1 / 0", "return []")
-    result = run("--all", "--out", tmp_path / "out")
-    assert result.exit_code == 3
+    result = run("figures", "--all", "--out", tmp_path / "out", code=3)
     assert "1/2 someone-1999/fig_1: failed: ZeroDivisionError" in result.stderr
     assert "2/2 someone-1999/fig_2: " in result.stdout
     assert [one.name for one in drawn_figures(tmp_path / "out")] == ["someone-1999/fig_2"]
@@ -117,28 +100,9 @@ def test_all_figures_go_on_after_one_that_fails(own_scripts, tmp_path):
 
 def test_ctrl_c_ends_all_figures_at_once(own_scripts, tmp_path):
     own_scripts("raise KeyboardInterrupt", "return []")
-    result = run("--all", "--out", tmp_path / "out")
-    assert result.exit_code == 130
+    result = run("figures", "--all", "--out", tmp_path / "out", code=130)
     assert "goes on from there" in result.stderr
     assert drawn_figures(tmp_path / "out") == []
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("venugopal-2006/6.99",), "did you mean 'venugopal-2006/fig_6_"),
-        (("venugopal-2006/2.1",), "figure 2.1 of venugopal-2006 is a drawing, not a result"),
-        (("venugopl-2006/6.1",), "did you mean 'venugopal-2006/fig_6_1'?"),
-        (("--all", "--paper", "venugopal"), "did you mean 'venugopal-2006'?"),
-        ((FIGURE, "--all"), "name a figure, or draw --all"),
-        ((FIGURE, "--out", __file__), "is no folder"),
-        ((FIGURE, "--format", "gif"), "png, svg, pdf"),
-    ],
-)
-def test_wrong_words_are_bad_input(words, message):
-    result = run(*words)
-    assert result.exit_code == 2
-    assert message in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"notes": []}'])
@@ -149,42 +113,16 @@ def test_a_damaged_record_of_a_figure_is_named(tmp_path, content):
 
 
 def test_the_list_marks_what_is_drawn(engines, tmp_path):
-    run("chen-2004/3", "--out", tmp_path)
-    listed = run("--paper", "chen-2004", "--out", tmp_path).stdout
+    run("figures", "chen-2004/3", "--out", tmp_path)
+    listed = run("figures", "--paper", "chen-2004", "--out", tmp_path).stdout
     assert "chen-2004/fig_5" in listed and "TCP goodput against the bit error rate" in listed
     assert "✓ Figure 3" in listed
     assert "✓ Figure 5" not in listed
 
 
-# The catalogue
-
-
-def keys_of(table):
-    """Return the keys of a table and of the tables in it, but tables of scenario keys and arguments."""
-    free = ("set", "arguments", "axes", "fading", "points")
-    inner = [value if isinstance(value, list) else [value] for key, value in table.items() if key not in free]
-    tables = [one for values in inner for one in values if isinstance(one, dict)]
-    return set(table).union(*map(keys_of, tables))
-
-
-@pytest.mark.parametrize(
-    "entry", [one for one in catalogue() if one.path.suffix == ".toml"], ids=lambda one: one.name
-)
-def test_every_key_of_a_table_is_one_that_its_kind_reads(entry):
-    table = tomllib.loads(entry.path.read_text())
-    modules = {"curves": ["curves"], "load page": ["load page"]}.get(table["kind"], [table["kind"], "curves"])
-    texts = [inspect.getsource(importlib.import_module(KINDS[name])) for name in modules]
-    texts.append(inspect.getsource(published))
-    unknown = {key for key in keys_of(table) if not any(re.search(rf"\b{key}\b", text) for text in texts)}
-    assert unknown <= {"title", "caption", "kind", "claims"}
-
-
 def test_every_result_of_the_thesis_is_there():
     wanted = {f"5_{k}" for k in range(1, 8)} | {f"6_{k}" for k in range(1, 18)}
     assert {f"fig_{number}" for number in wanted} == {entry.stem for entry in catalogue("venugopal-2006")}
-
-
-# Points
 
 
 def test_a_point_is_computed_once(asked):
@@ -240,9 +178,6 @@ def test_no_convergence_is_an_answer_and_a_bug_is_not(kept, monkeypatch):
     assert len(list(kept.glob("points/*/*.json"))) == 1
 
 
-# The workbench
-
-
 def test_quick_settings_shorten_runs_and_thin_values(asked):
     work = Work("venugopal-2006", "", Settings(quick=True), Store())
     assert work.some(range(5, 41, 5)) == [5, 25, 40]
@@ -258,9 +193,6 @@ def test_a_trace_file_has_a_lasting_name():
     names = [trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
     assert names[0] == names[1] != names[2]
     assert np.loadtxt(names[0]).tolist() == [0.0, 1e-4]
-
-
-# What publications state
 
 
 def test_a_stated_number_and_one_of_its_cases():
@@ -282,30 +214,10 @@ def test_marks_belong_to_the_scenarios_of_the_picture():
         marks_in("venugopal-2006", ("no-such-claim",), "rtt_s", load("venugopal-2006/piconet"), free)
 
 
-# Panels
-
-
-# With the engines
-
-
-@pytest.mark.long
-def test_events_of_a_run_are_those_of_the_trace():
-    scenario = load("venugopal-2006/piconet").with_(run__duration_s=5, run__warmup_s=0)
-    seen = events(scenario, only=("segment sent", "segment received"))
-    sent = seen.of("segment sent", node="p1.1", flow=1)
-    assert np.array_equal(np.unique(sent.segment), np.arange(sent.segment.max() + 1))
-    acknowledged = seen.of("segment received", node="p1.1", flow=1).acknowledged
-    assert (np.diff(acknowledged) >= 0).all()
-    assert acknowledged.max() <= sent.segment.max() + 1
-    with pytest.raises(ValueError, match="segment lost"):
-        events(scenario, only=("segment lost",))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", [entry.name for entry in catalogue()])
 def test_every_figure_is_drawn_by_the_engines(name, tmp_path):
-    result = run(name, "--quick", "--out", tmp_path)
-    assert result.exit_code == 0, (result.stderr, result.exception)
+    run("figures", name, "--quick", "--out", tmp_path)
     record = json.loads((tmp_path / f"{name.partition('/')[2]}.json").read_text())
     assert record["files"]
     assert all((tmp_path / file).stat().st_size > 5000 for file in record["files"])

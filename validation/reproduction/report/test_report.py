@@ -60,9 +60,6 @@ def judged(engines, store, *ids):
     return judge_all(wanted(*ids), simulator, model, store)
 
 
-# ---------------------------------------------------------------- engines and checks
-
-
 def test_both_engines_judge_a_claim(engines, store):
     (one,) = judged(engines, store, "goodput-falls-with-n")
     assert (one.verdict, one.solved.judged.verdict) == ("reproduced", "reproduced")
@@ -139,9 +136,6 @@ def test_a_quick_simulator_plays_a_quarter_but_a_minute_at_least():
     assert Simulator().shortened(short) is short
 
 
-# ---------------------------------------------------------------- what is kept
-
-
 def test_finished_claims_are_known_and_not_judged_again(engines, store):
     first = judged(engines, store, "goodput-4")
     told = []
@@ -181,9 +175,6 @@ def test_ctrl_c_keeps_what_is_done(engines, store, monkeypatch):
     assert store.get(PAPER, RECORD["goodput-6"], simulator) is None
 
 
-# ---------------------------------------------------------------- counts and errors
-
-
 def outcome(verdict_holds, solved_holds, numbers=(), claim="goodput-4"):
     both = [
         Seen(Judged((Part("", holds, "seen"),)), {key: Number(value, 0.0) for key, value in given})
@@ -207,9 +198,6 @@ def test_errors_of_the_models_count_a_point_once():
     (error,) = model_errors([one, one])
     assert (error.metric, error.points) == ("rtt_s", 1)
     assert (error.median, error.worst) == pytest.approx((0.1, 0.1))
-
-
-# ---------------------------------------------------------------- the report
 
 
 @pytest.fixture

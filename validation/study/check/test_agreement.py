@@ -176,16 +176,7 @@ def test_replications_that_vary_too_little_are_doubted():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "venugopal-2006/piconet",
-        "suliman-2005/round-trips",
-        "avancha-2002/ethernet",
-        "chen-2004/adaptive-1",
-        "johansson-2000/asymmetric",
-        "ble-sensors/sensors",
-        "ble-throughput/notifications-softdevice",
-    ],
+    "name", ["suliman-2005/round-trips", "johansson-2000/asymmetric", "ble-sensors/sensors"]
 )
 def test_the_neighbours_of_a_scenario_differ_from_it_and_from_each_other(name):
     scenario = load(name)
@@ -206,36 +197,6 @@ def test_a_controller_that_the_interval_rules_out_is_not_tried():
     found = neighbours(short, ForeignResults("t", "CSV", {}))
     tried = {one.changes["le.controller"] for one in found if "le.controller" in one.changes}
     assert tried and "softdevice" not in tried
-
-
-def test_what_usual_mistakes_change_is_tried():
-    wire = {"name": "wire", "from": "p1.0", "to": "host", "delay_s": 0.1, "loss": 0.1}
-    everything = {
-        "network.outside_links": [wire],
-        "transport.delayed_ack": True,
-        "traffic.message_bytes": 700,
-        "transport.tcp_delay_s": 0.01,
-        "transport.variant": "vegas",
-        "radio.model": "constant",
-        "radio.ber": 1e-5,
-    }
-    scenario = thesis().changed(everything)
-    found = neighbours(scenario, ForeignResults("t", "CSV", {}))
-    of_transport = "rto_backoff min_rto_s initial_rto_s delayed_ack ack_delay_s receive_window_segments "
-    of_transport += (
-        "initial_window_segments mss_bytes variant tcp_delay_s preset sack handshake nagle windows "
-        "limited_transmit alpha beta vegas_adjustment"
-    )
-    assert {key for one in found for key in one.changes} == {
-        *(f"transport.{name}" for name in of_transport.split()),
-        *(f"network.outside_links[1].{name}" for name in ("buffer_packets", "rate_kbps", "delay_s", "loss")),
-        *(
-            f"flow_control.{name}"
-            for name in ("buffer_packets", "baseband_packets", "token_rate_kbps", "charge", "drop")
-        ),
-        *("polling.limit", "radio.ber", "radio.bits", "radio.model", "traffic.load_kbps"),
-        *("run.warmup_s", "run.duration_s"),
-    }
 
 
 def made_up(scenario):

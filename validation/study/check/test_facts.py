@@ -62,24 +62,19 @@ def test_all_facts_of_a_capture_are_those_of_its_scenario(captured):
     assert told(captured, scenario()).keys() == {"facts"}
 
 
+MSS, SACK, WINDOW = (f"transport.{name}" for name in ("mss_bytes", "sack", "receive_window_segments"))
+
+
 @pytest.mark.parametrize(
     ("key", "against", "words"),
     [
-        ("transport.mss_bytes", scenario(mss_bytes=533), "the capture says 536, the scenario 533"),
-        ("transport.mss_bytes", scenario(mss_bytes=548), "the capture says 536, the scenario 548"),
-        ("transport.sack", scenario(variant="reno", sack=False), "the capture says true, the scenario false"),
-        ("transport.sack", scenario(sack=False), "the capture says true, the scenario false"),
+        (MSS, scenario(mss_bytes=533), "the capture says 536, the scenario 533"),
+        (MSS, scenario(mss_bytes=548), "the capture says 536, the scenario 548"),
+        (SACK, scenario(variant="reno", sack=False), "the capture says true, the scenario false"),
+        (SACK, scenario(sack=False), "the capture says true, the scenario false"),
         ("transport.timestamps", scenario(timestamps=False), "the capture says true, the scenario false"),
-        (
-            "transport.receive_window_segments",
-            scenario(receive_window_segments=21),
-            "the capture says 20, the scenario 21",
-        ),
-        (
-            "transport.receive_window_segments",
-            scenario(receive_window_segments=19),
-            "the capture has 20 segments under way at once, the scenario at most 19",
-        ),
+        (WINDOW, scenario(receive_window_segments=21), "the capture says 20, the scenario 21"),
+        (WINDOW, scenario(receive_window_segments=19), "20 segments under way at once, the scenario at most"),
         (
             "transport.initial_window_segments",
             scenario(initial_window_segments=3),
@@ -90,13 +85,9 @@ def test_all_facts_of_a_capture_are_those_of_its_scenario(captured):
             scenario(LINK | {"rate_kbps": 210}),
             "the capture says 200, the scenario 210",
         ),
-        (
-            "least round trip",
-            scenario(LINK | {"delay_s": 0.06}),
-            "the scenario's delays and rates allow no less than 0.14",
-        ),
+        ("least round trip", scenario(LINK | {"delay_s": 0.06}), "delays and rates allow no less than 0.14"),
     ],
-)  # fmt: skip
+)
 def test_a_fact_that_contradicts_the_scenario_is_named_with_its_key(captured, key, against, words):
     found = told(captured, against)
     assert found.keys() == {key}

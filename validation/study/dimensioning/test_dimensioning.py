@@ -5,15 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from dimension_stand_ins import BASE, CountingSolver, choose_limit, simulated, tent
+from dimension_stand_ins import CountingSolver, choose_limit, simulated, tent
 
 from btqueue.cli.dimension_report import print_report
-from btqueue.plots import save
 from btqueue.plots.dimension import dimension_figure
 from btqueue.scenario import ScenarioError
-from btqueue.study.dimensioning import DimensioningInterrupted, dimension
 from btqueue.study.dimensioning.optimum import as_dataset, as_values, write_csv
-from btqueue.study.evaluate import evaluate
 
 
 def test_the_best_point_the_runners_up_and_the_counts():
@@ -117,22 +114,6 @@ def test_points_without_a_value_of_a_metric_do_not_end_the_search_for_others():
     assert sum(found.failures.values()) == 3
 
 
-WITHOUT_MODEL = BASE.with_(transport__send_buffer_segments=8, run__duration_s=2.0, run__warmup_s=0.0)
-QUESTION = {"maximize": "goodput_kbps", "choose": "polling.limit=1,2", "workers": 1}
-
-
-def test_where_theory_has_no_answer_points_are_simulated_and_this_is_said():
-    found = dimension(WITHOUT_MODEL, **QUESTION)
-    assert {c.answered_by for c in found.candidates} == {"simulation"} and found.confirmation is not None
-    assert all(point.model is None for point in found.confirmation.points)
-    assert as_dataset(found)["answered_by"].values.tolist() == ["simulation"] * 2
-    found = dimension(WITHOUT_MODEL, **QUESTION, confirm=False)
-    means = {c.changes["polling.limit"]: c.objective for c in found.candidates}
-    for limit, mean in means.items():
-        assert mean == evaluate(WITHOUT_MODEL.with_(polling__limit=limit)).mean("goodput_kbps")
-    assert found.best is not None and found.best.objective == max(means.values())
-
-
 def test_an_objective_and_bounds_may_be_about_keys():
     found = choose_limit(maximize=None, minimize="polling.limit", subject_to="goodput_kbps >= 95")
     assert found.best is not None and found.best.changes == {"polling.limit": 6}
@@ -161,24 +142,6 @@ def test_categories_are_searched_all():
         assert found.best.changes == {"polling.limit": 8, "link.packets": ["DH5"]}
 
 
-def test_an_interrupted_search_keeps_what_it_has():
-    class Interrupting(CountingSolver):
-        def __call__(self, base, points, workers):
-            for place, result in enumerate(super().__call__(base, points, workers)):
-                if place == 5:
-                    raise KeyboardInterrupt
-                yield result
-
-    with pytest.raises(DimensioningInterrupted) as caught:
-        choose_limit(solver=Interrupting(tent))
-    partial = caught.value.partial
-    assert partial is not None and partial.interrupted and not partial.outcome.proved
-    assert len(partial.candidates) == 6 and partial.best is not None
-
-
-# ---------------------------------------------------------------------------------- files and figures
-
-
 def test_the_dataset_and_the_table_hold_every_point(tmp_path):
     found = simulated(subject_to="rtt_s <= 0.5")
     dataset = as_dataset(found)
@@ -197,17 +160,6 @@ def test_the_plain_values_of_every_outcome_are_json():
     for found in (simulated(), choose_limit(subject_to="goodput_kbps >= 200"), choose_limit(budget=5)):
         values = as_values(found)
         assert json.loads(json.dumps(values, allow_nan=False)) == values
-
-
-@pytest.mark.parametrize("second", [None, "link.packets=DH5,DH3", "radio.ber=log(1e-6,1e-4)"])
-def test_a_figure_is_drawn_of_every_kind_of_choice(second, tmp_path):
-    choose = "polling.limit=1..20" if second is None else ["polling.limit=1..20", second]
-    found = simulated(choose=choose, subject_to="rtt_s <= 0.5", budget=60)
-    figure = dimension_figure(found, "a title")
-    save(figure, tmp_path / "figure.svg")
-    assert (tmp_path / "figure.svg").stat().st_size > 1000
-    labels = [axes.get_xlabel() for axes in figure.axes]
-    assert "polling.limit" in labels
 
 
 def test_a_figure_draws_each_bound_and_joins_no_names():

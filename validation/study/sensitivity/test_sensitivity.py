@@ -9,7 +9,7 @@ import pytest
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
 from btqueue.channel.error_rates import payload_error_rate
-from btqueue.network import Plan, solve
+from btqueue.network import solve
 from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
 from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.study.sensitivity import (
@@ -21,6 +21,7 @@ from btqueue.study.sensitivity import (
 from btqueue.study.sensitivity.factors import factors, numeric_keys
 from btqueue.study.sensitivity.formula_values import Number, Setting
 from btqueue.study.sensitivity.formulas import Point, broken, parse_at
+from btqueue.study.sensitivity.over_ranges import sobol_indices, sobol_points
 
 CHAIN = load("chen-2004/adaptive-1")
 LINK = load("johansson-2000/symmetric")
@@ -246,15 +247,6 @@ def test_metrics_may_be_of_groups(method):
             np.testing.assert_allclose(found["base"], [max(goodput[:2]), goodput[2], goodput.sum()])
 
 
-def test_a_derivative_of_a_sum_is_the_sum_of_the_derivatives():
-    flows = LIGHT.changed({"network.peripherals": 2, "traffic.load_kbps": 20.0})
-    texts = ["sum(rtt_s)", "rtt_s", "max(rtt_s)", *(f"rtt_s[{place}]" for place in range(1, 5))]
-    sides = Plan(flows).sides(texts, "traffic.load_kbps")
-    total, mean, most, *each = (sides[text].slope for text in texts)
-    assert total == pytest.approx(sum(each), rel=1e-6) and mean == pytest.approx(total / 4, rel=1e-6)
-    assert most == each[0] != each[2] != 0
-
-
 def test_a_key_on_a_grid_has_no_derivative_and_keeps_its_ends():
     # the interval of Low Energy is a multiple of 1.25 ms
     sensors = load("ble-sensors/sensors")
@@ -278,3 +270,29 @@ def test_the_front_door_names_what_it_takes():
     engine: Any = "theory"
     with pytest.raises(ScenarioError, match='engine = "theory": must be auto, solve or simulate'):
         bt.dimension(CHAIN, maximize="rtt_s", choose="polling.limit=1,2", engine=engine)
+
+
+def ishigami(shares: np.ndarray) -> np.ndarray:
+    x = np.pi * (2 * shares - 1)
+    return (np.sin(x[:, 0]) + 7 * np.sin(x[:, 1]) ** 2 + 0.1 * x[:, 2] ** 4 * np.sin(x[:, 0]))[:, None]
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_sobol_of_the_ishigami_function(pairs):
+    # Ishigami and Homma 1990: a = 7, b = 0.1. x1 and x3 act together, no other two do.
+    a, b = 7.0, 0.1
+    alone = 0.5 * (1 + b * np.pi**4 / 5) ** 2
+    second, both = a**2 / 8, b**2 * np.pi**8 * (1 / 18 - 1 / 50)
+    variance = alone + second + both
+    found = sobol_indices(ishigami, ("x1", "x2", "x3"), 2048, seed=3, pairs=pairs)
+    expected = {"first": np.array([alone, second, 0]), "total": np.array([alone + both, second, both])}
+    if pairs:
+        expected["pair"] = np.array([[np.nan, 0, both], [0, np.nan, 0], [both, 0, np.nan]])
+    for name, variances in expected.items():
+        value, width = found.values[name][0], found.values[f"{name}_ci95"][0]
+        shares = variances / variance
+        np.testing.assert_allclose(value, shares, atol=0.1 if name == "pair" else 0.03)
+        # 99.9 % of a normal error lie within 1.68 of its 95 % half-widths
+        known = np.isfinite(shares)
+        assert (np.abs(value - shares)[known] <= 1.68 * width[known]).all()
+    assert found.points == sobol_points(3, 2048, pairs=pairs) == 2048 * (8 if pairs else 5)
