@@ -1,6 +1,7 @@
 """Damaged, empty and foreign files: exit code 2, one sentence that names the place, nothing written."""
 
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -164,3 +165,9 @@ def test_a_damaged_tcp_option_is_left_out_and_the_packet_counts(tmp_path):
     damaged = read_results(path, Scenario())
     assert damaged.quantities == whole.quantities
     assert any("20 packets, the first of them packet 1, have damaged TCP options" in n for n in damaged.notes)
+
+
+def test_data_that_come_with_a_syn_alone_are_no_flow(tmp_path):
+    path = tmp_path / "syn.pcap"
+    path.write_bytes(re.sub(rb"(\x00\x01\x00\x02.{8}\x50)\x10", b"\\1\x02", capture(), flags=re.DOTALL))
+    assert "no TCP flow carries data" in refused(path)

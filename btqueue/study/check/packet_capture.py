@@ -135,11 +135,14 @@ class _Flow(NamedTuple):
 
 
 def _observed(packets: list[Packet], scenario: Scenario, source: str) -> list[_Flow]:
-    """Return all directions that carry data, in the order in which they begin."""
+    """Return all directions that carry data, in the order in which they begin.
+
+    Data that come with a SYN or RST are no part of the exchange.
+    """
     carried: Counter[tuple[End, End]] = Counter()
     between: dict[frozenset[End], list[Packet]] = defaultdict(list)
     for packet in packets:
-        carried[packet.source, packet.target] += packet.length
+        carried[packet.source, packet.target] += 0 if packet.opens else packet.length
         between[frozenset((packet.source, packet.target))].append(packet)
     most = max(carried.values())
     if most == 0:
