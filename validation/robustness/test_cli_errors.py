@@ -139,7 +139,8 @@ def test_a_solver_without_an_answer_is_exit_3(engines, tmp_path, command, error)
 
     engines.network.solve = solve
     out = tmp_path / "result.nc"
-    assert "602.8, but its window allows 52.75" in failure(command, NAME, "--json", "--out", str(out, code=3))
+    message = failure(command, NAME, "--json", "--out", out, code=3)
+    assert "602.8, but its window allows 52.75" in message
     assert not out.exists()
 
 

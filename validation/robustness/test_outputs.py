@@ -383,8 +383,7 @@ def test_a_signal_does_not_wait_for_what_does_not_return_to_python(tmp_path, wha
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-@pytest.mark.parametrize("warmup_s", [1000, 0])
+@pytest.mark.parametrize(("name", "code", "warmup_s"), [("SIGINT", 130, 1000), ("SIGTERM", 143, 0)])
 def test_a_signal_keeps_what_was_simulated_by_then(tmp_path, name, code, warmup_s):
     """The fourth piece of a simulation is of its warm-up, if there is one."""
     signalling = (
