@@ -337,8 +337,9 @@ def test_a_point_whose_worker_dies_is_tried_once_more_and_then_kept_as_failed(tm
     script = MORTAL.format(folder=str(tmp_path))
     monkeypatch.setattr("btqueue.study.many_points.COMMAND", (sys.executable, "-c", script))
     points = [{LIMIT: number + 1} for number in range(12)]
-    found = {one.number: one.answers["solve"] for one in map_points(Scenario(), points, workers=2)}
-    assert sorted(found) == list(range(12))
+    results = list(map_points(Scenario(), points, workers=2))
+    assert sorted(one.number for one in results) == list(range(12))
+    found = {one.number: one.answers["solve"] for one in results}
     assert [number for number, answer in found.items() if answer.failure is not None] in ([3, 7], [7, 3])
     assert str(found[3].failure) == "worker: its process was ended by signal 9 (SIGKILL), 2 times in a row"
     assert str(found[7].failure) == "worker: its process ended with exit code 5, 2 times in a row"

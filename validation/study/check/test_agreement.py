@@ -22,6 +22,7 @@ from btqueue.study.check.agreement import (
     holm,
     p_value,
     prediction_p_value,
+    reference_samples,
 )
 from btqueue.study.check.causes import neighbours
 from btqueue.study.check.randomness import check_spread
@@ -49,6 +50,12 @@ def test_replications_and_the_interval_that_stands_for_them_are_compared_by_welc
         Quantity("goodput_kbps", mean, half_width=width, replications=4),
     ):
         assert p_value(quantity, OURS, 10) == pytest.approx(found.pvalue)
+
+
+def test_a_file_of_one_flow_is_compared_with_this_flow_and_others_with_the_mean():
+    simulated = xr.Dataset({"rtt_s": (("replication", "flow"), [[1.0, 2.0], [1.5, 3.5]])})
+    for flow, expected in ((1, [1.0, 1.5]), (2, [2.0, 3.5]), (None, [1.5, 2.5])):
+        assert reference_samples(simulated, flow)["rtt_s"].tolist() == expected
 
 
 def test_a_single_run_is_compared_with_single_runs():
