@@ -68,6 +68,7 @@ def test_a_third_key_makes_panels(sizes, expected):
         ([1e-6, 1e-5, 1e-4, 1e-3], "log"),
         ([1, 2, 4, 8, 16, 32], "log"),
         ([1, 50, 100], "linear"),
+        ([1, 1.5, 9], "linear"),
         ([0, 1, 100], "linear"),
         ([1, 100], "linear"),
         (range(1, 40), "linear"),
