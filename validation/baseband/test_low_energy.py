@@ -60,13 +60,6 @@ def test_charge_of_an_empty_event() -> None:
     assert found == pytest.approx(4.42)
 
 
-@pytest.mark.parametrize("kind", ["measured", "calculated", "both_engines"])
-def test_every_row_is_a_scenario_that_can_be_written_and_read(kind: str) -> None:
-    for row in DATA[kind]:
-        scenario = Scenario().changed({**DATA["base"], **row["keys"]})
-        assert Scenario.from_dict(scenario.to_dict()) == scenario
-
-
 @pytest.mark.parametrize(
     ("tables", "key"),
     [

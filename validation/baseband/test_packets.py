@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-import sympy
 
 from btqueue.baseband import (
     PACKET_TYPES,
     block_error_rate,
     block_success_rate,
-    closed_forms,
     packet_type,
     packet_types,
 )
@@ -103,12 +101,3 @@ def test_fec_failure_keeps_its_digits_at_tiny_error_rates() -> None:
 def test_fec_rejects_what_is_no_probability(bad: float) -> None:
     with pytest.raises(ValueError, match="bit error rate"):
         block_error_rate(bad)
-
-
-@pytest.mark.parametrize("lenient", [False, True])
-def test_symbolic_block_success_equals_numeric(lenient: bool) -> None:
-    expression = closed_forms.block_success(lenient=lenient)
-    twin = sympy.lambdify(sympy.Symbol("b", nonnegative=True), expression)
-    ber = np.linspace(0, 1, 21)
-    np.testing.assert_allclose(twin(ber), block_success_rate(ber, lenient=lenient), rtol=1e-12, atol=1e-15)
-    assert sympy.latex(expression).count("b") > 1

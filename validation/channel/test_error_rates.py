@@ -4,11 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any, get_args
 
-import mpmath
 import numpy as np
 import pytest
-import sympy
-from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
 
@@ -17,7 +14,6 @@ from btqueue.channel import (
     Bits,
     access_code_error_rate,
     ber_from_link_quality,
-    closed_forms,
     coded_error_rate,
     dpsk8_ber,
     dpsk8_symbol_error_rate,
@@ -28,13 +24,11 @@ from btqueue.channel import (
     link_quality,
     on_air_error_rate,
     packet_error_rate,
-    payload_error_rate,
     reply_error_rate,
     uncoded_error_rate,
 )
 
 CONVENTIONS: tuple[Bits, ...] = get_args(Bits)
-packets = st.sampled_from(list(PACKET_TYPES.values()))
 
 # (bit error rate, type): payload only, on air with up to 7 errors in the sync word
 CHECK_VALUES = {
@@ -200,19 +194,3 @@ def test_more_signal_fewer_errors(law: Callable[[ArrayLike], np.ndarray]) -> Non
     assert np.all((rates > 0) & (rates <= 0.5))
     with pytest.raises(ValueError, match="snr"):
         law(-1.0)
-
-
-@pytest.mark.parametrize(
-    "packet", [p for p in PACKET_TYPES.values() if p.bits_per_symbol == 1], ids=lambda p: p.name
-)
-def test_symbolic_error_rates_equal_numeric(packet: PacketType) -> None:
-    b = sympy.Symbol("b", nonnegative=True)
-    ber = [0.0, 1e-12, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0]
-    # in doubles 1 - q^N would lose the digits that the numeric side keeps: sixty digits instead
-    payload = sympy.lambdify(b, closed_forms.payload_error_rate(packet), "mpmath")
-    on_air = sympy.lambdify(b, closed_forms.on_air_error_rate(packet), "mpmath")
-    with mpmath.workdps(60):
-        exact_payload = [float(payload(mpmath.mpf(x))) for x in ber]
-        exact_on_air = [float(on_air(mpmath.mpf(x))) for x in ber]
-    np.testing.assert_allclose(payload_error_rate(packet, ber), exact_payload, rtol=1e-12)
-    np.testing.assert_allclose(on_air_error_rate(packet, ber), exact_on_air, rtol=1e-12)

@@ -122,18 +122,3 @@ def test_an_impossible_answer_is_not_given(monkeypatch):
 
     failure = evaluate(PICONET, "theory").failure
     assert failure is not None and failure.kind == "impossible answer"
-
-
-def test_a_window_of_one_with_delayed_acknowledgements_waits_for_the_clock():
-    scenario = bt.load("suliman-2005/one-of-seven").with_(
-        transport__receive_window_segments=1,
-        transport__initial_window_segments=1,
-        transport__delayed_ack=True,
-    )
-    waited = bt.solve(scenario).goodput_kbps.item()
-    at_once = bt.solve(scenario.with_(transport__delayed_ack=False)).goodput_kbps.item()
-    segment_s = scenario.transport.mss_bytes * 8e-3
-    cycle_s = 7 * 2 * 0.000625  # which the wait for a poll can take from the wait for the clock, or add to it
-    assert segment_s / waited - segment_s / at_once == pytest.approx(
-        scenario.transport.ack_delay_s, abs=cycle_s
-    )

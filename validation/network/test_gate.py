@@ -24,16 +24,11 @@ from btqueue.study.sweep import sweep
 
 LOAD, BUFFER = "traffic.load_kbps", "flow_control.buffer_packets"
 RUN = {"run.duration_s": 2.0, "run.warmup_s": 1.0, "run.replications": 2}
-ROOM = {BUFFER: 100, "flow_control.baseband_packets": 100}
-SAMPLED = "one connection was sampled"
+BUSY = {**RUN, BUFFER: 100, "flow_control.baseband_packets": 100, LOAD: 135.0}
 POINTS = {
-    "piconet-4": (bt.load("venugopal-2006/piconet-4").changed(RUN), SAMPLED),
+    "piconet-4": (bt.load("venugopal-2006/piconet-4").changed(RUN), "one connection was sampled"),
     "scatternet-2": (bt.load("venugopal-2006/scatternet-2").changed(RUN), "may overflow a buffer"),
-    "readme": (bt.load("venugopal-2006/piconet").changed(RUN), SAMPLED),
-    "busy": (
-        bt.load("venugopal-2006/piconet").changed({**RUN, **ROOM, LOAD: 135.0}),
-        "sources at random fill",
-    ),
+    "busy": (bt.load("venugopal-2006/piconet").changed(BUSY), "sources at random fill"),
 }
 """Points that `solve` refuses or doubts, and a part of its words."""
 
@@ -45,22 +40,22 @@ def by_gradient_of_jax(scenario, key=LOAD):
         jax.grad(lambda value: asked.metrics({key: value})["rtt_s"].mean())(asked.parameters[key])
 
 
-def by_command(scenario, key=LOAD):
-    """Return who answered, and why not theory, from what the command prints."""
-    app = typer.Typer(cls=Commands)
-    app.callback()(lambda: None)
-    app.command()(sensitivity)
-    name = {4: "piconet-4", 2: "piconet"}[scenario.network.peripherals]
-    name = "scatternet-2" if scenario.network.topology == "scatternet" else name
-    changes = [f"{LOAD}={scenario.traffic.load_kbps}", *(f"{key}={value}" for key, value in RUN.items())]
-    kept = scenario.flow_control
-    changes += [f"{BUFFER}={kept.buffer_packets}", f"flow_control.baseband_packets={kept.baseband_packets}"]
-    options = ["--metric", "rtt_s", "--key", key, *(word for one in changes for word in ("--set", one))]
-    found = CliRunner().invoke(app, ["sensitivity", f"venugopal-2006/{name}", *options])
-    assert found.exit_code == 0, found.output
-    lines = found.stdout.splitlines()
-    (by,) = [line.removeprefix("answered by ") for line in lines if line.startswith("answered by ")]
-    return by, [line.removeprefix("theory does not stand: ") for line in lines if "does not stand" in line]
+def by_command(key):
+    """Return who answered at the busy point, and why not theory, from what the command prints."""
+
+    def ask(scenario):
+        app = typer.Typer(cls=Commands)
+        app.callback()(lambda: None)
+        app.command()(sensitivity)
+        changes = [f"--set={name}={value}" for name, value in BUSY.items()]
+        options = ["venugopal-2006/piconet", "--metric", "rtt_s", "--key", key, *changes]
+        found = CliRunner().invoke(app, ["sensitivity", *options])
+        assert found.exit_code == 0, found.output
+        lines = found.stdout.splitlines()
+        (by,) = [line.removeprefix("answered by ") for line in lines if line.startswith("answered by ")]
+        return by, [line for line in lines if "theory does not stand: " in line]
+
+    return ask
 
 
 def by_dimension(scenario):
@@ -100,8 +95,8 @@ DOORS = {
 STUDIES = {
     "by load": by_study(local_sensitivity, LOAD),
     "by S": by_study(local_sensitivity, BUFFER),
-    "command": by_command,
-    "command by S": lambda scenario: by_command(scenario, BUFFER),
+    "command": by_command(LOAD),
+    "command by S": by_command(BUFFER),
     "dimension": by_dimension,
     "page": by_page,
     "sweep": by_sweep,
@@ -156,12 +151,9 @@ def test_a_door_doubts_what_solve_doubts(door):
         assert set(wanted) <= set(DOORS[door](scenario))
 
 
-@pytest.mark.parametrize(
-    ("point", "study"),
-    [*((point, "sweep") for point in POINTS), *(("busy", study) for study in STUDIES if study != "sweep")],
-)
-def test_a_study_asks_the_simulator_where_theory_does_not_stand_and_says_why(point, study):
-    scenario, words = POINTS[point]
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_asks_the_simulator_where_theory_does_not_stand_and_says_why(study):
+    scenario, words = POINTS["busy"]
     by, why = STUDIES[study](scenario)
     assert by == "simulation" and (why is None or any(words in one for one in why))
 

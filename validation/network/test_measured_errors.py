@@ -11,7 +11,6 @@ import btqueue
 from btqueue.network.measured_errors import FEW, Kind, in_words, measured_errors
 
 POINTS = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.csv"
-CARRIED = "no random losses, load carried"
 
 
 def rows():

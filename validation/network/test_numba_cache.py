@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from btqueue.network.numba_cache import code_folder, compiled, kept
+from btqueue.network.numba_cache import compiled, kept
 
 SOURCE = """
 from math import log
@@ -80,13 +80,6 @@ def test_damaged_code_is_made_again(module, tmp_path, caplog):
     again(result, pair, 2, True)
     np.testing.assert_allclose(result[0], np.log([2.0, 3.0, 5.0]) * 0.5)
     assert "is damaged and is made again" in caplog.text
-
-
-def test_a_changed_source_starts_an_empty_cache(module, tmp_path):
-    file = tmp_path / "loops.py"
-    before = code_folder("loops", [file])
-    file.write_text(SOURCE + "\n")
-    assert code_folder("loops", [file]) != before
 
 
 def test_ctrl_c_while_the_compiler_calls_back_is_heard_when_the_code_is_made(tmp_path):

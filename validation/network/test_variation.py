@@ -38,6 +38,12 @@ PLANS = {
         ("rtt_s",),
         (LOAD,),
     ),
+    "chain": (bt.load("chen-2004/regular-4").with_(radio__ber=1e-4), ("goodput_kbps",), ("radio.ber",)),
+    "alternating chain": (
+        bt.load("chen-2004/alternating-regular").with_(radio__ber_bad=5e-4, network__hops=4),
+        ("goodput_kbps",),
+        ("radio.ber_bad", "radio.period_s"),
+    ),
 }
 quietly = pytest.mark.filterwarnings("ignore::btqueue.network.InDoubt")
 

@@ -15,7 +15,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from btqueue.queueing import closed_forms as forms
 from btqueue.queueing.vacations import Discrete, Time, VacationQueue, vacation_queue
 
 SIX = Time(6.0)
@@ -107,13 +106,6 @@ def test_md1_queue_law(load: float):
     np.testing.assert_allclose(queue.occupancy[:3], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("load", [1e-9, 0.2, 0.9])
-def test_mm1_is_geometric(load: float):
-    queue = solve(rate=load, service=Time(1.0, 1.0), vacations=None, capacity=400)
-    np.testing.assert_allclose(queue.occupancy[:6], (1 - load) * load ** np.arange(6), rtol=1e-12)
-    assert (queue.sojourn_mean, queue.sojourn_sd) == pytest.approx((1 / (1 - load),) * 2, rel=1e-11)
-
-
 def brun_garcia(load: float, capacity: int) -> float:
     """Blocking of M/D/1/K: ``1 - b / (1 + rho b)`` with an alternating sum b (J. Appl. Prob. 37, 2000)."""
     last = capacity - 1
@@ -130,13 +122,6 @@ def test_md1k_blocking(load: float, capacity: int):
     queue = solve(rate=load / 6, vacations=None, capacity=capacity)
     expected = brun_garcia(load, capacity)
     assert (queue.packet_loss, queue.batch_loss) == pytest.approx((expected, expected), abs=1e-12)
-
-
-@pytest.mark.parametrize("load", [0.2, 0.9, 3.0])
-@pytest.mark.parametrize("capacity", [1, 7, 20])
-def test_mm1k_blocking(load: float, capacity: int):
-    queue = solve(rate=load / 6, service=Time(6.0, 1.0), vacations=None, capacity=capacity)
-    assert queue.packet_loss == pytest.approx(forms.lost_share(load, capacity), rel=1e-10)
 
 
 # ---------------------------------------------------------------- sojourns: M/G/1 and its decomposition

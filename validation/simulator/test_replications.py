@@ -43,11 +43,6 @@ def test_a_single_replication_is_measured_in_batches_of_equal_length():
         np.testing.assert_allclose(result[rate].mean("replication"), metrics[rate][0], rtol=1e-6)
 
 
-def test_batches_of_one_run_can_be_asked_for_whatever_the_number_of_replications():
-    batches = simulate(LIGHT.with_(run__intervals="batch-means", run__replications=10))
-    assert batches.equals(simulate(LIGHT))
-
-
 def test_run_until_precision_goes_on_with_further_batches():
     wider = simulate(LIGHT)
     narrow = simulate(LIGHT.with_(run__precision=0.03))
@@ -140,15 +135,6 @@ def test_an_interruption_keeps_the_replications_that_came_to_their_end():
     assert partial.attrs["wanted"] == 1000
     assert partial.sizes["replication"] == partial.attrs["finished"]
     np.testing.assert_allclose(partial["measured_s"], 5)
-
-
-def test_an_interruption_before_any_end_keeps_what_was_measured():
-    scenario = LIGHT.with_(run__duration_s=1e6, run__warmup_s=1, run__replications=2)
-    partial = interrupted(scenario, 4, threads=1)
-    assert partial is not None
-    assert (partial.attrs["finished"], partial.sizes["replication"]) == (0, 1)
-    assert 0 < float(partial["measured_s"][0]) < 1e6
-    assert interrupted(LIGHT.with_(run__warmup_s=1e6), 2) is None, "in the warm-up nothing was"
 
 
 def test_an_interrupted_long_run_keeps_its_whole_batches():

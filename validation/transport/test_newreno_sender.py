@@ -19,24 +19,6 @@ def acknowledged_up_to(sender: Sender, number: int) -> None:
         sender.acknowledge(ack, 0.1 * (ack - 1), 0.1 * ack)
 
 
-def test_slow_start_sends_two_for_each_acknowledgement_up_to_the_receive_window():
-    sender = new_sender()
-    assert sender.sendable(0.0) == [0]
-    assert sender.acknowledge(1, 0.0, 0.1) == [1, 2]
-    assert sender.acknowledge(2, 0.1, 0.2) == [3, 4]
-    assert sender.acknowledge(3, 0.1, 0.2) == [5, 6]
-    acknowledged_up_to(full := new_sender(), 20)
-    assert full.nxt - full.una == 8
-
-
-def test_congestion_avoidance_adds_one_over_cwnd():
-    sender = new_sender(ssthresh=2.0)
-    acknowledged_up_to(sender, 1)
-    assert sender.cwnd == 2.0
-    sender.acknowledge(2, 0.1, 0.2)
-    assert sender.cwnd == 2.5
-
-
 def test_third_duplicate_retransmits_and_full_acknowledgement_deflates_to_ssthresh():
     sender = new_sender()
     acknowledged_up_to(sender, 10)  # in flight: 10 to 17

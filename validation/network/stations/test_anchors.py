@@ -137,23 +137,6 @@ def test_links_of_one_central_take_turns_only_where_they_overlap() -> None:
     assert float(solved(keys)["events_missed"].mean()) == pytest.approx(0.25, abs=1.0 / 64)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"le.interval_spread_s": 0.02}, "interval_spread_s"),
-        ({"le.iso_interval_s": 0.01, "le.iso_length_s": 0.004}, "iso_interval_s"),
-        ({"link.node_buffer_bytes": 250}, "node_buffer_bytes"),
-        ({"traffic.source": "periodic"}, "phase of a periodic source"),
-        (
-            {"transport.protocol": "centaurus", "traffic.source": "request-reply", "le.ip": "6lowpan"},
-            "answers",
-        ),
-    ],
-)
-def test_keys_that_laws_read_roughly_are_in_doubt(changes: dict[str, Any], said: str) -> None:
-    assert any(said in doubt for doubt in solved({**OPEN, **changes}).attrs["why"])
-
-
 def test_a_peripheral_that_may_skip_events_halves_rate_and_charge_of_a_download() -> None:
     """It sleeps in every second event though the central has data; the charge of sleep remains."""
     keys = {**GREEDY, "network.flows": "downlink", "energy.sleep_ua": 0.0}

@@ -8,7 +8,7 @@ import pytest
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import network_of
-from btqueue.network.stations.transport import InTurn, saw, starved
+from btqueue.network.stations.transport import saw, starved
 from btqueue.scenario.traits import in_tables
 
 
@@ -24,12 +24,6 @@ def connection(window: int):
     """Return a connection that always has data, with this window."""
     scenario = load("regular-4", transport__receive_window_segments=window)
     return network_of(in_tables(scenario)).flows[0]
-
-
-def in_turn(**changes) -> InTurn:
-    """Return two stations alike; five frames of two packets each, of which 60 % get through."""
-    plain: dict = {"count": 2, "variance": 0.2, "service_s": 1.0, "group": 1.5, "base_s": 3.0}
-    return InTurn(**{**plain, "places": 16.0, "behind": 16.0, **changes})
 
 
 def test_goodput_of_one_hop_is_the_rate_of_the_air():

@@ -10,6 +10,9 @@ from btqueue.network.stations import model as stations
 from btqueue.scenario import ScenarioError
 from btqueue.study.sensitivity import local_sensitivity
 
+from .test_anchors import OPEN as LE
+from .test_model import PLAIN
+
 RING = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=40.0)
 
 
@@ -84,26 +87,55 @@ def test_a_slope_is_of_theory_although_a_neighbour_is_in_doubt(doubt):
     assert [row.derivative for row in found.rows] == [row.derivative for row in expected.rows]
 
 
-DATAGRAMS = {"transport.protocol": "none", "traffic.source": "ibp", "traffic.load_kbps": 190.0}
-GREEDY = {"traffic.source": "greedy", "network.flows": "downlink", "network.peripherals": 3}
+STAR = {"network.peripherals": 3, "network.flows": "uplink"}
+GREEDY = {"traffic.source": "greedy", "network.flows": "downlink"}
 LONG = {"traffic.source": "poisson", "traffic.message_bytes": 1800, "traffic.load_kbps": 130.0}
+LOSSY = {"link.arq": "none", "radio.model": "constant", "radio.ber": 1e-5}
+RANDOM = {"traffic.source": "poisson", "traffic.load_kbps": 80.0}
+BUSY = PLAIN | RANDOM | {"network.flows": "downlink", "traffic.load_kbps": 145.0}
+TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 62.5}
+CHAIN, ALONE = "chen-2004/adaptive-4", "avancha-2002/bluetooth-tcp"
+ROUGH = [
+    ("Bernoulli", PLAIN, {"traffic.source": "ibp", "traffic.load_kbps": 100.0, "traffic.two_way": True}),
+    ("which link is next", BUSY, {"polling.discipline": "fep"}),
+    ("random fill", BUSY, {}),
+    ("windows of one segment", PLAIN | GREEDY, {"transport.receive_window_segments": 1}),
+    ("Vegas", PLAIN, {"transport.variant": "vegas", "transport.receive_window_segments": 30}),
+    ("overflow", PLAIN, {"flow_control.central_buffer_packets": 10}),
+    ("lost at random", PLAIN, LOSSY | {"radio.ber": 1e-4}),
+    ("frto", PLAIN, LOSSY | {"transport.frto": True}),
+    ("before windows", PLAIN, {"transport.receive_window_segments": 20000, "flow_control.enabled": False}),
+    ("voice", PLAIN, {"voice.packet": "HV3", "voice.links": 1, "link.packets": ["DH3", "DH1"]}),
+    ("of several segments wait", PLAIN | RANDOM,
+     {"flow_control.enabled": True, "traffic.message_bytes": 5840}),
+    ("of one acknowledgement", PLAIN | RANDOM,
+     {"transport.delayed_ack": True, "transport.ack_every_segments": 16}),
+    ("ack_path", CHAIN, {"transport.ack_path": "direct"}),
+    ("ack_path", ALONE, {"transport.ack_path": "direct"}),
+    ("jitter_s", CHAIN, {"run.jitter_s": 0.02}),
+    ("a relay gives them", CHAIN, TOKENS),
+    ("one by one", ALONE, TOKENS),
+    ("bursts of datagrams", STAR,
+     {"transport.protocol": "none", "traffic.source": "ibp", "traffic.load_kbps": 190.0,
+      "flow_control.baseband_packets": 20}),
+    ('"ldq"', STAR | GREEDY, {"polling.discipline": "ldq"}),
+    ("keeps the central to itself", STAR | GREEDY, {"polling.discipline": "exhaustive"}),
+    ("prc-lwrr", STAR | GREEDY | {"network.flows": PLAIN["network.flows"]},
+     {"polling.discipline": "prc-lwrr", "transport.receive_window_segments": 2}),
+    ("last segment of a message", STAR | LONG, {"transport.nagle": "minshall"}),
+    ("last segment of a message", STAR | LONG, {"transport.nagle": False}),
+    ("interval_spread_s", LE, {"le.interval_spread_s": 0.02}),
+    ("iso_interval_s", LE, {"le.iso_interval_s": 0.01, "le.iso_length_s": 0.004}),
+    ("node_buffer_bytes", LE, {"link.node_buffer_bytes": 250}),
+    ("phase of a periodic source", LE, {"traffic.source": "periodic"}),
+    ("answers", LE,
+     {"transport.protocol": "centaurus", "traffic.source": "request-reply", "le.ip": "6lowpan"}),
+]  # fmt: skip
+"""A part of the doubt, a base, and keys with which theory was wrong, without a word, before these doubts."""
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (DATAGRAMS | {"flow_control.baseband_packets": 20}, "bursts of datagrams"),
-        (GREEDY | {"polling.discipline": "ldq"}, '"ldq"'),
-        (GREEDY | {"polling.discipline": "exhaustive"}, "keeps the central to itself"),
-        (
-            {"polling.discipline": "prc-lwrr", "transport.receive_window_segments": 2}
-            | {"traffic.source": "greedy", "network.flows": [{"from": "c1", "to": "p1.1"}]},
-            "prc-lwrr",
-        ),
-        (LONG | {"transport.nagle": "minshall"}, "last segment of a message"),
-        (LONG | {"transport.nagle": False}, "last segment of a message"),
-    ],
-)
-def test_answers_that_were_wrong_on_unseen_scenarios_are_in_doubt(changes, said):
-    one = bt.Scenario().changed({"network.peripherals": 3, "network.flows": "uplink"} | changes)
-    assert any(said in why for why in bt.solve(one).attrs["why"])
+@pytest.mark.parametrize(("said", "base", "changes"), ROUGH)
+def test_what_the_laws_know_roughly_is_in_doubt(said, base, changes):
+    scenario = bt.load(base) if isinstance(base, str) else bt.Scenario().changed(base)
+    why = bt.solve(scenario.changed(changes)).attrs["why"]
+    assert any(said in doubt for doubt in why), why

@@ -90,33 +90,21 @@ def test_flush_timeouts_between_their_limits():
     assert at_once == pytest.approx(1.0 - 0.8**5, abs=1e-3)
 
 
+CARRIED = {"traffic__source": "poisson", "traffic__load_kbps": 100.0}
+FADING = {
+    "radio__model": "gilbert-elliott", "radio__ber_good": 1e-6, "radio__ber_bad": 5e-4,
+    "radio__good_s": 1.0, "radio__bad_s": 0.5,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("keys", "goodput", "round_trip"),
     [
         ({"radio__ber": 1e-4}, 0.02, 0.02),
-        ({"radio__ber": 1e-4, "traffic__source": "poisson", "traffic__load_kbps": 100.0}, 0.05, 0.05),
-        (
-            {
-                "radio__model": "gilbert-elliott",
-                "radio__ber_good": 1e-6,
-                "radio__ber_bad": 5e-4,
-                "radio__good_s": 1.0,
-                "radio__bad_s": 0.5,
-            },
-            0.05,
-            0.05,
-        ),
+        ({"radio__ber": 1e-4, **CARRIED}, 0.05, 0.05),
+        (FADING, 0.05, 0.05),
         ({"radio__ber": 2e-6, "link__arq": "none", "transport__variant": "newreno"}, 0.05, 0.05),
-        (
-            {
-                "radio__ber": 5e-6,
-                "link__arq": "none",
-                "traffic__source": "poisson",
-                "traffic__load_kbps": 50.0,
-            },
-            0.05,
-            0.1,
-        ),
+        ({"radio__ber": 5e-6, "link__arq": "none", **CARRIED, "traffic__load_kbps": 50.0}, 0.05, 0.1),
     ],
 )
 def test_against_short_simulations(keys, goodput, round_trip):

@@ -1,6 +1,5 @@
 """Request-reply sessions over stations: by hand, in limits, and against the simulator."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,20 +93,3 @@ def test_sessions_last_no_less_than_their_bits_and_grow_with_the_way(request, re
     assert near["goodput_kbps"] * near["sessions_per_s"][0] ** -1 == pytest.approx(
         [request / 125, reply / 125]
     )
-
-
-@pytest.mark.parametrize(
-    ("scenario", "tolerance"),
-    [
-        (piconet(**{"traffic.reply_bytes": 10_000}), 0.01),
-        (piconet(**{"network.peripherals": 4, "traffic.reply_bytes": 1000}), 0.01),
-        (wire(**{"traffic.reply_bytes": 10_000}, half_duplex=True), 0.01),
-        (wire(loss=0.01, **{"traffic.request_bytes": 3000, "transport.preset": "rfc"}), 0.1),
-    ],
-    ids=["one client", "four clients", "half duplex", "losses"],
-)
-def test_theory_agrees_with_simulation(scenario, tolerance):
-    scenario = scenario.changed({"run.duration_s": 60.0, "run.warmup_s": 5.0, "run.replications": 2})
-    simulated = bt.simulate(scenario)["goodput_kbps"].mean("replication").values
-    found, _ = answer(scenario)
-    assert np.sum(found["goodput_kbps"]) == pytest.approx(np.sum(simulated), rel=tolerance)

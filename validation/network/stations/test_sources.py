@@ -1,7 +1,7 @@
 """Sources, delayed acknowledgements and short windows: exact values, hand calculations, limits."""
 
 from itertools import combinations
-from math import factorial, inf, prod
+from math import factorial, prod
 
 import numpy as np
 import pytest
@@ -50,29 +50,6 @@ def test_delayed_answers_count_segments(rate, every, tick):
     assert found.wait_s == pytest.approx(wait, rel=1e-8, abs=1e-12)
 
 
-def answered(gap, segments: int, every: int, delay: float, tick: bool) -> np.ndarray:
-    """Follow messages that come at once after such gaps: a row of each acknowledgement.
-
-    Of its wait, its segments, whether a clock sent it, and how many segments of one message are ahead of its
-    first, or are waited for.
-    """
-    rows, held, start, place, due = [], 0, 0.0, 0, inf
-    for message, now in enumerate(np.cumsum(gap)):
-        if held and due <= now:
-            rows.append((due - start, held, 1.0, place))
-            held = 0
-        for own in range(segments):
-            if not held:
-                start, place, begun = now, own, message
-                due = (now // delay + 1.0) * delay if tick else now + delay
-            held += 1
-            if held == every:
-                waited_for = own - place if begun == message else own + 1
-                rows.append((now - start, held, 0.0, place + waited_for))
-                held = 0
-    return np.array(rows)
-
-
 @given(SHARES)
 def test_periodic_streams_beget_falling_factorials_of_work(shares):
     expected = sum(
@@ -105,16 +82,6 @@ def test_bursts_of_bursty_sources_wait_behind_themselves():
     assert 0.9 * 8 * (SLOTS + 2) * SLOT_S < seconds < 8 * (SLOTS + ACK) * SLOT_S + alone
     poisson_like = mean(long.with_(traffic__scv=1.0), "rtt_s")
     assert poisson_like == pytest.approx(mean(star(traffic__load_kbps=5.0), "rtt_s"), rel=0.01)
-
-
-@pytest.mark.parametrize("flows", ["uplink", "downlink"])
-def test_one_link_with_a_window_of_one(flows):
-    """30 slots of data, 6 of the acknowledgement, and an empty frame: simulated exactly so."""
-    lone = star(
-        network__peripherals=1, network__flows=flows, link__packets=["DH5", "DH1"],
-        transport__receive_window_segments=1, traffic__source="greedy",
-    )  # fmt: skip
-    assert mean(lone, "rtt_s") == pytest.approx(38 * SLOT_S, rel=1e-9)
 
 
 def test_gated_service_lies_between_exhaustive_and_limited_to_one():

@@ -16,11 +16,6 @@ def classes(**changes) -> list[int]:
     return alike(network_of(in_tables(thesis().with_(**changes))))
 
 
-def test_stations_of_a_ring_and_links_of_a_star_are_equal():
-    for flows in ("ring", "downlink", "uplink"):
-        assert classes(network__peripherals=5, network__flows=flows) == [0] * 5
-
-
 def test_another_load_or_direction_is_another_class():
     flows: list[dict] = [{"from": "c1", "to": f"p1.{n}"} for n in range(1, 5)]
     flows[2]["load_kbps"] = 5.0

@@ -195,17 +195,6 @@ def test_saturated_rings_are_as_near_as_the_prototype_was(buffers: str) -> None:
     assert (medians <= np.add(ALLOWED[buffers], CHANCE)).all(), medians
 
 
-ERRORS = {
-    "piconet-errors": (19.81, 0.0860, 0.493),
-    "piconet-errors-4": (16.37, 0.1494, 0.466),
-    "piconet-errors-6": (14.13, 0.2001, 0.426),
-    "piconet-errors-as-reported": (42.02, 0.0992, 0.836),
-    "piconet-errors-as-reported-4": (31.49, 0.1943, 0.744),
-    "piconet-errors-as-reported-6": (26.37, 0.2693, 0.664),
-}
-"""Goodput, round trip and timeouts of this package's simulator, 10 x 480 s."""
-
-
 def test_a_buffer_that_refuses_whole_segments_lets_more_through() -> None:
     whole = bt.load("venugopal-2006/piconet-4").changed({"flow_control.drop": "segment"})
     assert sampled(whole)[GOODPUT] == pytest.approx(83.9, rel=0.061)  # another simulator's

@@ -45,9 +45,6 @@ def test_waits_against_a_walk_through_time(gap, followed, clock, tolerance):
     assert cycle.piggybacked == pytest.approx(carried / len(waits), abs=0.005)
 
 
-VEGAS = {"alpha": 1, "beta": 3, "gamma": 1, "window": 12, "start": 1}
-
-
 def _paper(name="asymmetric", **changes):
     return bt.load(f"johansson-2000/{name}").with_(**changes)
 

@@ -60,23 +60,6 @@ def network(plain):
     return lambda **settings: Network(plain, **settings)
 
 
-def test_the_first_meetings_are_short_and_one_after_the_other(network):
-    net = network()
-    assert net.meeting(1) == (0, SHORTEST)
-    assert net.meeting(2) == (SHORTEST, 2 * SHORTEST)
-
-
-def test_an_idle_link_meets_half_as_often_each_time_up_to_the_largest_interval(network):
-    net = network()
-    starts = [0]
-    for _ in range(5):
-        net.over(1, starts[-1] + 2, frames=0)
-        start, end = net.meeting(1)
-        assert end == start + SHORTEST
-        starts.append(start)
-    assert list(np.diff(starts)) == [320, 640, 1280, 1280, 1280]
-
-
 @pytest.mark.parametrize(("frames", "waiting"), [(1, 0), (0, 1)])
 def test_whatever_was_sent_or_waits_brings_the_least_interval_back(network, frames, waiting):
     net = network()

@@ -83,17 +83,6 @@ def test_a_very_long_idle_spell_fills_the_bucket_and_overflows_nothing(plain):
     assert bucket.tokens == 3000 * BYTE
 
 
-def test_looking_often_gives_the_same_tokens_as_looking_once(plain):
-    often, once = np.zeros(2, plain.records.bucket_dtype).view(np.recarray)
-    for bucket in (often, once):
-        bucket.rate, bucket.depth = 333_333, 3000 * BYTE
-    for now in range(0, 7 * MS, 977):
-        plain.token_bucket.accrue(often, now)
-    plain.token_bucket.accrue(often, 7 * MS)
-    plain.token_bucket.accrue(once, 7 * MS)
-    assert often.tokens == once.tokens
-
-
 @pytest.mark.parametrize(
     ("settings", "offered", "seen", "refused"),
     [
@@ -112,16 +101,6 @@ def test_a_packet_passes_or_waits_or_is_refused(gate, settings, offered, seen, r
     flow.offer(*range(offered))
     assert (flow.seen, flow.refused) == (seen, refused)
     assert flow.sim.segments[flow.segment].damaged == any(refused)
-
-
-def test_a_packet_waits_exactly_until_its_tokens_are_there(gate):
-    flow = gate(tokens=300)
-    flow.offer(0)
-    assert flow.seen == (1, 0, 300)
-    assert flow.due == (DH5 - 300) * MS
-    assert flow.fire() == 39 * MS
-    assert flow.seen == (0, 1, 0)
-    assert flow.due is None
 
 
 def test_the_timer_fires_at_the_first_nanosecond_at_which_the_tokens_are_there(gate):
@@ -182,9 +161,3 @@ def test_a_rate_below_a_bit_a_second_is_taken_as_it_is(plain):
     gate.bucket.rate = 1e-9
     gate.bucket_of.wait_for_tokens(gate.sim, PORT, 0)
     assert gate.due is None, "never"
-
-
-@pytest.mark.parametrize("kbps", [250.0, 0.0004, 156.4])
-def test_the_rate_of_the_scenario_is_not_rounded(plain, kbps):
-    sim = plain.state.new_state(thesis(flow_control={"token_rate_kbps": kbps}), 0)
-    assert sim.buckets[PORT].rate == kbps * 1000

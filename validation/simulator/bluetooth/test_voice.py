@@ -49,33 +49,33 @@ names = st.sampled_from(sorted(RESERVATIONS))
 
 
 @given(names, times)
-def test_a_frame_starts_as_soon_as_two_slots_are_free(plain_voice, name, now):
-    assert plain_voice.next_start(central(name), now * TICK) == first_start(name, now, TICKS) * TICK
+def test_a_frame_starts_as_soon_as_two_slots_are_free(plain, name, now):
+    assert plain.voice.next_start(central(name), now * TICK) == first_start(name, now, TICKS) * TICK
 
 
 @given(names, times, st.integers(0, 100 * TICKS))
-def test_idle_visits_are_those_played_one_by_one(plain_voice, name, since, length):
+def test_idle_visits_are_those_played_one_by_one(plain, name, since, length):
     visits, start = visits_one_by_one(name, since, since + length, TICKS)
     begin, end = since * TICK, (since + length) * TICK
-    assert plain_voice.idle_visits(central(name), begin, end) == visits
-    assert plain_voice.start_of_idle_visit(central(name), begin, visits) == start * TICK
+    assert plain.voice.idle_visits(central(name), begin, end) == visits
+    assert plain.voice.start_of_idle_visit(central(name), begin, visits) == start * TICK
 
 
 @given(names, times)
-def test_room_is_the_free_air_from_now_on(plain_voice, name, now):
+def test_room_is_the_free_air_from_now_on(plain, name, now):
     free = 0
     while is_free(name, now + free, TICKS) and free < 100 * TICKS:
         free += 1
-    room = plain_voice.room(central(name), now * TICK)
+    room = plain.voice.room(central(name), now * TICK)
     assert room == (UNLIMITED if name == "none" else free * TICK)
 
 
 @pytest.mark.parametrize("name", NO_ROOM)
-def test_voice_in_every_slot_leaves_no_visit(plain_voice, name):
+def test_voice_in_every_slot_leaves_no_visit(plain, name):
     full = central(name)
-    assert plain_voice.next_start(full, 5 * SLOT) == NEVER
-    assert plain_voice.start_of_idle_visit(full, 0, 3) == NEVER
-    assert plain_voice.idle_visits(full, 0, 1000 * SLOT) == 0
+    assert plain.voice.next_start(full, 5 * SLOT) == NEVER
+    assert plain.voice.start_of_idle_visit(full, 0, 3) == NEVER
+    assert plain.voice.idle_visits(full, 0, 1000 * SLOT) == 0
 
 
 # ------------------------------------------------------------------------------------------ extended links
@@ -158,8 +158,3 @@ def test_a_download_beside_a_call_is_as_fast_as_theory_says():
     assert float(bt.solve(scenario)["goodput_kbps"].mean()) == pytest.approx(
         float(simulated.mean()), rel=0.04
     )
-
-
-@pytest.fixture(scope="session")
-def plain_voice(plain):
-    return plain.voice

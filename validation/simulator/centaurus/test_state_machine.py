@@ -113,15 +113,6 @@ def test_early_data_saves_a_round_trip_for_every_message(plain):
     assert data_sent(plain, network) == 3 + 2 + 1
 
 
-def test_the_next_exchange_follows_after_the_pause(plain):
-    network = new_network(plain, pause=20 * DELAY)
-    over = (8 + 4) * DELAY
-    network.run(until=over + network.session.pause - 1)
-    assert network.session.exchange == 1
-    network.run(until=over + network.session.pause)
-    assert network.session.exchange == 2
-
-
 @pytest.mark.parametrize("early_data", [False, True])
 @settings(max_examples=20)
 @given(packets=st.integers(1, 128), data=st.data())
@@ -177,32 +168,6 @@ def test_of_two_sessions_begun_at_once_both_ends_follow_the_higher(plain):
     followed = "client OBJ, server OBJ, server REJ, client NOPE, server OBJ"
     assert ", ".join(dialogue(plain, network, before)[:5]) == followed
     assert network.sim.flow_statistics[REQUESTER].sessions == 1
-
-
-def test_messages_of_a_destroyed_session_are_ignored(plain):
-    network = new_network(plain, watchdog=DELAY + DELAY // 2)
-    network.run(until=3 * DELAY)
-    proceeds = [entry for entry in network.sent if entry.segment.message == plain.records.PROCEED]
-    assert [int(entry.segment.session) for entry in proceeds] == [1, 3]
-    assert data_sent(plain, network) == 0, "the PROCEED of session 1 came after its end"
-
-
-def test_a_session_that_was_given_up_is_not_continued(plain):
-    network = new_network(plain, application_timeout=3 * DELAY // 2)
-    network.run(until=40 * DELAY)
-    assert dialogue(plain, network) == ["client OBJ", "server PROCEED"], "which came too late"
-
-
-@pytest.mark.parametrize(("offered", "number"), [(0, 1), (1, 2)])
-def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(plain, offered, number):
-    network = new_network(plain)
-    sim, session = network.sim, network.session
-    plain.ends.join(sim, 0, SERVER, 1)
-    plain.ends.enter(sim, 0, SERVER, plain.ends.NOPE_RECEIVED, 0)
-    session.outgoing[SERVER], session.offered[SERVER] = 2, offered
-    offer = sim.segments[plain.state_machine.next_output(sim, RESPONDER, 0)]
-    assert offer.message == plain.records.OBJ
-    assert offer.session == number
 
 
 def test_the_worker_hands_over_a_data_packet_in_each_period(plain):

@@ -10,7 +10,6 @@ from thesis import thesis
 from btqueue.network import solve
 from btqueue.simulator import simulate
 
-SOURCE = {"none": {}, None: {}, "centaurus": {"source": "request-reply"}}
 POOL = 100
 
 
@@ -37,16 +36,6 @@ def send(plain, sim, segments, now):
     while (index := plain.datagram.next_output(sim, 0, now)) != NOTHING:
         left.append(index)
     return left
-
-
-def test_every_segment_written_leaves_at_once_and_only_once(plain):
-    sim = new_flow(plain)
-    left = [sim.segments[index] for index in send(plain, sim, 3, 40) + send(plain, sim, 2, 70)]
-    assert [segment.number for segment in left] == [0, 1, 2, 3, 4]
-    assert [segment.layout for segment in left] == [0, 1, 0, 1, 0]
-    assert [segment.timestamp for segment in left] == [40, 40, 40, 70, 70], "when its message was written"
-    assert {int(segment.kind) for segment in left} == {plain.records.DATAGRAM}
-    assert plain.datagram.next_output(sim, 0, 100) == NOTHING
 
 
 @given(

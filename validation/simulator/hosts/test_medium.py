@@ -106,35 +106,6 @@ networks = st.integers(1, 3).flatmap(
 )
 
 
-@given(
-    network=networks,
-    limit=st.integers(1, 5),
-    loss=st.sampled_from([0.0, 0.3, 1.0]),
-    down_mean=st.sampled_from([0.0, 3.0 * ON_WIRE]),
-    until=st.integers(0, 40 * ON_WIRE),
-)
-def test_every_packet_is_inside_across_lost_or_refused(plain, network, limit, loss, down_mean, until):
-    ports, gaps = network
-    times = np.cumsum([gap for gap, _ in gaps]).tolist()
-    arrivals = list(zip(times, [port for _, port in gaps], strict=True))
-    sim = new_medium(plain, ports, limit, loss, up_mean=5.0 * ON_WIRE, down_mean=down_mean)
-    crossed = play(plain, sim, arrivals, until)
-    sent = [sum(at <= until and port == p for at, port in arrivals) for p in range(ports)]
-    for port in range(ports):
-        statistics, queue = sim.flow_statistics[port], sim.queue_statistics[port]
-        across = sum(flow == port for _, flow, _ in crossed)
-        assert statistics.packets_delivered == across
-        gone = across + statistics.lost_outside + statistics.refused_on_the_way
-        assert sent[port] == gone + sim.queues[port].length
-        assert statistics.lost_outside == statistics.segments_damaged - statistics.refused_on_the_way
-        assert queue.offered == sent[port]
-        assert queue.served == statistics.sent_outside == across + statistics.lost_outside
-    in_use = sim.queues.length.sum()
-    assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL - in_use
-    play(plain, sim, [])
-    assert sim.queues.length.sum() == 0, "what waits is sent in the end, interruptions or not"
-
-
 @given(network=networks)
 def test_the_wire_never_rests_while_a_packet_waits(plain, network):
     ports, gaps = network
@@ -182,16 +153,3 @@ def test_the_medium_is_up_for_its_share_of_looks_whether_stays_are_longer_or_sho
     deviation = (looks * share * (1 - share) * (1 + kept) / (1 - kept)) ** 0.5
     # 4.06 deviations: false-alarm rate below 5e-5
     assert abs(seen - looks * share) < 4.06 * deviation + 1 / (1 - kept)
-
-
-def test_a_medium_that_changes_every_nanosecond_is_looked_at_once(plain):
-    # Playing up and down one by one, a look a second later would take a thousand million steps.
-    sim = new_medium(plain, up_mean=0.1, down_mean=0.1)
-    for look in range(1, 1000):
-        plain.medium.is_up(sim, sim.media[0], look * 10**9)
-
-
-def test_a_transmission_that_outlasts_every_run_never_ends(plain):
-    sim = new_medium(plain, rate=1e-9, limit=2)
-    assert play(plain, sim, [(0, 0)] * 5) == []
-    assert sim.queues.length[0] == 3, "one on the wire and two that wait"

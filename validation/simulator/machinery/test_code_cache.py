@@ -19,10 +19,6 @@ def sources(tmp_path, monkeypatch):
     return copy
 
 
-def test_the_sources_are_those_of_the_simulator():
-    assert (code_cache.SOURCES / "engine.py").is_file()
-
-
 def test_changed_and_moved_sources_change_the_digest(sources):
     digests = [code_cache.source_digest()]
     for name in ("engine.py", "tcp/sender.py"):

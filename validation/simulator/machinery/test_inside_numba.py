@@ -1,6 +1,5 @@
 """How the simulator depends on the inside of numba: in one file, for versions that are known to have it."""
 
-import ast
 import tomllib
 from importlib import import_module
 from importlib.metadata import version
@@ -15,30 +14,6 @@ import btqueue
 
 PACKAGE = Path(btqueue.__file__).parent
 INSIDE = "btqueue/simulator/machinery/inside_numba.py"
-PUBLIC = {"numba", "numba.types", "numba.extending", "numba.cuda", "numba.cuda.extending"}
-
-
-def imported_modules(source: str) -> set[str]:
-    """Return the modules of numba that a source imports from, `core` of `from numba import core` too."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module)
-            if node.module == "numba":
-                private = {"core", "np", "cpython", "typed", "misc"}
-                found |= {f"numba.{alias.name}" for alias in node.names if alias.name in private}
-    return {name for name in found if name.partition(".")[0] == "numba"}
-
-
-def test_one_file_imports_what_numba_keeps_private():
-    private = {
-        str(path.relative_to(PACKAGE.parent))
-        for path in PACKAGE.rglob("*.py")
-        if imported_modules(path.read_text()) - PUBLIC
-    }
-    assert private == {INSIDE}
 
 
 def test_versions_of_numba_are_bounded_from_above():

@@ -102,20 +102,6 @@ def beginnings(plain):
     ]
 
 
-def test_all_that_is_random_differs_between_replications_and_between_seeds(plain):
-    states = beginnings(plain)
-    drawn = {
-        "windows of bridges": [sim.bridges.seed for sim in states],
-        "first messages": [sim.timers.due[sim.connections.arrival_timer] for sim in states],
-        "clocks of receivers": [sim.connections.tick_phase for sim in states],
-    }
-    for what, values in drawn.items():
-        every = np.concatenate(values)
-        # an IBP counts in slots: its first message is one of some hundred
-        alone = every if what != "first messages" else np.concatenate([each[[0, 2, 3]] for each in values])
-        assert len(set(alone.tolist())) == len(alone), what
-
-
 def test_every_use_has_a_random_stream_of_its_own(plain):
     states = beginnings(plain)
     sim = states[0]

@@ -43,22 +43,6 @@ def test_the_earliest_is_always_the_timer_that_fires_first(plain, largest_scan, 
         assert sim.timers[first].due == due[first]
 
 
-@settings(max_examples=50)
-@given(commands=commands, islands=st.integers(1, 4))
-def test_every_timer_knows_its_place_and_fires_no_earlier_than_its_parent(plain, commands, islands):
-    count, steps = commands
-    sim = new_timers(plain, count, islands)
-    for timer, at in steps:
-        plain.timers.schedule(sim, timer, NEVER if at is None else at)
-    assert sorted(sim.heap) == list(range(count)), "no timer is lost or doubled"
-    for place, timer in enumerate(sim.heap):
-        assert sim.timers[timer].place == place
-        root = sim.timers[timer].root
-        assert root == sim.islands[timer % islands], "each stays in the heap of its island"
-        parent = root + ((place - root - 1) >> 1)
-        assert place == root or not plain.timers.before(sim.timers, timer, sim.heap[parent])
-
-
 @pytest.mark.parametrize("largest_scan", [0, 2, 12])
 @settings(max_examples=50)
 @given(commands=commands, islands=st.integers(2, 4))

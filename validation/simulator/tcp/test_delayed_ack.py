@@ -3,7 +3,7 @@
 import pytest
 from tcp_receiver_calls import Receiver
 
-from btqueue.simulator.records.connections import ADAPTIVE, TICKS
+from btqueue.simulator.records.connections import ADAPTIVE
 from btqueue.simulator.records.conventions import NOTHING
 
 MS = 1_000_000
@@ -66,24 +66,6 @@ def test_an_acknowledgement_that_data_has_carried_is_not_sent_again(receiver):
     tcp.delayed_ack.on_timer(tcp.conn)
     assert not tcp.conn.ack_now, "nothing waits"
     assert tcp.receive(1) is None, "it is the first to wait"
-
-
-def test_the_deadline_counts_from_the_first_segment_that_waits(receiver):
-    tcp = receiver(ack_delay=200 * MS)
-    tcp.receive(0)
-    assert tcp.delayed_ack.deadline(tcp.conn, 30 * MS) == 230 * MS
-    tcp.delayed_ack.on_timer(tcp.conn)
-    assert tcp.conn.ack_now
-    assert tcp.leave() == 1
-
-
-@pytest.mark.parametrize(
-    ("now", "tick"), [(0, 120), (119, 120), (120, 620), (121, 620), (619, 620), (620, 1120), (5000, 5120)]
-)
-def test_a_free_running_clock_ticks_whatever_arrives(receiver, now, tick):
-    # Johansson 2000, section 4.1: the next tick of a 500 ms clock; here it ticks at 120 ms, 620 ms, ...
-    tcp = receiver(ack_clock=TICKS, tick_phase=120 * MS)
-    assert tcp.delayed_ack.deadline(tcp.conn, now * MS) == tick * MS
 
 
 def test_an_adaptive_wait_follows_the_gaps(receiver):

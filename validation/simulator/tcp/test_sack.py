@@ -101,19 +101,6 @@ def test_three_acks_with_news_start_recovery_at_half_the_flight(sender):
     assert tcp.ack(18) == [19, 20, 21], "recovered: 18 in flight, window 4"
 
 
-def test_holes_are_retransmitted_before_new_segments(sender):
-    # 10, 12, 14 are lost of a flight of 16.
-    tcp = sender(cwnd=16.0, in_flight=16)
-    tcp.ack(10, (11, 12))
-    tcp.ack(10, (13, 14), (11, 12))
-    sent = tcp.ack(10, (15, 16), (13, 14), (11, 12))
-    for end in (17, 18, 19, 20, 21, 22):
-        sent += tcp.ack(10, (15, end), (13, 14), (11, 12))
-    assert sent[:3] == [10, 12, 14]
-    assert all(number >= 26 for number in sent[3:])
-    assert tcp.statistics.segments_retransmitted == 3
-
-
 def test_next_segment_follows_the_four_rules(sender):
     tcp = sender(written=19)
     found = tcp.next_by_rule(5, (12, 13, 15, 16), rescue_rxt=9)

@@ -77,15 +77,6 @@ def test_a_full_log_keeps_what_it_has_and_counts_what_it_lost(plain):
         plain.trace_files.drain(sim, [])
 
 
-def test_every_event_has_a_name(plain):
-    numbers = [
-        value
-        for name, value in vars(plain.trace).items()
-        if name.startswith(("SEGMENT_", "PACKET_", "MESSAGE_", "TIMEOUT", "FAST_", "WINDOW_"))
-    ]
-    assert sorted(numbers) == list(range(len(plain.trace.EVENT_NAMES)))
-
-
 # ---------------------------------------------------------------------------------------------------- Parquet
 
 
