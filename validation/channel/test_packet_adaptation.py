@@ -57,25 +57,6 @@ def test_thresholds_to_nine_decimals_and_against_the_numerical_root(fast, robust
     assert packet_adaptation.best_packet(ladder, crossing * 1.001) is second
 
 
-# Printed values of the adaptation paper: rates of its Table 1, ceil(s / 15) blocks, DM5 with 227 bytes.
-@pytest.mark.parametrize(
-    ("fast", "robust", "value"),
-    [
-        ((723.2, 2712, None), (477.8, None, 122), 0.000152935),
-        ((477.8, None, 122), (387.2, None, 65), 0.006079471),
-        ((387.2, None, 65), (108.8, None, 10), 0.015781307),
-    ],
-)
-def test_thresholds_as_printed(fast, robust, value):
-    def goodput(rate, bits, blocks):
-        lost = (
-            closed_forms.coded_error_rate(blocks) if bits is None else closed_forms.uncoded_error_rate(bits)
-        )
-        return rate * (1 - lost)
-
-    assert closed_forms.threshold(goodput(*fast) - goodput(*robust)) == pytest.approx(value, abs=5e-10)
-
-
 def test_types_that_do_not_change_places_have_no_threshold():
     equation = closed_forms.threshold_equation(PACKET_TYPES["DM3"], PACKET_TYPES["DH1"], bits="payload")
     with pytest.raises(ValueError, match="do not change places"):

@@ -69,12 +69,6 @@ def test_full_windows_are_w_round_trips_over_the_rate():
     assert metrics["rtt_s"] * rate == pytest.approx(8.0, rel=0.01)
 
 
-def test_round_trips_grow_with_load_and_answers_do_not_ask_how_long_a_run_is():
-    trips = [rtt(carried(load)) for load in (1.0, 10.0, 20.0, 40.0)]
-    assert trips == sorted(trips)
-    assert rtt(carried(10.0, run__duration_s=1.0, run__seed=7, run__replications=2)) == trips[1]
-
-
 @pytest.mark.parametrize("rendezvous_s", [0.1, 0.3])
 def test_lone_round_trip_over_windows_in_turn_is_their_cycle(rendezvous_s):
     s = scenario(

@@ -75,13 +75,6 @@ def test_little_where_nothing_is_lost(hops: int, window: int):
     assert float(found.goodput_kbps.item() / 4 * found.rtt_s.item()) == pytest.approx(window, rel=1e-3)
 
 
-@pytest.mark.parametrize("hops", [1, 2, 4])
-def test_little(hops: int):
-    """Mean round trip times rate is never more than the largest window."""
-    found = solved("adaptive-4", network__hops=hops, radio__ber=3e-3)
-    assert float(found.goodput_kbps.item() / 4 * found.rtt_s.item()) <= 20 * (1 + 1e-9)
-
-
 def test_loss_of_rate_of_two_queues_is_that_of_a_reflected_walk():
     """A walk of variance 2 v a step between 0 and N is pushed back by v / N a step at each end."""
     chance, size = 0.2, 12

@@ -7,7 +7,7 @@ from state_tables import NEVER, NOTHING, tables
 SLOT = 625_000
 UNLIMITED = 2**62
 LEAST = 160 * SLOT
-GUARD, SHORTEST = 2, 14  # slots
+GUARD = 2  # slots
 
 
 class Network:

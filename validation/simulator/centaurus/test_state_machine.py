@@ -53,25 +53,17 @@ def data_sent(plain, network):
     return sum(entry.segment.kind == plain.records.DATA for entry in network.sent)
 
 
-def lose_once(network, matches):
-    """Let the first segment that matches be lost."""
-    lost = []
-
-    def lose(segment):
-        if not lost and matches(segment):
-            lost.append(segment)
-            return True
-        return False
-
-    network.lose = lose
-    return lost
-
-
 def without_the_ack_of_the_request(plain):
     """Play up to that loss; return the network and how many segments have left."""
-    network = new_network(plain)
-    ack = plain.records.OBJECT_ACK
-    lost = lose_once(network, lambda segment: segment.message == ack and segment.flow == RESPONDER)
+    network, lost = new_network(plain), []
+
+    def lose(segment):
+        hit = not lost and segment.message == plain.records.OBJECT_ACK and segment.flow == RESPONDER
+        if hit:
+            lost.append(segment)
+        return hit
+
+    network.lose = lose
     network.run(done=lambda: len(lost) == 1)
     return network, len(network.sent)
 

@@ -15,7 +15,7 @@ from btqueue.channel import (
 )
 from btqueue.scenario import Link, Radio, ScenarioError
 
-SLOT, SECOND = 625_000, 1_000_000_000
+SECOND = 1_000_000_000
 APT = ("DH5", "DM5", "DM3", "DM1")
 """The types of Chen and others (2004), whose thresholds are the defaults."""
 
@@ -81,14 +81,6 @@ def test_mistakes_in_a_trace_are_named_with_file_and_line(tmp_path, tables, text
     radio = trace_radio(tmp_path / "noise.txt", text, trace_quantity=quantity)
     with pytest.raises(ScenarioError, match=rf"noise.txt.*{why}"):
         tables(radio)
-
-
-def test_a_trace_that_cannot_be_read(tmp_path, tables):
-    with pytest.raises(ScenarioError, match=r"absent.*cannot be read"):
-        tables(Radio(model="trace", trace_file=str(tmp_path / "absent")))
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ScenarioError, match=r"binary.*no text"):
-        tables(Radio(model="trace", trace_file=str(tmp_path / "binary")))
 
 
 # -------------------------------------------------------------------------------------------- interference

@@ -7,9 +7,6 @@ import pytest
 from scipy import stats
 from thesis import thesis, thesis_of
 
-from btqueue.cli.documents import document
-from btqueue.cli.engines import Answer
-from btqueue.cli.tables import simulated_table
 from btqueue.scenario import load
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import simulate
@@ -178,19 +175,6 @@ def test_throughput_is_the_goodput_and_what_is_sent_again():
     )
     delivered = datagrams.throughput_kbps * (1 - datagrams.segment_loss)
     assert (delivered > datagrams.goodput_kbps * (1 - 1e-12)).all(), "datagrams that are lost were sent, too"
-
-
-def test_without_randomness_the_answer_says_so_in_words(capsys):
-    scenario = GREEDY.with_(run__replications=3)
-    answer = Answer(simulate(scenario), 1.0)
-    words = "all 3 replications are identical: nothing random happened in them"
-    warning, *_ = document(scenario, simulated=answer)["simulate"]["warnings"]
-    assert warning.startswith(words)
-    simulated_table("greedy", scenario, answer)
-    printed = capsys.readouterr().out
-    assert f"simulation warns: {words}" in printed
-    assert "(no spread)" in printed
-    assert "± 0" not in printed.replace("mean ± 95", "")
 
 
 def test_batches_of_a_run_without_randomness_say_so_though_they_differ():

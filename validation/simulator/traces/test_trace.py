@@ -1,7 +1,5 @@
 """The log's records, and the table that they become."""
 
-import sys
-
 import numpy as np
 import pytest
 from state_tables import tables
@@ -139,16 +137,3 @@ def test_an_interrupted_run_leaves_a_readable_file(plain, tmp_path, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         plain.trace_files.record(thesis(), parquet=path)
     assert parquet.read_table(path).num_rows == 3
-
-
-def test_a_missing_package_says_how_to_install_it(plain, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pip install 'btqueue\[trace\]'"):
-        plain.trace_files.record(thesis(), parquet=tmp_path / "trace.parquet")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_node_is_refused_with_the_names_there_are(plain, tmp_path):
-    with pytest.raises(ValueError, match=r"no node 'p9'.*c1"):
-        plain.trace_files.record(thesis(), pcap=tmp_path / "trace.pcap", at="p9")
-    assert list(tmp_path.iterdir()) == []
