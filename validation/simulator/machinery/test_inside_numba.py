@@ -1,4 +1,4 @@
-"""How the simulator depends on the inside of numba: in one file, for versions that are known to have it."""
+"""How the simulator depends on the inside of numba: on versions that are known to have it."""
 
 import tomllib
 from importlib import import_module

@@ -1,6 +1,5 @@
 """The log's records, and the table that they become."""
 
-import numpy as np
 import pytest
 from state_tables import tables
 from thesis import thesis
@@ -24,16 +23,6 @@ def network(plain, log_length=4, logging=True):
     segment.acknowledges, segment.ack, segment.timestamp, segment.echo = True, 9, 1000, 500
     segment.blocks, segment.block_start[:2], segment.block_end[:2] = 2, [12, 20], [14, 21]
     return sim
-
-
-def test_nothing_is_logged_when_logging_is_off(plain):
-    sim = network(plain, logging=False)
-    plain.trace.segment_event(sim, plain.trace.SEGMENT_SENT, 5, SEGMENT, 10)
-    plain.trace.packet_event(sim, plain.trace.PACKET_ENQUEUED, PORT, PACKET, 10)
-    plain.trace.flow_event(sim, plain.trace.TIMEOUT, FLOW, 10)
-    plain.trace.window_event(sim, FLOW, 1.0, 5, 10)
-    assert sim.clock[0].log_length == 0
-    assert not np.any(sim.log["time"])
 
 
 @pytest.mark.parametrize(
