@@ -70,6 +70,13 @@ def test_per_ack_slow_start_doubles_in_every_other_round_trip(path):
     assert windows == [2, 2, 4, 4, 8, 8, 16, 16]
 
 
+def test_per_ack_slow_start_ends_when_more_than_gamma_segments_queue(path):
+    tcp = path(adjustment=PER_ACK, cwnd=1.0)
+    tcp.run(150)
+    assert tcp.conn.cwnd >= tcp.conn.ssthresh, "in congestion avoidance"
+    assert tcp.conn.ssthresh <= 32
+
+
 def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_recovery(path):
     # Johansson 2000, section 3.3
     tcp = path(adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
@@ -91,6 +98,26 @@ def test_per_round_leaves_slow_start_for_the_window_that_fits(path):
     assert max(windows) < 4 * 12
     assert tcp.conn.cwnd >= tcp.conn.ssthresh
     assert tcp.conn.ssthresh >= 0.75 * tcp.conn.cwnd
+
+
+def test_per_round_with_few_samples_grows_as_newreno(path):
+    tcp = path(adjustment=PER_RTT, cwnd=2.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+    tcp.run(1)
+    before = float(tcp.conn.cwnd)
+    tcp.conn.round_samples, tcp.conn.round_end = 0, tcp.conn.snd_una + 1
+    tcp.run(1)
+    assert tcp.conn.cwnd == before + 1 / before
+
+
+def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
+    tcp = path(adjustment=PER_RTT, cwnd=8.0, ssthresh=2.0, vegas_on_srtt=True)
+    tcp.run(4)
+    assert tcp.conn.srtt > 110 * MS, "the first was 110 ms, the others waited"
+    tcp.conn.base_rtt, tcp.conn.round_samples = 0, 0
+    tcp.vegas.observe(tcp.conn, tcp.starts, 50 * MS, tcp.now * MS)
+    assert tcp.conn.base_rtt == tcp.conn.round_rtt == int(tcp.conn.srtt)
+    tcp.vegas.observe(tcp.conn, tcp.starts, tcp.records.NOTHING, tcp.now * MS)
+    assert tcp.conn.round_samples == 2, "also when there is no sample"
 
 
 def test_per_round_grows_as_newreno_after_a_timeout(path):
