@@ -56,7 +56,7 @@ class Carrier:
         layouts = Layouts(scenario, [kind.name for kind in types_of(scenario.link)])
         for size in range(LEAST_IP, MTU + 1):
             layouts.of(size, 0)
-        own = layouts.rows.array()
+        own = layouts.array()
         sim = new_state(scenario, 0, logging=True)
         self.flow, self._first_layout = flow, len(sim.layouts) - LEAST_IP
         sim.clock[0].packet_reserve = max(int(sim.clock[0].packet_reserve), int(own["count"].max()) + 2)

@@ -1,9 +1,7 @@
 """From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
 
 import math
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
@@ -11,9 +9,8 @@ from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology, topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.simulator.applications import arrival_processes
-from btqueue.simulator.construction.numbering import Rows, Streams, Timers
+from btqueue.simulator.construction.numbering import Draft, Rows
 from btqueue.simulator.records import connections as kinds
-from btqueue.simulator.records.connections import connection_dtype, session_dtype
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
     NEVER,
@@ -33,45 +30,15 @@ MOST_LENGTHS = 8192
 LEAST_RING = 64
 """Fewest segments that sender and receiver remember; a power of two."""
 
-ACK_CLOCKS = {"timer": kinds.ON_TIMER, "tick": kinds.TICKS, "adaptive": kinds.ADAPTIVE}
-APPLICATIONS = {
-    "poisson": kinds.POISSON,
-    "ibp": kinds.IBP,
-    "greedy": kinds.GREEDY,
-    "periodic": kinds.PERIODIC,
-    "file": kinds.FROM_FILE,
-    "request-reply": kinds.REQUESTER,
-}
-VARIANTS = {
-    "tahoe": kinds.TAHOE,
-    "reno": kinds.RENO,
-    "newreno": kinds.NEWRENO,
-    "sack": kinds.SACK,
-    "vegas": kinds.VEGAS,
-    "cubic": kinds.CUBIC,
-}
-REDUCTIONS = {
-    "flight": kinds.HALF_FLIGHT,
-    "window": kinds.HALF_WINDOW,
-    "pipe": kinds.HALF_PIPE,
-    "one-less": kinds.ONE_LESS,
-}
-NAGLE: dict[object, int] = {False: kinds.NO_NAGLE, True: kinds.NAGLE_OF_RFC_1122, "minshall": kinds.MINSHALL}
-PROTOCOLS = {
-    "tcp": kinds.TCP,
-    "centaurus": kinds.CENTAURUS,
-    "none": kinds.NO_TRANSPORT,
-}
 
-
-class Layouts:
+class Layouts(Rows):
     """The different sizes of segments, and how each is cut into packets."""
 
     def __init__(self, scenario: Scenario, type_names: list[str]) -> None:
         """Cut for the link of this scenario; packets refer to places in `type_names`."""
+        super().__init__(layout_dtype)
         self.scenario = scenario
         self.type_names = type_names
-        self.rows = Rows(layout_dtype)
         self.known: dict[tuple[int, int], int] = {}
 
     def of(self, application_bytes: int, header_bytes: int) -> int:
@@ -106,7 +73,7 @@ class Layouts:
         """Add the layout of a segment of `size` bytes: type, bytes and tokens of each of its packets."""
         types, carried, tokens = (list(column) for column in zip(*cut, strict=True))
         padding = [0] * (PACKETS_A_SEGMENT - len(cut))
-        return self.rows.add(
+        return self.add(
             ip_bytes=size,
             pdu=sum(carried),
             application=application_bytes,
@@ -116,23 +83,6 @@ class Layouts:
             tokens=tokens + padding,
             all_tokens=sum(tokens),
         )
-
-
-class Flows(NamedTuple):
-    """The records and tables of the flows of a scenario; `shared`: the fields of each that others share."""
-
-    connections: Rows
-    sessions: Rows
-    layouts: Layouts
-    patterns: list[int]
-    schedules: list[int]
-    ring: int
-    shared: list[dict[str, object]]
-
-    @property
-    def in_bytes(self) -> bool:
-        """Whether some stream is counted in bytes."""
-        return any(one["unit"] != 1 for one in self.shared)
 
 
 def settings_of_flows(scenario: Scenario) -> list[Scenario]:
@@ -147,8 +97,8 @@ def settings_of_flows(scenario: Scenario) -> list[Scenario]:
     return found
 
 
-def build_flows(scenario: Scenario, plan: Topology, layouts: Layouts, streams: Streams) -> Flows:
-    """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
+def add_flows(draft: Draft, scenario: Scenario, plan: Topology) -> int:
+    """Add connections (established, nothing sent yet) and sessions; return the segments that each remembers.
 
     Streams 0, 1, ... belong to the flows' applications. The builder of the state fills in the routes.
 
@@ -156,44 +106,37 @@ def build_flows(scenario: Scenario, plan: Topology, layouts: Layouts, streams: S
         ScenarioError: a message or an arrival file that cannot be sent.
     """
     settings = settings_of_flows(scenario)
-    ring = max(
-        LEAST_RING,
-        *(1 << _in_flight(own).bit_length() for own in {id(one): one for one in settings}.values()),
-    )
-    flows = Flows(Rows(connection_dtype), Rows(session_dtype), layouts, [], [], ring, [])
+    different = {id(one): one for one in settings}.values()
+    ring = max(LEAST_RING, *(1 << _in_flight(own).bit_length() for own in different))
     known: dict[tuple[int, bool], dict[str, object]] = {}
     for index, (flow, own) in enumerate(zip(plan.flows, settings, strict=True)):
         two_way = flow.reverse is not None
         key = (id(own), two_way)
         if key not in known:
-            known[key] = option_fields(own, two_way) | application_fields(own, flows)
-        shared = known[key]
-        conn = flows.connections.add(
-            shared,
+            known[key] = option_fields(own, two_way) | application_fields(own, draft)
+        draft.connections.add(
+            known[key],
             source=flow.source,
             destination=flow.target,
             reverse=NOTHING if flow.reverse is None else flow.reverse,
-            stream=streams.add(),
+            stream=draft.add_stream(),
         )
-        assert conn == index
-        flows.shared.append(shared)
         if own.traffic.source == "request-reply":
             assert flow.reverse is not None
-            flows.connections[conn].update(session_fields(own, flow.reverse, index, flows))
-    return flows
+            draft.connections[index].update(session_fields(own, flow.reverse, index, draft))
+    return ring
 
 
-def add_flow_timers(flows: Flows, timers: Timers) -> None:
+def add_flow_timers(draft: Draft) -> None:
     """Give each flow and session its timers."""
-    for index, shared in enumerate(flows.shared):
-        row = flows.connections[index]
-        row["arrival_timer"] = timers.add(ARRIVAL, index, row["source"])
-        row["retransmission_timer"] = timers.add(RETRANSMISSION, index, row["source"])
-        row["ack_timer"] = timers.add(DELAYED_ACK, index, row["source"]) if shared["delayed_ack"] else NOTHING
-    for index in range(len(flows.sessions)):
-        session = flows.sessions[index]
-        node = flows.connections[session["requester"]]["source"]
-        session["timer"] = timers.add(SESSION, index, node)
+    for index, row in enumerate(draft.connections.rows):
+        row["arrival_timer"] = draft.add_timer(ARRIVAL, index, row["source"])
+        row["retransmission_timer"] = draft.add_timer(RETRANSMISSION, index, row["source"])
+        delays = draft.connections.alike[index]["delayed_ack"]
+        row["ack_timer"] = draft.add_timer(DELAYED_ACK, index, row["source"]) if delays else NOTHING
+    for index, session in enumerate(draft.sessions.rows):
+        node = draft.connections[session["requester"]]["source"]
+        session["timer"] = draft.add_timer(SESSION, index, node)
 
 
 def _in_flight(scenario: Scenario) -> int:
@@ -278,10 +221,10 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
     transport, unit = scenario.transport, unit_of(scenario)
     return {
         **{name: getattr(transport, name) for name in OF_ONE_NAME},
-        "protocol": PROTOCOLS[transport.protocol],
+        "protocol": kinds.PROTOCOLS.index(transport.protocol),
         "unit": unit,
-        "nagle": NAGLE[transport.nagle],
-        "variant": VARIANTS[transport.variant],
+        "nagle": kinds.NAGLE.index(transport.nagle),
+        "variant": kinds.VARIANTS.index(transport.variant),
         "handshake": transport.handshake and transport.protocol == "tcp",
         "initial_window": transport.initial_window_segments,
         "initial_ssthresh": transport.initial_ssthresh_segments,
@@ -290,11 +233,11 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
         "sack": transport.sack or transport.variant == "sack",
         "only_lost": transport.retransmit_only_lost,
         "rack": transport.loss_detection == "rack" and transport.variant in BY_TIME,
-        "reduction": REDUCTIONS[transport.ssthresh_rule],
+        "reduction": kinds.SSTHRESH_RULES.index(transport.ssthresh_rule),
         "exit_grows": transport.recovery_exit_grows,
         "impatient": transport.impatient_timer,
         "hystart": transport.hystart and transport.variant == "cubic",
-        "adjustment": kinds.PER_ACK if transport.vegas_adjustment == "per-ack" else kinds.PER_RTT,
+        "adjustment": kinds.VEGAS_ADJUSTMENTS.index(transport.vegas_adjustment),
         "initial_rto": nanoseconds(transport.initial_rto_s),
         "min_rto": nanoseconds(transport.min_rto_s),
         "max_rto": nanoseconds(transport.max_rto_s),
@@ -308,7 +251,7 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
         "packet_cost": 256 + 2 ** (transport.mss_bytes + 575).bit_length(),
         "ack_every": transport.ack_every_segments,
         "ack_delay": nanoseconds(transport.ack_delay_s),
-        "ack_clock": ACK_CLOCKS[transport.ack_clock],
+        "ack_clock": kinds.ACK_CLOCKS.index(transport.ack_clock),
         "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
     }
@@ -347,7 +290,7 @@ def size_of(scenario: Scenario, message_bytes: int) -> int:
     return message_bytes if unit_of(scenario) > 1 else len(pieces_of(scenario, message_bytes))
 
 
-def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[str, object]:
+def add_pattern(draft: Draft, scenario: Scenario, messages: list[int]) -> dict[str, object]:
     """Lay out messages of these sizes one after the other and return the fields that point there.
 
     A stream of bytes may be cut into segments of all lengths that are sums and differences of these sizes
@@ -371,12 +314,12 @@ def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[s
         pieces = [piece for size in messages for piece in pieces_of(scenario, size)]
         if len(set(pieces)) == 1:
             pieces = pieces[:1]
-    first = len(flows.patterns)
-    flows.patterns.extend(flows.layouts.of(piece, header_bytes(scenario)) for piece in pieces)
+    first = len(draft.patterns)
+    draft.patterns.extend(draft.layouts.of(piece, header_bytes(scenario)) for piece in pieces)
     return {"pattern": first, "pattern_length": len(pieces)}
 
 
-def application_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
+def application_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
     """Return the fields of the application of a flow, and lay out the segments that it writes.
 
     Fields of sessions are in `session_fields`. A greedy source always has data for a full segment; where
@@ -384,20 +327,20 @@ def application_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
     """
     traffic, (small, header) = scenario.traffic, control_bytes(scenario)
     fields: dict[str, object] = {
-        "application": APPLICATIONS[traffic.source],
+        "application": kinds.SOURCES.index(traffic.source),
         "start_at": nanoseconds(traffic.start_s),
         "session": NOTHING,
         "control_layout": NOTHING,
     }
     if scenario.transport.protocol != "none":  # else nothing is acknowledged
-        fields["control_layout"] = flows.layouts.of(small, header)
+        fields["control_layout"] = draft.layouts.of(small, header)
     if traffic.source == "request-reply":
         return fields
     if traffic.source == "file":
-        return fields | file_fields(scenario, flows)
+        return fields | file_fields(scenario, draft)
     endless = traffic.source == "greedy" and scenario.transport.windows == "bytes"
     size = scenario.transport.mss_bytes if endless else traffic.message_bytes
-    fields |= add_pattern(flows, scenario, [size])
+    fields |= add_pattern(draft, scenario, [size])
     fields["message_size"] = size_of(scenario, size)
     if traffic.source == "greedy":
         return fields
@@ -410,11 +353,11 @@ def application_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
         fields |= {"leave_active": leave_active, "leave_idle": leave_idle}
         for step in steps:
             leave_probabilities(scenario, step.load_kbps, bits)  # there has to be one for each load
-    fields |= {"schedule": len(flows.schedules), "schedule_length": len(steps)}
+    fields |= {"schedule": len(draft.schedules), "schedule_length": len(steps)}
     for step in steps:
         gap = bits / (step.load_kbps * 1000) * SECOND
         # a load that brings less than one message before NEVER is as good as none, which has the gap 0
-        flows.schedules.extend([nanoseconds(step.at_s), max(1, round(gap)) if gap < NEVER else 0])
+        draft.schedules.extend([nanoseconds(step.at_s), max(1, round(gap)) if gap < NEVER else 0])
     return fields
 
 
@@ -431,16 +374,16 @@ def leave_probabilities(scenario: Scenario, load_kbps: float, bits: int) -> tupl
         raise ScenarioError(f"[traffic] scv = {scv:g} at a load of {load_kbps:g} kbit/s: {error}") from None
 
 
-def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -> dict[str, object]:
+def session_fields(scenario: Scenario, reverse: int, index: int, draft: Draft) -> dict[str, object]:
     """Return the application fields of one direction of a session; the client's makes the session."""
     traffic, transport = scenario.traffic, scenario.transport
     if reverse < index:
         sizes = [traffic.reply_bytes]
-        role, session = kinds.RESPONDER, flows.connections[reverse]["session"]
+        role, session = kinds.RESPONDER, draft.connections[reverse]["session"]
     else:
         sizes = [traffic.request_bytes] + ([traffic.goodbye_bytes] if traffic.goodbye_bytes else [])
         role = kinds.REQUESTER
-        session = flows.sessions.add(
+        session = draft.sessions.add(
             requester=index,
             responder=reverse,
             pause=nanoseconds(traffic.pause_s),
@@ -453,10 +396,10 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
             early_data=transport.centaurus_early_data,
             worker_period=nanoseconds(transport.centaurus_worker_s),
         )
-    return {"application": role, "session": session, **add_pattern(flows, scenario, sizes)}
+    return {"application": role, "session": session, **add_pattern(draft, scenario, sizes)}
 
 
-def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
+def file_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
     """Read the arrival file and return the application fields: times, then the size of each message."""
     times, sizes = read_arrivals(scenario.traffic.arrival_file or "")
     period = scenario.traffic.file_period_s
@@ -465,16 +408,11 @@ def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
             f"[traffic] file_period_s = {period:g}: must be above the time of the file's last arrival"
         )
     fields: dict[str, object] = {
-        "schedule": len(flows.schedules),
+        "schedule": len(draft.schedules),
         "schedule_length": len(times),
         "file_period": nanoseconds(period or 0),
     }
-    flows.schedules.extend(round(time * SECOND) for time in times)
+    draft.schedules.extend(round(time * SECOND) for time in times)
     unit = unit_of(scenario)
-    flows.schedules.extend(size if unit > 1 else len(pieces_of(scenario, size)) for size in sizes)
-    return fields | add_pattern(flows, scenario, sizes)
-
-
-def tables(flows: Flows) -> tuple[np.ndarray, np.ndarray]:
-    """Return patterns and schedules as arrays; an empty one has one unused place."""
-    return np.array(flows.patterns or [0], np.int64), np.array(flows.schedules or [0], np.int64)
+    draft.schedules.extend(size if unit > 1 else len(pieces_of(scenario, size)) for size in sizes)
+    return fields | add_pattern(draft, scenario, sizes)

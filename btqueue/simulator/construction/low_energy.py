@@ -1,9 +1,7 @@
 """From a scenario's links of Bluetooth Low Energy to records: PDUs, radio tables, connections."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,20 +12,14 @@ from btqueue.scenario.low_energy import SHORT_STEP_S, SHORTEST_USUAL_S, USUAL_ST
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.construction import flows
-from btqueue.simulator.construction.numbering import Streams, Timers
-from btqueue.simulator.construction.radio_tables import (
-    NS_A_MICROSECOND,
-    RadioTables,
-    levels_and_channels,
-)
+from btqueue.simulator.construction.network import add_radio_port
+from btqueue.simulator.construction.numbering import Draft
+from btqueue.simulator.construction.radio_tables import NS_A_MICROSECOND, RadioTables, levels_and_channels
 from btqueue.simulator.records import nodes
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED, nanoseconds
 from btqueue.simulator.records.le_links import FRAME_BEGINS, FRAME_ENDS
 from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, packet_type_dtype
 from btqueue.simulator.records.run import EVENT
-
-if TYPE_CHECKING:
-    from btqueue.simulator.construction.network import Parts
 
 
 class Layouts(flows.Layouts):
@@ -92,48 +84,41 @@ def tables(scenario: Scenario, lengths: Sequence[int], radios: Sequence[Radio]) 
     )
 
 
-def add_links(
-    parts: Parts,
-    scenario: Scenario,
-    plan: Topology,
-    timers: Timers,
-    streams: Streams,
-    add_port: Callable[..., int],
-) -> None:
+def add_links(draft: Draft, scenario: Scenario, plan: Topology) -> None:
     """Add the nodes' groups, in which nobody is polled, and the connections with their ports and queues."""
-    alike = options(scenario, parts)
+    alike = options(scenario, draft)
     for index, piconet in enumerate(plan.piconets):
-        parts.piconets.add(timer=NOTHING, node=piconet.central, bridge=NOTHING, packet=NOTHING, away=True)
-        first = len(parts.links)
+        draft.piconets.add(timer=NOTHING, node=piconet.central, bridge=NOTHING, packet=NOTHING, away=True)
+        first = len(draft.links)
         for member in piconet.members:
-            link = parts.links.add(piconet=index, node=member, bridge=NOTHING)
+            link = draft.links.add(piconet=index, node=member, bridge=NOTHING)
             ends = {
-                "down": add_port(link, piconet.central, member, nodes.DOWNLINK, UNLIMITED),
-                "up": add_port(link, member, piconet.central, nodes.UPLINK, UNLIMITED),
+                "down": add_radio_port(draft, link, piconet.central, member, nodes.DOWNLINK, UNLIMITED),
+                "up": add_radio_port(draft, link, member, piconet.central, nodes.UPLINK, UNLIMITED),
             }
-            parts.links[link].update(ends)
-            parts.le_links.add(
+            draft.links[link].update(ends)
+            draft.le_links.add(
                 alike,
-                timer=timers.add(EVENT, link, piconet.central),
-                stream=streams.add(),
+                timer=draft.add_timer(EVENT, link, piconet.central),
+                stream=draft.add_stream(),
                 central=piconet.central,
                 peripheral=member,
                 ports=list(ends.values()),
                 first_of_central=first,
                 offset=link,
             )
-    rows = parts.le_links.rows
+    rows = draft.le_links.rows
     links_of: dict[int, set[int]] = {}
     for link, row in enumerate(rows):
         for end in (row["central"], row["peripheral"]):
             links_of.setdefault(end, set()).add(link)
     for link, row in enumerate(rows):
         others = sorted((links_of[row["central"]] | links_of[row["peripheral"]]) - {link})
-        row |= {"first_neighbour": len(parts.le_neighbours), "neighbours": len(others)}
-        parts.le_neighbours.extend(others)
+        row |= {"first_neighbour": len(draft.le_neighbours), "neighbours": len(others)}
+        draft.le_neighbours.extend(others)
 
 
-def options(scenario: Scenario, parts: Parts) -> dict[str, object]:
+def options(scenario: Scenario, draft: Draft) -> dict[str, object]:
     """Return the fields that all connections have in common."""
     le, energy, classes = scenario.le, scenario.energy, len(scenario.le.channel_classes)
     full, space_us = le.payload_bytes, 1e6 * le.frame_space_s
@@ -167,6 +152,6 @@ def options(scenario: Scenario, parts: Parts) -> dict[str, object]:
         "wake": energy.event_uc,
         "sleep": energy.sleep_ua,
         "volts": energy.supply_v,
-        "first_class": len(parts.tables.error_rates) - classes,
+        "first_class": len(draft.tables.error_rates) - classes,
         "classes": classes,
     }

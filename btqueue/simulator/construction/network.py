@@ -4,8 +4,6 @@ Ports are numbered: uplinks and downlinks of all memberships, then the two direc
 """
 
 import itertools
-from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +13,8 @@ from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
-from btqueue.simulator.construction import low_energy
-from btqueue.simulator.construction.flows import Layouts
-from btqueue.simulator.construction.numbering import NO_FIELDS, Rows, Streams, Timers
-from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
-from btqueue.simulator.records import le_links, nodes, piconets
+from btqueue.simulator.construction.numbering import NO_FIELDS, Draft
+from btqueue.simulator.records import nodes, piconets
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
     NEVER,
@@ -33,126 +28,27 @@ from btqueue.simulator.records.run import LINE, MEDIUM, TOKENS, TURN
 
 IDLE_INTERVALS = 8
 """Most time between two meetings of an idle link, in least times: three doublings."""
-DISCIPLINES = {
-    "e-limited": piconets.E_LIMITED,
-    "1-limited": piconets.E_LIMITED,
-    "round-robin": piconets.E_LIMITED,
-    "exhaustive": piconets.EXHAUSTIVE,
-    "gated": piconets.GATED,
-    "fep": piconets.FEP,
-    "lwrr": piconets.LWRR,
-    "prc-lwrr": piconets.PRC_LWRR,
-    "slq": piconets.SLQ,
-    "ldq": piconets.LDQ,
-}
 SINGLE_FRAME = ("1-limited", "round-robin")
-SCHEDULES = {
-    "walk-in": piconets.WALK_IN,
-    "sniff": piconets.SNIFF,
-    "pcss": piconets.PSEUDO_RANDOM,
-    "lcs": piconets.COORDINATED,
-}
-RESIDENCES = {"visit": piconets.VISIT, "cycle": piconets.WHOLE_CYCLES, "complete": piconets.COMPLETE}
+"""Disciplines that are E-limited with a limit of 1."""
 EMPTY_QUEUE: dict[str, object] = {"head": NOTHING, "tail": NOTHING}
 NO_BUCKET: dict[str, object] = {"queue": NOTHING, "timer": NOTHING}
 
 
-class Parts(NamedTuple):
-    """The records of the network, where its ports are, and the fields that equal parts have in common."""
-
-    nodes: Rows
-    lines: Rows
-    ports: Rows
-    queues: Rows
-    buckets: Rows
-    media: Rows
-    channels: np.ndarray
-    piconets: Rows
-    links: Rows
-    bridges: Rows
-    tables: RadioTables
-    port_of: dict[tuple[int, int], int]
-    le_links: Rows
-    le_neighbours: list[int]
-    radio_port: dict[str, object]
-    bucket: dict[str, object]
-    outbox: dict[str, object]
-    inbox: dict[str, object]
-
-
-def build_network(
-    scenario: Scenario,
-    plan: Topology,
-    routes: list[list[int]],
-    timers: Timers,
-    streams: Streams,
-    layouts: Layouts,
-) -> Parts:
-    """Return the empty network.
-
-    Args:
-        scenario: the scenario to build.
-        plan: its topology.
-        routes: the nodes of every path that a segment may take; hosts and token buckets are set up for them.
-        timers: numbered in the order in which they fire at the same time: centrals, hosts, outside links.
-        streams: random streams, channels first.
-        layouts: how the segments of all flows are cut.
-    """
-    lengths = list(layouts.lengths) if isinstance(layouts, low_energy.Layouts) else None
-    radios, radio_of = radios_of(scenario, plan)
-    parts = Parts(
-        nodes=Rows(nodes.node_dtype),
-        lines=Rows(nodes.line_dtype),
-        ports=Rows(nodes.port_dtype),
-        queues=Rows(nodes.queue_dtype),
-        buckets=Rows(nodes.bucket_dtype),
-        media=Rows(nodes.medium_dtype),
-        channels=np.zeros(0, nodes.channel_dtype).view(np.recarray),
-        piconets=Rows(piconets.piconet_dtype),
-        links=Rows(piconets.link_dtype),
-        bridges=Rows(piconets.bridge_dtype),
-        tables=radio_tables(radios, scenario.link, scenario.voice.packet)
-        if lengths is None
-        else low_energy.tables(scenario, lengths, radios),
-        port_of={},
-        le_links=Rows(le_links.le_link_dtype),
-        le_neighbours=[],
-        radio_port=radio_port_options(scenario),
-        bucket=bucket_options(scenario),
-        **layer_options(scenario),
-    )
+def add_nodes(draft: Draft, scenario: Scenario, plan: Topology) -> None:
+    """Add all devices, without links."""
     limit = scenario.link.node_buffer_bytes
     empty: dict[str, object] = {"outbox": NOTHING, "inbox": NOTHING, "bridge": NOTHING}
     empty |= {"buffer_limit": UNLIMITED if limit is None else limit}
     for _ in plan.nodes:
-        parts.nodes.add(empty)
-    if lengths is not None:
-        low_energy.add_links(parts, scenario, plan, timers, streams, partial(add_radio_port, parts))
-    else:
-        add_bridges(parts, scenario, plan)
-        for index in range(len(plan.piconets)):
-            add_piconet(parts, scenario, plan, index, timers)
-    add_outside_ports(parts, plan)
-    channels = add_channels(parts, scenario, radio_of, streams)
-    add_hosts(parts, scenario, plan, routes, timers, streams)
-    for index in range(len(plan.outside)):
-        add_outside_lines(parts, plan, index, timers, streams)
-    for index in range(len(parts.media)):
-        medium = parts.media[index]
-        node = parts.ports[medium["first_port"]]["node"]
-        medium |= {"timer": timers.add(MEDIUM, index, node), "stream": streams.add()}
-    for index in range(len(parts.bridges)):
-        parts.bridges[index]["stream"] = streams.add()
-    for index in range(len(plan.piconets)):
-        parts.piconets[index]["stream"] = streams.add()
-    return parts._replace(channels=channels)
+        draft.nodes.add(empty)
+    draft.radio_port = radio_port_options(scenario)
 
 
 # ------------------------------------------------------------------------------------ piconets and bridges
 
 
-def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
-    """Add the devices that are in several piconets."""
+def add_bridges(draft: Draft, scenario: Scenario, plan: Topology) -> None:
+    """Note which devices are in several piconets."""
     polling = scenario.polling
     for index, bridge in enumerate(plan.bridges):
         count = len(bridge.piconets)
@@ -161,10 +57,10 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
         agreed = polling.bridge_schedule == "lcs"
         shortest, windows = (SHORTEST_MEETING, 1) if agreed else (4 * SLOT, count)
         window = max(shortest, round(polling.rendezvous_s / windows * SECOND / SLOT) * SLOT)
-        parts.bridges.add(
+        draft.bridges.add(
             node=bridge.node,
-            schedule=SCHEDULES[polling.bridge_schedule],
-            residence=RESIDENCES[polling.residence],
+            schedule=piconets.SCHEDULES.index(polling.bridge_schedule),
+            residence=piconets.RESIDENCES.index(polling.residence),
             residence_cycles=polling.residence_cycles,
             count=count,
             piconets=list(bridge.piconets) + padding,
@@ -176,34 +72,42 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             longest_interval=max(window, nanoseconds(IDLE_INTERVALS * polling.rendezvous_s)),
             switch_delay=polling.switch_delay,
         )
-        parts.nodes[bridge.node]["bridge"] = index
+        draft.nodes[bridge.node]["bridge"] = index
 
 
-def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, timers: Timers) -> None:
+def add_piconets(draft: Draft, scenario: Scenario, plan: Topology) -> None:
+    """Add all piconets."""
+    add_bridges(draft, scenario, plan)
+    for index in range(len(plan.piconets)):
+        add_piconet(draft, scenario, plan, index)
+
+
+def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) -> None:
     """Add a piconet, its memberships, and their ports and queues."""
     polling, piconet = scenario.polling, plan.piconets[index]
     single = polling.discipline in SINGLE_FRAME
+    discipline = piconets.DISCIPLINES.index("e-limited" if single else polling.discipline)
     limit = 1 if single else polling.limit
-    bridges = [member for member in piconet.members if "bridge" in parts.nodes[member]]
-    away = parts.nodes[piconet.central].get("bridge", NOTHING)
+    bridges = [member for member in piconet.members if "bridge" in draft.nodes[member]]
+    away = draft.nodes[piconet.central].get("bridge", NOTHING)
     ordinary = max(1, len(piconet.members) - len(bridges))
     bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
     bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
     links = scenario.voice.reservation
     period, reserved = voice.reservation(links)
-    rates = parts.tables.error_rates[:, -2]  # of voice packets, where extended voice links have a column
+    rates = draft.tables.error_rates[:, -2]  # of voice packets, where extended voice links have a column
     repeated = links is not None and links.window > 0 and bool(np.any(rates))
-    cyclic = DISCIPLINES[polling.discipline] <= piconets.GATED
+    cyclic = discipline <= piconets.GATED
     windows = polling.bridge_schedule != "walk-in"
     meets = polling.bridge_schedule == "lcs" and (len(bridges) > 0 or away != NOTHING)
-    meetings = len(bridges) + (0 if away == NOTHING else parts.bridges[away]["count"] - 1)
-    parts.piconets.add(
-        timer=timers.add(TURN, index, piconet.central),
+    meetings = len(bridges) + (0 if away == NOTHING else draft.bridges[away]["count"] - 1)
+    draft.piconets.add(
+        timer=draft.add_timer(TURN, index, piconet.central),
         node=piconet.central,
-        first_link=len(parts.links),
+        first_link=len(draft.links),
         links=len(piconet.members),
         plain=is_plain(scenario) and not (windows and (bridges or away != NOTHING)),
-        discipline=DISCIPLINES[polling.discipline],
+        discipline=discipline,
         limit=limit,
         meets=meets,
         # Saturated, it shares its time as in a cycle: `limit` frames a peripheral, `bridge_limit` a bridge.
@@ -216,27 +120,27 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         voice_period=period,
         voice_reserved=reserved,
         voice_links=links.links if links and repeated else 0,
-        voice_type=parts.tables.error_rates.shape[1] - 2,
+        voice_type=draft.tables.error_rates.shape[1] - 2,
         voice_slots=exchange_slots(scenario.voice.packet) // 2,
         voice_window=links.window if links else 0,
     )
     for member in piconet.members:
-        bridge = parts.nodes[member].get("bridge", NOTHING)
-        link = parts.links.add(
+        bridge = draft.nodes[member].get("bridge", NOTHING)
+        link = draft.links.add(
             piconet=index,
             node=member,
             bridge=bridge,
             limit=limit if bridge == NOTHING else UNLIMITED if meets else bridge_limit,
         )
         if bridge != NOTHING:
-            memberships = parts.bridges[bridge]
+            memberships = draft.bridges[bridge]
             memberships["links"][memberships["piconets"].index(index)] = link
         limits = scenario.flow_control
         down_limit = limits.central_buffer_packets or UNLIMITED
         up_limit = (limits.baseband_packets or UNLIMITED) if bridge == NOTHING else bridge_buffer
-        parts.links[link].update(
-            up=add_radio_port(parts, link, member, piconet.central, nodes.UPLINK, up_limit),
-            down=add_radio_port(parts, link, piconet.central, member, nodes.DOWNLINK, down_limit),
+        draft.links[link].update(
+            up=add_radio_port(draft, link, member, piconet.central, nodes.UPLINK, up_limit),
+            down=add_radio_port(draft, link, piconet.central, member, nodes.DOWNLINK, down_limit),
         )
 
 
@@ -268,25 +172,25 @@ def radio_port_options(scenario: Scenario) -> dict[str, object]:
     }
 
 
-def add_radio_port(parts: Parts, link: int, node: int, peer: int, kind: int, limit: int) -> int:
+def add_radio_port(draft: Draft, link: int, node: int, peer: int, kind: int, limit: int) -> int:
     """Add the sending side of one direction of a Bluetooth link, with its queue, and return its number."""
-    piconet = parts.links[link]["piconet"]
-    port = add_port(parts, kind, limit, parts.radio_port, node=node, peer=peer, piconet=piconet, link=link)
-    parts.port_of[node, peer] = port
+    piconet = draft.links[link]["piconet"]
+    port = add_port(draft, kind, limit, draft.radio_port, node=node, peer=peer, piconet=piconet, link=link)
+    draft.port_of[node, peer] = port
     return port
 
 
 def add_port(
-    parts: Parts, kind: int, limit: int, alike: dict[str, object] = NO_FIELDS, **fields: object
+    draft: Draft, kind: int, limit: int, alike: dict[str, object] = NO_FIELDS, **fields: object
 ) -> int:
     """Add a port, its queue of at most `limit` packets, and its token bucket, off until a host sends.
 
     All three have the same number, so no port may be added after the buffer of a bucket. *alike* are fields
     that it has in common with other ports.
     """
-    parts.queues.add(EMPTY_QUEUE, limit=limit, kind=kind)
-    parts.buckets.add(NO_BUCKET)
-    return parts.ports.add(alike, kind=kind, **fields)
+    draft.queues.add(EMPTY_QUEUE, limit=limit, kind=kind)
+    draft.buckets.add(NO_BUCKET)
+    return draft.ports.add(alike, kind=kind, **fields)
 
 
 # ----------------------------------------------------------------------------------------- radio channels
@@ -305,17 +209,15 @@ def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tup
     return radios, own
 
 
-def add_channels(
-    parts: Parts, scenario: Scenario, own: dict[tuple[int, str], int], streams: Streams
-) -> np.ndarray:
-    """Give every port its channel and return the channels.
+def add_channels(draft: Draft, scenario: Scenario, own: dict[tuple[int, str], int]) -> None:
+    """Add the channels and give every port its own.
 
     Both directions of a link share a channel. With `fading = "per-piconet"` all links of a piconet share one,
     unless a link has individual settings of the radio.
     """
     known: dict[tuple, int] = {}
     radios, state_streams, error_streams = [], [], []
-    for link in parts.links.rows:
+    for link in draft.links.rows:
         for direction in ("up", "down"):
             radio = own.get((link["node"], direction), 0) if own else 0
             shared = radio == 0 and scenario.radio.fading == "per-piconet"
@@ -323,41 +225,39 @@ def add_channels(
             if key not in known:
                 known[key] = len(radios)
                 radios.append(radio)
-                state_streams.append(streams.add())
-                error_streams.append(streams.add())
-            parts.ports[link[direction]]["channel"] = known[key]
-    channels = parts.tables.channels[radios]
+                state_streams.append(draft.add_stream())
+                error_streams.append(draft.add_stream())
+            draft.ports[link[direction]]["channel"] = known[key]
+    channels = draft.tables.channels[radios]
     channels["state_stream"], channels["error_stream"] = state_streams, error_streams
-    return channels
+    draft.channels = channels
 
 
 # -------------------------------------------------------------------------------------------------- hosts
 
 
-def add_hosts(
-    parts: Parts,
-    scenario: Scenario,
-    plan: Topology,
-    routes: list[list[int]],
-    timers: Timers,
-    streams: Streams,
-) -> None:
+def add_hosts(draft: Draft, scenario: Scenario, plan: Topology, routes: list[list[int]]) -> None:
     """Give token buckets to the ports that segments enter, and delay lines to the hosts of routes."""
     hosts = {route[0] for route in routes} | {route[-1] for route in routes}
     entered: dict[int, None] = {}
     for route in routes:
         steps = list(itertools.pairwise(route))
         for step in steps if scenario.network.relay == "segment" else steps[:1]:
-            entered[parts.port_of[step]] = None
+            entered[draft.port_of[step]] = None
     ports_of_node: dict[int, list[int]] = {}
     for port in sorted(entered):
-        if parts.ports[port]["kind"] != nodes.OUTSIDE:
-            ports_of_node.setdefault(parts.ports[port]["node"], []).append(port)
+        if draft.ports[port]["kind"] != nodes.OUTSIDE:
+            ports_of_node.setdefault(draft.ports[port]["node"], []).append(port)
+    bucket, layers = bucket_options(scenario), layer_options(scenario)
     for node in range(len(plan.nodes)):
         for port in ports_of_node.get(node, []):
-            add_bucket(parts, scenario, port, timers)
+            draft.buckets.alike[port] = bucket
+            add_bucket(draft, scenario, port)
         if node in hosts:
-            add_layers(parts, node, timers, streams)
+            # only the way down has random times
+            stream = {"outbox": draft.add_stream(), "inbox": 0}
+            for layer, times in layers.items():
+                draft.nodes[node][layer] = add_line(draft, node, times, stream=stream[layer])
 
 
 def bucket_options(scenario: Scenario) -> dict[str, object]:
@@ -375,17 +275,16 @@ def bucket_options(scenario: Scenario) -> dict[str, object]:
     }
 
 
-def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> None:
+def add_bucket(draft: Draft, scenario: Scenario, port: int) -> None:
     """Set up the token bucket of a port."""
-    parts.buckets.alike[port], bucket = parts.bucket, parts.buckets[port]
     if scenario.flow_control.enabled:
-        limit = scenario.flow_control.buffer_packets
-        bucket["queue"] = parts.queues.add(EMPTY_QUEUE, limit=limit, kind=nodes.TOKEN_BUFFER)
-        bucket["timer"] = timers.add(TOKENS, port, parts.ports[port]["node"])
+        bucket, limit = draft.buckets[port], scenario.flow_control.buffer_packets
+        bucket["queue"] = draft.queues.add(EMPTY_QUEUE, limit=limit, kind=nodes.TOKEN_BUFFER)
+        bucket["timer"] = draft.add_timer(TOKENS, port, draft.ports[port]["node"])
 
 
-def layer_options(scenario: Scenario) -> dict[str, Any]:
-    """Return the processing times of a host's layers, as fields of delay lines; none where all are 0.
+def layer_options(scenario: Scenario) -> dict[str, dict[str, object]]:
+    """Return the processing times of a host's layers, as fields of delay lines; without lines of no time.
 
     Down: TCP holds each segment for its delay, then IP and L2CAP take one segment at a time (Johansson et al.
     2000, section 4.1), then a random processing delay. Up: baseband and TCP hold it, L2CAP and IP take one at
@@ -399,31 +298,22 @@ def layer_options(scenario: Scenario) -> dict[str, Any]:
     up = {"delay": tcp + baseband, "interval_1": l2cap, "interval_2": ip, "purpose": nodes.INBOX}
     layers = tcp or ip or l2cap
     return {
-        "outbox": {**EMPTY_QUEUE, **down} if layers or jitter else {},
-        "inbox": {**EMPTY_QUEUE, **up} if layers or baseband else {},
+        **({"outbox": EMPTY_QUEUE | down} if layers or jitter else {}),
+        **({"inbox": EMPTY_QUEUE | up} if layers or baseband else {}),
     }
 
 
-def add_layers(parts: Parts, node: int, timers: Timers, streams: Streams) -> None:
-    """Add the delay lines for the processing times of a host's layers."""
-    stream = streams.add()
-    if parts.outbox:
-        parts.nodes[node]["outbox"] = add_line(parts, timers, node, parts.outbox, stream=stream)
-    if parts.inbox:
-        parts.nodes[node]["inbox"] = add_line(parts, timers, node, parts.inbox)
-
-
-def add_line(parts: Parts, timers: Timers, node: int, alike: dict[str, object], **fields: object) -> int:
+def add_line(draft: Draft, node: int, alike: dict[str, object], **fields: object) -> int:
     """Add an empty delay line at a node, with its timer, and return its number."""
-    line = parts.lines.add(alike, **fields)
-    parts.lines[line]["timer"] = timers.add(LINE, line, node)
+    line = draft.lines.add(alike, **fields)
+    draft.lines[line]["timer"] = draft.add_timer(LINE, line, node)
     return line
 
 
 # -------------------------------------------------------------------------------------------- outside links
 
 
-def add_outside_ports(parts: Parts, plan: Topology) -> None:
+def add_outside_ports(draft: Draft, plan: Topology) -> None:
     """Add the ports of outside links, medium by medium: the ports that share a medium are neighbours.
 
     A link that names a medium shares it with all links of that name, in both directions; else a half-duplex
@@ -440,27 +330,27 @@ def add_outside_ports(parts: Parts, plan: Topology) -> None:
             media.setdefault(key, []).append((index, back))
     for members in media.values():
         link = plan.outside[members[0][0]].link
-        medium = parts.media.add(
+        medium = draft.media.add(
             rate=link.rate_kbps * 1000,
             header=link.header_bytes,
-            first_port=len(parts.ports),
+            first_port=len(draft.ports),
             ports=len(members),
             serving=NOTHING,
             up_mean=link.up_s * SECOND,
             down_mean=link.down_s * SECOND,
         )
         for index, back in members:
-            add_outside_port(parts, plan, index, back, medium)
+            add_outside_port(draft, plan, index, back, medium)
 
 
-def add_outside_port(parts: Parts, plan: Topology, index: int, back: bool, medium: int) -> None:
+def add_outside_port(draft: Draft, plan: Topology, index: int, back: bool, medium: int) -> None:
     """Add the port of one direction of an outside link."""
     outside = plan.outside[index]
     link = outside.link
     ends = (outside.target, outside.source) if back else (outside.source, outside.target)
     loss_back = link.loss if link.loss_back is None else link.loss_back
-    parts.port_of[ends] = add_port(
-        parts,
+    draft.port_of[ends] = add_port(
+        draft,
         nodes.OUTSIDE,
         link.buffer_packets,
         node=ends[0],
@@ -475,17 +365,16 @@ def add_outside_port(parts: Parts, plan: Topology, index: int, back: bool, mediu
     )
 
 
-def add_outside_lines(parts: Parts, plan: Topology, index: int, timers: Timers, streams: Streams) -> None:
+def add_outside_lines(draft: Draft, plan: Topology, index: int) -> None:
     """Add the propagation delays of both directions of an outside link, where there are any."""
     outside = plan.outside[index]
     for ends in ((outside.source, outside.target), (outside.target, outside.source)):
-        port = parts.port_of[ends]
-        parts.ports[port]["stream"] = streams.add()
-        stream = streams.add()
+        port = draft.port_of[ends]
+        draft.ports[port]["stream"] = draft.add_stream()
+        stream = draft.add_stream()
         if outside.link.delay_s or outside.link.jitter_s:
-            parts.ports[port]["line"] = add_line(
-                parts,
-                timers,
+            draft.ports[port]["line"] = add_line(
+                draft,
                 ends[0],
                 EMPTY_QUEUE,
                 purpose=nodes.PROPAGATION,
@@ -494,3 +383,11 @@ def add_outside_lines(parts: Parts, plan: Topology, index: int, timers: Timers, 
                 delay=nanoseconds(outside.link.delay_s),
                 jitter=nanoseconds(outside.link.jitter_s),
             )
+
+
+def add_media_and_streams(draft: Draft) -> None:
+    """Give timers to the media of outside links, and random streams to media, bridges and piconets."""
+    for index, medium in enumerate(draft.media.rows):
+        medium["timer"] = draft.add_timer(MEDIUM, index, draft.ports[medium["first_port"]]["node"])
+    for row in (*draft.media.rows, *draft.bridges.rows, *draft.piconets.rows):
+        row["stream"] = draft.add_stream()

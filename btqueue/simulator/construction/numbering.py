@@ -1,16 +1,17 @@
 """Give out places in the arrays of a state that is being built: rows, timers and random streams."""
 
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 
 from btqueue.simulator.machinery.timers import LARGEST_SCAN
-from btqueue.simulator.records.arrays import empty_row, record_type
+from btqueue.simulator.records.arrays import FIELDS, empty_row, record_type
 from btqueue.simulator.records.conventions import NEVER, NOTHING
-from btqueue.simulator.records.run import timer_dtype
 
 NO_FIELDS: dict[str, object] = {}
 """Fields that a row has in common with other rows: none."""
+NOT_RUNNING: dict[str, object] = {"due": NEVER}
 
 
 class Rows:
@@ -64,31 +65,42 @@ class Rows:
         return table
 
 
-class Timers:
-    """The timers of a network, in the order in which timers due at the same time fire."""
+class Draft(SimpleNamespace):
+    """A state that is being built: `Rows` for each of its arrays of records, lists for tables of numbers.
+
+    `port_of`: the port from one node to another; `stream_count`: random streams that were given out.
+    """
 
     def __init__(self) -> None:
-        """Start without timers."""
-        self.kinds: list[int] = []
-        self.owners: list[int] = []
-        self.nodes: list[int] = []
+        """Start with nothing."""
+        records = {name: Rows(dtype) for name, (dtype, _) in FIELDS.items() if dtype.names}
+        tables = ("routes", "patterns", "schedules", "le_neighbours")
+        super().__init__(**records, **{name: [] for name in tables}, port_of={}, timer_nodes=[])
+        self.stream_count = 0
 
-    def add(self, kind: int, owner: int, node: int) -> int:
-        """Add a timer that is not running, of something at this node, and return its number."""
-        self.kinds.append(kind)
-        self.owners.append(owner)
-        self.nodes.append(node)
-        return len(self.kinds) - 1
+    def add_stream(self) -> int:
+        """Give out a random stream and return its index."""
+        self.stream_count += 1
+        return self.stream_count - 1
 
-    def arrays(self, island_of: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the timers, the heaps that hold them, and where each island's heap begins.
+    def add_timer(self, kind: int, owner: int, node: int) -> int:
+        """Add a timer that is not running, of something at this node, and return its number.
+
+        Timers due at the same time fire in the order of their numbers.
+        """
+        self.timer_nodes.append(node)
+        return self.timers.add(NOT_RUNNING, kind=kind, owner=owner)
+
+    def arrays(self, islands: list[int]) -> dict[str, np.ndarray]:
+        """Return the arrays of records and the tables.
 
         Args:
-            island_of: for each node the number of its island, from 0.
+            islands: for each node the number of its island, from 0.
         """
-        table = np.zeros(len(self.kinds), record_type(timer_dtype))
-        table["kind"], table["owner"], table["due"] = self.kinds, self.owners, NEVER
-        return table, *heaps(table, island_of[self.nodes])
+        found = {name: np.array(own, np.int64) for name, own in vars(self).items() if isinstance(own, list)}
+        found |= {name: own.array() for name, own in vars(self).items() if isinstance(own, Rows)}
+        heap, beginnings = heaps(found["timers"], np.array(islands)[found.pop("timer_nodes")])
+        return found | {"heap": heap, "islands": beginnings, "channels": self.channels}
 
 
 def heaps(
@@ -101,14 +113,3 @@ def heaps(
     timers["place"][heap] = np.where(counts[own[heap]] > largest_scan, np.arange(len(heap)), NOTHING)
     timers["root"], timers["end"] = starts[own], (starts + counts)[own]
     return heap, starts
-
-
-class Streams:
-    """The random streams of a replication, counted."""
-
-    count = 0
-
-    def add(self) -> int:
-        """Give out a stream and return its index."""
-        self.count += 1
-        return self.count - 1

@@ -9,11 +9,10 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Topology, topology
-from btqueue.simulator.construction import low_energy
-from btqueue.simulator.construction.flows import Layouts, add_flow_timers, build_flows, tables
-from btqueue.simulator.construction.network import build_network
-from btqueue.simulator.construction.numbering import Rows, Streams, Timers, heaps
-from btqueue.simulator.construction.radio_tables import types_of
+from btqueue.simulator.construction import low_energy, network
+from btqueue.simulator.construction.flows import Layouts, add_flow_timers, add_flows
+from btqueue.simulator.construction.numbering import Draft, heaps
+from btqueue.simulator.construction.radio_tables import radio_tables, types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.records.arrays import FIELDS, State, columns, pack, record_type
@@ -21,7 +20,7 @@ from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import message_dtype, packet_dtype, segment_dtype
-from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype
+from btqueue.simulator.records.run import log_dtype
 from btqueue.simulator.statistics.backlog import LOOKS
 from btqueue.simulator.statistics.histograms import BINS
 
@@ -114,28 +113,39 @@ def keep(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> EmptyNetwork
 
 
 def build(scenario: Scenario) -> dict[str, Any]:
-    """Return the arrays of a network with nothing in it, nothing started; of arrays of zeros the shapes."""
-    plan = topology(scenario)
-    timers, streams = Timers(), Streams()
-    layouts = layouts_of(scenario)
-    flows = build_flows(scenario, plan, layouts, streams)
-    routes = paths(plan)
-    parts = build_network(scenario, plan, routes, timers, streams, layouts)
-    add_flow_timers(flows, timers)
-    ports_of_routes: list[int] = []
-    for index in range(len(plan.flows)):
-        for field, route in zip(("route", "back_route"), routes[2 * index : 2 * index + 2], strict=True):
-            flows.connections[index][field] = len(ports_of_routes)
-            ports_of_routes += [parts.port_of[step] for step in itertools.pairwise(route)]
-            ports_of_routes.append(NOTHING)
-    timer_table, heap, islands = timers.arrays(np.array(plan.islands()))
-    patterns, schedules = tables(flows)
-    count, ring = len(flows.connections), flows.ring
-    cut = layouts.rows.array()
-    pools, free = first_pools(largest=int(cut["count"].max()))
-    clock, settings = Rows(clock_dtype), Rows(settings_dtype)
-    clock.add(free | dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING))
-    settings.add(
+    """Return the arrays of a network with nothing in it, nothing started; of arrays of zeros the shapes.
+
+    Timers that are due at the same time fire in the order in which they are added: of centrals, of hosts, of
+    outside links, of flows. The first random streams are of the flows' applications.
+    """
+    plan, low = topology(scenario), scenario.link.bearer == "le"
+    draft, routes = Draft(), paths(plan)
+    type_names = [kind.name for kind in types_of(scenario.link)]
+    draft.layouts = low_energy.Layouts(scenario) if low else Layouts(scenario, type_names)
+    ring = add_flows(draft, scenario, plan)
+    radios, own_radios = network.radios_of(scenario, plan)
+    draft.tables = (
+        low_energy.tables(scenario, list(draft.layouts.lengths), radios)
+        if low
+        else radio_tables(radios, scenario.link, scenario.voice.packet)
+    )
+    network.add_nodes(draft, scenario, plan)
+    (low_energy.add_links if low else network.add_piconets)(draft, scenario, plan)
+    network.add_outside_ports(draft, plan)
+    network.add_channels(draft, scenario, own_radios)
+    network.add_hosts(draft, scenario, plan, routes)
+    for index in range(len(plan.outside)):
+        network.add_outside_lines(draft, plan, index)
+    network.add_media_and_streams(draft)
+    add_flow_timers(draft)
+    for number, route in enumerate(routes):
+        draft.connections[number // 2]["back_route" if number % 2 else "route"] = len(draft.routes)
+        draft.routes += [*(draft.port_of[step] for step in itertools.pairwise(route)), NOTHING]
+    count = len(draft.connections)
+    in_bytes = any(one["unit"] != 1 for one in draft.connections.alike)
+    pools, free = first_pools(largest=max(row["count"] for row in draft.layouts.rows))
+    draft.clock.add(free | dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING))
+    draft.settings.add(
         {
             "relay_segments": scenario.network.relay == "segment",
             "lossy_feedback": scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy",
@@ -144,40 +154,27 @@ def build(scenario: Scenario) -> dict[str, Any]:
         }
     )
     radio = ("error_rates", "trace_levels", "level_quality", "type_for_level", "type_for_quality")
-    return dict(
+    return {
+        **draft.arrays(plan.islands()),
         **pools,
-        **{name: rows.array() for name, rows in parts._asdict().items() if isinstance(rows, Rows)},
-        **{name: np.asarray(getattr(parts.tables, name), FIELDS[name][0]) for name in radio},
-        clock=clock.array(),
-        settings=settings.array(),
-        timers=timer_table,
-        heap=heap,
-        islands=islands,
-        streams=(streams.count,),
-        packet_types=parts.tables.packet_types,
-        layouts=cut,
-        routes=np.array(ports_of_routes, np.int64),
-        queue_statistics=(len(parts.queues),),
-        channels=parts.channels,
-        le_neighbours=np.array(parts.le_neighbours, np.int64),
-        le_channels=np.array([one.channels for one in scenario.le.channel_classes], np.int64),
-        connections=flows.connections.array(),
-        backlogs=(count,),
-        patterns=patterns,
-        schedules=schedules,
-        out_of_order=(count, ring),
-        scoreboard=(count, ring),
-        sent_at=(count, ring),
-        starts=(count, ring if flows.in_bytes else 1),
-        sessions=flows.sessions.array(),
-        flow_statistics=(count,),
-        rtt_histogram=(count, BINS),
-        delay_histogram=(count, BINS),
-        looks=np.full(LOOKS + 2, NEVER),
-        seen=(LOOKS + 1, count + len(QUEUE_KINDS)),
-        halfway=(count,),
-        log=(1,),
-    )
+        **{name: np.asarray(getattr(draft.tables, name), FIELDS[name][0]) for name in radio},
+        "packet_types": draft.tables.packet_types,
+        "streams": (draft.stream_count,),
+        "queue_statistics": (len(draft.queues),),
+        "le_channels": np.array([one.channels for one in scenario.le.channel_classes], np.int64),
+        "backlogs": (count,),
+        "out_of_order": (count, ring),
+        "scoreboard": (count, ring),
+        "sent_at": (count, ring),
+        "starts": (count, ring if in_bytes else 1),
+        "flow_statistics": (count,),
+        "rtt_histogram": (count, BINS),
+        "delay_histogram": (count, BINS),
+        "looks": np.full(LOOKS + 2, NEVER),
+        "seen": (LOOKS + 1, count + len(QUEUE_KINDS)),
+        "halfway": (count,),
+        "log": (1,),
+    }
 
 
 def first_pools(largest: int) -> tuple[dict[str, np.ndarray], dict[str, object]]:
@@ -201,13 +198,6 @@ def _pool(dtype: np.dtype, size: int) -> np.ndarray:
     pool = _zeros(dtype, size)
     pool.next = [*range(1, size), NOTHING]
     return pool
-
-
-def layouts_of(scenario: Scenario) -> Layouts:
-    """Return an empty table of segments, which cuts them as the bearer does."""
-    if scenario.link.bearer == "le":
-        return low_energy.Layouts(scenario)
-    return Layouts(scenario, [kind.name for kind in types_of(scenario.link)])
 
 
 def paths(plan: Topology) -> list[list[int]]:

@@ -2,16 +2,23 @@
 
 from btqueue.simulator.records.conventions import flags, integers, reals, record_type, words
 
-TCP, CENTAURUS, NO_TRANSPORT = 0, 1, 2
+# Values of keys of a scenario, and the numbers that stand for them in the same order.
+PROTOCOLS = ("tcp", "centaurus", "none")
+TCP, CENTAURUS, NO_TRANSPORT = range(3)
+VARIANTS = ("tahoe", "reno", "newreno", "sack", "vegas", "cubic")
 TAHOE, RENO, NEWRENO, SACK, VEGAS, CUBIC = range(6)
+SOURCES = ("poisson", "ibp", "greedy", "periodic", "file", "request-reply")
 POISSON, IBP, GREEDY, PERIODIC, FROM_FILE, REQUESTER, RESPONDER = range(7)
-PER_ACK, PER_RTT = 0, 1
+VEGAS_ADJUSTMENTS = ("per-ack", "per-rtt")
+PER_ACK, PER_RTT = range(2)
 """When Vegas adjusts its window: a little at every ACK, or by a segment once in a round trip."""
 
+NAGLE = (False, True, "minshall")
 NO_NAGLE, NAGLE_OF_RFC_1122, MINSHALL = range(3)
 """Unacknowledged data that hold back a segment that is not full: none, all, or data of other short
 segments."""
 
+SSTHRESH_RULES = ("flight", "window", "pipe", "one-less")
 HALF_FLIGHT, HALF_WINDOW, HALF_PIPE, ONE_LESS = range(4)
 """The new ssthresh at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of the
 estimated data in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas). CUBIC keeps more than
@@ -23,6 +30,7 @@ SACKED, RETRANSMITTED, LOST, RESENT = 1, 2, 4, 8
 ENDS, PUSHED = 16, 32
 """With tuned buffers: a piece of the send buffer ends with this segment; it bears PSH."""
 
+ACK_CLOCKS = ("timer", "tick", "adaptive")
 ON_TIMER, TICKS, ADAPTIVE = range(3)
 """When a delayed acknowledgement leaves: a fixed time after its segment, at a tick, or as Linux adapts it."""
 OPEN, DISORDER, REDUCING, RECOVERY, LOSS = range(5)

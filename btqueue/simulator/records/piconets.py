@@ -8,6 +8,8 @@ PICONETS_A_BRIDGE = 8
 DOWNLINK_HALF, UPLINK_HALF, PAUSE, BEFORE_VISIT, NO_STATION = range(5)
 """The phase that a central's timer ends: a half-frame, or the wait for a free slot, for the return of the
 central to its piconet, or for a station that can be polled."""
+# Values of keys of a scenario, and the numbers that stand for them in the same order.
+DISCIPLINES = ("e-limited", "exhaustive", "gated", "fep", "lwrr", "prc-lwrr", "slq", "ldq")
 E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
 
 piconet_dtype = record_type(
@@ -63,8 +65,10 @@ link_dtype = record_type(
 """A peripheral's membership of a piconet; `up` and `down` are its ports, `bridge` the bridge that it is.
 `need`: the part of the time that its exchange takes, as it is estimated at its meetings."""
 
-VISIT, WHOLE_CYCLES, COMPLETE = 0, 1, 2
-WALK_IN, SNIFF, PSEUDO_RANDOM, COORDINATED = 0, 1, 2, 3
+RESIDENCES = ("visit", "cycle", "complete")
+VISIT, WHOLE_CYCLES, COMPLETE = range(3)
+SCHEDULES = ("walk-in", "sniff", "pcss", "lcs")
+WALK_IN, SNIFF, PSEUDO_RANDOM, COORDINATED = range(4)
 
 bridge_dtype = record_type(
     integers("node stream schedule residence residence_cycles count"),
