@@ -12,18 +12,9 @@ from btqueue.simulator.hosts.host import next_output, on_retransmission_timer, r
 from btqueue.simulator.machinery.numba_cache import compiled, entry_point, outlined
 from btqueue.simulator.machinery.state_type import STATE_TYPE as STATE_TYPE  # compiled code needs its value
 from btqueue.simulator.machinery.timers import cancel, earliest, forget_earliest
+from btqueue.simulator.records import run
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import INBOX, OUTBOX
-from btqueue.simulator.records.run import (
-    ARRIVAL,
-    DELAYED_ACK,
-    EVENT,
-    LINE,
-    MEDIUM,
-    RETRANSMISSION,
-    TOKENS,
-    TURN,
-)
 from btqueue.simulator.statistics.backlog import take_looks
 from btqueue.simulator.tcp import delayed_ack
 from btqueue.simulator.tcp.fresh_connection import set_initial_values
@@ -186,27 +177,27 @@ def play(sim, root, until):
         kind = sim.timers[timer].kind
         owner = sim.timers[timer].owner
         clock.events += 1
-        if kind == TURN:
+        if kind == run.TURN:
             on_turn(sim, owner, now)
             continue
-        if kind == RETRANSMISSION:
+        if kind == run.RETRANSMISSION:
             if not on_retransmission_timer(sim, owner, now):
                 clock.events -= 1
             continue
         cancel(sim, timer)
-        if kind == TOKENS:
+        if kind == run.TOKENS:
             on_tokens(sim, owner, now)
-        elif kind == LINE:
+        elif kind == run.LINE:
             on_line(sim, owner, now)
-        elif kind == ARRIVAL:
+        elif kind == run.ARRIVAL:
             on_arrival(sim, owner, now)
             clock.sending = owner
-        elif kind == MEDIUM:
+        elif kind == run.MEDIUM:
             medium.on_timer(sim, owner, now)
-        elif kind == DELAYED_ACK:
+        elif kind == run.DELAYED_ACK:
             delayed_ack.on_timer(sim.connections[owner])
             clock.acknowledging = owner
-        elif kind == EVENT:
+        elif kind == run.EVENT:
             connection_events.on_timer(sim, owner, now)
         else:
             sessions.on_timer(sim, owner, now)

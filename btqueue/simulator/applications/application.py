@@ -11,15 +11,7 @@ state in which it wrote the first unlisted message. It writes this message once 
 numbers, and is set forward.
 """
 
-from btqueue.simulator.applications.arrival_processes import (
-    change_places,
-    following_arrival,
-    next_arrival,
-    recorded_arrival,
-    remember_source,
-    size_due,
-    take_steps_until,
-)
+from btqueue.simulator.applications import arrival_processes as arrivals
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.pool import free_message, take_message
 from btqueue.simulator.machinery.timers import schedule
@@ -43,13 +35,13 @@ def start_application(sim, flow):
     if conn.application == GREEDY:
         schedule(sim, conn.arrival_timer, conn.start_at)
     elif conn.application == FROM_FILE:
-        schedule(sim, conn.arrival_timer, recorded_arrival(sim, conn))
+        schedule(sim, conn.arrival_timer, arrivals.recorded_arrival(sim, conn))
     else:
-        take_steps_until(sim, conn, conn.start_at)
+        arrivals.take_steps_until(sim, conn, conn.start_at)
         if conn.application == PERIODIC and conn.aligned_phase and conn.mean_gap > 0.0:
             schedule(sim, conn.arrival_timer, conn.start_at)
         else:
-            schedule(sim, conn.arrival_timer, next_arrival(sim, flow, conn.start_at, True))
+            schedule(sim, conn.arrival_timer, arrivals.next_arrival(sim, flow, conn.start_at, True))
 
 
 @outlined
@@ -59,8 +51,8 @@ def on_arrival(sim, flow, now):
     if conn.application == GREEDY:
         conn.written = UNLIMITED
     else:
-        write_message(sim, flow, size_due(sim, conn), now)
-        schedule(sim, conn.arrival_timer, following_arrival(sim, flow, now))
+        write_message(sim, flow, arrivals.size_due(sim, conn), now)
+        schedule(sim, conn.arrival_timer, arrivals.following_arrival(sim, flow, now))
 
 
 @outlined
@@ -77,7 +69,7 @@ def write_message(sim, flow, size, now):
         list_message(sim, conn, conn.written - 1, now)
     else:
         if conn.unlisted == 0:
-            remember_source(sim, conn, sim.backlogs[flow], now)
+            arrivals.remember_source(sim, conn, sim.backlogs[flow], now)
         conn.unlisted += 1
     flow_event(sim, MESSAGE_WRITTEN, flow, now)
 
@@ -104,10 +96,10 @@ def list_next(sim, flow):
     """Append the oldest unlisted message, as its source writes it in the repetition."""
     conn = sim.connections[flow]
     backlog = sim.backlogs[flow]
-    change_places(sim, conn, backlog)
-    list_message(sim, conn, sim.messages[conn.message_tail].last + size_due(sim, conn), backlog.due)
-    backlog.due = following_arrival(sim, flow, backlog.due)
-    change_places(sim, conn, backlog)
+    arrivals.change_places(sim, conn, backlog)
+    list_message(sim, conn, sim.messages[conn.message_tail].last + arrivals.size_due(sim, conn), backlog.due)
+    backlog.due = arrivals.following_arrival(sim, flow, backlog.due)
+    arrivals.change_places(sim, conn, backlog)
     conn.unlisted -= 1
 
 

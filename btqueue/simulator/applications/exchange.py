@@ -8,15 +8,8 @@ numbered by its age: the request and the reply of exchange k are 2k, its good-by
 from btqueue.simulator.applications.application import write_message
 from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.records.connections import (
-    APPLICATION_TIMEOUT,
-    GOODBYE,
-    NEXT_SESSION,
-    PAUSING,
-    REPLY,
-    REQUEST,
-    TCP,
-)
+from btqueue.simulator.records import connections as kinds
+from btqueue.simulator.records.connections import TCP
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.statistics.histograms import count
 from btqueue.simulator.tcp.fresh_connection import restart_connection
@@ -68,10 +61,10 @@ def send_request(sim, index, now):
     """The client begins an exchange."""
     session = sim.sessions[index]
     session.exchange += 1
-    session.phase = REQUEST
+    session.phase = kinds.REQUEST
     session.started_at = now
     if session.application_timeout > 0:
-        set_deadline(sim, index, APPLICATION_TIMEOUT, now + session.application_timeout)
+        set_deadline(sim, index, kinds.APPLICATION_TIMEOUT, now + session.application_timeout)
     write(sim, index, CLIENT, 2 * session.exchange, now)
 
 
@@ -79,8 +72,8 @@ def send_request(sim, index, now):
 def on_request(sim, index, number, now):
     """The server has the whole request with this number and replies, even if the client has given up."""
     session = sim.sessions[index]
-    if number == 2 * session.exchange and session.phase == REQUEST:
-        session.phase = REPLY
+    if number == 2 * session.exchange and session.phase == kinds.REQUEST:
+        session.phase = kinds.REPLY
     write(sim, index, SERVER, number, now)
 
 
@@ -94,11 +87,11 @@ def on_reply(sim, index, now):
     statistics.session_time_sum += time
     statistics.session_time_squares += float(time) * float(time)
     count(sim.delay_histogram[session.requester], time)
-    clear_deadline(sim, index, APPLICATION_TIMEOUT)
+    clear_deadline(sim, index, kinds.APPLICATION_TIMEOUT)
     # An answered request has been received, even if CentaurusComm's acknowledgement of it was lost.
     session.outgoing[CLIENT] = NOTHING
     if session.goodbye_segments > 0:
-        session.phase = GOODBYE
+        session.phase = kinds.GOODBYE
         write(sim, index, CLIENT, 2 * session.exchange + 1, now)
     else:
         finish(sim, index, now)
@@ -111,10 +104,10 @@ def finish(sim, index, now):
     Tear-down takes no segments: the connection ends at both ends at once.
     """
     session = sim.sessions[index]
-    session.phase = PAUSING
+    session.phase = kinds.PAUSING
     if session.per_session_connection:
         restart(sim, index)
-    set_deadline(sim, index, NEXT_SESSION, now + session.pause)
+    set_deadline(sim, index, kinds.NEXT_SESSION, now + session.pause)
 
 
 @outlined
@@ -122,14 +115,14 @@ def abandon(sim, index, now):
     """The reply has not come in time: the session is lost, and its connection is given up."""
     session = sim.sessions[index]
     sim.flow_statistics[session.requester].sessions_lost += 1
-    session.phase = PAUSING
+    session.phase = kinds.PAUSING
     if sim.connections[session.requester].protocol == TCP:
         restart(sim, index)
     else:
         # Of CentaurusComm the client withdraws its request, and holds the reply for too old to accept.
         session.outgoing[CLIENT] = NOTHING
         session.accepted[CLIENT] = 2 * session.exchange
-    set_deadline(sim, index, NEXT_SESSION, now + session.pause)
+    set_deadline(sim, index, kinds.NEXT_SESSION, now + session.pause)
 
 
 @outlined

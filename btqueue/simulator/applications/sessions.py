@@ -10,17 +10,7 @@ from btqueue.simulator.applications.session_timer import set_deadline, take_due
 from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus import state_machine as centaurus
 from btqueue.simulator.machinery.numba_cache import outlined
-from btqueue.simulator.records.connections import (
-    APPLICATION_TIMEOUT,
-    CENTAURUS,
-    DEADLINES,
-    GOODBYE,
-    NEXT_SESSION,
-    REPLY,
-    REQUEST,
-    WATCHDOG,
-    WORKER,
-)
+from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.records.conventions import NEVER
 from btqueue.simulator.tcp import connection_setup
 from btqueue.simulator.tcp.stream import position
@@ -30,28 +20,28 @@ from btqueue.simulator.tcp.stream import position
 def start(sim, index):
     """Set the session to its state at time 0; the first request follows at the client's `start_at`."""
     session = sim.sessions[index]
-    for place in range(DEADLINES):
+    for place in range(kinds.DEADLINES):
         session.deadlines[place] = NEVER
     start_at = sim.connections[session.requester].start_at
-    if sim.connections[session.requester].protocol == CENTAURUS:
+    if sim.connections[session.requester].protocol == kinds.CENTAURUS:
         ends.start(sim, index)
-    set_deadline(sim, index, NEXT_SESSION, start_at)
+    set_deadline(sim, index, kinds.NEXT_SESSION, start_at)
 
 
 @outlined
 def on_timer(sim, index, now):
     """Handle the deadline for which the session's timer has fired; for the next one it fires again."""
     place = take_due(sim, index, now)
-    if place == NEXT_SESSION:
+    if place == kinds.NEXT_SESSION:
         begin(sim, index, now)
-    elif place == APPLICATION_TIMEOUT:
+    elif place == kinds.APPLICATION_TIMEOUT:
         exchange.abandon(sim, index, now)
-        if sim.connections[sim.sessions[index].requester].protocol == CENTAURUS:
+        if sim.connections[sim.sessions[index].requester].protocol == kinds.CENTAURUS:
             ends.close(sim, index, CLIENT, now)
-    elif place >= WORKER:
-        centaurus.on_worker(sim, index, place - WORKER, now)
-    elif place >= WATCHDOG:
-        centaurus.on_watchdog(sim, index, place - WATCHDOG, now)
+    elif place >= kinds.WORKER:
+        centaurus.on_worker(sim, index, place - kinds.WORKER, now)
+    elif place >= kinds.WATCHDOG:
+        centaurus.on_watchdog(sim, index, place - kinds.WATCHDOG, now)
 
 
 @outlined
@@ -72,9 +62,9 @@ def on_message_delivered(sim, flow, now):
     conn = sim.connections[flow]
     if position(conn, sim.starts[flow], conn.rcv_nxt) < session.expected:
         return
-    if session.phase == REQUEST and flow == session.requester:
+    if session.phase == kinds.REQUEST and flow == session.requester:
         exchange.on_request(sim, index, 2 * session.exchange, now)
-    elif session.phase == REPLY and flow == session.responder:
+    elif session.phase == kinds.REPLY and flow == session.responder:
         exchange.on_reply(sim, index, now)
-    elif session.phase == GOODBYE and flow == session.requester:
+    elif session.phase == kinds.GOODBYE and flow == session.requester:
         exchange.finish(sim, index, now)

@@ -19,16 +19,8 @@ from btqueue.simulator.bluetooth.meetings import GUARD, SHORTEST_FRAME
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.machinery.timers import cancel, schedule
+from btqueue.simulator.records import piconets
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SLOT, UNLIMITED
-from btqueue.simulator.records.piconets import (
-    COMPLETE,
-    COORDINATED,
-    PSEUDO_RANDOM,
-    SNIFF,
-    VISIT,
-    WALK_IN,
-    WHOLE_CYCLES,
-)
 
 LOOK_AHEAD = 64
 """Windows that are searched for a meeting before the search is left for later."""
@@ -41,7 +33,7 @@ LOOK_AHEAD = 64
 def is_present(sim, b, p, now):
     """Whether bridge `b` answers a POLL that starts now in piconet `p`."""
     bridge = sim.bridges[b]
-    if bridge.schedule == WALK_IN:
+    if bridge.schedule == piconets.WALK_IN:
         return bridge.piconets[bridge.current] == p and bridge.present_from <= now
     return time_in_window(bridge, p, now) >= SHORTEST_FRAME
 
@@ -60,7 +52,7 @@ def may_poll(sim, link, now):
 @compiled
 def keeps_appointment(sim, b, p, now):
     """Whether device `b` (NOTHING: no bridge) may be in piconet `p` now, as far as schedules tell."""
-    return b == NOTHING or sim.bridges[b].schedule == WALK_IN or is_present(sim, b, p, now)
+    return b == NOTHING or sim.bridges[b].schedule == piconets.WALK_IN or is_present(sim, b, p, now)
 
 
 @compiled
@@ -81,7 +73,7 @@ def room(sim, link, now):
 @compiled
 def room_of_device(sim, b, p, now):
     """Return how long device `b` (or NOTHING) stays in piconet `p` (ns); UNLIMITED without windows."""
-    if b == NOTHING or sim.bridges[b].schedule == WALK_IN:
+    if b == NOTHING or sim.bridges[b].schedule == piconets.WALK_IN:
         return UNLIMITED
     return time_in_window(sim.bridges[b], p, now)
 
@@ -104,7 +96,7 @@ def turn_of_window(bridge, window):
 
     Both ends can compute the hash, as in pseudo-random coordinated scatternet scheduling.
     """
-    if bridge.schedule == SNIFF:
+    if bridge.schedule == piconets.SNIFF:
         return window % bridge.count
     return np.int64(scramble(bridge.seed, window) >> np.uint64(33)) % bridge.count
 
@@ -172,11 +164,11 @@ def start(sim, b):
     Pseudo-random windows are drawn anew in every replication.
     """
     bridge = sim.bridges[b]
-    if bridge.schedule == COORDINATED:
+    if bridge.schedule == piconets.COORDINATED:
         meetings.agree_on_first(sim, b)
-    if bridge.schedule == PSEUDO_RANDOM:
+    if bridge.schedule == piconets.PSEUDO_RANDOM:
         bridge.seed = np.int64(uniform(sim.streams[bridge.stream]) * 2.0**53)
-    if bridge.schedule != WALK_IN:
+    if bridge.schedule != piconets.WALK_IN:
         return
     for k in range(bridge.count):
         if bridge.links[k] == NOTHING and k != bridge.current:
@@ -193,14 +185,14 @@ def on_exchange_over(sim, link, ended_by_null, now):
     b = sim.links[link].bridge
     bridge = sim.bridges[b]
     bridge.visits_here += 1
-    if bridge.schedule == COORDINATED:
+    if bridge.schedule == piconets.COORDINATED:
         meetings.agree_on_next(sim, link, ended_by_null, now)
-    if bridge.schedule != WALK_IN:
+    if bridge.schedule != piconets.WALK_IN:
         return
     if (
-        bridge.residence == VISIT
-        or (bridge.residence == WHOLE_CYCLES and bridge.visits_here > bridge.residence_cycles)
-        or (bridge.residence == COMPLETE and ended_by_null)
+        bridge.residence == piconets.VISIT
+        or (bridge.residence == piconets.WHOLE_CYCLES and bridge.visits_here > bridge.residence_cycles)
+        or (bridge.residence == piconets.COMPLETE and ended_by_null)
     ):
         move_on(sim, b, now)
 
@@ -223,14 +215,14 @@ def on_cycle_over(sim, p, now):
     idle = not central.cycle_carried_data
     central.cycle_carried_data = False
     b = central.bridge
-    if b == NOTHING or sim.bridges[b].schedule != WALK_IN:
+    if b == NOTHING or sim.bridges[b].schedule != piconets.WALK_IN:
         return False
     bridge = sim.bridges[b]
     bridge.visits_here += 1
     over = (
-        bridge.residence == VISIT
-        or (bridge.residence == WHOLE_CYCLES and bridge.visits_here >= bridge.residence_cycles)
-        or (bridge.residence == COMPLETE and idle)
+        bridge.residence == piconets.VISIT
+        or (bridge.residence == piconets.WHOLE_CYCLES and bridge.visits_here >= bridge.residence_cycles)
+        or (bridge.residence == piconets.COMPLETE and idle)
     )
     if over:
         central_leaves(sim, p, now)

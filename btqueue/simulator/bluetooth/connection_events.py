@@ -21,22 +21,11 @@ from btqueue.simulator.hosts.forwarding import arrive
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.machinery.timers import later, schedule
+from btqueue.simulator.records import le_links
 from btqueue.simulator.records.conventions import NEVER, NOTHING, UNLIMITED
-from btqueue.simulator.records.le_links import (
-    ANCHOR,
-    CENTRAL_SENDS,
-    DOWN,
-    FRAME_BEGINS,
-    FRAME_ENDS,
-    PERIPHERAL_SENDS,
-    UP,
-)
-from btqueue.simulator.traces.trace import (
-    PACKET_CORRUPTED,
-    PACKET_DELIVERED,
-    PACKET_TRANSMITTED,
-    packet_event,
-)
+from btqueue.simulator.records.le_links import DOWN, UP
+from btqueue.simulator.traces import trace
+from btqueue.simulator.traces.trace import packet_event
 
 CHANNELS = 37
 TOUCHING = 1000
@@ -75,9 +64,9 @@ def start(sim, index):
 def on_timer(sim, index, now):
     """The anchor of an event has come, or a PDU has ended."""
     phase = sim.le_links[index].phase
-    if phase == CENTRAL_SENDS:
+    if phase == le_links.CENTRAL_SENDS:
         on_central_sent(sim, index, now)
-    elif phase == PERIPHERAL_SENDS:
+    elif phase == le_links.PERIPHERAL_SENDS:
         on_peripheral_sent(sim, index, now)
     else:
         on_anchor(sim, index, now)
@@ -135,7 +124,7 @@ def room_at_nodes(sim, link, now):
     found = FREE
     for place in range(link.first_neighbour, link.first_neighbour + link.neighbours):
         other = sim.le_links[sim.le_neighbours[place]]
-        busy = other.phase != ANCHOR or other.reserved_until > now + TOUCHING
+        busy = other.phase != le_links.ANCHOR or other.reserved_until > now + TOUCHING
         waits = other.anchor < now + link.length - TOUCHING and other.last_served < link.last_served
         if busy or (waits and listens(sim, other)):
             if other.central == link.peripheral or other.peripheral == link.peripheral:
@@ -183,7 +172,7 @@ def draw_channel(sim, link):
 @compiled
 def start_exchange(sim, link, now):
     """The central sends."""
-    link.phase = CENTRAL_SENDS
+    link.phase = le_links.CENTRAL_SENDS
     put_on_air(sim, link, DOWN, now)
     schedule(sim, link.timer, now + air_time(sim, link, link.type[DOWN]))
 
@@ -197,7 +186,7 @@ def on_central_sent(sim, index, now):
     if link.errors[DOWN] >= 2:
         close_event(sim, link)
         return
-    link.phase = PERIPHERAL_SENDS
+    link.phase = le_links.PERIPHERAL_SENDS
     put_on_air(sim, link, UP, now)
     takes = air_time(sim, link, link.type[UP])
     link.sent += takes
@@ -230,7 +219,7 @@ def on_peripheral_sent(sim, index, now):
 @compiled
 def close_event(sim, link):
     """Wait for the next anchor; an exchange may last longer than the interval, and its events are missed."""
-    link.phase = ANCHOR
+    link.phase = le_links.ANCHOR
     while link.anchor < sim.clock[0].now:
         link.anchor += link.period
         link.events += 1
@@ -266,7 +255,9 @@ def is_damaged(sim, link, side, now):
     if hit:
         link.errors[side] += 1
         if kind != NOTHING and link.carried[side] == 0 and not link.got[side]:
-            packet_event(sim, PACKET_CORRUPTED, link.ports[side], sim.queues[link.ports[side]].head, now)
+            packet_event(
+                sim, trace.PACKET_CORRUPTED, link.ports[side], sim.queues[link.ports[side]].head, now
+            )
         return True
     link.errors[side] = 0
     link.last_valid = now
@@ -297,7 +288,7 @@ def put_on_air(sim, link, side, now):
         packet = sim.queues[port_index].head
         sim.packets[packet].transmissions += 1
         sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow].transmissions += 1
-        packet_event(sim, PACKET_TRANSMITTED, port_index, packet, now)
+        packet_event(sim, trace.PACKET_TRANSMITTED, port_index, packet, now)
 
 
 @compiled
@@ -324,7 +315,7 @@ def takes_credit(sim, link, side):
 @compiled
 def begins_frame(sim, link, packet):
     """Whether the packet is the first of a K-frame, where K-frames take credits."""
-    return link.returned_every > 0 and sim.packets[packet].tokens & FRAME_BEGINS > 0
+    return link.returned_every > 0 and sim.packets[packet].tokens & le_links.FRAME_BEGINS > 0
 
 
 @compiled
@@ -341,8 +332,8 @@ def take(sim, link, side, now):
         return
     port_index = link.ports[side]
     packet = take_from_port(sim, port_index, now)
-    packet_event(sim, PACKET_DELIVERED, port_index, packet, now)
-    if link.returned_every > 0 and sim.packets[packet].tokens & FRAME_ENDS > 0:
+    packet_event(sim, trace.PACKET_DELIVERED, port_index, packet, now)
+    if link.returned_every > 0 and sim.packets[packet].tokens & le_links.FRAME_ENDS > 0:
         count_frame(link, side)
     segment = sim.packets[packet].segment
     if sim.segments[segment].travelling == 1:

@@ -14,22 +14,10 @@ from btqueue.simulator.hosts.forwarding import arrive
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.packet_queue import serve
 from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.records import piconets
 from btqueue.simulator.records.conventions import NOTHING, SLOT
-from btqueue.simulator.records.piconets import (
-    BEFORE_VISIT,
-    DOWNLINK_HALF,
-    GATED,
-    NO_STATION,
-    PAUSE,
-    UPLINK_HALF,
-    WALK_IN,
-)
-from btqueue.simulator.traces.trace import (
-    PACKET_CORRUPTED,
-    PACKET_DELIVERED,
-    PACKET_TRANSMITTED,
-    packet_event,
-)
+from btqueue.simulator.traces import trace
+from btqueue.simulator.traces.trace import packet_event
 
 PROBE = -1
 """Number of the frame, POLL and NULL, with which a visit to a walk-in bridge begins."""
@@ -39,7 +27,7 @@ PROBE = -1
 def begin(sim, index):
     """Begin with the first visit, at time 0; a central that is away begins when it comes back."""
     if sim.piconets[index].away:
-        sim.piconets[index].phase = BEFORE_VISIT
+        sim.piconets[index].phase = piconets.BEFORE_VISIT
     else:
         start_visit(sim, index, 0)
 
@@ -48,11 +36,11 @@ def begin(sim, index):
 def on_turn(sim, index, now):
     """A half-frame of the piconet has just ended: receive its packet, and start the next one."""
     central = sim.piconets[index]
-    if central.phase > UPLINK_HALF:
+    if central.phase > piconets.UPLINK_HALF:
         go_on(sim, index, now)
         return
     link = sim.links[central.first_link + central.station]
-    down = central.phase == DOWNLINK_HALF
+    down = central.phase == piconets.DOWNLINK_HALF
     packet = receive(sim, index, link.down if down else link.up, link.up if down else link.down, now)
     # The peripheral answers with a packet that was ready: a reply to this packet comes too late.
     if down:
@@ -67,9 +55,9 @@ def on_turn(sim, index, now):
 def go_on(sim, index, now):
     """The central has waited long enough."""
     central = sim.piconets[index]
-    if central.phase == PAUSE:
+    if central.phase == piconets.PAUSE:
         start_frame(sim, index, now)
-    elif central.phase == BEFORE_VISIT:
+    elif central.phase == piconets.BEFORE_VISIT:
         start_visit(sim, index, now)
     else:
         next_visit(sim, index, now)
@@ -100,8 +88,8 @@ def receive_with_options(sim, index, port_index, answering_port, now):
             packet = arq.on_received(sim, port_index, now)
         else:
             packet = receive_unrepeated(sim, index, port_index, now)
-        if central.discipline == GATED and packet != NOTHING:
-            if central.phase == DOWNLINK_HALF:
+        if central.discipline == piconets.GATED and packet != NOTHING:
+            if central.phase == piconets.DOWNLINK_HALF:
                 central.gate_down -= 1
             else:
                 central.gate_up -= 1
@@ -121,7 +109,7 @@ def receive_unrepeated(sim, index, port_index, now):
     packet = sim.packets[head]
     if damaged:
         packet.corrupted = True
-    packet_event(sim, PACKET_CORRUPTED if damaged else PACKET_DELIVERED, port_index, head, now)
+    packet_event(sim, trace.PACKET_CORRUPTED if damaged else trace.PACKET_DELIVERED, port_index, head, now)
     if sim.ports[port_index].adaptive:
         packet.sent_bytes += sim.piconets[index].on_air_bytes
         if packet.sent_bytes < packet.bytes:
@@ -161,11 +149,11 @@ def next_visit(sim, index, now):
     cycle = central.cycle
     if not next_station(sim, index, now):
         central.packet = NOTHING
-        central.phase = NO_STATION
+        central.phase = piconets.NO_STATION
         schedule(sim, central.timer, max(bridges.next_meeting(sim, index, now), now + 2 * SLOT))
     elif central.bridge != NOTHING and central.cycle != cycle and bridges.on_cycle_over(sim, index, now):
         central.packet = NOTHING
-        central.phase = BEFORE_VISIT
+        central.phase = piconets.BEFORE_VISIT
     else:
         start_visit(sim, index, now)
 
@@ -179,7 +167,7 @@ def start_visit(sim, index, now):
     if central.waiting == 0 and central.can_sleep:
         fall_asleep(sim, index, voice.next_start(central, now))
         return
-    if bridge != NOTHING and sim.bridges[bridge].schedule == WALK_IN:
+    if bridge != NOTHING and sim.bridges[bridge].schedule == piconets.WALK_IN:
         central.frame = PROBE
     start_frame(sim, index, now)
 
@@ -193,17 +181,17 @@ def start_frame(sim, index, now):
     if central.voice_period > 0:
         start = voice.next_free(sim, index, now)
     if start > now:
-        central.phase = PAUSE
+        central.phase = piconets.PAUSE
         schedule(sim, central.timer, start)
         return
     if central.rendezvous and not bridges.may_poll(sim, place, now):
         # The window of a bridge ends here, and with it the visit.
         bridges.on_time_over(sim, place, now)
         central.packet = NOTHING
-        central.phase = NO_STATION
+        central.phase = piconets.NO_STATION
         schedule(sim, central.timer, now)
         return
-    central.phase = DOWNLINK_HALF
+    central.phase = piconets.DOWNLINK_HALF
     if central.frame == PROBE:
         central.bridge_answered = bridges.is_present(sim, sim.links[place].bridge, index, now)
         send_nothing(sim, index, now)
@@ -217,7 +205,7 @@ def send_uplink(sim, index, now):
     """Go on with the packet at the head of the station's uplink queue, or with NULL."""
     central = sim.piconets[index]
     place = central.first_link + central.station
-    central.phase = UPLINK_HALF
+    central.phase = piconets.UPLINK_HALF
     if central.frame == PROBE:
         send_nothing(sim, index, now)
     else:
@@ -272,7 +260,7 @@ def transmit_with_options(sim, index, place, port_index, now):
     central.packet = packet
     central.on_air_type = kind
     sim.links[place].data_slots += packet_type.slots
-    packet_event(sim, PACKET_TRANSMITTED, port_index, packet, now)
+    packet_event(sim, trace.PACKET_TRANSMITTED, port_index, packet, now)
     schedule(sim, central.timer, now + packet_type.duration)
 
 
@@ -281,4 +269,4 @@ def room_on_air(sim, index, place, now):
     """Return how long (ns) a packet may last that starts now; one down leaves a slot for its answer."""
     central = sim.piconets[index]
     room = min(voice.room(central, now), bridges.room(sim, place, now))
-    return room - SLOT if central.phase == DOWNLINK_HALF else room
+    return room - SLOT if central.phase == piconets.DOWNLINK_HALF else room

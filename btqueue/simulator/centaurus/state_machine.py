@@ -31,16 +31,7 @@ from btqueue.simulator.centaurus.bitmaps import is_whole, record, update_from_re
 from btqueue.simulator.centaurus.ends import begin_session, close, enter, join
 from btqueue.simulator.centaurus.messages import answer_done, answer_offer, next_packet, nope, offer
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.records.connections import (
-    DONE,
-    GOODBYE,
-    NOPE,
-    OBJ,
-    OBJECT_ACK,
-    PROCEED,
-    REJ,
-    WORKER,
-)
+from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA
 
@@ -83,7 +74,7 @@ def on_segment(sim, flow, segment, now):
     elif session.state[end] == ends.WAIT:
         on_message_while_waiting(sim, index, end, segment, now)
     elif session.state[end] == ends.PACKET_RECEIVE:
-        if segment.message == DONE:
+        if segment.message == kinds.DONE:
             on_done(sim, index, end, flow, now)
     else:
         on_message_while_sending(sim, index, end, segment, now)
@@ -94,23 +85,23 @@ def on_segment(sim, flow, segment, now):
 def on_message_while_waiting(sim, index, end, segment, now):
     """A control message reaches an end in the state `wait`."""
     session = sim.sessions[index]
-    if segment.message == OBJ:
+    if segment.message == kinds.OBJ:
         session.incoming[end] = segment.number
         enter(sim, index, end, ends.OBJ_RECEIVED, now)
-    elif segment.message == NOPE:
+    elif segment.message == kinds.NOPE:
         enter(sim, index, end, ends.NOPE_RECEIVED, now)
-    elif segment.message == PROCEED:
+    elif segment.message == kinds.PROCEED:
         on_proceed(sim, index, end, segment, now)
-    elif segment.message == REJ or segment.message == OBJECT_ACK:
+    elif segment.message == kinds.REJ or segment.message == kinds.OBJECT_ACK:
         on_answered(sim, index, end, segment.message, segment.number, now)
 
 
 @compiled
 def on_message_while_sending(sim, index, end, segment, now):
     """With early data the answer to OBJ comes while data packets are being sent."""
-    if segment.message == PROCEED:
+    if segment.message == kinds.PROCEED:
         on_proceed(sim, index, end, segment, now)
-    elif segment.message == REJ:
+    elif segment.message == kinds.REJ:
         on_answered(sim, index, end, segment.message, segment.number, now)
 
 
@@ -129,12 +120,12 @@ def on_proceed(sim, index, end, segment, now):
 def on_answered(sim, index, end, message, number, now):
     """Remove the object, accepted or rejected; a server closes after ACK, all others send NOPE."""
     session = sim.sessions[index]
-    clear_deadline(sim, index, WORKER + end)
+    clear_deadline(sim, index, kinds.WORKER + end)
     if session.outgoing[end] == number:
         session.outgoing[end] = NOTHING
-        if end == CLIENT and session.phase == GOODBYE:
+        if end == CLIENT and session.phase == kinds.GOODBYE:
             finish(sim, index, now)
-    if message == OBJECT_ACK and end == SERVER:
+    if message == kinds.OBJECT_ACK and end == SERVER:
         close(sim, index, end, now)
     else:
         enter(sim, index, end, ends.ACK_REJ_RECEIVED, now)

@@ -121,11 +121,12 @@ def build(scenario: Scenario) -> dict[str, Any]:
     plan, low = topology(scenario), scenario.link.bearer == "le"
     draft, routes = Draft(), paths(plan)
     type_names = [kind.name for kind in types_of(scenario.link)]
-    draft.layouts = low_energy.Layouts(scenario) if low else Layouts(scenario, type_names)
+    layouts: Any = low_energy.Layouts(scenario) if low else Layouts(scenario, type_names)
+    draft.layouts = layouts
     ring = add_flows(draft, scenario, plan)
     radios, own_radios = network.radios_of(scenario, plan)
     draft.tables = (
-        low_energy.tables(scenario, list(draft.layouts.lengths), radios)
+        low_energy.tables(scenario, list(layouts.lengths), radios)
         if low
         else radio_tables(radios, scenario.link, scenario.voice.packet)
     )

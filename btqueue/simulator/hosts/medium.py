@@ -21,13 +21,8 @@ from btqueue.simulator.machinery.packet_queue import offer_up_to, serve
 from btqueue.simulator.machinery.random_streams import exponential, uniform
 from btqueue.simulator.machinery.timers import later, schedule
 from btqueue.simulator.records.conventions import NOTHING, SECOND
-from btqueue.simulator.traces.trace import (
-    PACKET_DELIVERED,
-    PACKET_LOST,
-    PACKET_REFUSED,
-    PACKET_TRANSMITTED,
-    packet_event,
-)
+from btqueue.simulator.traces import trace
+from btqueue.simulator.traces.trace import packet_event
 
 
 @outlined
@@ -38,7 +33,7 @@ def enter(sim, port_index, packet_index, now):
     on_wire = 1 if medium.serving == port_index else 0
     if not offer_up_to(sim, port_index, packet_index, sim.queues[port_index].limit + on_wire, now):
         flow = sim.segments[sim.packets[packet_index].segment].flow
-        packet_event(sim, PACKET_REFUSED, port_index, packet_index, now)
+        packet_event(sim, trace.PACKET_REFUSED, port_index, packet_index, now)
         sim.flow_statistics[flow].refused_on_the_way += 1
         finish_packet(sim, packet_index, True)
     elif medium.serving == NOTHING:
@@ -60,11 +55,11 @@ def on_timer(sim, medium_index, now):
     statistics.sent_outside += 1
     if is_lost(sim, port, size_on_wire(sim, medium_index, packet_index)):
         statistics.lost_outside += 1
-        packet_event(sim, PACKET_LOST, port_index, packet_index, now)
+        packet_event(sim, trace.PACKET_LOST, port_index, packet_index, now)
         finish_packet(sim, packet_index, True)
         return
     statistics.packets_delivered += 1
-    packet_event(sim, PACKET_DELIVERED, port_index, packet_index, now)
+    packet_event(sim, trace.PACKET_DELIVERED, port_index, packet_index, now)
     finish_packet(sim, packet_index, False)
     if port.line == NOTHING:
         on_segment_crossed(sim, segment_index, now)
@@ -86,7 +81,7 @@ def start_next(sim, medium_index, now):
     medium.serving = port_index
     medium.next_port = (port_index - medium.first_port + 1) % medium.ports
     packet_index = sim.queues[port_index].head
-    packet_event(sim, PACKET_TRANSMITTED, port_index, packet_index, now)
+    packet_event(sim, trace.PACKET_TRANSMITTED, port_index, packet_index, now)
     bits = 8 * size_on_wire(sim, medium_index, packet_index)
     schedule(sim, medium.timer, later(now, bits * SECOND / medium.rate + 0.5))
 

@@ -4,43 +4,66 @@ import math
 from collections.abc import Mapping
 from functools import cache, cached_property
 from types import MappingProxyType, SimpleNamespace
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.simulator.records.connections import (
-    backlog_dtype,
-    connection_dtype,
-    flow_statistics_dtype,
-    session_dtype,
-)
+from btqueue.simulator.records import connections, nodes, packets
 from btqueue.simulator.records.le_links import le_link_dtype
-from btqueue.simulator.records.nodes import (
-    bucket_dtype,
-    channel_dtype,
-    line_dtype,
-    medium_dtype,
-    node_dtype,
-    port_dtype,
-    queue_dtype,
-    queue_statistics_dtype,
-)
-from btqueue.simulator.records.packets import (
-    layout_dtype,
-    message_dtype,
-    packet_dtype,
-    packet_type_dtype,
-    segment_dtype,
-)
 from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet_dtype
 from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype, timer_dtype
 
-# Array, type of its entries, and number of its dimensions.
-Integers = Annotated[np.ndarray, np.dtype(np.int64), 1]
-Reals = Annotated[np.ndarray, np.dtype(np.float64), 1]
-IntegerRows = Annotated[np.ndarray, np.dtype(np.int64), 2]
-RealRows = Annotated[np.ndarray, np.dtype(np.float64), 2]
-ByteRows = Annotated[np.ndarray, np.dtype(np.uint8), 2]
+INTEGER, REAL, BYTE = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.uint8)
+FIELDS: dict[str, tuple[np.dtype, int]] = {
+    "clock": (clock_dtype, 1),
+    "settings": (settings_dtype, 1),
+    "timers": (timer_dtype, 1),
+    "heap": (INTEGER, 1),
+    "islands": (INTEGER, 1),
+    "streams": (stream_dtype, 1),
+    "packet_types": (packets.packet_type_dtype, 1),
+    "layouts": (packets.layout_dtype, 1),
+    "routes": (INTEGER, 1),
+    "packets": (packets.packet_dtype, 1),
+    "segments": (packets.segment_dtype, 1),
+    "messages": (packets.message_dtype, 1),
+    "queues": (nodes.queue_dtype, 1),
+    "queue_statistics": (nodes.queue_statistics_dtype, 1),
+    "buckets": (nodes.bucket_dtype, 1),
+    "nodes": (nodes.node_dtype, 1),
+    "lines": (nodes.line_dtype, 1),
+    "ports": (nodes.port_dtype, 1),
+    "media": (nodes.medium_dtype, 1),
+    "channels": (nodes.channel_dtype, 1),
+    "error_rates": (REAL, 2),
+    "trace_levels": (INTEGER, 1),
+    "level_quality": (REAL, 1),
+    "type_for_level": (INTEGER, 1),
+    "type_for_quality": (INTEGER, 1),
+    "piconets": (piconet_dtype, 1),
+    "links": (link_dtype, 1),
+    "bridges": (bridge_dtype, 1),
+    "le_links": (le_link_dtype, 1),
+    "le_neighbours": (INTEGER, 1),
+    "le_channels": (INTEGER, 1),
+    "connections": (connections.connection_dtype, 1),
+    "backlogs": (connections.backlog_dtype, 1),
+    "patterns": (INTEGER, 1),
+    "schedules": (INTEGER, 1),
+    "out_of_order": (BYTE, 2),
+    "scoreboard": (BYTE, 2),
+    "sent_at": (INTEGER, 2),
+    "starts": (INTEGER, 2),
+    "sessions": (connections.session_dtype, 1),
+    "flow_statistics": (connections.flow_statistics_dtype, 1),
+    "rtt_histogram": (INTEGER, 2),
+    "delay_histogram": (INTEGER, 2),
+    "looks": (INTEGER, 1),
+    "seen": (INTEGER, 2),
+    "halfway": (connections.flow_statistics_dtype, 1),
+    "log": (log_dtype, 1),
+}
+"""Type of the entries and number of dimensions of each array of a `State`."""
 
 
 @cache
@@ -100,54 +123,6 @@ class State:
     `halfway`: the statistics of the flows in the middle.
     """
 
-    clock: Annotated[np.recarray, clock_dtype, 1]
-    settings: Annotated[np.recarray, settings_dtype, 1]
-    timers: Annotated[np.recarray, timer_dtype, 1]
-    heap: Integers
-    islands: Integers
-    streams: Annotated[np.recarray, stream_dtype, 1]
-    packet_types: Annotated[np.recarray, packet_type_dtype, 1]
-    layouts: Annotated[np.recarray, layout_dtype, 1]
-    routes: Integers
-    packets: Annotated[Any, packet_dtype, 1]
-    segments: Annotated[Any, segment_dtype, 1]
-    messages: Annotated[Any, message_dtype, 1]
-    queues: Annotated[np.recarray, queue_dtype, 1]
-    queue_statistics: Annotated[np.recarray, queue_statistics_dtype, 1]
-    buckets: Annotated[np.recarray, bucket_dtype, 1]
-    nodes: Annotated[np.recarray, node_dtype, 1]
-    lines: Annotated[np.recarray, line_dtype, 1]
-    ports: Annotated[np.recarray, port_dtype, 1]
-    media: Annotated[np.recarray, medium_dtype, 1]
-    channels: Annotated[np.recarray, channel_dtype, 1]
-    error_rates: RealRows
-    trace_levels: Integers
-    level_quality: Reals
-    type_for_level: Integers
-    type_for_quality: Integers
-    piconets: Annotated[np.recarray, piconet_dtype, 1]
-    links: Annotated[np.recarray, link_dtype, 1]
-    bridges: Annotated[np.recarray, bridge_dtype, 1]
-    le_links: Annotated[np.recarray, le_link_dtype, 1]
-    le_neighbours: Integers
-    le_channels: Integers
-    connections: Annotated[np.recarray, connection_dtype, 1]
-    backlogs: Annotated[np.recarray, backlog_dtype, 1]
-    patterns: Integers
-    schedules: Integers
-    out_of_order: ByteRows
-    scoreboard: ByteRows
-    sent_at: IntegerRows
-    starts: IntegerRows
-    sessions: Annotated[np.recarray, session_dtype, 1]
-    flow_statistics: Annotated[np.recarray, flow_statistics_dtype, 1]
-    rtt_histogram: IntegerRows
-    delay_histogram: IntegerRows
-    looks: Integers
-    seen: IntegerRows
-    halfway: Annotated[np.recarray, flow_statistics_dtype, 1]
-    log: Annotated[np.recarray, log_dtype, 1]
-
     def __init__(self, packed: Packed, apart: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
         """Take the arrays of a block, and others in the place of some of them."""
         self.packed, self.apart = packed, apart
@@ -189,10 +164,6 @@ class State:
         return State(self.packed, {**self.apart, **arrays})
 
 
-FIELDS: dict[str, tuple[np.dtype, int]] = {
-    name: kind.__metadata__ for name, kind in get_type_hints(State, include_extras=True).items()
-}
-"""Type of the entries and number of dimensions of each array of a `State`."""
 PLACES = {name: place for place, name in enumerate(FIELDS)}
 WORDS = 3
 """Words of `State.addresses` for each array: its address and up to two lengths."""

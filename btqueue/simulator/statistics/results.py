@@ -16,19 +16,10 @@ from btqueue.simulator.construction.flows import settings_of_flows
 from btqueue.simulator.records.arrays import State, copied
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics import limits as limiting
+from btqueue.simulator.statistics import measurement
 from btqueue.simulator.statistics.backlog import LOOKS, is_growing
 from btqueue.simulator.statistics.doubts import autocorrelations, doubts, doubts_about_batches
 from btqueue.simulator.statistics.invariants import check_invariants
-from btqueue.simulator.statistics.measurement import (
-    Counts,
-    drained_kbps,
-    halves,
-    measure,
-    queue_kinds,
-    stacked,
-    take_counts,
-    total,
-)
 
 
 class Replication(NamedTuple):
@@ -38,7 +29,7 @@ class Replication(NamedTuple):
     statistics of the flows in the middle of a replication; `random`: whether it can have random events.
     """
 
-    counts: Counts
+    counts: measurement.Counts
     events: int
     complete: bool
     backlogs: np.ndarray
@@ -65,7 +56,9 @@ def finish(sim: State, complete: bool) -> Replication | None:
     if clock.now == clock.statistics_since:
         return None
     halfway = copied(sim.halfway) if clock.look > LOOKS // 2 else None
-    return Replication(take_counts(sim), int(clock.events), complete, sim.seen[: clock.look].copy(), halfway)
+    return Replication(
+        measurement.take_counts(sim), int(clock.events), complete, sim.seen[: clock.look].copy(), halfway
+    )
 
 
 def label(
@@ -89,7 +82,7 @@ def label(
         return Variable(("replication", inner)[: found.ndim], found)
 
     metrics = Computed(later={name: partial(variable, name) for name in values})
-    coords = Computed(later=coordinates(kept, scenario, queue_kinds(network)))
+    coords = Computed(later=coordinates(kept, scenario, measurement.queue_kinds(network)))
     kind = "batch-means" if batches else "replications"
     # Without attributes that are computed from it: results in a cycle would wait for garbage collection.
     found = Results(metrics, coords, {"intervals": kind})
@@ -106,7 +99,8 @@ def label(
         },
         {
             "limited_by": lambda: limits(
-                scenario, limiting.bounds(scenario, network, total([one.counts for one in kept]), sizes())
+                scenario,
+                limiting.bounds(scenario, network, measurement.total([one.counts for one in kept]), sizes()),
             ),
             **({"autocorrelation": lambda: autocorrelations(found)} if batches else {}),
             "warnings": lambda: warnings_of(found, kept, bool(complete), scenario, growth, sizes),
@@ -125,7 +119,10 @@ def values_of(
     kept: list[Replication], scenario: Scenario, network: State
 ) -> tuple[Mapping[str, np.ndarray], Growth]:
     """Return the metrics, NaN where they grow with the run, and the growth; both are computed when read."""
-    values, kinds = measure(network, [one.counts for one in kept]), queue_kinds(network)
+    values, kinds = (
+        measurement.measure(network, [one.counts for one in kept]),
+        measurement.queue_kinds(network),
+    )
     growth = cache(partial(growing, kept, scenario))
 
     def unless_growing(name: str) -> np.ndarray:
@@ -153,14 +150,14 @@ def warnings_of(
         warnings += doubts_about_batches(autocorrelations(results))
     if not complete:
         return warnings
-    ends = stacked([one.counts.flows for one in kept])
+    ends = measurement.stacked([one.counts.flows for one in kept])
     seconds = np.array([[one.counts.seconds] for one in kept])
     halfway = [one.halfway for one in kept if one.halfway is not None]  # none of batches
-    both = halves(stacked(halfway), ends, seconds) if halfway else {}
+    both = measurement.halves(measurement.stacked(halfway), ends, seconds) if halfway else {}
     grows = bool(growth()[0].any())
     seen = {name: values for name, values in both.items() if not (grows and grows_with_the_run(name))}
     random = any(one.random for one in kept)
-    return warnings + doubts(results, scenario, seen, drained_kbps(ends, seconds), random=random)
+    return warnings + doubts(results, scenario, seen, measurement.drained_kbps(ends, seconds), random=random)
 
 
 def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:

@@ -5,16 +5,7 @@ began or the timer expired; it starts as -1.
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled
-from btqueue.simulator.records.connections import (
-    CUBIC,
-    HALF_PIPE,
-    HALF_WINDOW,
-    ONE_LESS,
-    PER_ACK,
-    RENO,
-    TAHOE,
-    VEGAS,
-)
+from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.tcp import cubic, rate_reduction, sack, vegas
 from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
 from btqueue.simulator.tcp.stream import amount
@@ -32,7 +23,7 @@ def flight_size(conn, starts):
 @compiled
 def recovers_once(conn):
     """Whether the first new acknowledgement ends recovery: Reno (RFC 5681, 3.2) and Johansson's Vegas."""
-    return conn.variant == RENO or (conn.variant == VEGAS and conn.adjustment == PER_ACK)
+    return conn.variant == kinds.RENO or (conn.variant == kinds.VEGAS and conn.adjustment == kinds.PER_ACK)
 
 
 @compiled
@@ -44,7 +35,7 @@ def on_duplicate_ack(conn, board, starts, statistics, news):
     """
     statistics.duplicate_acks_received += 1
     conn.duplicate_acks += 1
-    if conn.variant == VEGAS:
+    if conn.variant == kinds.VEGAS:
         vegas.end_round(conn)
     if conn.sack:
         conn.pipe = sack.pipe(conn, board, starts)
@@ -82,13 +73,15 @@ def reduced_threshold(conn, starts):
     flight = flight_size(conn, starts)
     if conn.limited_transmit:
         flight = min(flight, float(int(conn.cwnd)))
-    share = cubic.share(conn) if conn.variant == CUBIC else 0.5
+    share = cubic.share(conn) if conn.variant == kinds.CUBIC else 0.5
     reduced = flight * share
-    if conn.reduction == HALF_WINDOW or (conn.variant == VEGAS and conn.adjustment == PER_ACK):
+    if conn.reduction == kinds.HALF_WINDOW or (
+        conn.variant == kinds.VEGAS and conn.adjustment == kinds.PER_ACK
+    ):
         reduced = conn.cwnd * share
-    elif conn.reduction == HALF_PIPE:
+    elif conn.reduction == kinds.HALF_PIPE:
         reduced = (conn.pipe if conn.sack else pipe_without_sack(conn, starts)) * share
-    elif conn.reduction == ONE_LESS:
+    elif conn.reduction == kinds.ONE_LESS:
         reduced = min(conn.ssthresh, conn.cwnd - 1.0)
     return max(reduced, MINIMUM_SSTHRESH)
 
@@ -101,12 +94,12 @@ def start_recovery(conn, starts, statistics):
     timeout. Reno does not use `recover` again before the next timeout.
     """
     statistics.fast_retransmits += 1
-    if conn.variant == CUBIC:
+    if conn.variant == kinds.CUBIC:
         cubic.on_loss(conn)
     conn.ssthresh = reduced_threshold(conn, starts)
     if not recovers_once(conn):
         conn.recover = conn.snd_max - 1
-    if conn.variant == TAHOE:
+    if conn.variant == kinds.TAHOE:
         conn.cwnd = 1.0
         conn.snd_nxt = conn.snd_una
     else:
@@ -123,7 +116,7 @@ def start_selective_recovery(conn, board, starts, statistics, news):
     conn.recover = conn.snd_max - 1
     conn.high_rxt = conn.snd_una - 1
     conn.pipe = sack.pipe(conn, board, starts)
-    if conn.variant == CUBIC:
+    if conn.variant == kinds.CUBIC:
         cubic.on_loss(conn)
     conn.ssthresh = reduced_threshold(conn, starts)
     conn.cwnd = conn.ssthresh

@@ -9,29 +9,13 @@ it waits for late segments (`awaits_order`), for the probe (`awaits_probe`), or 
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.records.connections import (
-    CUBIC,
-    DISORDER,
-    LOSS,
-    LOST,
-    OPEN,
-    PUSHED,
-    RECOVERY,
-    REDUCING,
-    RESENT,
-    RETRANSMITTED,
-)
+from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND
 from btqueue.simulator.records.packets import DATA
 from btqueue.simulator.tcp import buffers, cubic, rack, rate_reduction
+from btqueue.simulator.tcp import retransmission_timer as timer
 from btqueue.simulator.tcp.congestion_avoidance import grow_window
 from btqueue.simulator.tcp.fast_recovery import reduced_threshold
-from btqueue.simulator.tcp.retransmission_timer import (
-    back_off,
-    restart_from_head,
-    sample_round_trip,
-    start_if_stopped,
-)
 from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
 from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length, position
 
@@ -65,14 +49,14 @@ def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
     elif duplicate:
         statistics.duplicate_acks_received += 1
     if sample != NOTHING:
-        sample_round_trip(conn, statistics, histogram, sample)
+        timer.sample_round_trip(conn, statistics, histogram, sample)
     if conn.hystart and youngest != NOTHING:
         cubic.look_for_exit(conn, youngest, now)
     restart = advanced or first < sent_at[ack & (len(sent_at) - 1)]
     end_probe(conn, starts, ack, advanced or news > 0.0)
     waited, found = bool(conn.awaits_order), False
     conn.awaits_order = False
-    if duplicate or news > 0.0 or conn.state != OPEN:
+    if duplicate or news > 0.0 or conn.state != kinds.OPEN:
         found, more = decide(conn, board, sent_at, starts, statistics, advanced, duplicate, news > 0.0, now)
         delivered += more
     if restart and not conn.awaits_order:
@@ -80,7 +64,7 @@ def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
     elif not conn.awaits_order:
         conn.awaits_order = waited
     conn.pipe = rack.pipe(conn, board, starts)
-    if conn.state == RECOVERY or conn.state == REDUCING:
+    if conn.state == kinds.RECOVERY or conn.state == kinds.REDUCING:
         if conn.rate_reduction:
             rate_reduction.on_safe_ack(conn, delivered, advanced and not found)
     elif advanced:
@@ -95,7 +79,7 @@ def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
 def decide(conn, board, sent_at, starts, statistics, advanced, duplicate, reported, now):
     """Move between the states; return whether a loss was found, and how many duplicates count as arrived."""
     recovered = conn.snd_una > conn.recover
-    if conn.state == RECOVERY and recovered:
+    if conn.state == kinds.RECOVERY and recovered:
         # without SACK something above must be acknowledged: duplicates of the end would look like a loss
         waits = not conn.sack and conn.snd_una == conn.recover + 1
         if not conn.sack:
@@ -103,20 +87,20 @@ def decide(conn, board, sent_at, starts, statistics, advanced, duplicate, report
         if waits:
             return False, 0.0
         conn.cwnd = conn.ssthresh
-        enter(conn, OPEN)
-    elif conn.state == REDUCING and conn.snd_una > conn.recover + 1:
+        enter(conn, kinds.OPEN)
+    elif conn.state == kinds.REDUCING and conn.snd_una > conn.recover + 1:
         conn.cwnd = conn.ssthresh
-        enter(conn, OPEN)
-    if conn.state == LOSS:
+        enter(conn, kinds.OPEN)
+    if conn.state == kinds.LOSS:
         return after_timeout(conn, board, sent_at, advanced, duplicate, reported, now)
     more = 0.0
     if not conn.sack:
-        if advanced and conn.state != RECOVERY:
+        if advanced and conn.state != kinds.RECOVERY:
             conn.duplicate_acks = 0
         if duplicate:
             more = count_duplicate(conn, board)
     found = identify(conn, board, sent_at, advanced, now)
-    if conn.state != RECOVERY:
+    if conn.state != kinds.RECOVERY:
         if rack.has_lost(conn, board):
             start_recovery(conn, starts, statistics)
         else:
@@ -143,7 +127,7 @@ def after_timeout(conn, board, sent_at, advanced, duplicate, reported, now):
         if not conn.sack:
             conn.duplicate_acks = 0
         if conn.sack or conn.snd_una > conn.recover + 1:
-            enter(conn, OPEN)
+            enter(conn, kinds.OPEN)
         return False, 0.0
     more = 0.0
     if not conn.sack:
@@ -158,7 +142,7 @@ def after_timeout(conn, board, sent_at, advanced, duplicate, reported, now):
 def enter(conn, state):
     """Enter a state; `in_recovery` says the same of one of them."""
     conn.state = state
-    conn.in_recovery = state == RECOVERY
+    conn.in_recovery = state == kinds.RECOVERY
 
 
 @compiled
@@ -166,18 +150,18 @@ def undo(conn, board):
     """Take a timeout back: no segment is lost, and the windows are restored (RFC 5682, section 3.1)."""
     for number in range(conn.snd_una, conn.high_lost + 1):
         place = number & (len(board) - 1)
-        board[place] &= 255 - LOST
+        board[place] &= 255 - kinds.LOST
     conn.cwnd = max(conn.cwnd, conn.recover_fs)
     conn.ssthresh = conn.prior_ssthresh
     conn.frto_runs = False
-    enter(conn, OPEN)
+    enter(conn, kinds.OPEN)
 
 
 @compiled
 def settle(conn):
     """Outside recovery any missing segment is a disorder."""
     missing = conn.duplicate_acks > 0 if not conn.sack else conn.high_sacked >= conn.snd_una
-    state = DISORDER if missing else OPEN
+    state = kinds.DISORDER if missing else kinds.OPEN
     if state != conn.state:
         enter(conn, state)
         conn.recover = conn.snd_max - 1
@@ -188,7 +172,7 @@ def count_duplicate(conn, board):
     """Count a duplicate as a segment that has arrived, no more than there can be above the holes."""
     before, lost = conn.duplicate_acks, 0
     for number in range(conn.snd_una, conn.high_lost + 1):
-        if board[number & (len(board) - 1)] & LOST:
+        if board[number & (len(board) - 1)] & kinds.LOST:
             lost += 1
     conn.duplicate_acks = min(before + 1, conn.snd_max - conn.snd_una - max(lost, 1))
     return float(max(conn.duplicate_acks - before, 0))
@@ -203,13 +187,13 @@ def identify(conn, board, sent_at, advanced, now):
         if not conn.rack_advanced:
             return False
         conn.rack_advanced = False
-        return rack.find_late(conn, board, sent_at, conn.state >= RECOVERY, now)
+        return rack.find_late(conn, board, sent_at, conn.state >= kinds.RECOVERY, now)
     lost = advanced
-    if conn.state < RECOVERY:
+    if conn.state < kinds.RECOVERY:
         lost = conn.duplicate_acks >= DUPLICATE_THRESHOLD
-    elif conn.state == LOSS:
+    elif conn.state == kinds.LOSS:
         lost = False
-    if not lost or board[conn.snd_una & (len(board) - 1)] & LOST:
+    if not lost or board[conn.snd_una & (len(board) - 1)] & kinds.LOST:
         return False
     rack.mark_lost(conn, board, conn.snd_una)
     return True
@@ -222,7 +206,7 @@ def start_reduction(conn, starts):
     conn.recover_fs = conn.cwnd
     conn.prr_delivered = conn.prr_out = conn.window_count = 0.0
     conn.probe_end = NOTHING
-    if conn.variant == CUBIC:
+    if conn.variant == kinds.CUBIC:
         cubic.on_loss(conn)
     conn.ssthresh = float(int(reduced_threshold(conn, starts)))
 
@@ -231,10 +215,10 @@ def start_reduction(conn, starts):
 def start_recovery(conn, starts, statistics):
     """Enter recovery. `next_segment` sends lost segments again as cwnd allows."""
     statistics.fast_retransmits += 1
-    if conn.state != REDUCING:
+    if conn.state != kinds.REDUCING:
         start_reduction(conn, starts)
         conn.cwnd = conn.ssthresh
-    enter(conn, RECOVERY)
+    enter(conn, kinds.RECOVERY)
 
 
 # ------------------------------------------------------------------------------------------- timers
@@ -248,7 +232,7 @@ def set_timer(conn, sent_at, waited, now):
     if conn.snd_una >= conn.snd_max:
         conn.rto_deadline = NEVER
     elif waited or conn.awaits_probe:
-        restart_from_head(conn, sent_at, now)
+        timer.restart_from_head(conn, sent_at, now)
     else:
         conn.rto_deadline = now + conn.rto
     conn.awaits_probe = False
@@ -259,7 +243,7 @@ def arm_probe(conn, now, rto_left):
     """Let the timer wait for a probe (RFC 8985, 7.2), if one may be sent; `rto_left`: when the RTO is due."""
     if not conn.loss_probes or not conn.sack or conn.snd_una >= conn.snd_max:
         return False
-    if conn.state != OPEN and conn.state != REDUCING:
+    if conn.state != kinds.OPEN and conn.state != kinds.REDUCING:
         return False
     wait = SECOND
     if conn.measured:
@@ -280,9 +264,9 @@ def on_other_timer(conn, board, sent_at, starts, statistics, now):
     if conn.awaits_probe:
         probe(conn, sent_at, statistics, now)
         return
-    lost = rack.on_order_timer(conn, board, sent_at, conn.state >= RECOVERY, now)
+    lost = rack.on_order_timer(conn, board, sent_at, conn.state >= kinds.RECOVERY, now)
     conn.pipe = rack.pipe(conn, board, starts)
-    if lost and conn.state < RECOVERY:
+    if lost and conn.state < kinds.RECOVERY:
         start_recovery(conn, starts, statistics)
         if conn.rate_reduction:
             rate_reduction.on_safe_ack(conn, 1.0, False)
@@ -293,7 +277,7 @@ def probe(conn, sent_at, statistics, now):
     """Send a new segment, else the last one again, whatever cwnd says; one probe at a time (7.3)."""
     conn.awaits_probe = False
     if conn.probe_end != NOTHING:
-        restart_from_head(conn, sent_at, now)
+        timer.restart_from_head(conn, sent_at, now)
         return
     statistics.loss_probes += 1
     conn.forced = True
@@ -325,7 +309,7 @@ def end_probe(conn, starts, ack, news):
     elif ack > conn.probe_end:
         start_reduction(conn, starts)
         conn.cwnd = conn.ssthresh
-        enter(conn, REDUCING)
+        enter(conn, kinds.REDUCING)
         settle(conn)
 
 
@@ -335,16 +319,20 @@ def on_timeout(conn, board, sent_at, starts, now):
 
     ssthresh stays as it is in a recovery, and when the timer has expired before without any progress since.
     """
-    first = conn.state < RECOVERY
+    first = conn.state < kinds.RECOVERY
     if not conn.sack:
         conn.duplicate_acks = 0
     rack.on_timeout(conn, board, sent_at, not first, now)
-    again = conn.state == LOSS and conn.expiries > 0
-    if conn.state <= DISORDER or conn.snd_una > conn.recover or (conn.state == LOSS and not again):
+    again = conn.state == kinds.LOSS and conn.expiries > 0
+    if (
+        conn.state <= kinds.DISORDER
+        or conn.snd_una > conn.recover
+        or (conn.state == kinds.LOSS and not again)
+    ):
         conn.recover_fs = conn.cwnd
         conn.prior_ssthresh = conn.ssthresh
         conn.ssthresh = float(int(reduced_threshold(conn, starts)))
-    if conn.variant == CUBIC:
+    if conn.variant == kinds.CUBIC:
         cubic.on_timeout(conn)
     conn.pipe = rack.pipe(conn, board, starts)
     conn.cwnd = conn.pipe + 1.0
@@ -353,11 +341,11 @@ def on_timeout(conn, board, sent_at, starts, now):
     conn.new_first = False
     conn.expiries += 1
     conn.recover = conn.snd_max - 1
-    enter(conn, LOSS)
+    enter(conn, kinds.LOSS)
     conn.probe_end = NOTHING
     conn.awaits_order = conn.awaits_probe = False
     conn.retransmit = True
-    back_off(conn, now)
+    timer.back_off(conn, now)
 
 
 # ------------------------------------------------------------------------------------------- sending
@@ -372,7 +360,7 @@ def next_segment(conn, board, sent_at, starts, alone, now):
     """
     if conn.forced:
         return forced_segment(conn, starts)
-    if not conn.new_first and conn.state >= RECOVERY and conn.pipe + 1.0 <= conn.cwnd:
+    if not conn.new_first and conn.state >= kinds.RECOVERY and conn.pipe + 1.0 <= conn.cwnd:
         number = rack.next_lost(conn, board)
         if number != NOTHING:
             return number
@@ -443,7 +431,7 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
     conn.pipe += size
     conn.prr_out += size
     conn.snd_max = max(conn.snd_max, conn.snd_nxt)
-    start_if_stopped(conn, now)
+    timer.start_if_stopped(conn, now)
     if not again:
         left = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto - now
         arm_probe(conn, now, left)
@@ -453,9 +441,9 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
 def count_new(conn, board, sent_at, starts, number, now):
     """New data: its length is fixed now."""
     lay_out(conn, starts)
-    if number == conn.snd_una and number > 0 and conn.variant == CUBIC:
+    if number == conn.snd_una and number > 0 and conn.variant == kinds.CUBIC:
         cubic.on_idle(conn, now - sent_at[(number - 1) & (len(board) - 1)])
-    board[number & (len(board) - 1)] &= PUSHED
+    board[number & (len(board) - 1)] &= kinds.PUSHED
     if conn.tuned_buffers:
         buffers.split(conn, board, starts, number)
 
@@ -465,7 +453,7 @@ def count_again(conn, board, number, now):
     """A segment is sent again; the oldest restarts the timer."""
     if conn.tuned_buffers:
         buffers.split_again(conn, board, number)
-    board[number & (len(board) - 1)] |= RETRANSMITTED | RESENT
+    board[number & (len(board) - 1)] |= kinds.RETRANSMITTED | kinds.RESENT
     if number == conn.snd_una and not conn.awaits_order:
         conn.awaits_probe = False
         conn.rto_deadline = now + conn.rto

@@ -11,22 +11,9 @@ from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import CUBIC, RETRANSMITTED, VEGAS
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA
-from btqueue.simulator.tcp import cubic, linux, sack, vegas
+from btqueue.simulator.tcp import cubic, fast_recovery, linux, sack, vegas
+from btqueue.simulator.tcp import retransmission_timer as timer
 from btqueue.simulator.tcp.congestion_avoidance import grow_window, is_window_limited
-from btqueue.simulator.tcp.fast_recovery import (
-    on_duplicate_ack,
-    on_full_ack,
-    on_partial_ack,
-    recovers_once,
-    reduced_threshold,
-)
-from btqueue.simulator.tcp.retransmission_timer import (
-    back_off,
-    on_new_ack,
-    round_trip_time,
-    sample_round_trip,
-    start_if_stopped,
-)
 from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length
 
 LIMITED_TRANSMIT = 2
@@ -89,14 +76,14 @@ def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
     elif segment.ack == conn.snd_una and conn.snd_max > conn.snd_una:
         duplicate = news > 0 if conn.sack else segment.kind != DATA
         if duplicate:
-            on_duplicate_ack(conn, board, starts, statistics, news)
+            fast_recovery.on_duplicate_ack(conn, board, starts, statistics, news)
 
 
 @compiled
 def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram, segment, news, now):
     """Advance the window, sample the round-trip time, open cwnd or go on with recovery."""
     acknowledged = amount(conn, starts, conn.snd_una, segment.ack)
-    sample = round_trip_time(conn, board, sent_at, segment, now)
+    sample = timer.round_trip_time(conn, board, sent_at, segment, now)
     delivered = acknowledged
     if conn.sack:
         delivered += news - sack.count_reported(conn, board, starts, segment.ack)
@@ -107,7 +94,7 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
     conn.snd_nxt = max(conn.snd_nxt, segment.ack)
     conn.duplicate_acks = 0
     if sample != NOTHING:
-        sample_round_trip(conn, statistics, histogram, sample)
+        timer.sample_round_trip(conn, statistics, histogram, sample)
         if conn.hystart:
             cubic.look_for_exit(conn, sample, now)
     if conn.variant == VEGAS:
@@ -119,15 +106,15 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
             grow_window(conn, delivered, now)
         if conn.variant == CUBIC and not limited:
             cubic.on_pause(conn)
-    elif segment.ack > conn.recover or recovers_once(conn):
-        on_full_ack(conn, board, starts)
+    elif segment.ack > conn.recover or fast_recovery.recovers_once(conn):
+        fast_recovery.on_full_ack(conn, board, starts)
         if conn.exit_grows:
             grow_window(conn, acknowledged, now)
     else:
-        on_partial_ack(conn, acknowledged, delivered)
+        fast_recovery.on_partial_ack(conn, acknowledged, delivered)
     if news > 0 and not conn.in_recovery:
-        on_duplicate_ack(conn, board, starts, statistics, news)
-    on_new_ack(conn, now)
+        fast_recovery.on_duplicate_ack(conn, board, starts, statistics, news)
+    timer.on_new_ack(conn, now)
 
 
 @outlined
@@ -145,7 +132,7 @@ def on_timeout(conn, board, sent_at, starts, statistics, now):
     if not (conn.hold_ssthresh and is_after_timeout(conn)):
         if conn.variant == CUBIC:
             cubic.on_timeout(conn)
-        conn.ssthresh = reduced_threshold(conn, starts)
+        conn.ssthresh = fast_recovery.reduced_threshold(conn, starts)
     conn.cwnd = 1.0
     conn.recover = conn.snd_max - 1
     conn.in_recovery = False
@@ -156,7 +143,7 @@ def on_timeout(conn, board, sent_at, starts, statistics, now):
         sack.forget(conn, board)
     if conn.variant == VEGAS:
         vegas.end_round(conn)
-    back_off(conn, now)
+    timer.back_off(conn, now)
 
 
 @outlined
@@ -210,4 +197,4 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
     if conn.variant == VEGAS and not again:
         vegas.mark(conn, starts, number, now)
     conn.snd_max = max(conn.snd_max, conn.snd_nxt)
-    start_if_stopped(conn, now)
+    timer.start_if_stopped(conn, now)

@@ -14,21 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from btqueue.captures import packets
 from btqueue.captures.files import CaptureWriter
-from btqueue.captures.packets import (
-    ACK,
-    MSS,
-    NO_OPERATION,
-    SACK,
-    SACK_PERMITTED,
-    TCP,
-    TIMESTAMPS,
-    UDP,
-    WINDOW_SCALE,
-    ip_packet,
-    tcp_segment,
-    udp_datagram,
-)
 from btqueue.captures.packets import SYN as SYN_FLAG
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import MILLISECOND, NOTHING
@@ -82,7 +69,9 @@ class PcapWriter:
         )
         udp = entry.kind in (DATAGRAM, CONTROL)
         content = self.datagram(entry) if udp else self.segment(entry)
-        return ip_packet(address(sender), address(receiver), UDP if udp else TCP, content)
+        return packets.ip_packet(
+            address(sender), address(receiver), packets.UDP if udp else packets.TCP, content
+        )
 
     def ports(self, entry: Any) -> tuple[int, int]:
         """Return the ports of the segment's sender and receiver: a new incarnation has new ports."""
@@ -96,7 +85,7 @@ class PcapWriter:
 
     def datagram(self, entry: Any) -> bytes:
         """Return the UDP datagram of a segment without TCP."""
-        return udp_datagram(self.ports(entry), bytes(int(entry.application)))
+        return packets.udp_datagram(self.ports(entry), bytes(int(entry.application)))
 
     def segment(self, entry: Any) -> bytes:
         """Return the TCP segment, with all its options."""
@@ -106,14 +95,14 @@ class PcapWriter:
             sender.said_hello = True
         if entry.acknowledges:
             sender.acknowledged = other.sequence(other.stream.before(int(entry.ack)))
-        flags = 0 if entry.kind == SYN else ACK
+        flags = 0 if entry.kind == SYN else packets.ACK
         if entry.kind in (SYN, SYN_ACK):
             flags |= SYN_FLAG
             begin = sender.first
-        return tcp_segment(
+        return packets.tcp_segment(
             self.ports(entry),
             begin,
-            sender.acknowledged if flags & ACK else 0,
+            sender.acknowledged if flags & packets.ACK else 0,
             flags,
             window_field(entry, sender, other),
             self.options(entry, sender, other),
@@ -143,21 +132,21 @@ class PcapWriter:
             # MSS counts the options of data segments as if there were none (RFC 6691)
             room = 12 * bool(conn.timestamps)
             longest = max(sender.stream.longest, sender.received.longest)
-            parts += struct.pack("!BBH", MSS, 4, longest + room)
+            parts += struct.pack("!BBH", packets.MSS, 4, longest + room)
             if conn.sack:
-                parts += bytes([SACK_PERMITTED, 2])
-            parts += bytes([NO_OPERATION, WINDOW_SCALE, 3, sender.shift])
+                parts += bytes([packets.SACK_PERMITTED, 2])
+            parts += bytes([packets.NO_OPERATION, packets.WINDOW_SCALE, 3, sender.shift])
         if conn.timestamps:
             ticks = [max(int(time), 0) // MILLISECOND % 2**32 for time in (entry.timestamp, entry.echo)]
-            parts += struct.pack("!4B2I", 1, 1, TIMESTAMPS, 10, *ticks)
+            parts += struct.pack("!4B2I", 1, 1, packets.TIMESTAMPS, 10, *ticks)
         blocks = min(int(entry.blocks), (OPTION_BYTES - len(parts) - 4) // 8)  # as many as fit (RFC 2018)
         if blocks > 0:
-            parts += bytes([1, 1, SACK, 2 + 8 * blocks])
+            parts += bytes([1, 1, packets.SACK, 2 + 8 * blocks])
             for block in range(blocks):
                 for edge in (entry.block_start[block], entry.block_end[block]):
                     position = other.sequence(other.stream.before(int(edge)))
                     parts += struct.pack("!I", position % 2**32)
-        return parts + bytes([NO_OPERATION]) * (-len(parts) % 4)
+        return parts + bytes([packets.NO_OPERATION]) * (-len(parts) % 4)
 
 
 def segments_of(sim: State, flow: int) -> np.ndarray:
