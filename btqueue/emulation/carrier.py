@@ -11,7 +11,7 @@ from btqueue.simulator.construction.flows import Layouts
 from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import REACHED, advance
-from btqueue.simulator.hosts.real_packets import hand_down
+from btqueue.simulator.hosts.forwarding import hand_down
 from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED
 

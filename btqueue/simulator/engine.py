@@ -17,7 +17,6 @@ from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import INBOX, OUTBOX
 from btqueue.simulator.statistics.backlog import take_looks
 from btqueue.simulator.tcp import delayed_ack
-from btqueue.simulator.tcp.fresh_connection import set_initial_values
 from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE, PAUSED = 0, 1, 2
@@ -112,7 +111,6 @@ def start(sim):
     for session in range(len(sim.sessions)):
         sessions.start(sim, session)
     for flow in range(len(sim.connections)):
-        set_initial_values(sim.connections[flow])
         start_application(sim, flow)
 
 

@@ -61,7 +61,10 @@ class Network:
             assert name in owner.dtype.names
             setattr(owner, name, value)
         for flow in (REQUESTER, RESPONDER):
-            plain.fresh_connection.set_initial_values(self.sim.connections[flow])
+            conn = self.sim.connections[flow]
+            for name, value in plain.fresh_connection.initial_values(conn).items():
+                setattr(conn, name, value)
+        self.sim.fresh = self.sim.connections.copy()
         self.tcp = protocol == plain.records.TCP
         self.lose = lambda segment: False
         self.travelling = []

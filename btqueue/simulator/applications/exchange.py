@@ -6,11 +6,11 @@ numbered by its age: the request and the reply of exchange k are 2k, its good-by
 """
 
 from btqueue.simulator.applications.application import write_message
-from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
+from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records import connections as kinds
-from btqueue.simulator.records.connections import TCP
-from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.connections import DEADLINES, TCP
+from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.statistics.histograms import count
 from btqueue.simulator.tcp.fresh_connection import restart_connection
 
@@ -131,3 +131,41 @@ def restart(sim, index):
     session = sim.sessions[index]
     for end in (CLIENT, SERVER):
         restart_connection(sim, flow_from(session, end))
+
+
+# ---------------------------------------------------------------------------------------- the session's timer
+
+# One timer serves all deadlines of a session: it is set to the earliest of them. A deadline that is moved to
+# a later time leaves the timer as it is: when it fires no deadline is due, and it is set to the earliest.
+
+
+@outlined
+def set_deadline(sim, index, place, due):
+    """Let the session's timer fire for this place of its deadlines at `due` (ns)."""
+    session = sim.sessions[index]
+    session.deadlines[place] = due
+    if due < sim.timers[session.timer].due:
+        schedule(sim, session.timer, due)
+
+
+@compiled
+def clear_deadline(sim, index, place):
+    """Let the session's timer no longer fire for this place of its deadlines."""
+    sim.sessions[index].deadlines[place] = NEVER
+
+
+@compiled
+def take_due(sim, index, now):
+    """Return the first place of the deadlines that is due, now cleared, or NOTHING; set the timer anew."""
+    session = sim.sessions[index]
+    due_place = NOTHING
+    for place in range(DEADLINES):
+        if due_place == NOTHING and session.deadlines[place] <= now:
+            due_place = place
+    if due_place != NOTHING:
+        session.deadlines[due_place] = NEVER
+    earliest = NEVER
+    for place in range(DEADLINES):
+        earliest = min(earliest, session.deadlines[place])
+    schedule(sim, session.timer, earliest)
+    return due_place

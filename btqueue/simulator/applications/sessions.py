@@ -5,8 +5,7 @@ The order of the messages is in `exchange`. TCP carries them as a stream of segm
 """
 
 from btqueue.simulator.applications import exchange
-from btqueue.simulator.applications.exchange import CLIENT
-from btqueue.simulator.applications.session_timer import set_deadline, take_due
+from btqueue.simulator.applications.exchange import CLIENT, set_deadline, take_due
 from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus import state_machine as centaurus
 from btqueue.simulator.machinery.numba_cache import outlined

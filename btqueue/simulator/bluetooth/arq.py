@@ -116,20 +116,11 @@ def is_last_part(sim, head):
 def copy_for_far_side(sim, head):
     """Return a copy of the head packet of the queue; the copy goes on, and the head becomes a ghost."""
     index = take_packet(sim)
+    sim.packets[index] = sim.packets[head]
     copy = sim.packets[index]
-    packet = sim.packets[head]
-    copy.segment = packet.segment
-    copy.type = packet.type
-    copy.bytes = packet.bytes
-    copy.tokens = packet.tokens
-    copy.hop = packet.hop
-    copy.enqueued_at = packet.enqueued_at
-    copy.ready_at = packet.ready_at
-    copy.transmissions = 0
-    copy.sent_bytes = 0
-    copy.corrupted = packet.corrupted
-    copy.ghost = False
-    packet.ghost = True
+    copy.next = NOTHING
+    copy.transmissions = copy.sent_bytes = 0
+    sim.packets[head].ghost = True
     return index
 
 

@@ -4,8 +4,7 @@ The states that the paper leaves as soon as Level I has taken a message (send co
 received) last no time here, so they have no name.
 """
 
-from btqueue.simulator.applications.exchange import CLIENT, SERVER
-from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
+from btqueue.simulator.applications.exchange import CLIENT, SERVER, clear_deadline, set_deadline
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import WATCHDOG, WORKER
 from btqueue.simulator.records.conventions import NOTHING

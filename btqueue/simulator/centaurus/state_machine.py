@@ -15,25 +15,15 @@ follows:
 - DONE and data packets are ignored outside the state `packet receive`.
 """
 
-from btqueue.simulator.applications.exchange import (
-    CLIENT,
-    SERVER,
-    finish,
-    flow_from,
-    message_layout,
-    message_segments,
-    on_reply,
-    on_request,
-)
-from btqueue.simulator.applications.session_timer import clear_deadline
-from btqueue.simulator.centaurus import ends
-from btqueue.simulator.centaurus.bitmaps import is_whole, record, update_from_receiver
-from btqueue.simulator.centaurus.ends import begin_session, close, enter, join
-from btqueue.simulator.centaurus.messages import answer_done, answer_offer, next_packet, nope, offer
+from btqueue.simulator.applications import exchange
+from btqueue.simulator.applications.exchange import CLIENT, SERVER, clear_deadline, flow_from, set_deadline
+from btqueue.simulator.bluetooth.l2cap import new_segment
+from btqueue.simulator.centaurus import bitmaps, ends
+from btqueue.simulator.centaurus.ends import begin_session, close, enter, join, leave
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.records.conventions import NOTHING
-from btqueue.simulator.records.packets import DATA
+from btqueue.simulator.records.packets import CONTROL, DATA
 
 # --------------------------------------------------------------------------------------------------- timers
 
@@ -111,7 +101,7 @@ def on_proceed(sim, index, end, segment, now):
     session = sim.sessions[index]
     if segment.echo != session.done_sent[end]:
         return
-    update_from_receiver(sim, index, end, segment.ack)
+    bitmaps.update_from_receiver(sim, index, end, segment.ack)
     if session.state[end] == ends.WAIT:
         enter(sim, index, end, ends.PACKET_TRANSMIT, now)
 
@@ -124,7 +114,7 @@ def on_answered(sim, index, end, message, number, now):
     if session.outgoing[end] == number:
         session.outgoing[end] = NOTHING
         if end == CLIENT and session.phase == kinds.GOODBYE:
-            finish(sim, index, now)
+            exchange.finish(sim, index, now)
     if message == kinds.OBJECT_ACK and end == SERVER:
         close(sim, index, end, now)
     else:
@@ -136,7 +126,7 @@ def on_packet(sim, index, end, flow, slot, now):
     """Copy the payload of a data packet to its slot and set the bit."""
     session = sim.sessions[index]
     if session.state[end] == ends.PACKET_RECEIVE:
-        record(sim, index, end, flow, slot)
+        bitmaps.record(sim, index, end, flow, slot)
         enter(sim, index, end, ends.PACKET_RECEIVE, now)
 
 
@@ -146,7 +136,7 @@ def on_done(sim, index, end, flow, now):
     session = sim.sessions[index]
     session.done_received[end] += 1
     enter(sim, index, end, ends.DONE_RECEIVED, now)
-    if is_whole(session, end):
+    if bitmaps.is_whole(session, end):
         deliver(sim, index, end, flow, now)
 
 
@@ -158,23 +148,113 @@ def deliver(sim, index, end, flow, now):
     session.accepted[end] = number
     session.delivered[end] = number
     statistics = sim.flow_statistics[flow]
-    packets = message_segments(session, 1 - end, number)
+    packets = exchange.message_segments(session, 1 - end, number)
     statistics.messages_delivered += 1
     statistics.delivered_in_order += packets
     for slot in range(packets):
-        layout = message_layout(sim, index, 1 - end, number, slot)
+        layout = exchange.message_layout(sim, index, 1 - end, number, slot)
         statistics.bytes_delivered += sim.layouts[layout].application
     if session.outgoing[1 - end] == number:
         delay = now - session.written_at[1 - end]
         statistics.delay_sum += delay
         statistics.delay_squares += float(delay) * float(delay)
     if end == CLIENT:
-        on_reply(sim, index, now)
+        exchange.on_reply(sim, index, now)
     elif number % 2 == 0:
-        on_request(sim, index, number, now)
+        exchange.on_request(sim, index, number, now)
 
 
-# ---------------------------------------------------------------------------------------------------- sending
+# -------------------------------------------------------------------------------------- messages, next states
+
+
+@compiled
+def control(sim, index, end, message, number):
+    """Make a control message about the object with this number."""
+    session = sim.sessions[index]
+    flow = flow_from(session, end)
+    made = new_segment(sim, flow, CONTROL, False, sim.connections[flow].control_layout, number)
+    sim.segments[made].message = message
+    sim.segments[made].session = session.number[end]
+    return made
+
+
+@compiled
+def offer(sim, index, end, now):
+    """Send OBJ; early data follow at once (section 5.2.2), else the answer is awaited."""
+    session = sim.sessions[index]
+    session.offered[end] = 1
+    bitmaps.begin_offer(sim, index, end)
+    enter(sim, index, end, ends.PACKET_TRANSMIT if session.early_data else ends.WAIT, now)
+    return control(sim, index, end, kinds.OBJ, session.outgoing[end])
+
+
+@compiled
+def nope(sim, index, end, now):
+    """Send NOPE; after it this end owes nothing and may leave, or be offered an object."""
+    sim.sessions[index].state[end] = ends.WAIT
+    leave(sim, index, end, now)
+    return control(sim, index, end, kinds.NOPE, NOTHING)
+
+
+@compiled
+def answer_offer(sim, index, end, now):
+    """Answer OBJ: REJ if a copy as new is held, else PROCEED with the bits kept from earlier sessions."""
+    session = sim.sessions[index]
+    number = session.incoming[end]
+    if number <= session.accepted[end]:
+        enter(sim, index, end, ends.WAIT, now)
+        return control(sim, index, end, kinds.REJ, number)
+    bitmaps.collect(sim, index, end, number)
+    return proceed(sim, index, end, now)
+
+
+@compiled
+def answer_done(sim, index, end, now):
+    """Answer DONE: ACK if all bits are set, else PROCEED with the bitmap."""
+    session = sim.sessions[index]
+    if not bitmaps.is_whole(session, end):
+        return proceed(sim, index, end, now)
+    made = control(sim, index, end, kinds.OBJECT_ACK, session.collecting[end])
+    if end == CLIENT:
+        # The server closes the session when this ACK comes.
+        close(sim, index, end, now)
+    else:
+        enter(sim, index, end, ends.WAIT, now)
+    return made
+
+
+@compiled
+def proceed(sim, index, end, now):
+    """Send PROCEED with the bitmap as it is now."""
+    session = sim.sessions[index]
+    enter(sim, index, end, ends.PACKET_RECEIVE, now)
+    made = control(sim, index, end, kinds.PROCEED, session.collecting[end])
+    sim.segments[made].ack = session.received[end]
+    sim.segments[made].echo = session.done_received[end]
+    return made
+
+
+@compiled
+def next_packet(sim, index, end, now):
+    """Send the data packet of the next zero bit, or DONE if none remains."""
+    session = sim.sessions[index]
+    flow = flow_from(session, end)
+    number = session.bitmap_of[end]
+    slot = bitmaps.next_unsent(sim, index, end)
+    if slot == NOTHING:
+        session.done_sent[end] += 1
+        enter(sim, index, end, ends.WAIT, now)
+        return control(sim, index, end, kinds.DONE, number)
+    bitmaps.mark_sent(sim, index, end, slot)
+    made = new_segment(sim, flow, DATA, False, exchange.message_layout(sim, index, end, number, slot), slot)
+    sim.segments[made].session = session.number[end]
+    sim.segments[made].timestamp = now
+    if session.worker_period > 0:
+        enter(sim, index, end, ends.WAIT_PACKET_SEND, now)
+        set_deadline(sim, index, kinds.WORKER + end, now + session.worker_period)
+    else:
+        enter(sim, index, end, ends.PACKET_TRANSMIT, now)
+    return made
 
 
 @outlined

@@ -22,6 +22,7 @@ from btqueue.simulator.records.conventions import (
 from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, layout_dtype
 from btqueue.simulator.records.run import ARRIVAL, DELAYED_ACK, RETRANSMISSION, SESSION
 from btqueue.simulator.tcp import buffers
+from btqueue.simulator.tcp.fresh_connection import initial_values
 
 MOST_SEGMENTS = 1_000_000
 """Of a message; each has a place in tables."""
@@ -217,9 +218,9 @@ def most_under_way(scenario: Scenario) -> int:
 
 
 def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
-    """Return the fields of a connection that stay as they are; `set_initial_values` sets the others."""
+    """Return the fields of a connection with these options, at its start."""
     transport, unit = scenario.transport, unit_of(scenario)
-    return {
+    options = {
         **{name: getattr(transport, name) for name in OF_ONE_NAME},
         "protocol": kinds.PROTOCOLS.index(transport.protocol),
         "unit": unit,
@@ -255,6 +256,7 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
         "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
     }
+    return options | initial_values(options)
 
 
 def header_bytes(scenario: Scenario) -> int:

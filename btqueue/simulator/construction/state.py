@@ -154,15 +154,17 @@ def build(scenario: Scenario) -> dict[str, Any]:
             "node_buffers": scenario.link.node_buffer_bytes is not None,
         }
     )
+    arrays = draft.arrays(plan.islands())
     radio = ("error_rates", "trace_levels", "level_quality", "type_for_level", "type_for_quality")
     return {
-        **draft.arrays(plan.islands()),
+        **arrays,
         **pools,
         **{name: np.asarray(getattr(draft.tables, name), FIELDS[name][0]) for name in radio},
         "packet_types": draft.tables.packet_types,
         "streams": (draft.stream_count,),
         "queue_statistics": (len(draft.queues),),
         "le_channels": np.array([one.channels for one in scenario.le.channel_classes], np.int64),
+        "fresh": arrays["connections"] if len(draft.sessions) else (0,),
         "backlogs": (count,),
         "out_of_order": (count, ring),
         "scoreboard": (count, ring),

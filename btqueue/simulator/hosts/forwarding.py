@@ -7,13 +7,14 @@ forwarding).
 """
 
 from btqueue.simulator.bluetooth.baseband_queue import enter_node_buffer, enter_queue, free_node_buffer
-from btqueue.simulator.bluetooth.l2cap import finish_packet, new_packet, whole_packet
+from btqueue.simulator.bluetooth.l2cap import finish_packet, new_packet, new_segment, whole_packet
 from btqueue.simulator.bluetooth.token_bucket import admit_packet, has_room_for
 from btqueue.simulator.hosts import delay_line, medium
 from btqueue.simulator.hosts.crossing import on_segment_crossed
-from btqueue.simulator.machinery.numba_cache import compiled
+from btqueue.simulator.machinery.numba_cache import compiled, entry_point
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import OUTSIDE
+from btqueue.simulator.records.packets import DATAGRAM
 
 
 @compiled
@@ -91,3 +92,17 @@ def arrive(sim, packet, now):
     sim.segments[index].hop = hop
     if finish_packet(sim, packet, corrupted) and not corrupted and not damaged_before:
         on_segment_crossed(sim, index, now)
+
+
+@entry_point
+def hand_down(sim, flow, backward, layout, number):
+    """Let an IP packet of a real program leave the flow's source, or `backward` its destination, now.
+
+    Call it between two calls of `advance`, one packet at a time, with a segment free. Return the segment. No
+    transport protocol sees it: it belongs to no incarnation of the connection, so that its receiver only logs
+    `number` and frees it.
+    """
+    index = new_segment(sim, flow, DATAGRAM, backward, layout, number)
+    sim.segments[index].incarnation = NOTHING
+    leave_host(sim, index, sim.clock[0].now)
+    return index

@@ -281,7 +281,10 @@ def _lower_getitem_of_row(context, builder, sig, args):
 
 @infer_global(operator.setitem)
 class SetEntryOfArray(AbstractTemplate):
-    """The type of `sim.heap[i] = timer`, and of `sim.a[:] = 0` and `sim.a[:] = sim.b`, of one shape."""
+    """The type of `sim.heap[i] = timer`, of `sim.a[i] = sim.b[j]`, copies of records of one type.
+
+    Also of `sim.a[:] = 0` and `sim.a[:] = sim.b`, of one shape.
+    """
 
     def generic(self, args, kws):
         """Return the signature."""
@@ -292,7 +295,17 @@ class SetEntryOfArray(AbstractTemplate):
             same = isinstance(value, ArrayOfState) and value.array == array.array
             nothing = isinstance(value, types.IntegerLiteral) and value.literal_value == 0
             return signature(types.none, array, index, value) if same or nothing else None
-        return signature(types.none, array, types.intp, array.entry) if array.dimensions == 1 else None
+        entry = array.entry
+        if isinstance(value, RecordOfState):
+            entry = value if ARRAY_TYPES[value.array].array == array.array else None
+        return signature(types.none, array, types.intp, entry) if array.dimensions == 1 and entry else None
+
+
+@lower_builtin(operator.setitem, ArrayOfState, types.intp, RecordOfState)
+def _lower_copy_of_record(context, builder, sig, args):
+    address = _address(context, builder, sig.args[0], args[0], args[1])
+    cgutils.raw_memcpy(builder, address, args[2], ir.Constant(WORD, sig.args[0].size), 1)
+    return context.get_dummy_value()
 
 
 @lower_builtin(operator.setitem, ArrayOfState, types.intp, types.Any)

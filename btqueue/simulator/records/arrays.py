@@ -47,6 +47,7 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "le_neighbours": (INTEGER, 1),
     "le_channels": (INTEGER, 1),
     "connections": (connections.connection_dtype, 1),
+    "fresh": (connections.connection_dtype, 1),
     "backlogs": (connections.backlog_dtype, 1),
     "patterns": (INTEGER, 1),
     "schedules": (INTEGER, 1),
@@ -116,7 +117,7 @@ class State:
     that no path connects to the rest. `error_rates` [level, type]: packet error rates, the last column for
     POLL and NULL, or for an empty PDU. `type_for_level`, `type_for_quality`: the packet type that adaptation
     chooses. `le_neighbours`: of each link of Bluetooth Low Energy the links that share a node with it;
-    `le_channels`: how many channels each class has.
+    `le_channels`: how many channels each class has. `fresh`: the connections of sessions, as they begin anew.
     `out_of_order`, `scoreboard`, `sent_at`, `starts` [flow, segment number modulo their length]: the memory
     of receiver and sender for segments. Histograms are [flow, bin]. `looks`: when a measurement begins and
     backlogs are counted (ns), NEVER behind the last; `seen` [look, flow or kind of queue]: the backlogs;

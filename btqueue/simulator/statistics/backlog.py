@@ -13,12 +13,12 @@ import math
 
 import numpy as np
 
+from btqueue.simulator.bluetooth.sleep import settle_all
 from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, UNLIMITED
 from btqueue.simulator.statistics.batch_means import student_quantile
-from btqueue.simulator.statistics.census import forget_statistics
 from btqueue.simulator.tcp.stream import position
 
 LOOKS = 16
@@ -55,6 +55,45 @@ def take_looks(sim):
             sim.halfway[:] = sim.flow_statistics
         count_waiting(sim, sim.seen[clock.look])
         clock.look += 1
+
+
+@outlined
+def forget_statistics(sim):
+    """Start measuring now (end of the warm-up): clear every count, keep the packets inside the network."""
+    clock = sim.clock[0]
+    settle_all(sim, clock.now)
+    clock.statistics_since = clock.now
+    clock.pause_at -= clock.events
+    clock.events = 0
+    sim.halfway[:] = sim.flow_statistics
+    sim.flow_statistics[:] = 0
+    for flow in range(len(sim.connections)):
+        before = sim.halfway[flow]
+        sim.flow_statistics[flow].finished_before = before.finished_before + before.segments_finished
+    sim.queue_statistics[:] = 0
+    for index in range(len(sim.queues)):
+        queue = sim.queues[index]
+        sim.queue_statistics[index].inside_at_start = queue.length
+        sim.queue_statistics[index].changed_at = clock.now
+        packet = queue.head
+        for _ in range(queue.length):
+            if not sim.packets[packet].ghost:
+                sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow].inside_at_start += 1
+            packet = sim.packets[packet].next
+    for index in range(len(sim.piconets)):
+        sim.piconets[index].visits = 0
+        sim.piconets[index].voice_repeated = 0
+    for index in range(len(sim.links)):
+        sim.links[index].visits = 0
+        sim.links[index].data_slots = 0
+    for index in range(len(sim.bridges)):
+        sim.bridges[index].switches = 0
+    for index in range(len(sim.le_links)):
+        link = sim.le_links[index]
+        link.events = link.missed = link.taken = link.exchanged = link.disconnections = 0
+        link.on_air = link.wakes = link.sent = link.heard = link.spaces = 0
+    sim.rtt_histogram[:] = 0
+    sim.delay_histogram[:] = 0
 
 
 @outlined

@@ -1,13 +1,14 @@
 """Invariants of every run of any scenario: conservation and Little's law."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from btqueue.simulator.bluetooth.sleep import settle_all
-from btqueue.simulator.machinery.numba_cache import compiled, entry_point
+from btqueue.simulator.machinery.numba_cache import compiled, entry_point, outlined
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
-from btqueue.simulator.statistics.census import Census, packets_lost, walk
 
 KINDS = f"(kinds: {', '.join(QUEUE_KINDS)})"
 FLOW, QUEUE, LITTLE, PICONET, PACKETS, SEGMENTS, MESSAGES = range(1, 8)
@@ -22,11 +23,39 @@ RULES = {
 }
 """How each rule can be broken, for the number of a flow, queue or piconet and both sides of the rule."""
 
+
+def packets_lost(flow: np.recarray) -> np.ndarray:
+    """Return the packets of each flow that were lost, by every cause."""
+    return (
+        flow.refused_at_token_buffer
+        + flow.refused_at_baseband
+        + flow.refused_at_node
+        + flow.refused_on_the_way
+        + flow.given_up
+        + flow.lost_outside
+    )
+
+
 lost_of = compiled(packets_lost)
 
 
 class InvariantViolated(RuntimeError):
     """The simulator's counts are inconsistent: do not use its numbers; report the scenario and the seed."""
+
+
+class Census(NamedTuple):
+    """The packets, segments and messages inside the network, to check conservation.
+
+    `packets` of each flow in some queue, shape (flows,), without ghosts: the far side has counted them;
+    `sojourn`: time (ns) that the packets in each queue have spent there since the statistics began, shape
+    (queues,); `segments`: 1 for each in a delay line, or with a packet in a queue, shape (segments,);
+    `messages`: number of listed messages of each flow, shape (flows,).
+    """
+
+    packets: np.ndarray
+    sojourn: np.ndarray
+    segments: np.ndarray
+    messages: np.ndarray
 
 
 def check_invariants(sim: State) -> Census:
@@ -49,6 +78,31 @@ def check_invariants(sim: State) -> Census:
     if broken[0]:
         raise InvariantViolated(RULES[int(broken[0])].format(*broken[1:].tolist()))
     return Census(*found[:4])
+
+
+@outlined
+def walk(sim, packets, sojourn, segments, messages):
+    """Write the `Census` into arrays of zeros. The segment of a ghost may be gone already."""
+    clock = sim.clock[0]
+    for index in range(len(sim.queues)):
+        packet = sim.queues[index].head
+        for _ in range(sim.queues[index].length):
+            sojourn[index] += clock.now - max(sim.packets[packet].enqueued_at, clock.statistics_since)
+            if not sim.packets[packet].ghost:
+                segment = sim.packets[packet].segment
+                packets[sim.segments[segment].flow] += 1
+                segments[segment] = 1
+            packet = sim.packets[packet].next
+    for index in range(len(sim.lines)):
+        segment = sim.lines[index].head
+        for _ in range(sim.lines[index].length):
+            segments[segment] = 1
+            segment = sim.segments[segment].next
+    for flow in range(len(sim.connections)):
+        message = sim.connections[flow].message_head
+        while message != NOTHING:
+            messages[flow] += 1
+            message = sim.messages[message].next
 
 
 @entry_point

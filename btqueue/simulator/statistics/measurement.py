@@ -15,8 +15,8 @@ from btqueue.simulator.records.arrays import State, columns, copied, plain
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE
-from btqueue.simulator.statistics.census import packets_lost
-from btqueue.simulator.statistics.quantiles import quantiles
+from btqueue.simulator.statistics.histograms import quantiles
+from btqueue.simulator.statistics.invariants import packets_lost
 
 SHARES = np.array(PERCENTILES) / 100
 """The same as shares of the observations."""

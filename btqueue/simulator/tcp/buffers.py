@@ -32,19 +32,17 @@ SCALE = 1024
 """Unit (bytes) of the window field, for buffers of 32 MiB at most."""
 
 
-@compiled
-def start(conn):
-    """Begin with the buffers of a new connection."""
-    conn.accepted = conn.tail_start = conn.pieces = conn.piece_length = conn.cut = conn.pushed = 0
-    conn.writing = True
-    conn.send_space = 2 * LEAST_WINDOW * conn.packet_cost
-    conn.receive_space = FIRST_SPACE
-    conn.receive_threshold = FIRST_WINDOW // conn.mss * conn.mss if conn.mss > 0 else 0
-    conn.receive_edge = conn.send_edge = conn.most_window = conn.receive_threshold
-    conn.heard = conn.charged = conn.last_window = conn.drained_from = conn.drain_echo = 0
-    conn.receive_last = conn.drained_since = NOTHING
-    conn.drained = LEAST_WINDOW * conn.mss
-    conn.drain_rtt = 0.0
+def initial_values(mss: int, packet_cost: int) -> dict[str, object]:
+    """Return the variables of a new connection's buffers that are not 0 or False, as fields."""
+    window = FIRST_WINDOW // max(mss, 1) * mss
+    return {
+        **dict.fromkeys(("receive_threshold", "receive_edge", "send_edge", "most_window"), window),
+        **dict.fromkeys(("receive_last", "drained_since"), NOTHING),
+        "writing": True,
+        "send_space": 2 * LEAST_WINDOW * packet_cost,
+        "receive_space": FIRST_SPACE,
+        "drained": LEAST_WINDOW * mss,
+    }
 
 
 # ------------------------------------------------------------------------------------------- sending

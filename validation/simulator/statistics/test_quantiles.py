@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from btqueue.simulator.statistics.histograms import BINS, edges
-from btqueue.simulator.statistics.quantiles import quantiles
+from btqueue.simulator.statistics.histograms import BINS, edges, quantiles
 
 LAWS = {
     "exponential": lambda random, size: random.exponential(0.05, size),

@@ -16,6 +16,11 @@ COST = 2304
 """Memory of a received packet of 1,448 bytes, and what the send buffer allows for each (bytes)."""
 
 
+def start(buffers, conn):
+    for name, value in buffers.initial_values(MSS, COST).items():
+        setattr(conn, name, value)
+
+
 @pytest.fixture
 def tuned(sender):
     """Return a sender whose application writes 200 segments into a tuned buffer; times in ms."""
@@ -27,7 +32,7 @@ def tuned(sender):
     )  # fmt: skip
     tcp.conn.unit, tcp.conn.mss, tcp.conn.packet_cost = MSS, MSS, COST
     tcp.conn.written = 200 * MSS
-    tcp.tcp.linux.buffers.start(tcp.conn)
+    start(tcp.tcp.linux.buffers, tcp.conn)
     return tcp
 
 
@@ -72,7 +77,7 @@ def test_the_receive_buffer_follows_what_is_read(plain, before, read, waiting, s
 def test_the_window_grows_by_two_segments_for_each_that_arrives(plain):
     conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
     conn.mss, conn.packet_cost, conn.unit = MSS, COST, 1
-    plain.sender.linux.buffers.start(conn)
+    start(plain.buffers, conn)
     grown = []
     for _ in range(7):
         plain.sender.linux.buffers.offer_more(conn, 1)
