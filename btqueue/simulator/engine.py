@@ -17,7 +17,6 @@ from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import INBOX, OUTBOX
 from btqueue.simulator.statistics.backlog import take_looks
 from btqueue.simulator.tcp import delayed_ack
-from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE, PAUSED = 0, 1, 2
 """Reasons why `advance` returned: it reached the wanted time; a pool or the log is nearly full; or there were
@@ -70,16 +69,7 @@ def work_off(sim, now):
             index = next_output(sim, now)
             if index == NOTHING:
                 return REACHED
-            segment_event(sim, SEGMENT_SENT, source_of(sim, index), index, now)
             leave_host(sim, index, now)
-
-
-@compiled
-def source_of(sim, index):
-    """Return the node that sends the segment."""
-    segment = sim.segments[index]
-    conn = sim.connections[segment.flow]
-    return conn.destination if segment.backward else conn.source
 
 
 @outlined

@@ -55,11 +55,6 @@ class Interrupted(KeyboardInterrupt):
         super().__init__("interrupted")
         self.results = results
 
-    @property
-    def partial(self) -> Results | None:
-        """The results."""
-        return self.results
-
 
 def simulate(
     scenario: Scenario,
@@ -96,7 +91,7 @@ def simulate(
             not have the quantity `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
         GpuUnavailable: a GPU was asked for, and there is none, or no work for it.
         InvariantViolated: the simulator lost count (a bug).
-        Interrupted: by Ctrl-C; threads have stopped. `partial` holds the replications that came to their end
+        Interrupted: by Ctrl-C; threads have stopped. `results` holds the replications that came to their end
             or, if there are none, the measurements of the replications under way; its attribute `complete` is
             0.
     """

@@ -37,7 +37,8 @@ def start_application(sim, flow):
     elif conn.application == FROM_FILE:
         schedule(sim, conn.arrival_timer, arrivals.recorded_arrival(sim, conn))
     else:
-        arrivals.take_steps_until(sim, conn, conn.start_at)
+        while arrivals.next_change(sim, conn) <= conn.start_at:
+            arrivals.take_step(sim, conn)
         if conn.application == PERIODIC and conn.aligned_phase and conn.mean_gap > 0.0:
             schedule(sim, conn.arrival_timer, conn.start_at)
         else:
@@ -61,7 +62,8 @@ def write_message(sim, flow, size, now):
     conn = sim.connections[flow]
     statistics = sim.flow_statistics[flow]
     statistics.messages += 1
-    if conn.send_buffer > 0 and buffered(sim, flow) + size > conn.send_buffer:
+    buffered = conn.written - position(conn, sim.starts[flow], conn.snd_una)
+    if conn.send_buffer > 0 and buffered + size > conn.send_buffer:
         statistics.messages_refused += 1
         return
     conn.written += size
@@ -101,13 +103,6 @@ def list_next(sim, flow):
     backlog.due = arrivals.following_arrival(sim, flow, backlog.due)
     arrivals.change_places(sim, conn, backlog)
     conn.unlisted -= 1
-
-
-@compiled
-def buffered(sim, flow):
-    """Return the content of the send buffer: the data written and not acknowledged."""
-    conn = sim.connections[flow]
-    return conn.written - position(conn, sim.starts[flow], conn.snd_una)
 
 
 @compiled

@@ -125,13 +125,6 @@ def take_step(sim, conn):
 
 
 @compiled
-def take_steps_until(sim, conn, now):
-    """Take all steps of the load's schedule up to and including now, for a source that starts now."""
-    while next_change(sim, conn) <= now:
-        take_step(sim, conn)
-
-
-@compiled
 def recorded_arrival(sim, conn):
     """Return when the next message of the file is due (ns after `start_at`), or NEVER after the last one.
 

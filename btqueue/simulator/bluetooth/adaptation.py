@@ -60,10 +60,3 @@ def shortest_holding(sim, wanted, size):
         if holds and candidate.payload < sim.packet_types[best].payload:
             best = other
     return best
-
-
-@compiled
-def bytes_on_air(sim, packet_type, packet_index):
-    """Return how many bytes of the packet the next transmission in this type carries."""
-    packet = sim.packets[packet_index]
-    return min(sim.packet_types[packet_type].payload, packet.bytes - packet.sent_bytes)

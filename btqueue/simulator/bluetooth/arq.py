@@ -50,7 +50,8 @@ def on_received(sim, port_index, now):
             return NOTHING
         port.received = True
         packet.type = central.on_air_type
-        return copy_for_far_side(sim, head) if is_last_part(sim, head) else NOTHING
+        whole = packet.sent_bytes + part_in(sim, packet.type, packet) == packet.bytes
+        return copy_for_far_side(sim, head) if whole else NOTHING
     if hit:
         give_up_if_due(sim, port_index, now)
         return NOTHING
@@ -88,7 +89,7 @@ def on_feedback(sim, port_index, feedback_lost, now):
     if packet.ghost:
         free_packet(sim, take_from_port(sim, port_index, now))
     else:
-        packet.sent_bytes += part_on_air(sim, packet)
+        packet.sent_bytes += part_in(sim, packet.type, packet)
         packet.transmissions = 0
 
 
@@ -100,16 +101,9 @@ def is_waiting(sim, port_index):
 
 
 @compiled
-def part_on_air(sim, packet):
-    """Return the bytes of the packet's part that was sent last."""
-    return min(sim.packet_types[packet.type].payload, packet.bytes - packet.sent_bytes)
-
-
-@compiled
-def is_last_part(sim, head):
-    """Whether the whole packet has crossed with the part that was sent last."""
-    packet = sim.packets[head]
-    return packet.sent_bytes + part_on_air(sim, packet) == packet.bytes
+def part_in(sim, packet_type, packet):
+    """Return how many bytes of the packet a transmission in this type carries."""
+    return min(sim.packet_types[packet_type].payload, packet.bytes - packet.sent_bytes)
 
 
 @compiled

@@ -208,8 +208,8 @@ def on_time_over(sim, link, now):
 def on_cycle_over(sim, p, now):
     """A cycle of piconet `p` is over: its central leaves, if it is a walk-in bridge whose stay is over.
 
-    VISIT: after every cycle. WHOLE_CYCLES: after that many. COMPLETE: after a cycle without data; under
-    overload it never leaves. Returns whether it has left.
+    Its own piconet is silent until it returns. VISIT: after every cycle. WHOLE_CYCLES: after that many.
+    COMPLETE: after a cycle without data; under overload it never leaves. Returns whether it has left.
     """
     central = sim.piconets[p]
     idle = not central.cycle_carried_data
@@ -225,17 +225,10 @@ def on_cycle_over(sim, p, now):
         or (bridge.residence == piconets.COMPLETE and idle)
     )
     if over:
-        central_leaves(sim, p, now)
+        central.away = True
+        cancel(sim, central.timer)
+        move_on(sim, b, now)
     return over
-
-
-@outlined
-def central_leaves(sim, p, now):
-    """The central of piconet `p` goes to the next of its piconets; its own is silent until it returns."""
-    central = sim.piconets[p]
-    central.away = True
-    cancel(sim, central.timer)
-    move_on(sim, central.bridge, now)
 
 
 @outlined

@@ -309,13 +309,8 @@ def next_type(sim, link, side):
 @compiled
 def takes_credit(sim, link, side):
     """Whether the packet at the head of the side's queue takes a credit that it does not have yet."""
-    return not link.charged[side] and begins_frame(sim, link, sim.queues[link.ports[side]].head)
-
-
-@compiled
-def begins_frame(sim, link, packet):
-    """Whether the packet is the first of a K-frame, where K-frames take credits."""
-    return link.returned_every > 0 and sim.packets[packet].tokens & le_links.FRAME_BEGINS > 0
+    tokens = sim.packets[sim.queues[link.ports[side]].head].tokens
+    return not link.charged[side] and link.returned_every > 0 and tokens & le_links.FRAME_BEGINS > 0
 
 
 @compiled
@@ -334,21 +329,16 @@ def take(sim, link, side, now):
     packet = take_from_port(sim, port_index, now)
     packet_event(sim, trace.PACKET_DELIVERED, port_index, packet, now)
     if link.returned_every > 0 and sim.packets[packet].tokens & le_links.FRAME_ENDS > 0:
-        count_frame(link, side)
+        # the K-frame is whole: its sender gets its credit back with others
+        link.charged[side] = 0
+        link.unreturned[side] += 1
+        if link.unreturned[side] >= link.returned_every:
+            link.owed[1 - side] += link.unreturned[side]
+            link.unreturned[side] = 0
     segment = sim.packets[packet].segment
     if sim.segments[segment].travelling == 1:
         left_first_link(sim, segment)
     arrive(sim, packet, now)
-
-
-@compiled
-def count_frame(link, side):
-    """A K-frame is whole: its sender gets its credit back with others."""
-    link.charged[side] = 0
-    link.unreturned[side] += 1
-    if link.unreturned[side] >= link.returned_every:
-        link.owed[1 - side] += link.unreturned[side]
-        link.unreturned[side] = 0
 
 
 @outlined

@@ -8,7 +8,6 @@ bridge has the bridge's limit.
 """
 
 from btqueue.simulator.bluetooth.bridges import may_poll
-from btqueue.simulator.bluetooth.meetings import packets_waiting
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.records.conventions import NOTHING, SLOT, UNLIMITED
@@ -60,8 +59,8 @@ def begin_visit(sim, p, now):
     elif central.discipline in (EXHAUSTIVE, GATED):
         central.visit_limit = UNLIMITED
         # only gated service looks at its gates
-        central.gate_down = packets_waiting(sim, link.down)
-        central.gate_up = packets_waiting(sim, link.up)
+        central.gate_down = sim.queues[link.down].length
+        central.gate_up = sim.queues[link.up].length
     elif central.discipline == FEP:
         central.visit_limit = 1
     else:
@@ -167,7 +166,7 @@ def next_active(sim, p, now):
         for step in range(1, central.links + 1):
             station = (central.station + step) % central.links
             link = sim.links[central.first_link + station]
-            if packets_waiting(sim, link.down) > 0:
+            if sim.queues[link.down].length > 0:
                 link.active = True
             if link.active and may_poll(sim, central.first_link + station, now):
                 go_to(central, station)
@@ -269,9 +268,9 @@ def next_by_queue(sim, p, now):
     for step in range(1, central.links + 1):
         station = (central.station + step) % central.links
         link = sim.links[central.first_link + station]
-        packets = packets_waiting(sim, link.down)
+        packets = sim.queues[link.down].length
         if central.discipline == SLQ:
-            packets += packets_waiting(sim, link.up)
+            packets += sim.queues[link.up].length
         if step == central.links and not central.carried_data:
             packets = 0
         if packets > longest and may_poll(sim, central.first_link + station, now):

@@ -127,7 +127,7 @@ def agree_on_next(sim, link, ended_by_null, now):
     meeting = sim.links[link]
     central = sim.piconets[meeting.piconet]
     bridge = sim.bridges[meeting.bridge]
-    waiting = max(packets_waiting(sim, meeting.up), packets_waiting(sim, meeting.down))
+    waiting = max(sim.queues[meeting.up].length, sim.queues[meeting.down].length)
     frames = central.frame
     lasted = now - meeting.meeting_start
     used = lasted
@@ -190,9 +190,3 @@ def after_meetings(sim, b, p, link, start, length):
 def whole_frames(time):
     """Return the time (ns) rounded up to whole pairs of slots."""
     return int(-(-time // SHORTEST_FRAME)) * SHORTEST_FRAME
-
-
-@compiled
-def packets_waiting(sim, port):
-    """Return the length of a port's queue."""
-    return sim.queues[port].length

@@ -9,11 +9,10 @@ from btqueue.simulator.bluetooth import adaptation, arq, bridges, voice
 from btqueue.simulator.bluetooth.baseband_queue import take_from_port
 from btqueue.simulator.bluetooth.disciplines import begin_visit, next_station, visit_is_over
 from btqueue.simulator.bluetooth.radio import is_hit, reception_fails
-from btqueue.simulator.bluetooth.sleep import fall_asleep
 from btqueue.simulator.hosts.forwarding import arrive
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.packet_queue import serve
-from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records import piconets
 from btqueue.simulator.records.conventions import NOTHING, SLOT
 from btqueue.simulator.traces import trace
@@ -165,7 +164,9 @@ def start_visit(sim, index, now):
     begin_visit(sim, index, now)
     bridge = sim.links[central.first_link + central.station].bridge
     if central.waiting == 0 and central.can_sleep:
-        fall_asleep(sim, index, voice.next_start(central, now))
+        central.asleep = True
+        central.idle_since = voice.next_start(central, now)
+        cancel(sim, central.timer)
         return
     if bridge != NOTHING and sim.bridges[bridge].schedule == piconets.WALK_IN:
         central.frame = PROBE
@@ -252,7 +253,7 @@ def transmit_with_options(sim, index, place, port_index, now):
     kind = sim.packets[packet].type
     if sim.ports[port_index].adaptive:
         kind = adaptation.choose_type(sim, port_index, packet, room_on_air(sim, index, place, now), now)
-        central.on_air_bytes = adaptation.bytes_on_air(sim, kind, packet)
+        central.on_air_bytes = arq.part_in(sim, kind, sim.packets[packet])
     packet_type = sim.packet_types[kind]
     if packet_type.duration > room_on_air(sim, index, place, now):
         send_nothing(sim, index, now)

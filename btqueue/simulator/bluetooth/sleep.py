@@ -7,19 +7,10 @@ has the same results as one without.
 
 from btqueue.simulator.bluetooth.disciplines import begin_visit
 from btqueue.simulator.bluetooth.voice import idle_visits, start_of_idle_visit
-from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.timers import cancel, schedule
+from btqueue.simulator.machinery.numba_cache import outlined
+from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.conventions import NOTHING, SLOT
 from btqueue.simulator.records.piconets import DOWNLINK_HALF, PAUSE, UPLINK_HALF
-
-
-@compiled
-def fall_asleep(sim, index, now):
-    """Stop playing the piconet; its next idle visit would start now."""
-    central = sim.piconets[index]
-    central.asleep = True
-    central.idle_since = now
-    cancel(sim, central.timer)
 
 
 @outlined

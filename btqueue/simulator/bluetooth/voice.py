@@ -8,7 +8,6 @@ frame of data has to fit into the gap that is left of the period. A central with
 0. Times are in ns.
 """
 
-from btqueue.baseband.voice import VoiceLinks
 from btqueue.simulator.bluetooth.radio import is_hit
 from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
@@ -127,8 +126,3 @@ def start_of_idle_visit(central, since, count):
 def visits_a_period(central):
     """Return how many idle visits fit between two reservations."""
     return (central.voice_period - central.voice_reserved) // IDLE_VISIT
-
-
-def reservation(links: VoiceLinks | None) -> tuple[int, int]:
-    """Return the period of the voice links and their part of it (ns); (0, 0) without voice."""
-    return (links.period * SLOT, links.reserved * SLOT) if links else (0, 0)

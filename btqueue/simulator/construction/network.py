@@ -11,7 +11,6 @@ from btqueue.baseband.voice import exchange_slots
 from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
-from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
 from btqueue.simulator.construction.numbering import NO_FIELDS, Draft
 from btqueue.simulator.records import nodes, piconets
@@ -94,7 +93,7 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
     bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
     bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
     links = scenario.voice.reservation
-    period, reserved = voice.reservation(links)
+    period, reserved = (links.period * SLOT, links.reserved * SLOT) if links else (0, 0)
     rates = draft.tables.error_rates[:, -2]  # of voice packets, where extended voice links have a column
     repeated = links is not None and links.window > 0 and bool(np.any(rates))
     cyclic = discipline <= piconets.GATED

@@ -15,6 +15,7 @@ from btqueue.simulator.machinery.numba_cache import compiled, entry_point
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import OUTSIDE
 from btqueue.simulator.records.packets import DATAGRAM
+from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 
 @compiled
@@ -22,7 +23,9 @@ def leave_host(sim, index, now):
     """A host's transport hands the segment down: through the time that its layers take, to the first port."""
     segment = sim.segments[index]
     conn = sim.connections[segment.flow]
-    outbox = sim.nodes[conn.destination if segment.backward else conn.source].outbox
+    node = conn.destination if segment.backward else conn.source
+    segment_event(sim, SEGMENT_SENT, node, index, now)
+    outbox = sim.nodes[node].outbox
     if segment.backward and conn.ack_direct:
         sim.clock[0].arrived = index
     elif outbox == NOTHING:

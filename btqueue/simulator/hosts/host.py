@@ -54,8 +54,11 @@ def receive_tcp(sim, index, now):
     if segment.kind == SYN or segment.kind == SYN_ACK:
         connection_setup.on_segment(sim, flow, segment, now)
         return
-    if segment.kind == ACK and not segment.backward:
-        connection_setup.on_last_segment(sim.connections[flow], now)
+    if (
+        segment.kind == ACK and not segment.backward
+    ):  # the end of a handshake: the receiver knows a round trip
+        sim.connections[flow].drained_since = now
+        sim.connections[flow].receiver_rtt = now - sim.connections[flow].answered_at
     if segment.acknowledges:
         acknowledged = flow if segment.backward else sim.connections[flow].reverse
         take_acknowledgement(sim, acknowledged, segment, now)

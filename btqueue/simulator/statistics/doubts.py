@@ -144,11 +144,8 @@ def look_for_gaps(results: Results) -> str:
             short = int((~known & known.any(axis=0)).any(axis=1).sum())
             found += [f"{name} in {short} of {results.sizes['replication']}"] if short else []
     what = "batches" if results.attrs["intervals"] == "batch-means" else "replications"
-    return (
-        f"{what} in which a flow has no observation ({', '.join(found)}) do not count in the mean: simulate "
-        "longer"
-        if found
-        else ""
+    return about(
+        found, f"{what} in which a flow has no observation ({{}}) do not count in the mean: simulate longer"
     )
 
 
@@ -192,11 +189,10 @@ def look_for_trends(pairs: Pairs, whole: Whole, alarms: float) -> str:
         first, second = _known(both)
         if surely_exceeds((second - first) / 2, tolerable((first + second) / 2), alarms):
             found.append(f"{name} from {first.mean():.4g} to {second.mean():.4g}")
-    return (
-        f"means change between the halves of the runs ({', '.join(found)}): the warm-up is too short, "
-        "or there is no steady state"
-        if found
-        else ""
+    return about(
+        found,
+        "means change between the halves of the runs ({}): the warm-up is too short, or there is no steady "
+        "state",
     )
 
 
@@ -214,12 +210,11 @@ def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
         excess = math.atanh(correlation) - math.atanh(LARGEST_AUTOCORRELATION)
         if NormalDist().cdf(-excess * math.sqrt(len(first) - 3)) < alarms:
             found.append(f"{name} {correlation:.2f}")
-    return (
-        f"the halves of a replication are alike (correlation of {', '.join(found)}): each replication stays "
-        "in one state for its whole length, and there may be states that no replication was in: simulate "
-        "longer, or add run.jitter_s"
-        if found
-        else ""
+    return about(
+        found,
+        "the halves of a replication are alike (correlation of {}): each replication stays in one state for "
+        "its whole length, and there may be states that no replication was in: simulate longer, or add "
+        "run.jitter_s",
     )
 
 
@@ -237,12 +232,16 @@ def look_for_biases(pairs: Pairs, whole: Whole, alarms: float) -> str:
             bias = (first + second) / 2 - mean
             if surely_exceeds(bias, tolerable(mean), alarms):
                 found.append(f"{name} {(mean + bias).mean():.4g} in place of {mean.mean():.4g}")
-    return (
-        f"runs of half the length have other means ({', '.join(found)}), so the means of the whole runs are "
-        "biased, too: simulate longer"
-        if found
-        else ""
+    return about(
+        found,
+        "runs of half the length have other means ({}), so the means of the whole runs are biased, too: "
+        "simulate longer",
     )
+
+
+def about(found: list[str], doubt: str) -> str:
+    """Return a doubt about the metrics found, "" if there are none."""
+    return doubt.format(", ".join(found)) if found else ""
 
 
 def surely_exceeds(differences: np.ndarray, bound: float, alarms: float) -> bool:

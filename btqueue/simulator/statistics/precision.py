@@ -210,18 +210,13 @@ class CpuBudget:
         return sum(list(self._used_s.values()))
 
     @property
-    def is_bound(self) -> bool:
-        """Whether there is a limit."""
-        return not math.isinf(self.limit_s)
-
-    @property
     def is_spent(self) -> bool:
         """Whether nothing is left."""
         return self.used_s >= self.limit_s
 
     def affordable(self, done: int) -> int:
         """Return how many observations the CPU time allows, at the mean cost of the `done` observations."""
-        if not self.is_bound:
+        if math.isinf(self.limit_s):
             return sys.maxsize
         return int(done * self.limit_s / self.used_s) if self.used_s > 0 else done + 1
 
@@ -239,15 +234,12 @@ class CpuBudget:
         """Return in words that it left `finished` observations of `target`, "" if it did not."""
         return (
             f"run.limit_cpu_s = {self.limit_s:g} ended the simulation"
-            if finished < target and self.is_bound
+            if finished < target and math.isfinite(self.limit_s)
             else ""
         )
 
-    def bound(self, job: Job) -> Job:
-        """Return a job that does the same, and is asked to stop once nothing is left; None if not begun."""
-        return self._bound(job) if self.is_bound else job
-
-    def _bound(self, job: Job) -> Generator[None, bool | None, Any]:
+    def bound(self, job: Job) -> Generator[None, bool | None, Any]:
+        """Do a job, which is asked to stop once nothing is left, and return its result; None if not begun."""
         stop: bool | None = None
         if self.is_spent:
             return None

@@ -195,13 +195,6 @@ def split(conn, board, starts, number):
 
 
 @compiled
-def split_again(conn, board, number):
-    """A segment is sent again: if cwnd allows only one segment, it becomes a separate piece."""
-    if conn.pipe + 2.0 > conn.cwnd:
-        set_end(conn, board, number, True)
-
-
-@compiled
 def set_end(conn, board, number, ends):
     """Let a piece end with this segment, or join it with the next one."""
     place = number & (len(board) - 1)
@@ -220,12 +213,6 @@ def merge(conn, board, number):
         set_end(conn, board, number - 1, not board[(number - 1) & (len(board) - 1)] & SACKED)
     if number + 1 < conn.snd_max:
         set_end(conn, board, number, not board[(number + 1) & (len(board) - 1)] & SACKED)
-
-
-@compiled
-def fits(conn, starts, length):
-    """Whether the window that the receiver has offered takes the next new segment, of this length."""
-    return bytes_of(conn, position(conn, starts, conn.snd_nxt) + length) <= conn.send_edge
 
 
 @compiled

@@ -36,20 +36,8 @@ def grow_window(conn, arrived, now):
     if conn.variant == CUBIC and conn.cwnd >= conn.ssthresh:
         cubic.grow(conn, arrived, now)
     elif conn.byte_counting:
-        count_arrived(conn, arrived)
+        cubic.count_arrived(conn, arrived, float(max(int(conn.cwnd), 1)))
     elif conn.cwnd < conn.ssthresh:
         conn.cwnd += min(arrived, 1.0)
     else:
         conn.cwnd += 1.0 / conn.cwnd
-
-
-@compiled
-def count_arrived(conn, arrived):
-    """Open cwnd by whole segments for the segments that have arrived, as Linux's Reno does."""
-    window = max(int(conn.cwnd), 1)
-    if conn.window_count >= window:
-        conn.window_count = 0.0
-        conn.cwnd += 1.0
-    conn.window_count += arrived
-    conn.cwnd += conn.window_count // window
-    conn.window_count %= window

@@ -55,13 +55,6 @@ def on_segment(sim, flow, segment, now):
 
 
 @outlined
-def on_last_segment(conn, now):
-    """The last segment of a handshake comes: from now on the receiver measures, and knows a round trip."""
-    conn.drained_since = now
-    conn.receiver_rtt = now - conn.answered_at
-
-
-@outlined
 def on_connected(sim, flow, now):
     """The source has the SYN-ACK: count the time that it took, and take it as a round-trip time."""
     conn = sim.connections[flow]

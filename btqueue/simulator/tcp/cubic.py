@@ -91,19 +91,6 @@ def on_timeout(conn):
 
 
 @compiled
-def on_pause(conn):
-    """The window did not limit the flight: this time does not count."""
-    conn.cubic_epoch = NOTHING
-
-
-@compiled
-def on_idle(conn, time):
-    """Nothing was sent for this time (ns): the curve waits, as in Linux."""
-    if conn.cubic_epoch != NOTHING:
-        conn.cubic_epoch += time
-
-
-@compiled
 def begin_epoch(conn, now):
     """Begin at this window: K is the time (s) until the curve is back at its top (section 4.2)."""
     conn.cubic_epoch = now
@@ -150,12 +137,18 @@ def grow_by_whole_segments(conn, arrived, now):
         if conn.cubic_estimate > window:
             conn.cubic_wait = min(conn.cubic_wait, window // (conn.cubic_estimate - window))
         conn.cubic_wait = max(conn.cubic_wait, 2.0)
-    if conn.window_count >= conn.cubic_wait:
+    count_arrived(conn, arrived, conn.cubic_wait)
+
+
+@compiled
+def count_arrived(conn, arrived, wait):
+    """Open cwnd by a segment for each `wait` that have arrived, as Linux does."""
+    if conn.window_count >= wait:
         conn.window_count = 0.0
         conn.cwnd += 1.0
     conn.window_count += arrived
-    conn.cwnd += conn.window_count // conn.cubic_wait
-    conn.window_count %= conn.cubic_wait
+    conn.cwnd += conn.window_count // wait
+    conn.window_count %= wait
 
 
 @outlined

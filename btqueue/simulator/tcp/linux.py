@@ -379,7 +379,7 @@ def next_segment(conn, board, sent_at, starts, alone, now):
         conn.new_first = False
         if conn.snd_max <= conn.recover + 1:  # there was none: as without F-RTO
             conn.frto_runs = False
-            return next_segment_again(conn, board)
+            return rack.next_lost(conn, board) if conn.pipe + 1.0 <= conn.cwnd else NOTHING
     rack.note_use(conn, False)
     return NOTHING
 
@@ -387,17 +387,11 @@ def next_segment(conn, board, sent_at, starts, alone, now):
 @compiled
 def window_takes(conn, starts, length):
     """Whether the receive window takes the next new segment, of this length."""
-    if conn.tuned_buffers and not buffers.fits(conn, starts, length):
-        return False
+    if conn.tuned_buffers:
+        end = position(conn, starts, conn.snd_nxt) + length
+        if buffers.bytes_of(conn, end) > conn.send_edge:
+            return False
     return flight_with(conn, starts, length) <= conn.rwnd
-
-
-@compiled
-def next_segment_again(conn, board):
-    """Return the first segment that counts as lost if cwnd has room, else NOTHING."""
-    if conn.pipe + 1.0 <= conn.cwnd:
-        return rack.next_lost(conn, board)
-    return NOTHING
 
 
 @outlined
@@ -420,13 +414,24 @@ def send_next(conn, board, sent_at, starts, statistics, now):
 @compiled
 def count_sent(conn, board, sent_at, starts, statistics, number, now):
     """Enter a segment that is sent now into the scoreboard; sending the oldest again restarts the timer."""
-    again = number < conn.snd_max
+    again, place = number < conn.snd_max, number & (len(board) - 1)
     if again:
         statistics.segments_retransmitted += 1
-        count_again(conn, board, number, now)
+        if conn.tuned_buffers and conn.pipe + 2.0 > conn.cwnd:  # it leaves alone: it is a separate piece
+            buffers.set_end(conn, board, number, True)
+        board[place] |= kinds.RETRANSMITTED | kinds.RESENT
+        if number == conn.snd_una and not conn.awaits_order:
+            conn.awaits_probe = False
+            conn.rto_deadline = now + conn.rto
     else:
-        count_new(conn, board, sent_at, starts, number, now)
-    sent_at[number & (len(board) - 1)] = now
+        lay_out(conn, starts)
+        if number == conn.snd_una and number > 0 and conn.cubic_epoch != NOTHING:
+            # CUBIC's curve waits while nothing is sent
+            conn.cubic_epoch += now - sent_at[(number - 1) & (len(board) - 1)]
+        board[place] &= kinds.PUSHED
+        if conn.tuned_buffers:
+            buffers.split(conn, board, starts, number)
+    sent_at[place] = now
     size = amount(conn, starts, number, number + 1)
     conn.pipe += size
     conn.prr_out += size
@@ -435,25 +440,3 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
     if not again:
         left = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto - now
         arm_probe(conn, now, left)
-
-
-@compiled
-def count_new(conn, board, sent_at, starts, number, now):
-    """New data: its length is fixed now."""
-    lay_out(conn, starts)
-    if number == conn.snd_una and number > 0 and conn.variant == kinds.CUBIC:
-        cubic.on_idle(conn, now - sent_at[(number - 1) & (len(board) - 1)])
-    board[number & (len(board) - 1)] &= kinds.PUSHED
-    if conn.tuned_buffers:
-        buffers.split(conn, board, starts, number)
-
-
-@compiled
-def count_again(conn, board, number, now):
-    """A segment is sent again; the oldest restarts the timer."""
-    if conn.tuned_buffers:
-        buffers.split_again(conn, board, number)
-    board[number & (len(board) - 1)] |= kinds.RETRANSMITTED | kinds.RESENT
-    if number == conn.snd_una and not conn.awaits_order:
-        conn.awaits_probe = False
-        conn.rto_deadline = now + conn.rto

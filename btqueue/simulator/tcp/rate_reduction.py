@@ -21,14 +21,7 @@ def start(conn, flight, delivered):
 @compiled
 def on_ack(conn, delivered):
     """Set cwnd so that as many segments as RFC 6937 allows may follow this ACK, which reports `delivered`."""
-    conn.prr_delivered += delivered
-    if conn.pipe > conn.ssthresh:
-        share = conn.prr_delivered * conn.ssthresh / conn.recover_fs
-        quota = math.ceil(share) - float(conn.prr_out)
-    else:
-        limit = max(conn.prr_delivered - conn.prr_out, delivered) + 1
-        quota = min(conn.ssthresh - conn.pipe, float(limit))
-    conn.cwnd = conn.pipe + max(quota, 0.0)
+    reduce(conn, delivered, True, 0.0)
 
 
 @compiled
@@ -37,14 +30,20 @@ def on_safe_ack(conn, delivered, safe):
 
     A safe ACK acknowledges new data and shows no further loss. The fast retransmit is sent in any case.
     """
-    if delivered == 0.0:
-        return
+    if delivered != 0.0:
+        reduce(conn, delivered, safe, 0.0 if conn.prr_out > 0.0 else 1.0)
+
+
+@compiled
+def reduce(conn, delivered, safe, least):
+    """Set cwnd so that the segments allowed may follow, `least` at least."""
     conn.prr_delivered += delivered
     if conn.pipe > conn.ssthresh:
-        quota = math.ceil(conn.prr_delivered * conn.ssthresh / conn.recover_fs) - float(conn.prr_out)
+        share = conn.prr_delivered * conn.ssthresh / conn.recover_fs
+        quota = math.ceil(share) - float(conn.prr_out)
     else:
         quota = max(conn.prr_delivered - conn.prr_out, delivered)
         if safe:
             quota += 1.0
         quota = min(conn.ssthresh - conn.pipe, quota)
-    conn.cwnd = conn.pipe + max(quota, 0.0 if conn.prr_out > 0.0 else 1.0)
+    conn.cwnd = conn.pipe + max(quota, least)

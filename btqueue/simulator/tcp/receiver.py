@@ -15,7 +15,9 @@ from btqueue.simulator.tcp.stream import position
 @compiled
 def on_segment(conn, out_of_order, starts, statistics, segment, now):
     """Take a data segment; return how many segments the application can read in order because of it."""
-    remember_timestamp(conn, segment.number, segment.timestamp)
+    # the timestamp to echo: of the last segment at or below the last acknowledgement (RFC 7323, section 4.3)
+    if segment.number <= conn.last_ack_sent and segment.timestamp >= conn.ts_recent:
+        conn.ts_recent = segment.timestamp
     if conn.tuned_buffers:
         return into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now)
     if segment.number == conn.rcv_nxt:
@@ -96,13 +98,6 @@ def on_expected_segment(conn, out_of_order, starts, now):
             place = conn.rcv_nxt & (len(out_of_order) - 1)
     on_segment_in_order(conn, size, now)
     return conn.rcv_nxt - before
-
-
-@compiled
-def remember_timestamp(conn, number, timestamp):
-    """Keep the timestamp to echo: of the last segment at or below the last acknowledgement (section 4.3)."""
-    if number <= conn.last_ack_sent and timestamp >= conn.ts_recent:
-        conn.ts_recent = timestamp
 
 
 @compiled

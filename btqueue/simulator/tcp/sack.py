@@ -132,13 +132,6 @@ def rescue(conn, board):
 
 
 @compiled
-def skip_arrived(conn, board):
-    """After a timeout: pass over the segments that have been reported since."""
-    while conn.snd_nxt < conn.snd_max and is_sacked(board, conn.snd_nxt):
-        conn.snd_nxt += 1
-
-
-@compiled
 def forget(conn, board):
     """Forget all reported segments (RFC 2018, section 8): the receiver may have dropped them."""
     for number in range(conn.snd_una, conn.high_sacked + 1):

@@ -105,7 +105,7 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
         if limited or not conn.window_limited_growth:
             grow_window(conn, delivered, now)
         if conn.variant == CUBIC and not limited:
-            cubic.on_pause(conn)
+            conn.cubic_epoch = NOTHING  # this time does not count
     elif segment.ack > conn.recover or fast_recovery.recovers_once(conn):
         fast_recovery.on_full_ack(conn, board, starts)
         if conn.exit_grows:
@@ -165,7 +165,8 @@ def next_segment(conn, board, sent_at, starts, statistics, now):
             number = sack.next_segment(conn, board, starts)
     else:
         if conn.sack:
-            sack.skip_arrived(conn, board)
+            while conn.snd_nxt < conn.snd_max and sack.is_sacked(board, conn.snd_nxt):
+                conn.snd_nxt += 1
         length = next_length(conn, starts)
         if length > 0 and has_room(conn, starts, length) and not has_to_wait(conn, length):
             number = conn.snd_nxt

@@ -39,7 +39,10 @@ class PcapWriter:
     def __init__(self, file: BinaryIO, sim: State, node: int) -> None:
         """Start a capture at `node`; connections are looked up in `sim`."""
         self.node = node
-        self.sizes = [sim.layouts.application[segments_of(sim, flow)] for flow in range(len(sim.connections))]
+        patterns = zip(sim.connections.pattern, sim.connections.pattern_length, strict=True)
+        self.sizes = [
+            sim.layouts.application[sim.patterns[first : first + length]] for first, length in patterns
+        ]
         self.streams: dict[tuple[int, int], ByteStream] = {}
         self.connections: Any = sim.connections.copy()
         self.ends: dict[tuple[int, bool, int], End] = {}
@@ -147,12 +150,6 @@ class PcapWriter:
                     position = other.sequence(other.stream.before(int(edge)))
                     parts += struct.pack("!I", position % 2**32)
         return parts + bytes([packets.NO_OPERATION]) * (-len(parts) % 4)
-
-
-def segments_of(sim: State, flow: int) -> np.ndarray:
-    """Return the layouts of a flow's pattern."""
-    conn = sim.connections[flow]
-    return sim.patterns[conn.pattern : conn.pattern + conn.pattern_length]
 
 
 class ByteStream:
