@@ -6,7 +6,6 @@ from btqueue.simulator.bluetooth import bridges, connection_events, disciplines
 from btqueue.simulator.bluetooth.polling import begin, on_turn
 from btqueue.simulator.bluetooth.token_bucket import on_tokens
 from btqueue.simulator.hosts import delay_line, medium
-from btqueue.simulator.hosts.crossing import on_segment_crossed
 from btqueue.simulator.hosts.forwarding import enter_port, leave_host
 from btqueue.simulator.hosts.host import next_output, on_retransmission_timer, receive_segment
 from btqueue.simulator.machinery.numba_cache import compiled, entry_point, outlined
@@ -82,7 +81,7 @@ def on_line(sim, line, now):
     elif purpose == INBOX:
         sim.clock[0].arrived = index
     else:
-        on_segment_crossed(sim, index, now)
+        delay_line.on_segment_crossed(sim, index, now)
 
 
 @outlined

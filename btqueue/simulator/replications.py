@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -47,13 +48,8 @@ Runner = Callable[[Iterable[Job]], Generator[None, bool | None, list[Any]]]
 """Does jobs, piece by piece, and returns their results in order; raises `Stopped` after Ctrl-C."""
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(Stopped):
     """The simulation was interrupted; `results` are the measurements until then, or None."""
-
-    def __init__(self, results: Results | None) -> None:
-        """Keep the partial results."""
-        super().__init__("interrupted")
-        self.results = results
 
 
 def simulate(
@@ -95,7 +91,7 @@ def simulate(
             or, if there are none, the measurements of the replications under way; its attribute `complete` is
             0.
     """
-    run = in_parallel(threads or os.cpu_count() or 1)
+    run = partial(in_parallel, threads or os.cpu_count() or 1)
     return to_the_end(observe(scenario, run, progress, device, most))
 
 
@@ -167,11 +163,11 @@ def observe(
         except Stopped as stopped:
             begun = [one for one in stopped.results if one is not None]
             measured += begun if long_run is None else [batch for batches in begun for batch in batches]
-            partial = label(measured, scenario, network.state, warmup_s, wanted) if measured else None
-            if partial is not None:
-                partial.attrs["complete"] = 0  # also if all of a round were finished just then
-                watched.note(partial, watched.known(measured), "")
-            raise Interrupted(partial) from None
+            found = label(measured, scenario, network.state, warmup_s, wanted) if measured else None
+            if found is not None:
+                found.attrs["complete"] = 0  # also if all of a round were finished just then
+                watched.note(found, watched.known(measured), "")
+            raise Interrupted(found) from None
         budget.require(measured)
         known, target = watched.known(measured), wanted
         if not watched.is_enough(known, len(measured)):
@@ -218,14 +214,10 @@ def on_device(device: Device, scenario: Scenario) -> Callable[..., list[Replicat
     return gpu.run_replications
 
 
-def in_parallel(threads: int) -> Runner:
-    """Return a runner that does its jobs in threads, without a pause; only Ctrl-C stops it."""
-
-    def run(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
-        yield from ()
-        return in_threads(jobs, threads)
-
-    return run
+def in_parallel(threads: int, jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
+    """Do jobs in threads, without a pause; only Ctrl-C stops it."""
+    yield from ()
+    return in_threads(jobs, threads)
 
 
 def one_by_one(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:

@@ -249,8 +249,7 @@ def is_damaged(sim, link, side, now):
     link.on_air += air_time(sim, link, kind)
     hit = is_hit(sim, link.ports[side], kind, now)
     if link.classes > 0:
-        column = sim.error_rates.shape[1] - 1 if kind == NOTHING else kind
-        rate = sim.error_rates[link.first_class + link.channel_class, column]
+        rate = sim.error_rates[link.first_class + link.channel_class, 1 + kind]
         hit = uniform(sim.streams[link.stream]) < rate or hit
     if hit:
         link.errors[side] += 1

@@ -52,8 +52,7 @@ def is_hit(sim, port_index, packet_type, now):
     if not channel.lossy:
         return False
     row = channel.first_level + level(sim, channel_index, now)
-    column = sim.error_rates.shape[1] - 1 if packet_type == NOTHING else packet_type
-    return uniform(sim.streams[channel.error_stream]) < sim.error_rates[row, column]
+    return uniform(sim.streams[channel.error_stream]) < sim.error_rates[row, 1 + packet_type]
 
 
 @compiled

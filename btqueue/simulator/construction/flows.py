@@ -266,14 +266,6 @@ def header_bytes(scenario: Scenario) -> int:
     return transport.header_bytes + own
 
 
-def control_bytes(scenario: Scenario) -> tuple[int, int]:
-    """Return (bytes above the headers, headers) of an acknowledgement or control message."""
-    transport = scenario.transport
-    if transport.protocol == "centaurus":
-        return transport.centaurus_control_bytes, transport.header_bytes
-    return 0, header_bytes(scenario)
-
-
 def pieces_of(scenario: Scenario, message_bytes: int) -> list[int]:
     """Return the user bytes of the segments that a message is cut into."""
     transport = scenario.transport
@@ -327,21 +319,24 @@ def application_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
     Fields of sessions are in `session_fields`. A greedy source always has data for a full segment; where
     windows count segments it writes messages.
     """
-    traffic, (small, header) = scenario.traffic, control_bytes(scenario)
+    traffic, transport = scenario.traffic, scenario.transport
     fields: dict[str, object] = {
         "application": kinds.SOURCES.index(traffic.source),
         "start_at": nanoseconds(traffic.start_s),
         "session": NOTHING,
         "control_layout": NOTHING,
     }
-    if scenario.transport.protocol != "none":  # else nothing is acknowledged
+    if transport.protocol == "centaurus":
+        small, header = transport.centaurus_control_bytes, transport.header_bytes
         fields["control_layout"] = draft.layouts.of(small, header)
+    elif transport.protocol == "tcp":
+        fields["control_layout"] = draft.layouts.of(0, header_bytes(scenario))
     if traffic.source == "request-reply":
         return fields
     if traffic.source == "file":
         return fields | file_fields(scenario, draft)
-    endless = traffic.source == "greedy" and scenario.transport.windows == "bytes"
-    size = scenario.transport.mss_bytes if endless else traffic.message_bytes
+    endless = traffic.source == "greedy" and transport.windows == "bytes"
+    size = transport.mss_bytes if endless else traffic.message_bytes
     fields |= add_pattern(draft, scenario, [size])
     fields["message_size"] = size_of(scenario, size)
     if traffic.source == "greedy":
@@ -415,6 +410,5 @@ def file_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
         "file_period": nanoseconds(period or 0),
     }
     draft.schedules.extend(round(time * SECOND) for time in times)
-    unit = unit_of(scenario)
-    draft.schedules.extend(size if unit > 1 else len(pieces_of(scenario, size)) for size in sizes)
+    draft.schedules.extend(size_of(scenario, size) for size in sizes)
     return fields | add_pattern(draft, scenario, sizes)

@@ -120,7 +120,7 @@ def add_links(draft: Draft, scenario: Scenario, plan: Topology) -> None:
 
 def options(scenario: Scenario, draft: Draft) -> dict[str, object]:
     """Return the fields that all connections have in common."""
-    le, energy, classes = scenario.le, scenario.energy, len(scenario.le.channel_classes)
+    le, classes = scenario.le, len(scenario.le.channel_classes)
     full, space_us = le.payload_bytes, 1e6 * le.frame_space_s
     largest = air.exchange_us(le.phy, full, full, frame_space_us=space_us, encrypted=le.encrypted)
     usual = le.interval_s >= SHORTEST_USUAL_S
@@ -146,12 +146,7 @@ def options(scenario: Scenario, draft: Draft) -> dict[str, object]:
         "anywhere": le.anchors == "random",
         "accuracy": 1e-6 * le.clock_ppm,
         "pace": 1.0,
-        "tx": energy.tx_ma,
-        "rx": energy.rx_ma,
-        "idle": energy.idle_ma,
-        "wake": energy.event_uc,
-        "sleep": energy.sleep_ua,
-        "volts": energy.supply_v,
+        **scenario.energy.model_dump(),
         "first_class": len(draft.tables.error_rates) - classes,
         "classes": classes,
     }

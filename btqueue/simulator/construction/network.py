@@ -251,7 +251,10 @@ def add_hosts(draft: Draft, scenario: Scenario, plan: Topology, routes: list[lis
     for node in range(len(plan.nodes)):
         for port in ports_of_node.get(node, []):
             draft.buckets.alike[port] = bucket
-            add_bucket(draft, scenario, port)
+            if scenario.flow_control.enabled:
+                limit = scenario.flow_control.buffer_packets
+                buffer = draft.queues.add(EMPTY_QUEUE, limit=limit, kind=nodes.TOKEN_BUFFER)
+                draft.buckets[port].update(queue=buffer, timer=draft.add_timer(TOKENS, port, node))
         if node in hosts:
             # only the way down has random times
             stream = {"outbox": draft.add_stream(), "inbox": 0}
@@ -272,14 +275,6 @@ def bucket_options(scenario: Scenario) -> dict[str, object]:
         "depth": depth,
         "tokens": depth,
     }
-
-
-def add_bucket(draft: Draft, scenario: Scenario, port: int) -> None:
-    """Set up the token bucket of a port."""
-    if scenario.flow_control.enabled:
-        bucket, limit = draft.buckets[port], scenario.flow_control.buffer_packets
-        bucket["queue"] = draft.queues.add(EMPTY_QUEUE, limit=limit, kind=nodes.TOKEN_BUFFER)
-        bucket["timer"] = draft.add_timer(TOKENS, port, draft.ports[port]["node"])
 
 
 def layer_options(scenario: Scenario) -> dict[str, dict[str, object]]:

@@ -69,15 +69,6 @@ class RadioTables:
     channels: np.recarray
 
 
-@dataclass(frozen=True, kw_only=True)
-class Levels:
-    """The levels of one radio: bit error rates and link qualities, and which level each trace value is."""
-
-    bers: np.ndarray
-    qualities: np.ndarray
-    trace: np.ndarray
-
-
 def radio_tables(radios: Sequence[Radio], link: Link, voice: str = "none") -> RadioTables:
     """Return the tables for the distinct settings of the radio; the first is for the network as a whole.
 
@@ -116,24 +107,20 @@ def levels_and_channels(
         radios: the distinct settings of the radio.
         rates_at: packet error rates at bit error rates, shape (levels, types + 1).
     """
-    levels = [levels_of(radio) for radio in radios]
-    rates = [rates_at(block.bers, radio) for block, radio in zip(levels, radios, strict=True)]
-    bers = np.concatenate([block.bers for block in levels])
-    first_levels = np.cumsum([0, *(len(block.bers) for block in levels)])
-    first_values = np.cumsum([0, *(len(block.trace) for block in levels)])
+    bers, qualities, traces = zip(*map(levels_of, radios), strict=True)
+    rates = [rates_at(own, radio) for own, radio in zip(bers, radios, strict=True)]
     channels = np.zeros(len(radios), channel_dtype).view(np.recarray)
+    channels.first_level = np.cumsum([0, *map(len, bers)])[:-1]
+    channels.trace_first = np.cumsum([0, *map(len, traces)])[:-1]
+    channels.trace_length = [*map(len, traces)]
+    channels.lossy = [bool(np.any(own)) for own in rates]
     for index, radio in enumerate(radios):
-        channel = channels[index]
-        _set_up_channel(channel, radio)
-        channel.lossy = bool(np.any(rates[index]))
-        channel.first_level = first_levels[index]
-        channel.trace_first = first_values[index]
-        channel.trace_length = len(levels[index].trace)
+        _set_up_channel(channels[index], radio)
     return {
-        "bers": bers,
+        "bers": np.concatenate(bers),
         "error_rates": np.concatenate(rates),
-        "level_quality": np.concatenate([block.qualities for block in levels]),
-        "trace_levels": np.concatenate([block.trace for block in levels]),
+        "level_quality": np.concatenate(qualities),
+        "trace_levels": np.concatenate(traces),
         "channels": channels,
     }
 
@@ -151,17 +138,16 @@ def packet_type_records(types: Sequence[PacketType]) -> np.recarray:
     """Return the record of each packet type."""
     families = list(dict.fromkeys((kind.coded, kind.bits_per_symbol) for kind in types))
     table = np.zeros(len(types), packet_type_dtype).view(np.recarray)
-    for row, kind in enumerate(types):
-        table[row].slots = kind.slots
-        table[row].duration = kind.slots * SLOT
-        table[row].on_air = kind.air_time_us * NS_A_MICROSECOND
-        table[row].payload = kind.payload_bytes
-        table[row].family = families.index((kind.coded, kind.bits_per_symbol))
+    table.slots = [kind.slots for kind in types]
+    table.duration = table.slots * SLOT
+    table.on_air = [kind.air_time_us * NS_A_MICROSECOND for kind in types]
+    table.payload = [kind.payload_bytes for kind in types]
+    table.family = [families.index((kind.coded, kind.bits_per_symbol)) for kind in types]
     return table
 
 
-def levels_of(radio: Radio) -> Levels:
-    """Return the levels of one radio.
+def levels_of(radio: Radio) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return bit error rates and link qualities of the levels of a radio, and the level of each trace value.
 
     Raises:
         ScenarioError: its trace file cannot be read or holds something else than values.
@@ -169,12 +155,12 @@ def levels_of(radio: Radio) -> Levels:
     if radio.model == "trace":
         values, trace = np.unique(read_trace(radio), return_inverse=True)
         if radio.trace_quantity == "link-quality":
-            return Levels(bers=ber_from_link_quality(values), qualities=values, trace=trace)
-        return Levels(bers=values, qualities=link_quality(values), trace=trace)
+            return ber_from_link_quality(values), values, trace
+        return values, link_quality(values), trace
     bers = np.array(
         {"perfect": (0.0,), "constant": (radio.ber,)}.get(radio.model, (radio.ber_good, radio.ber_bad))
     )
-    return Levels(bers=bers, qualities=link_quality(bers), trace=np.zeros(0, np.int64))
+    return bers, link_quality(bers), np.zeros(0, np.int64)
 
 
 SHORT = 126_000

@@ -155,11 +155,12 @@ def build(scenario: Scenario) -> dict[str, Any]:
         }
     )
     arrays = draft.arrays(plan.islands())
-    radio = ("error_rates", "trace_levels", "level_quality", "type_for_level", "type_for_quality")
+    radio = ("trace_levels", "level_quality", "type_for_level", "type_for_quality")
     return {
         **arrays,
         **pools,
         **{name: np.asarray(getattr(draft.tables, name), FIELDS[name][0]) for name in radio},
+        "error_rates": np.roll(draft.tables.error_rates, 1, axis=1),
         "packet_types": draft.tables.packet_types,
         "streams": (draft.stream_count,),
         "queue_statistics": (len(draft.queues),),

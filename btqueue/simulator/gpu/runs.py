@@ -10,7 +10,7 @@ differs once in some hundred million draws; from then on this replication is ano
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,9 +93,10 @@ def require_replications(scenario: Scenario) -> None:
 
 def run_until(on_gpu: "StatesOnGpu", end_s: float, progress: Progress | None) -> bool:
     """Advance all replications to `end_s`, chunk by chunk; return False if Ctrl-C stopped them before."""
-    for until_s in chunks(on_gpu.now / SECOND, end_s, CHUNK_S):
-        before = on_gpu.now
-        until = round(until_s * SECOND)
+    start_s = on_gpu.now / SECOND
+    count = max(1, math.ceil((end_s - start_s) / CHUNK_S))
+    for step in range(1, count + 1):
+        before, until = on_gpu.now, round((start_s + (end_s - start_s) * step / count) * SECOND)
         try:
             on_gpu.advance(until)
         except KeyboardInterrupt:
@@ -104,12 +105,6 @@ def run_until(on_gpu: "StatesOnGpu", end_s: float, progress: Progress | None) ->
         if progress is not None:
             progress(len(on_gpu.tables) * (until - before) / SECOND / end_s)
     return True
-
-
-def chunks(start_s: float, end_s: float, chunk_s: float) -> Iterator[float]:
-    """Yield the times (s) at which to stop on the way, at most `chunk_s` apart."""
-    count = max(1, math.ceil((end_s - start_s) / chunk_s))
-    return (start_s + (end_s - start_s) * step / count for step in range(1, count + 1))
 
 
 class StatesOnGpu:

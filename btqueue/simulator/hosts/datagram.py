@@ -22,35 +22,24 @@ def next_output(sim, flow, now):
     number = conn.snd_nxt
     if number == conn.written:
         return NOTHING
-    if conn.application == GREEDY:
-        return next_of_endless(sim, flow, now)
-    message = sim.messages[conn.message_head]
+    endless = conn.application == GREEDY  # held back by its first link, and of no counted delay
+    if endless and number - conn.snd_una >= HELD:
+        return NOTHING
     layout = sim.patterns[conn.pattern + number % conn.pattern_length]
     index = new_segment(sim, flow, DATAGRAM, False, layout, number)
+    conn.snd_nxt = conn.snd_max = number + 1
     segment = sim.segments[index]
+    if endless:
+        segment.block_end[0] = NOTHING
+        return index
+    message = sim.messages[conn.message_head]
     segment.timestamp = message.created_at
     segment.block_start[0] = conn.snd_una
     segment.block_end[0] = message.last + 1
-    conn.snd_nxt = number + 1
-    conn.snd_max = number + 1
     if number == message.last:
         conn.snd_una = number + 1
         forget_oldest(sim, conn)
         conn.message_undelivered = conn.message_head
-    return index
-
-
-@compiled
-def next_of_endless(sim, flow, now):
-    """Make the next datagram of a source that its first link holds back; its delay is not counted."""
-    conn = sim.connections[flow]
-    number = conn.snd_nxt
-    if number - conn.snd_una >= HELD:
-        return NOTHING
-    layout = sim.patterns[conn.pattern + number % conn.pattern_length]
-    index = new_segment(sim, flow, DATAGRAM, False, layout, number)
-    sim.segments[index].block_end[0] = NOTHING
-    conn.snd_nxt = conn.snd_max = number + 1
     return index
 
 

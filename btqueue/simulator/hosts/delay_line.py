@@ -4,6 +4,8 @@ A segment first takes a fixed delay, then passes two servers in a row (each take
 interval: the processing of two layers), then takes a random delay; it never overtakes the segment in front.
 The time of leaving is known when it enters (Lindley's recursion for a tandem), so one timer for the oldest
 segment is enough.
+
+A segment that has crossed a hop goes up at its last node, through such a line where its layers take time.
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled
@@ -51,3 +53,19 @@ def release(sim, line, now):
     if record.length > 0:
         schedule(sim, record.timer, sim.segments[record.head].release_at)
     return segment
+
+
+@compiled
+def on_segment_crossed(sim, index, now):
+    """Hand the segment to the layers of its last node, or let it enter the next port."""
+    segment = sim.segments[index]
+    segment.hop += 1
+    if sim.routes[segment.hop] != NOTHING:
+        sim.clock[0].entering = index
+        return
+    conn = sim.connections[segment.flow]
+    inbox = sim.nodes[conn.source if segment.backward else conn.destination].inbox
+    if inbox == NOTHING:
+        sim.clock[0].arrived = index
+    else:
+        enter(sim, inbox, index, now)

@@ -10,7 +10,6 @@ from btqueue.simulator.bluetooth.baseband_queue import enter_node_buffer, enter_
 from btqueue.simulator.bluetooth.l2cap import finish_packet, new_packet, new_segment, whole_packet
 from btqueue.simulator.bluetooth.token_bucket import admit_packet, has_room_for
 from btqueue.simulator.hosts import delay_line, medium
-from btqueue.simulator.hosts.crossing import on_segment_crossed
 from btqueue.simulator.machinery.numba_cache import compiled, entry_point
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import OUTSIDE
@@ -94,7 +93,7 @@ def arrive(sim, packet, now):
     damaged_before = sim.segments[index].damaged
     sim.segments[index].hop = hop
     if finish_packet(sim, packet, corrupted) and not corrupted and not damaged_before:
-        on_segment_crossed(sim, index, now)
+        delay_line.on_segment_crossed(sim, index, now)
 
 
 @entry_point

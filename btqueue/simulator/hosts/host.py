@@ -31,19 +31,11 @@ def receive_segment(sim, index, now):
     if segment.incarnation == conn.incarnation:
         if conn.protocol == TCP:
             receive_tcp(sim, index, now)
+        elif conn.session == NOTHING:
+            datagram.on_segment(sim, flow, segment, now)
         else:
-            receive_message(sim, index, now)
+            centaurus.on_segment(sim, flow, segment, now)
     free_segment(sim, index)
-
-
-@outlined
-def receive_message(sim, index, now):
-    """Hand a segment to CentaurusComm or, without any transport protocol, to the application."""
-    segment = sim.segments[index]
-    if sim.connections[segment.flow].session == NOTHING:
-        datagram.on_segment(sim, segment.flow, segment, now)
-    else:
-        centaurus.on_segment(sim, segment.flow, segment, now)
 
 
 @compiled

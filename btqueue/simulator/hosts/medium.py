@@ -14,8 +14,7 @@ since then. The rest of its time down is exponential again. It is up at time 0.
 import math
 
 from btqueue.simulator.bluetooth.l2cap import finish_packet
-from btqueue.simulator.hosts.crossing import on_segment_crossed
-from btqueue.simulator.hosts.delay_line import enter as enter_line
+from btqueue.simulator.hosts import delay_line
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.packet_queue import offer_up_to, serve
 from btqueue.simulator.machinery.random_streams import exponential, uniform
@@ -62,9 +61,9 @@ def on_timer(sim, medium_index, now):
     packet_event(sim, trace.PACKET_DELIVERED, port_index, packet_index, now)
     finish_packet(sim, packet_index, False)
     if port.line == NOTHING:
-        on_segment_crossed(sim, segment_index, now)
+        delay_line.on_segment_crossed(sim, segment_index, now)
     else:
-        enter_line(sim, port.line, segment_index, now)
+        delay_line.enter(sim, port.line, segment_index, now)
 
 
 @compiled

@@ -17,7 +17,6 @@ from numba.extending import (
     NativeValue,
     infer_getattr,
     lower_builtin,
-    lower_getattr,
     lower_getattr_generic,
     lower_setattr_generic,
     models,
@@ -164,7 +163,7 @@ def _lower_set_field(context, builder, sig, args, attr):
     _mark(builder, stored, f"{record.array}.{attr}")
 
 
-# --------------------------------------------------------------------------------- sim.ports, len, shape
+# --------------------------------------------------------------------------------- sim.ports, len
 
 
 @infer_getattr
@@ -204,24 +203,6 @@ class LengthOfArray(AbstractTemplate):
 @lower_builtin(len, ArrayOfState)
 def _lower_len(context, builder, sig, args):
     return _word(builder, sig.args[0], args[0], 1)
-
-
-@infer_getattr
-class ArrayAttributes(AttributeTemplate):
-    """The type of `sim.error_rates.shape`."""
-
-    key = ArrayOfState
-
-    def resolve_shape(self, typ: ArrayOfState) -> types.Type:
-        """Return the type of the shape."""
-        return types.UniTuple(types.intp, typ.dimensions)
-
-
-@lower_getattr(ArrayOfState, "shape")
-def _lower_shape(context, builder, typ, value):
-    return cgutils.pack_array(
-        builder, [_word(builder, typ, value, 1 + axis) for axis in range(typ.dimensions)]
-    )
 
 
 # ------------------------------------------------------------------------------------------- entries and rows

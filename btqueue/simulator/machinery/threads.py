@@ -25,7 +25,7 @@ class Stop:
 class Stopped(KeyboardInterrupt):
     """Ctrl-C came while jobs were under way; `results` are the results of the jobs begun, in order."""
 
-    def __init__(self, results: list[Any]) -> None:
+    def __init__(self, results: Any) -> None:
         """Keep the results."""
         super().__init__("interrupted")
         self.results = results

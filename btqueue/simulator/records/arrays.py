@@ -114,10 +114,11 @@ class State:
 
     `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
     repeated cyclically. `islands`: where in `heap` the timers of each island begin, a part of the network
-    that no path connects to the rest. `error_rates` [level, type]: packet error rates, the last column for
-    POLL and NULL, or for an empty PDU. `type_for_level`, `type_for_quality`: the packet type that adaptation
-    chooses. `le_neighbours`: of each link of Bluetooth Low Energy the links that share a node with it;
-    `le_channels`: how many channels each class has. `fresh`: the connections of sessions, as they begin anew.
+    that no path connects to the rest. `error_rates` [level, 1 + type]: packet error rates, in the first
+    column of POLL and NULL, or of an empty PDU. `type_for_level`, `type_for_quality`: the packet type that
+    adaptation chooses. `le_neighbours`: of each link of Bluetooth Low Energy the links that share a node with
+    it; `le_channels`: how many channels each class has. `fresh`: the connections of sessions, as they begin
+    anew.
     `out_of_order`, `scoreboard`, `sent_at`, `starts` [flow, segment number modulo their length]: the memory
     of receiver and sender for segments. Histograms are [flow, bin]. `looks`: when a measurement begins and
     backlogs are counted (ns), NEVER behind the last; `seen` [look, flow or kind of queue]: the backlogs;

@@ -31,7 +31,7 @@ le_link_dtype = record_type(
     # statistics
     integers("events missed taken exchanged disconnections on_air wakes sent heard spaces"),
     # currents of the peripheral
-    reals("tx rx idle wake sleep volts"),
+    reals("tx_ma rx_ma idle_ma event_uc sleep_ua supply_v"),
 )
 """A connection; all times in ns. `length`: of a reservation; `largest`: the exchange that has to fit before
 another one starts, 0: itself; `space`: T_IFS; `empty`: air time of an empty PDU; `credit_type`: packet type
@@ -43,4 +43,4 @@ of a PDU that returns credits. `offset`: share of the interval, or of lengths, a
 knows; `got`: the far side has it; `errors`: in a row; `done`: PDUs that came
 across in the event. `charged`: the K-frame at the head has its credit; `unreturned`: K-frames since credits
 were returned last; `owed`: credits to be returned, `carried`: those in the PDU. `events` that were to take
-place, `missed` and `taken` ones. `wake`: charge of an event (uC); currents are in mA, `sleep` in uA."""
+place, `missed` and `taken` ones. Currents are named as in `[energy]` of a scenario."""

@@ -39,13 +39,11 @@ every `interval_1` and `interval_2`, then a random delay (uniform up to `jitter`
 mean)."""
 
 port_dtype = record_type(
-    integers("kind node peer piconet link channel most_transmissions flush"),
+    integers("kind node peer piconet link channel most_transmissions flush baseband_delay"),
     flags("received acknowledges adaptive"),
-    integers("baseband_delay"),
     # of an outside link
-    integers("medium line stream"),
+    integers("medium line stream loss_block"),
     reals("loss"),
-    integers("loss_block"),
 )
 """The sending side of one direction of a link; its queue and its token bucket have the same number. `kind`:
 UPLINK, DOWNLINK or OUTSIDE. `most_transmissions`: 0 without ARQ; UNLIMITED or the limit with it. `received`,
@@ -53,11 +51,8 @@ UPLINK, DOWNLINK or OUTSIDE. `most_transmissions`: 0 without ARQ; UNLIMITED or t
 whether its next ARQN bit is ACK."""
 
 medium_dtype = record_type(
-    integers("timer stream"),
-    reals("rate"),
-    integers("header first_port ports next_port serving"),
-    reals("up_mean down_mean"),
-    integers("up_at"),
+    integers("timer stream header first_port ports next_port serving up_at"),
+    reals("rate up_mean down_mean"),
 )
 """The transmitter of outside links: it sends one packet at a time, port after port if several wait. `rate` in
 bit/s; `serving`: the port whose head packet is on the wire; `next_port`: the port next in turn, counted from

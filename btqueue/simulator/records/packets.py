@@ -32,16 +32,10 @@ flow's packets."""
 DATA, ACK, SYN, SYN_ACK, DATAGRAM, CONTROL = range(6)
 
 segment_dtype = record_type(
-    integers("next flow kind"),
-    flags("backward"),
-    integers("layout hop number"),
-    flags("acknowledges"),
-    integers("ack timestamp echo"),
-    flags("pushed"),
-    integers("window blocks"),
+    integers("next flow kind layout hop number ack timestamp echo window blocks message incarnation"),
+    integers("session release_at travelling"),
     integers("block_start block_end", SACK_BLOCKS),
-    integers("message incarnation session release_at travelling"),
-    flags("damaged"),
+    flags("backward acknowledges pushed damaged"),
 )
 """A segment on its way. `flow` is the flow it belongs to; it travels from the flow's source to its
 destination, or `backward`. `number`: sequence number of DATA, in segments. `acknowledges`: `ack` is valid:

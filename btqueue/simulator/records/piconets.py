@@ -13,19 +13,16 @@ DISCIPLINES = ("e-limited", "exhaustive", "gated", "fep", "lwrr", "prc-lwrr", "s
 E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
 
 piconet_dtype = record_type(
-    integers("timer stream node first_link links"),
+    integers("timer stream node first_link links discipline limit max_weight"),
     flags("plain"),
-    integers("discipline limit max_weight"),
     # the visit in progress: `station` counts from `first_link`
-    integers("station frame visit_limit gate_down gate_up"),
-    flags("carried_data visiting"),
-    integers("phase packet on_air_type on_air_bytes"),
-    flags("hit polled"),
+    integers("station frame visit_limit gate_down gate_up phase packet on_air_type on_air_bytes"),
+    flags("carried_data visiting hit polled"),
     # packets in the queues of its links; at 0 only POLL and NULL can follow
     integers("waiting"),
     # sleep: a piconet with nothing to send is not played, and woken by the next packet
-    flags("can_sleep asleep"),
     integers("idle_since"),
+    flags("can_sleep asleep"),
     # cycles of the disciplines that change the order or skip members
     integers("cycle cycle_position"),
     integers("order", 8),
@@ -53,9 +50,8 @@ piconet_dtype = record_type(
 voice, windows, gated service, baseband delay, limited node buffers or log."""
 
 link_dtype = record_type(
-    integers("piconet node up down bridge limit"),
+    integers("piconet node up down bridge limit weight skip_until_cycle skip_until"),
     flags("active"),
-    integers("weight skip_until_cycle skip_until"),
     # the agreed meeting of its bridge and central, and their memory of earlier meetings
     integers("meeting_start meeting_end agreed_at"),
     reals("need"),
@@ -71,11 +67,10 @@ SCHEDULES = ("walk-in", "sniff", "pcss", "lcs")
 WALK_IN, SNIFF, PSEUDO_RANDOM, COORDINATED = range(4)
 
 bridge_dtype = record_type(
-    integers("node stream schedule residence residence_cycles count"),
+    integers("node stream schedule residence residence_cycles count own current present_from visits_here"),
+    integers("window longest_interval offset seed switches"),
     integers("piconets links", PICONETS_A_BRIDGE),
-    integers("own current present_from visits_here window longest_interval offset seed"),
     flags("switch_delay"),
-    integers("switches"),
 )
 """A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the
 central, of the piconet `own` (or NOTHING); `current`: where it is (or goes to), there from `present_from`

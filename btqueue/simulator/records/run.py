@@ -37,11 +37,9 @@ by one. `lossy_feedback`: a lost packet takes the acknowledgement bit that it ca
 quality, not by the true error rate; `node_buffers`: nodes have a limited buffer below IP."""
 
 log_dtype = record_type(
-    integers("time event node port flow kind"),
-    flags("backward"),
-    integers("number"),
-    flags("acknowledges"),
-    integers("ack bytes application packet_type message incarnation timestamp echo blocks"),
+    integers("time event node port flow kind number ack bytes application packet_type message incarnation"),
+    integers("timestamp echo blocks"),
     integers("block_start block_end", SACK_BLOCKS),
+    flags("backward acknowledges"),
     reals("cwnd ssthresh"),
 )

@@ -10,6 +10,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import student_half_width, student_quantile
+from btqueue.simulator.statistics.measurement import mean_of_known
 
 LARGEST_AUTOCORRELATION = 0.2
 """Largest correlation of neighbouring batches; by chance one in ten series of 30 independent values has
@@ -43,7 +44,7 @@ def autocorrelations(results: Results) -> dict[str, float]:
     found = {}
     for name in WATCHED_METRICS:
         if name in results.metrics:
-            values = over_flows(results, name)
+            values = mean_of_known(results.metrics[name].values)
             values = values[~np.isnan(values)]
             found[name] = autocorrelation(values) if len(values) > 2 else math.nan
     return found
@@ -56,14 +57,6 @@ def doubts_about_batches(found: Mapping[str, float]) -> list[str]:
         f"neighbouring batches are correlated ({', '.join(suspects)}), so intervals may be too narrow: "
         "simulate longer, or several replications"
     ]
-
-
-def over_flows(results: Results, name: str) -> np.ndarray:
-    """Return the mean over the flows that have a value, shape (replications,); NaN where none has."""
-    values = results.metrics[name].values
-    known = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
 
 
 def doubts(
@@ -93,7 +86,7 @@ def doubts(
         return [fixed, *([ends] if ends else [])]
     batches = results.attrs["intervals"] == "batch-means"
     names = [name for name in WATCHED_METRICS if name in results.metrics and (batches or name in halves)]
-    whole = {name: over_flows(results, name) for name in names}
+    whole = {name: mean_of_known(results.metrics[name].values) for name in names}
     if batches:
         half = results.sizes["replication"] // 2
         pairs = {name: np.array([whole[name][:half], whole[name][half : 2 * half]]) for name in names}

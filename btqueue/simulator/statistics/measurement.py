@@ -155,8 +155,8 @@ def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]
 
     return {
         "goodput_kbps": kilobits_per_second(both("bytes_delivered"), seconds / 2).mean(axis=-1),
-        "rtt_s": _mean_of_known(_ratio(both("rtt_sum"), both("rtt_samples"))) / SECOND,
-        "delay_s": _mean_of_known(_ratio(both("delay_sum"), both("messages_delivered"))) / SECOND,
+        "rtt_s": mean_of_known(_ratio(both("rtt_sum"), both("rtt_samples"))) / SECOND,
+        "delay_s": mean_of_known(_ratio(both("delay_sum"), both("messages_delivered"))) / SECOND,
     }
 
 
@@ -354,8 +354,8 @@ def event_metrics(network: State, counts: Together, goodput: Callable[[], np.nda
     link, seconds = counts.events, counts.seconds
 
     def current_ma() -> np.ndarray:
-        busy = link.tx * link.sent + link.rx * link.heard + link.idle * link.spaces
-        return (busy / SECOND + 1e-3 * link.wake * link.wakes) / seconds + 1e-3 * link.sleep
+        busy = link.tx_ma * link.sent + link.rx_ma * link.heard + link.idle_ma * link.spaces
+        return (busy / SECOND + 1e-3 * link.event_uc * link.wakes) / seconds + 1e-3 * link.sleep_ua
 
     return {
         "exchanges_per_event": lambda: _ratio(link.exchanged, link.taken),
@@ -363,7 +363,9 @@ def event_metrics(network: State, counts: Together, goodput: Callable[[], np.nda
         "events_missed": lambda: _ratio(link.missed, link.events),
         "disconnections_per_h": lambda: link.disconnections * 3600 / seconds,
         "current_ma": current_ma,
-        "energy_uj_per_bit": lambda: _ratio((link.volts * current_ma()).sum(axis=1), goodput().sum(axis=1)),
+        "energy_uj_per_bit": lambda: _ratio(
+            (link.supply_v * current_ma()).sum(axis=1), goodput().sum(axis=1)
+        ),
     }
 
 
@@ -402,7 +404,7 @@ def scv(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray
     return _ratio(variance(count, total, squares), _ratio(total, count) ** 2)
 
 
-def _mean_of_known(values: np.ndarray) -> np.ndarray:
+def mean_of_known(values: np.ndarray) -> np.ndarray:
     """Return the mean of the numbers in each row; not a number if there is none."""
     known = ~np.isnan(values)
     return _ratio(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))

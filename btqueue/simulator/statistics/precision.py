@@ -25,7 +25,7 @@ from btqueue.simulator.machinery.threads import Job
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.measurement import measure, take_counts
-from btqueue.simulator.statistics.results import Replication, values_of
+from btqueue.simulator.statistics.results import Measured, Replication
 
 FEWEST_OBSERVATIONS = 4
 """Replications or batches before which no interval is narrow enough. After 3, intervals of the width that was
@@ -100,7 +100,7 @@ class Watched:
                 "goodput_kbps": np.stack([one.counts.goodput_kbps() for one in complete])
             }
         else:
-            values = values_of(complete, self.scenario, self.network)[0]
+            values = Measured(complete, self.scenario, self.network).values
         samples = samples_of(self.linear, values, len(complete), self.keys)
         samples = samples[~np.isnan(samples)]
         if not samples.size:

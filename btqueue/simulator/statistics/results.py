@@ -1,8 +1,8 @@
 """From the measurements of replications, or of the batches of one long run, to labelled results."""
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache, cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,35 +61,97 @@ def finish(sim: State, complete: bool) -> Replication | None:
     )
 
 
+class Measured:
+    """The measurements of replications, or of batches, of a scenario; computed when they are read."""
+
+    def __init__(self, kept: list[Replication], scenario: Scenario, network: State) -> None:
+        """Keep them; the network is not read again."""
+        self.kept, self.scenario, self.kinds = kept, scenario, measurement.queue_kinds(network)
+        self.found = measurement.measure(network, [one.counts for one in kept])
+        self.values = Computed(later={name: partial(self.value, name) for name in self.found})
+        self.message_bits = cache(partial(message_bits, scenario))
+
+    @cached_property
+    def growth(self) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the delays of each flow grow with the run, and whether the queues of each kind do."""
+        if uses_batch_means(self.scenario):
+            first, *others = (one.backlogs for one in self.kept)
+            backlogs = np.array([[first[0], first[-1], *(later[-1] for later in others)]])
+        else:
+            looks = min(len(one.backlogs) for one in self.kept)
+            backlogs = np.array([one.backlogs[:looks] for one in self.kept])
+        grows = is_growing(backlogs)
+        return grows[: -len(QUEUE_KINDS)], grows[-len(QUEUE_KINDS) :]
+
+    def value(self, name: str) -> np.ndarray:
+        """Return a metric, NaN where it grows with the run."""
+        value = self.found[name]
+        if name == "queue_packets":
+            return np.where(self.growth[1][self.kinds], np.nan, value)
+        return np.where(self.growth[0], np.nan, value) if grows_with_the_run(name) else value
+
+    def variable(self, name: str) -> Variable:
+        """Return a metric with the names of its dimensions."""
+        found = self.values[name]
+        inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
+        return Variable(("replication", inner)[: found.ndim], found)
+
+    def limited_by(self, network: State) -> Any:
+        """Return the limits of the flows."""
+        counts = measurement.total([one.counts for one in self.kept])
+        return limits(self.scenario, limiting.bounds(self.scenario, network, counts, self.message_bits()))
+
+    def warnings(self, results: Results) -> list[str]:
+        """Return warnings about growth, correlated batches and short runs; the last need complete runs."""
+        warnings = self.warnings_of_growth(results)
+        if uses_batch_means(self.scenario):
+            warnings += doubts_about_batches(autocorrelations(results))
+        if not all(one.complete for one in self.kept):
+            return warnings
+        ends = measurement.stacked([one.counts.flows for one in self.kept])
+        seconds = np.array([[one.counts.seconds] for one in self.kept])
+        halfway = [one.halfway for one in self.kept if one.halfway is not None]  # none of batches
+        both = measurement.halves(measurement.stacked(halfway), ends, seconds) if halfway else {}
+        grows = bool(self.growth[0].any())
+        seen = {name: values for name, values in both.items() if not (grows and grows_with_the_run(name))}
+        drained = measurement.drained_kbps(ends, seconds)
+        random = any(one.random for one in self.kept)
+        return warnings + doubts(results, self.scenario, seen, drained, random=random)
+
+    def warnings_of_growth(self, results: Results) -> list[str]:
+        """Return the warnings about delays and queue lengths that are left out: they grow with the run."""
+        overloaded, endless = self.growth
+        carried = results.metrics["goodput_kbps"].values.mean(axis=0)
+        messages = np.sum([one.counts.flows["messages"] for one in self.kept], axis=0)
+        offered = messages * self.message_bits() / 1000 / sum(one.counts.seconds for one in self.kept)
+        warning = overload_warning(results.coords["flow_name"].values.tolist(), overloaded, carried, offered)
+        names = [name for name, grows in zip(QUEUE_KINDS, endless, strict=True) if grows]
+        warnings = [warning] if warning else []
+        if names:
+            warnings.append(f"queues without a limit grow with the run and are left out: {', '.join(names)}")
+        return warnings
+
+
 def label(
     measured: list[Replication], scenario: Scenario, network: State, warmup_s: float, wanted: int
 ) -> Results:
     """Put names on the measurements; replications cut short are left out if any is complete.
 
-    Metrics, labels and warnings are computed when they are read. Neither the network nor a file that the
-    scenario names is read again.
+    A file that the scenario names is not read again.
     """
     complete = [one for one in measured if one.complete]
-    kept, batches = complete or measured, uses_batch_means(scenario)
-    values, growth = values_of(kept, scenario, network)
-    sizes = cache(partial(message_bits, scenario))
+    own, batches = Measured(complete or measured, scenario, network), uses_batch_means(scenario)
     if scenario.files:
-        sizes()
-
-    def variable(name: str) -> Variable:
-        found = values[name]
-        inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
-        return Variable(("replication", inner)[: found.ndim], found)
-
-    metrics = Computed(later={name: partial(variable, name) for name in values})
-    coords = Computed(later=coordinates(kept, scenario, measurement.queue_kinds(network)))
+        own.message_bits()
+    metrics = Computed(later={name: partial(own.variable, name) for name in own.values})
+    coords = Computed(later=coordinates(own.kept, scenario, own.kinds))
     kind = "batch-means" if batches else "replications"
     # Without attributes that are computed from it: results in a cycle would wait for garbage collection.
     found = Results(metrics, coords, {"intervals": kind})
     attrs = Computed(
         {
             "answered_by": "simulation",
-            "events": sum(one.events for one in kept),
+            "events": sum(one.events for one in own.kept),
             "seed": scenario.run.seed,
             "warmup_s": warmup_s,
             "intervals": kind,
@@ -98,92 +160,12 @@ def label(
             "finished": len(complete),
         },
         {
-            "limited_by": lambda: limits(
-                scenario,
-                limiting.bounds(scenario, network, measurement.total([one.counts for one in kept]), sizes()),
-            ),
-            **({"autocorrelation": lambda: autocorrelations(found)} if batches else {}),
-            "warnings": lambda: warnings_of(found, kept, bool(complete), scenario, growth, sizes),
+            "limited_by": partial(own.limited_by, network),
+            **({"autocorrelation": partial(autocorrelations, found)} if batches else {}),
+            "warnings": partial(own.warnings, found),
         },
     )
     return Results(metrics, coords, attrs)
-
-
-Sizes = Callable[[], np.ndarray]
-"""Returns the `message_bits`."""
-Growth = Callable[[], tuple[np.ndarray, np.ndarray]]
-"""Returns whether the delays of each flow grow with the run, and whether the queues of each kind do."""
-
-
-def values_of(
-    kept: list[Replication], scenario: Scenario, network: State
-) -> tuple[Mapping[str, np.ndarray], Growth]:
-    """Return the metrics, NaN where they grow with the run, and the growth; both are computed when read."""
-    values, kinds = (
-        measurement.measure(network, [one.counts for one in kept]),
-        measurement.queue_kinds(network),
-    )
-    growth = cache(partial(growing, kept, scenario))
-
-    def unless_growing(name: str) -> np.ndarray:
-        if name == "queue_packets":
-            return np.where(growth()[1][kinds], np.nan, values[name])
-        return np.where(growth()[0], np.nan, values[name]) if grows_with_the_run(name) else values[name]
-
-    return Computed(later={name: partial(unless_growing, name) for name in values}), growth
-
-
-def warnings_of(
-    results: Results,
-    kept: list[Replication],
-    complete: bool,
-    scenario: Scenario,
-    growth: Growth,
-    sizes: Sizes,
-) -> list[str]:
-    """Return the warnings about growth, correlated batches and short runs; the last need complete runs.
-
-    `sizes` are the `message_bits`.
-    """
-    warnings = warnings_of_growth(kept, results, growth, sizes)
-    if uses_batch_means(scenario):
-        warnings += doubts_about_batches(autocorrelations(results))
-    if not complete:
-        return warnings
-    ends = measurement.stacked([one.counts.flows for one in kept])
-    seconds = np.array([[one.counts.seconds] for one in kept])
-    halfway = [one.halfway for one in kept if one.halfway is not None]  # none of batches
-    both = measurement.halves(measurement.stacked(halfway), ends, seconds) if halfway else {}
-    grows = bool(growth()[0].any())
-    seen = {name: values for name, values in both.items() if not (grows and grows_with_the_run(name))}
-    random = any(one.random for one in kept)
-    return warnings + doubts(results, scenario, seen, measurement.drained_kbps(ends, seconds), random=random)
-
-
-def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
-    """Return whose delays grow with the run, shape (flows,), and which kinds of queues do, shape (kinds,)."""
-    if uses_batch_means(scenario):
-        first, *others = (one.backlogs for one in measured)
-        backlogs = np.array([[first[0], first[-1], *(later[-1] for later in others)]])
-    else:
-        looks = min(len(one.backlogs) for one in measured)
-        backlogs = np.array([one.backlogs[:looks] for one in measured])
-    grows = is_growing(backlogs)
-    return grows[: -len(QUEUE_KINDS)], grows[-len(QUEUE_KINDS) :]
-
-
-def warnings_of_growth(
-    measured: list[Replication], results: Results, growth: Growth, sizes: Sizes
-) -> list[str]:
-    """Return the warnings about delays and queue lengths that are left out because they grow with the run."""
-    overloaded, endless = growth()
-    carried = results.metrics["goodput_kbps"].values.mean(axis=0)
-    messages = np.sum([one.counts.flows["messages"] for one in measured], axis=0)
-    offered = messages * sizes() / 1000 / sum(one.counts.seconds for one in measured)
-    warning = overload_warning(results.coords["flow_name"].values.tolist(), overloaded, carried, offered)
-    names = [name for name, grows in zip(QUEUE_KINDS, endless, strict=True) if grows]
-    more = f"queues without a limit grow with the run and are left out: {', '.join(names)}" if names else ""
-    return [text for text in (warning, more) if text]
 
 
 def message_bits(scenario: Scenario) -> np.ndarray:

@@ -6,12 +6,13 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import Scenario
-from btqueue.simulator.construction.state import grow, new_state
-from btqueue.simulator.engine import REACHED, advance
+from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.replications import run_until
 from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.names import queue_names
+from btqueue.simulator.traces.trace_files import length_s
 
 UNITS = {
     "cwnd_segments": ("segment", "congestion window at the end of the step"),
@@ -46,21 +47,18 @@ def time_series(
         ValueError: the step is not positive or longer than the run, or a flow does not exist.
     """
     require_simulated(scenario)
-    warmup_s = scenario.run.warmup_s
-    end_s = scenario.run.duration_s + (warmup_s if not isinstance(warmup_s, str) else 0.0)
+    end_s = length_s(scenario)
     if not 0 < step_s <= end_s:
         raise ValueError(f"step_s = {step_s:g}: a step must be positive and fit into the run of {end_s:g} s")
-    with np.errstate(over="ignore"):
-        sim = new_state(scenario, replication)
-        chosen = flow_indices(flows, len(sim.connections))
-        times = step_s * np.arange(1, int(end_s / step_s + 1e-9) + 1)
-        looks = []
-        delivered = np.zeros(len(chosen))
-        for time in times:
-            while advance(sim, round(time * SECOND)) != REACHED:
-                sim = grow(sim)
-            before, delivered = delivered, sim.flow_statistics.bytes_delivered[chosen].astype(float)
-            looks.append({**look(sim, chosen), "goodput_kbps": (delivered - before) * 8 / 1000 / step_s})
+    sim = new_state(scenario, replication)
+    chosen = flow_indices(flows, len(sim.connections))
+    times = step_s * np.arange(1, int(end_s / step_s + 1e-9) + 1)
+    looks = []
+    delivered = np.zeros(len(chosen))
+    for time in times:
+        sim = run_until(sim, time)
+        before, delivered = delivered, sim.flow_statistics.bytes_delivered[chosen].astype(float)
+        looks.append({**look(sim, chosen), "goodput_kbps": (delivered - before) * 8 / 1000 / step_s})
     return label(looks, times, chosen, queue_names(sim, scenario))
 
 

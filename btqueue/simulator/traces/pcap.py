@@ -71,7 +71,8 @@ class PcapWriter:
             (conn.destination, conn.source) if entry.backward else (conn.source, conn.destination)
         )
         udp = entry.kind in (DATAGRAM, CONTROL)
-        content = self.datagram(entry) if udp else self.segment(entry)
+        data = bytes(int(entry.application))
+        content = packets.udp_datagram(self.ports(entry), data) if udp else self.segment(entry)
         return packets.ip_packet(
             address(sender), address(receiver), packets.UDP if udp else packets.TCP, content
         )
@@ -85,10 +86,6 @@ class PcapWriter:
         server = SERVER_PORT + number // CLIENT_PORTS % (FIRST_CLIENT_PORT - SERVER_PORT)
         towards_server = (entry.flow == first) != bool(entry.backward)
         return (client, server) if towards_server else (server, client)
-
-    def datagram(self, entry: Any) -> bytes:
-        """Return the UDP datagram of a segment without TCP."""
-        return packets.udp_datagram(self.ports(entry), bytes(int(entry.application)))
 
     def segment(self, entry: Any) -> bytes:
         """Return the TCP segment, with all its options."""

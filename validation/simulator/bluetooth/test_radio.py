@@ -19,7 +19,7 @@ def network(plain, rates, **fields):
     """One port and its channel; `rates`: error rates of the only packet type and of POLL, for each level."""
     records = plain.records
     sim = tables(records, settings=1, ports=1, piconets=2, channels=1)
-    sim.streams, sim.error_rates = plain.random_streams.make_streams(5, 0, 3), np.array(rates)
+    sim.streams, sim.error_rates = plain.random_streams.make_streams(5, 0, 3), np.roll(rates, 1, axis=1)
     sim.trace_levels = np.zeros(0, np.int64)
     sim.piconets.stream = PICONET
     channel = sim.channels[0]
