@@ -6,9 +6,7 @@ from collections import Counter
 
 from btqueue.scenario.errors import NotBuiltYet, conflict
 from btqueue.scenario.scenario import Scenario
-
-MOST_PICONETS_OF_A_DEVICE = 8
-"""Most piconets that a simulated device can belong to."""
+from btqueue.simulator.records.piconets import PICONETS_A_BRIDGE
 
 
 def require_simulated(scenario: Scenario) -> None:
@@ -18,10 +16,10 @@ def require_simulated(scenario: Scenario) -> None:
         NotBuiltYet: a device is in too many piconets.
     """
     memberships = Counter(name for p in scenario.network.piconet_names for name in (p.central, *p.members))
-    key, most = "network.piconet_list", f"a device in at most {MOST_PICONETS_OF_A_DEVICE} piconets"
+    key, most = "network.piconet_list", f"a device in at most {PICONETS_A_BRIDGE} piconets"
     if problems := [
         conflict(key, name, f"the simulator covers {most}, not in {count}", allowed=most)
         for name, count in memberships.items()
-        if count > MOST_PICONETS_OF_A_DEVICE
+        if count > PICONETS_A_BRIDGE
     ]:
         raise NotBuiltYet(problems)

@@ -43,6 +43,9 @@ def new_state(plain, protocol, request, reply, goodbye):
     session = sim.sessions[0]
     session.requester, session.responder, session.timer = REQUESTER, RESPONDER, 0
     session.request_segments, session.reply_segments, session.goodbye_segments = request, reply, goodbye
+    session.deadlines = NEVER
+    for name in records.NUMBERS_OF_OBJECTS:
+        session[name] = NOTHING
     session.watchdog = 50 * DELAY
     session.pause = 1000 * DELAY
     return sim

@@ -32,17 +32,15 @@ def start_application(sim, flow):
     conn = sim.connections[flow]
     if conn.application == REQUESTER or conn.application == RESPONDER:
         return
-    if conn.application == GREEDY:
-        schedule(sim, conn.arrival_timer, conn.start_at)
-    elif conn.application == FROM_FILE:
-        schedule(sim, conn.arrival_timer, arrivals.recorded_arrival(sim, conn))
-    else:
+    at = conn.start_at
+    if conn.application == FROM_FILE:
+        at = arrivals.recorded_arrival(sim, conn)
+    elif conn.application != GREEDY:
         while arrivals.next_change(sim, conn) <= conn.start_at:
             arrivals.take_step(sim, conn)
-        if conn.application == PERIODIC and conn.aligned_phase and conn.mean_gap > 0.0:
-            schedule(sim, conn.arrival_timer, conn.start_at)
-        else:
-            schedule(sim, conn.arrival_timer, arrivals.next_arrival(sim, flow, conn.start_at, True))
+        if conn.application != PERIODIC or not conn.aligned_phase or conn.mean_gap == 0.0:
+            at = arrivals.next_arrival(sim, flow, conn.start_at, True)
+    schedule(sim, conn.arrival_timer, at)
 
 
 @outlined

@@ -10,21 +10,14 @@ from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus import state_machine as centaurus
 from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records import connections as kinds
-from btqueue.simulator.records.conventions import NEVER
 from btqueue.simulator.tcp import connection_setup
 from btqueue.simulator.tcp.stream import position
 
 
 @outlined
 def start(sim, index):
-    """Set the session to its state at time 0; the first request follows at the client's `start_at`."""
-    session = sim.sessions[index]
-    for place in range(kinds.DEADLINES):
-        session.deadlines[place] = NEVER
-    start_at = sim.connections[session.requester].start_at
-    if sim.connections[session.requester].protocol == kinds.CENTAURUS:
-        ends.start(sim, index)
-    set_deadline(sim, index, kinds.NEXT_SESSION, start_at)
+    """Let the first request follow at the client's `start_at`."""
+    set_deadline(sim, index, kinds.NEXT_SESSION, sim.connections[sim.sessions[index].requester].start_at)
 
 
 @outlined

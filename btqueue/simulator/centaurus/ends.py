@@ -4,10 +4,9 @@ The states that the paper leaves as soon as Level I has taken a message (send co
 received) last no time here, so they have no name.
 """
 
-from btqueue.simulator.applications.exchange import CLIENT, SERVER, clear_deadline, set_deadline
+from btqueue.simulator.applications.exchange import clear_deadline, set_deadline
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records.connections import WATCHDOG, WORKER
-from btqueue.simulator.records.conventions import NOTHING
 
 (
     WAIT,
@@ -20,22 +19,6 @@ from btqueue.simulator.records.conventions import NOTHING
     PACKET_TRANSMIT,
     WAIT_PACKET_SEND,
 ) = range(9)
-
-
-@outlined
-def start(sim, index):
-    """Set both ends to their initial state, before time 0: nothing sent, received or to be sent."""
-    session = sim.sessions[index]
-    for end in (CLIENT, SERVER):
-        session.state[end] = WAIT
-        session.number[end] = 0
-        session.in_session[end] = 0
-        session.busy[end] = 0
-        session.outgoing[end] = NOTHING
-        session.bitmap_of[end] = NOTHING
-        session.collecting[end] = NOTHING
-        session.accepted[end] = NOTHING
-        session.delivered[end] = NOTHING
 
 
 @compiled

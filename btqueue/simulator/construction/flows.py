@@ -392,6 +392,8 @@ def session_fields(scenario: Scenario, reverse: int, index: int, draft: Draft) -
             watchdog=nanoseconds(transport.centaurus_watchdog_s),
             early_data=transport.centaurus_early_data,
             worker_period=nanoseconds(transport.centaurus_worker_s),
+            deadlines=[NEVER] * kinds.DEADLINES,
+            **dict.fromkeys(kinds.NUMBERS_OF_OBJECTS, [NOTHING] * 2),
         )
     return {"application": role, "session": session, **add_pattern(draft, scenario, sizes)}
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from btqueue.baseband.voice import exchange_slots
 from btqueue.scenario import Scenario
+from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
@@ -31,6 +32,7 @@ SINGLE_FRAME = ("1-limited", "round-robin")
 """Disciplines that are E-limited with a limit of 1."""
 EMPTY_QUEUE: dict[str, object] = {"head": NOTHING, "tail": NOTHING}
 NO_BUCKET: dict[str, object] = {"queue": NOTHING, "timer": NOTHING}
+NO_RADIO: dict[str, object] = dict.fromkeys(("piconet", "link", "channel", "line"), NOTHING)
 
 
 def add_nodes(draft: Draft, scenario: Scenario, plan: Topology) -> None:
@@ -313,17 +315,18 @@ def add_outside_ports(draft: Draft, plan: Topology) -> None:
     A link that names a medium shares it with all links of that name, in both directions; else a half-duplex
     link has one medium, and a full-duplex link one for each direction.
     """
-    media: dict[tuple, list[tuple[int, bool]]] = {}
+    media: dict[tuple, list[tuple[OutsideLink, int, int, float]]] = {}
     for index, outside in enumerate(plan.outside):
-        for back in (False, True):
-            link = outside.link
+        link, ends = outside.link, (outside.source, outside.target)
+        loss_back = link.loss if link.loss_back is None else link.loss_back
+        for back, (node, peer), loss in ((False, ends, link.loss), (True, ends[::-1], loss_back)):
             if link.medium is not None:
                 key: tuple = ("shared", link.medium)
             else:
                 key = (index,) if link.half_duplex else (index, back)
-            media.setdefault(key, []).append((index, back))
+            media.setdefault(key, []).append((link, node, peer, loss))
     for members in media.values():
-        link = plan.outside[members[0][0]].link
+        link = members[0][0]
         medium = draft.media.add(
             rate=link.rate_kbps * 1000,
             header=link.header_bytes,
@@ -333,50 +336,25 @@ def add_outside_ports(draft: Draft, plan: Topology) -> None:
             up_mean=link.up_s * SECOND,
             down_mean=link.down_s * SECOND,
         )
-        for index, back in members:
-            add_outside_port(draft, plan, index, back, medium)
+        for own, node, peer, loss in members:
+            block = own.loss_block_bytes or 0
+            fields = {"node": node, "peer": peer, "medium": medium, "loss": loss, "loss_block": block}
+            port = add_port(draft, nodes.OUTSIDE, own.buffer_packets, NO_RADIO, **fields)
+            draft.port_of[node, peer] = port
 
 
-def add_outside_port(draft: Draft, plan: Topology, index: int, back: bool, medium: int) -> None:
-    """Add the port of one direction of an outside link."""
-    outside = plan.outside[index]
-    link = outside.link
-    ends = (outside.target, outside.source) if back else (outside.source, outside.target)
-    loss_back = link.loss if link.loss_back is None else link.loss_back
-    draft.port_of[ends] = add_port(
-        draft,
-        nodes.OUTSIDE,
-        link.buffer_packets,
-        node=ends[0],
-        peer=ends[1],
-        piconet=NOTHING,
-        link=NOTHING,
-        channel=NOTHING,
-        medium=medium,
-        line=NOTHING,
-        loss=loss_back if back else link.loss,
-        loss_block=link.loss_block_bytes or 0,
-    )
-
-
-def add_outside_lines(draft: Draft, plan: Topology, index: int) -> None:
-    """Add the propagation delays of both directions of an outside link, where there are any."""
-    outside = plan.outside[index]
-    for ends in ((outside.source, outside.target), (outside.target, outside.source)):
-        port = draft.port_of[ends]
-        draft.ports[port]["stream"] = draft.add_stream()
-        stream = draft.add_stream()
-        if outside.link.delay_s or outside.link.jitter_s:
-            draft.ports[port]["line"] = add_line(
-                draft,
-                ends[0],
-                EMPTY_QUEUE,
-                purpose=nodes.PROPAGATION,
-                stream=stream,
-                exponential=True,
-                delay=nanoseconds(outside.link.delay_s),
-                jitter=nanoseconds(outside.link.jitter_s),
-            )
+def add_outside_lines(draft: Draft, plan: Topology) -> None:
+    """Add the propagation delays of both directions of outside links, where there are any."""
+    for outside in plan.outside:
+        link = outside.link
+        times = {"delay": nanoseconds(link.delay_s), "jitter": nanoseconds(link.jitter_s)}
+        alike = EMPTY_QUEUE | times | {"purpose": nodes.PROPAGATION, "exponential": True}
+        for ends in ((outside.source, outside.target), (outside.target, outside.source)):
+            port = draft.ports[draft.port_of[ends]]
+            port["stream"] = draft.add_stream()
+            stream = draft.add_stream()
+            if link.delay_s or link.jitter_s:
+                port["line"] = add_line(draft, ends[0], alike, stream=stream)
 
 
 def add_media_and_streams(draft: Draft) -> None:

@@ -135,8 +135,7 @@ def build(scenario: Scenario) -> dict[str, Any]:
     network.add_outside_ports(draft, plan)
     network.add_channels(draft, scenario, own_radios)
     network.add_hosts(draft, scenario, plan, routes)
-    for index in range(len(plan.outside)):
-        network.add_outside_lines(draft, plan, index)
+    network.add_outside_lines(draft, plan)
     network.add_media_and_streams(draft)
     add_flow_timers(draft)
     for number, route in enumerate(routes):

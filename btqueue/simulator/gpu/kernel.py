@@ -44,16 +44,13 @@ def address_of_state(_context: Any, tables: types.Type, _replication: types.Type
     return STATE_TYPE(tables, types.int64), generate
 
 
-def make_state_of() -> Any:
-    """Return the function of the kernel that finds the state of a replication among all."""
-    if SIMULATED:
-        return operator.getitem
+# The function of the kernel that finds the state of a replication among all.
+if SIMULATED:
+    state_of = operator.getitem
+else:
     from numba.cuda.extending import intrinsic  # pyright: ignore[reportMissingImports]
 
-    return intrinsic(address_of_state)
-
-
-state_of = make_state_of()
+    state_of = intrinsic(address_of_state)
 
 
 def advance_all(states, until, answers):

@@ -6,13 +6,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from btqueue.simulator.machinery import inside_numba as internals
 from btqueue.simulator.machinery.code_cache import code_folder
-from btqueue.simulator.machinery.inside_numba import (
-    PartCompiler,
-    WholeCompiler,
-    keep_code,
-    only_for_compiled_code,
-)
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without
@@ -45,19 +40,20 @@ def outlined(function: Function) -> Function:
 
 def part(function: Function, *, forceinline: bool) -> Function:
     """Compile a function for other compiled functions only."""
-    dispatcher: Any = numba.njit(**OPTIONS, forceinline=forceinline, pipeline_class=PartCompiler)(function)
+    options = {"forceinline": forceinline, "pipeline_class": internals.PartCompiler}
+    dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
     if dispatcher is not function:  # it is with compilation switched off
-        only_for_compiled_code(dispatcher)
+        internals.only_for_compiled_code(dispatcher)
     return cast(Function, dispatcher)
 
 
 def entry_point(function: Function) -> Function:
     """Compile a function that Python calls: releases the GIL, machine code kept in `code_folder()`."""
-    dispatcher: Any = numba.njit(**OPTIONS, nogil=True, pipeline_class=WholeCompiler)(function)
+    dispatcher: Any = numba.njit(**OPTIONS, nogil=True, pipeline_class=internals.WholeCompiler)(function)
     compiles = dispatcher is not function  # it is with compilation switched off
     if compiles and code_folder().is_dir():
         with cached_in_folder():
-            keep_code(dispatcher)
+            internals.keep_code(dispatcher)
     return cast(Function, dispatcher)
 
 

@@ -12,29 +12,9 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_builtin,
-    lower_getattr_generic,
-    lower_setattr_generic,
-    models,
-    register_model,
-    typeof_impl,
-    unbox,
-)
+from numba import extending, types
 
-from btqueue.simulator.machinery.inside_numba import (
-    AbstractTemplate,
-    AttributeTemplate,
-    cgutils,
-    infer_global,
-    make_array,
-    populate_array,
-    record_getattr,
-    signature,
-)
+from btqueue.simulator.machinery import inside_numba as internals
 from btqueue.simulator.records.arrays import FIELDS, WORDS, State
 
 WORD = ir.IntType(64)
@@ -89,14 +69,14 @@ ARRAY_TYPES = {field: ArrayOfState(field) for field in FIELDS}
 # ------------------------------------------------------------------------------- values of the two types
 
 
-@typeof_impl.register(State)
+@extending.typeof_impl.register(State)
 def _typeof_state(value: State, context: object) -> StateType:
     return STATE_TYPE
 
 
-@register_model(StateType)
-@register_model(ArrayOfState)
-class TableModel(models.PrimitiveModel):
+@extending.register_model(StateType)
+@extending.register_model(ArrayOfState)
+class TableModel(extending.models.PrimitiveModel):
     """A pointer to the table."""
 
     def __init__(self, dmm: object, fe_type: types.Type) -> None:
@@ -104,12 +84,12 @@ class TableModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, WORD.as_pointer())
 
 
-@unbox(StateType)
-def _unbox_state(typ: StateType, obj: object, c) -> NativeValue:
+@extending.unbox(StateType)
+def _unbox_state(typ: StateType, obj: object, c) -> extending.NativeValue:
     """Take the table, which the state keeps: it lasts as long as the call."""
     table = c.pyapi.object_getattr_string(obj, "addresses")
-    failed = cgutils.is_null(c.builder, table)
-    pointer = cgutils.alloca_once_value(c.builder, ir.Constant(WORD.as_pointer(), None))
+    failed = internals.cgutils.is_null(c.builder, table)
+    pointer = internals.cgutils.alloca_once_value(c.builder, ir.Constant(WORD.as_pointer(), None))
     with c.builder.if_then(c.builder.not_(failed)):
         array_type = types.Array(types.int64, 1, "C")
         native = c.context.make_helper(c.builder, array_type, c.unbox(array_type, table).value)
@@ -118,10 +98,10 @@ def _unbox_state(typ: StateType, obj: object, c) -> NativeValue:
     def release() -> None:
         c.pyapi.decref(table)
 
-    return NativeValue(c.builder.load(pointer), is_error=failed, cleanup=release)
+    return extending.NativeValue(c.builder.load(pointer), is_error=failed, cleanup=release)
 
 
-register_model(RecordOfState)(models.RecordModel)
+extending.register_model(RecordOfState)(extending.models.RecordModel)
 
 
 # ------------------------------------------------------------------------------------------ fields of records
@@ -139,22 +119,22 @@ def _mark(builder, access, name: str) -> None:
 
 
 def _field(context, builder, record: RecordOfState, value, attr):
-    return cgutils.get_record_member(
+    return internals.cgutils.get_record_member(
         builder, value, record.offset(attr), context.get_data_type(record.typeof(attr))
     )
 
 
-@lower_getattr_generic(RecordOfState)
+@extending.lower_getattr_generic(RecordOfState)
 def _lower_field(context, builder, typ, value, attr):
     kind = typ.typeof(attr)
     if isinstance(kind, types.NestedArray):
-        return record_getattr(context, builder, typ, value, attr)
+        return internals.record_getattr(context, builder, typ, value, attr)
     loaded = builder.load(_field(context, builder, typ, value, attr))
     _mark(builder, loaded, f"{typ.array}.{attr}")
     return context.data_model_manager[kind].from_data(builder, loaded)
 
 
-@lower_setattr_generic(RecordOfState)
+@extending.lower_setattr_generic(RecordOfState)
 def _lower_set_field(context, builder, sig, args, attr):
     record, given = sig.args
     kind = record.typeof(attr)
@@ -166,8 +146,8 @@ def _lower_set_field(context, builder, sig, args, attr):
 # --------------------------------------------------------------------------------- sim.ports, len
 
 
-@infer_getattr
-class StateAttributes(AttributeTemplate):
+@extending.infer_getattr
+class StateAttributes(internals.AttributeTemplate):
     """The type of `sim.ports`."""
 
     key = StateType
@@ -177,7 +157,7 @@ class StateAttributes(AttributeTemplate):
         return ARRAY_TYPES.get(attr)
 
 
-@lower_getattr_generic(StateType)
+@extending.lower_getattr_generic(StateType)
 def _lower_attribute(context, builder, typ, value, attr):
     return value
 
@@ -189,18 +169,18 @@ def _word(builder, array_type: ArrayOfState, table, offset: int):
     return loaded
 
 
-@infer_global(len)
-class LengthOfArray(AbstractTemplate):
+@internals.infer_global(len)
+class LengthOfArray(internals.AbstractTemplate):
     """The type of `len(sim.ports)`."""
 
     def generic(self, args, kws):
         """Return the signature."""
         if len(args) == 1 and isinstance(args[0], ArrayOfState):
-            return signature(types.intp, args[0])
+            return internals.signature(types.intp, args[0])
         return None
 
 
-@lower_builtin(len, ArrayOfState)
+@extending.lower_builtin(len, ArrayOfState)
 def _lower_len(context, builder, sig, args):
     return _word(builder, sig.args[0], args[0], 1)
 
@@ -208,8 +188,8 @@ def _lower_len(context, builder, sig, args):
 # ------------------------------------------------------------------------------------------- entries and rows
 
 
-@infer_global(operator.getitem)
-class EntryOfArray(AbstractTemplate):
+@internals.infer_global(operator.getitem)
+class EntryOfArray(internals.AbstractTemplate):
     """The type of `sim.ports[i]`: a record or a number, a row of an array of two dimensions."""
 
     def generic(self, args, kws):
@@ -218,10 +198,10 @@ class EntryOfArray(AbstractTemplate):
         if not isinstance(array, ArrayOfState):
             return None
         if isinstance(index, types.BaseTuple):
-            return signature(array.entry, array, types.UniTuple(types.intp, 2))
+            return internals.signature(array.entry, array, types.UniTuple(types.intp, 2))
         if array.dimensions == 2:
-            return signature(types.Array(array.entry, 1, "C"), array, types.intp)
-        return signature(array.entry, array, types.intp)
+            return internals.signature(types.Array(array.entry, 1, "C"), array, types.intp)
+        return internals.signature(array.entry, array, types.intp)
 
 
 def _address(context, builder, array_type: ArrayOfState, table, place):
@@ -238,7 +218,7 @@ def _load(context, builder, array_type: ArrayOfState, address):
     return context.unpack_value(builder, array_type.entry, address)
 
 
-@lower_builtin(operator.getitem, ArrayOfState, types.intp)
+@extending.lower_builtin(operator.getitem, ArrayOfState, types.intp)
 def _lower_getitem(context, builder, sig, args):
     array_type = sig.args[0]
     table, place = args
@@ -247,21 +227,21 @@ def _lower_getitem(context, builder, sig, args):
     length = _word(builder, array_type, table, 2)
     address = _address(context, builder, array_type, table, builder.mul(place, length))
     size = ir.Constant(WORD, array_type.size)
-    row = make_array(sig.return_type)(context, builder)
-    populate_array(row, data=address, shape=[length], strides=[size], itemsize=size, meminfo=None)
+    row = internals.make_array(sig.return_type)(context, builder)
+    internals.populate_array(row, data=address, shape=[length], strides=[size], itemsize=size, meminfo=None)
     return row._getvalue()
 
 
-@lower_builtin(operator.getitem, ArrayOfState, types.UniTuple)
+@extending.lower_builtin(operator.getitem, ArrayOfState, types.UniTuple)
 def _lower_getitem_of_row(context, builder, sig, args):
     array_type = sig.args[0]
-    row, column = cgutils.unpack_tuple(builder, args[1], 2)
+    row, column = internals.cgutils.unpack_tuple(builder, args[1], 2)
     place = builder.add(builder.mul(row, _word(builder, array_type, args[0], 2)), column)
     return _load(context, builder, array_type, _address(context, builder, array_type, args[0], place))
 
 
-@infer_global(operator.setitem)
-class SetEntryOfArray(AbstractTemplate):
+@internals.infer_global(operator.setitem)
+class SetEntryOfArray(internals.AbstractTemplate):
     """The type of `sim.heap[i] = timer`, of `sim.a[i] = sim.b[j]`, copies of records of one type.
 
     Also of `sim.a[:] = 0` and `sim.a[:] = sim.b`, of one shape.
@@ -275,21 +255,25 @@ class SetEntryOfArray(AbstractTemplate):
         if isinstance(index, types.SliceType):
             same = isinstance(value, ArrayOfState) and value.array == array.array
             nothing = isinstance(value, types.IntegerLiteral) and value.literal_value == 0
-            return signature(types.none, array, index, value) if same or nothing else None
+            return internals.signature(types.none, array, index, value) if same or nothing else None
         entry = array.entry
         if isinstance(value, RecordOfState):
             entry = value if ARRAY_TYPES[value.array].array == array.array else None
-        return signature(types.none, array, types.intp, entry) if array.dimensions == 1 and entry else None
+        return (
+            internals.signature(types.none, array, types.intp, entry)
+            if array.dimensions == 1 and entry
+            else None
+        )
 
 
-@lower_builtin(operator.setitem, ArrayOfState, types.intp, RecordOfState)
+@extending.lower_builtin(operator.setitem, ArrayOfState, types.intp, RecordOfState)
 def _lower_copy_of_record(context, builder, sig, args):
     address = _address(context, builder, sig.args[0], args[0], args[1])
-    cgutils.raw_memcpy(builder, address, args[2], ir.Constant(WORD, sig.args[0].size), 1)
+    internals.cgutils.raw_memcpy(builder, address, args[2], ir.Constant(WORD, sig.args[0].size), 1)
     return context.get_dummy_value()
 
 
-@lower_builtin(operator.setitem, ArrayOfState, types.intp, types.Any)
+@extending.lower_builtin(operator.setitem, ArrayOfState, types.intp, types.Any)
 def _lower_setitem(context, builder, sig, args):
     address = _address(context, builder, sig.args[0], args[0], args[1])
     context.pack_value(builder, sig.args[0].entry, args[2], address)
@@ -304,16 +288,16 @@ def _begin_and_size(context, builder, array_type: ArrayOfState, table):
     return builder.inttoptr(_word(builder, array_type, table, 0), ir.IntType(8).as_pointer()), size
 
 
-@lower_builtin(operator.setitem, ArrayOfState, types.SliceType, types.IntegerLiteral)
+@extending.lower_builtin(operator.setitem, ArrayOfState, types.SliceType, types.IntegerLiteral)
 def _lower_clear(context, builder, sig, args):
     begin, size = _begin_and_size(context, builder, sig.args[0], args[0])
-    cgutils.memset(builder, begin, size, 0)
+    internals.cgutils.memset(builder, begin, size, 0)
     return context.get_dummy_value()
 
 
-@lower_builtin(operator.setitem, ArrayOfState, types.SliceType, ArrayOfState)
+@extending.lower_builtin(operator.setitem, ArrayOfState, types.SliceType, ArrayOfState)
 def _lower_copy(context, builder, sig, args):
     begin, size = _begin_and_size(context, builder, sig.args[0], args[0])
     source, _ = _begin_and_size(context, builder, sig.args[2], args[2])
-    cgutils.raw_memcpy(builder, begin, source, size, 1)
+    internals.cgutils.raw_memcpy(builder, begin, source, size, 1)
     return context.get_dummy_value()

@@ -117,6 +117,8 @@ DEADLINES = 6
 # Messages between the two ends of CentaurusComm (`message` of a CONTROL segment).
 OBJ, PROCEED, REJ, NOPE, DONE, OBJECT_ACK = range(6)
 
+NUMBERS_OF_OBJECTS = ("outgoing", "bitmap_of", "collecting", "accepted", "delivered")
+"""Fields that begin with NOTHING."""
 session_dtype = record_type(
     integers("requester responder timer"),
     integers("deadlines", DEADLINES),

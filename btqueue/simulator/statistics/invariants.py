@@ -1,7 +1,5 @@
 """Invariants of every run of any scenario: conservation and Little's law."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from btqueue.simulator.bluetooth.sleep import settle_all
@@ -43,23 +41,8 @@ class InvariantViolated(RuntimeError):
     """The simulator's counts are inconsistent: do not use its numbers; report the scenario and the seed."""
 
 
-class Census(NamedTuple):
-    """The packets, segments and messages inside the network, to check conservation.
-
-    `packets` of each flow in some queue, shape (flows,), without ghosts: the far side has counted them;
-    `sojourn`: time (ns) that the packets in each queue have spent there since the statistics began, shape
-    (queues,); `segments`: 1 for each in a delay line, or with a packet in a queue, shape (segments,);
-    `messages`: number of listed messages of each flow, shape (flows,).
-    """
-
-    packets: np.ndarray
-    sojourn: np.ndarray
-    segments: np.ndarray
-    messages: np.ndarray
-
-
-def check_invariants(sim: State) -> Census:
-    """Bring the counts up to now and return the packets inside, if they are conserved and Little's law holds.
+def check_invariants(sim: State) -> list[np.ndarray]:
+    """Bring the counts up to now and return what `walk` finds, if counts and Little's law hold.
 
     For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each
     queue: inside at the start + offered = refused + served + inside now, and the area under the queue length
@@ -77,12 +60,18 @@ def check_invariants(sim: State) -> Census:
     broken = found[-1]
     if broken[0]:
         raise InvariantViolated(RULES[int(broken[0])].format(*broken[1:].tolist()))
-    return Census(*found[:4])
+    return found[:4]
 
 
 @outlined
 def walk(sim, packets, sojourn, segments, messages):
-    """Write the `Census` into arrays of zeros. The segment of a ghost may be gone already."""
+    """Write the packets, segments and messages inside the network into arrays of zeros.
+
+    `packets` of each flow in some queue, shape (flows,), without ghosts: the far side has counted them, and
+    their segments may be gone already; `sojourn`: time (ns) that the packets in each queue have spent there
+    since the statistics began, shape (queues,); `segments`: 1 for each in a delay line, or with a packet in a
+    queue, shape (segments,); `messages`: number of listed messages of each flow, shape (flows,).
+    """
     clock = sim.clock[0]
     for index in range(len(sim.queues)):
         packet = sim.queues[index].head
@@ -109,7 +98,7 @@ def walk(sim, packets, sojourn, segments, messages):
 def settle_and_check(sim, packets, sojourn, segments, messages, waiting, broken):
     """Bring the counts up to now; write a broken rule, its flow, queue or piconet, its sides into `broken`.
 
-    All arrays are of zeros. The census is written to the arrays before `waiting`, which has an entry for each
+    All arrays are of zeros. `walk` writes to the arrays before `waiting`, which has an entry for each
     piconet.
     """
     clock = sim.clock[0]

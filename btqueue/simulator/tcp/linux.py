@@ -264,9 +264,12 @@ def on_other_timer(conn, board, sent_at, starts, statistics, now):
     if conn.awaits_probe:
         probe(conn, sent_at, statistics, now)
         return
-    lost = rack.on_order_timer(conn, board, sent_at, conn.state >= kinds.RECOVERY, now)
+    conn.awaits_order = False
+    rack.find_late(conn, board, sent_at, conn.state >= kinds.RECOVERY, now)
+    if not conn.awaits_order:
+        timer.restart_from_head(conn, sent_at, now)
     conn.pipe = rack.pipe(conn, board, starts)
-    if lost and conn.state < kinds.RECOVERY:
+    if rack.next_lost(conn, board) != NOTHING and conn.state < kinds.RECOVERY:
         start_recovery(conn, starts, statistics)
         if conn.rate_reduction:
             rate_reduction.on_safe_ack(conn, 1.0, False)

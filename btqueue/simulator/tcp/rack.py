@@ -12,7 +12,6 @@ from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import ENDS, LOST, PUSHED, RESENT, RETRANSMITTED, SACKED
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.tcp import buffers
-from btqueue.simulator.tcp.retransmission_timer import restart_from_head
 from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
 from btqueue.simulator.tcp.stream import amount
 
@@ -197,19 +196,6 @@ def on_timeout(conn, board, sent_at, settled, now):
             number == conn.snd_una or lateness(conn, sent_at, number, window, now) >= 0
         ):
             mark_lost(conn, board, number)
-
-
-@compiled
-def on_order_timer(conn, board, sent_at, settled, now):
-    """The wait for segments that were not late is over: check again; if no more are awaited, the RTO runs.
-
-    Return whether a segment is lost and not sent again.
-    """
-    conn.awaits_order = False
-    find_late(conn, board, sent_at, settled, now)
-    if not conn.awaits_order:
-        restart_from_head(conn, sent_at, now)
-    return next_lost(conn, board) != NOTHING
 
 
 @compiled
