@@ -192,7 +192,7 @@ def test_ctrl_c_at_any_time_leaves_what_was_measured(calls):
     scenario = thesis().with_(run__duration_s=100_000, run__warmup_s=10, run__replications=3)
     with pytest.raises(Interrupted) as caught:
         simulate(scenario, threads=2, progress=progress)
-    partial = caught.value.partial
+    partial = caught.value.results
     if partial is None:
         assert calls <= 3, "still in the warm-up"
         return

@@ -43,6 +43,8 @@ class Rows:
         Raises:
             KeyError: a row names a field that records of this type do not have.
         """
+        if not self.rows:
+            return np.zeros(0, record_type(self.dtype))
         dtype, defaults = record_type(self.dtype), empty_row(self.dtype)
         names = dict.fromkeys(chain.from_iterable(self.rows))
         kinds = {id(common): common for common in self.alike}

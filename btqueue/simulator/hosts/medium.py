@@ -15,6 +15,7 @@ import math
 
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.hosts import delay_line
+from btqueue.simulator.hosts.delay_line import on_segment_crossed
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.packet_queue import offer_up_to, serve
 from btqueue.simulator.machinery.random_streams import exponential, uniform
@@ -61,7 +62,7 @@ def on_timer(sim, medium_index, now):
     packet_event(sim, trace.PACKET_DELIVERED, port_index, packet_index, now)
     finish_packet(sim, packet_index, False)
     if port.line == NOTHING:
-        delay_line.on_segment_crossed(sim, segment_index, now)
+        on_segment_crossed(sim, segment_index, now)
     else:
         delay_line.enter(sim, port.line, segment_index, now)
 
