@@ -123,7 +123,7 @@ def interrupted(scenario, calls, **options):
     """Return what is left of a simulation after Ctrl-C at that call of its progress function."""
     with pytest.raises(Interrupted) as interruption:
         simulate(scenario, progress=interrupting(calls), **options)
-    return interruption.value.partial
+    return interruption.value.results
 
 
 def test_an_interruption_keeps_the_replications_that_came_to_their_end():

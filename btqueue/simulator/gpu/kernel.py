@@ -44,7 +44,8 @@ def address_of_state(_context: Any, tables: types.Type, _replication: types.Type
     return STATE_TYPE(tables, types.int64), generate
 
 
-# The function of the kernel that finds the state of a replication among all.
+state_of: Any
+"""The function of the kernel that finds the state of a replication among all."""
 if SIMULATED:
     state_of = operator.getitem
 else:
