@@ -968,7 +968,7 @@ class Laws:
                         slower = (1.0 - followed) * idle + followed * busy
                         slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
                         others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
-                    longest = max(longest, queued[f, r] if flow.more else own[f, r])
+                    longest = max(longest, own[f, r] if links.endless[f] else queued[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, visit.index]
                 if visits is flow.forth:
