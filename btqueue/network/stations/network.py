@@ -104,7 +104,7 @@ class Visit(NamedTuple):
         jitter_s: mean of an exponential time after that, in the order of the segments.
         places: segments that find place before the station.
         loss: chance to be lost there at random.
-        flush_s: age at which a packet is given up if its transmission fails.
+        flush_s: age at which a packet is given up if its transmission fails; endless where none fails.
         node: number of the node whose buffer has these places, for all its ports together; -1 if only this
             station uses them.
         turn: number of the queue before a wire that is served in turn with others; -1 elsewhere.
@@ -495,13 +495,12 @@ class _Builder:
     def _beside_voice(self, index: int, flows: tuple[Flow, ...]) -> dict[str, float]:
         """Return the shares of the time that voice leaves to data in a piconet, and that its frames can use.
 
-        Gaps of extended links are long, and no multiple of a frame, so the share is of frames that are sent
-        in the order of the segments of all flows; a segment of several sizes counts by its mean.
+        Gaps may be no multiple of a frame, so the share is of frames that are sent in the order of the
+        segments of all flows; a segment of several sizes counts by its mean.
         """
         voice = self.scenario.voice.reservation
-        if voice is None or voice.packet not in ESCO_PACKETS:
-            share = voice.gap / voice.period if voice else 1.0
-            return {"free_share": share, "data_share": share}
+        if voice is None:
+            return {"free_share": 1.0, "data_share": 1.0}
         frames = []
         for train in dict.fromkeys(
             visit.train
@@ -513,7 +512,7 @@ class _Builder:
             last = max(round(train.slots - more * train.first), 1.0)
             frames += [train.first + 1.0] * more + [last + 1.0]
         sent = [min(round(frame), voice.gap) for frame in frames or [EMPTY]]
-        repeats = self._voice_repeats(index, voice)
+        repeats = self._voice_repeats(index, voice) if voice.packet in ESCO_PACKETS else {0: 1.0}
         free = voice.gap - sum(slots * chance for slots, chance in repeats.items())
         shares = {"free_share": free / voice.period, "data_share": voice.data_share(sent, repeats)}
         return {name: max(share, 1.0 / voice.period**2) for name, share in shares.items()}
@@ -828,9 +827,10 @@ class _Builder:
             # segment
             at_once = enters and not s.flow_control.enabled
             blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
-            flush = s.link.flush_timeout_s if s.link.arq != "none" else None
+            repeats = s.link.arq != "none" and train.frames > train.packets
+            flush = (s.link.flush_timeout_s if repeats else None) or inf
             lost = 1.0 if blocked else train.loss
-            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf, node))
+            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush, node))
             before = hop.kind
         return tuple(found)
 

@@ -44,6 +44,7 @@ PLAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "link.adaptation": ("fixed",),
         "link.arq_feedback": ("reliable",),
         "link.node_buffer_bytes": (None,),
+        "link.flush_timeout_s": (None,),
         "flow_control.central_buffer_packets": (None,),
         "flow_control.drop": ("packet", "segment"),
         "transport.variant": ("newreno",),

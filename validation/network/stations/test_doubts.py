@@ -139,3 +139,30 @@ def test_what_the_laws_know_roughly_is_in_doubt(said, base, changes):
     scenario = bt.load(base) if isinstance(base, str) else bt.Scenario().changed(base)
     why = bt.solve(scenario.changed(changes)).attrs["why"]
     assert any(said in doubt for doubt in why), why
+
+
+RINGS = {
+    "network.peripherals": 5, "network.flows": "ring", "traffic.source": "poisson", "traffic.load_kbps": 36.0,
+    "radio.model": "perfect", "link.arq": "unlimited", "flow_control.baseband_packets": 200,
+    "flow_control.enabled": False, "transport.delayed_ack": False,
+}  # fmt: skip
+LONE = RINGS | {"network.peripherals": 1, "network.flows": "downlink"}
+PAUSING = STAR | GREEDY | {"polling.discipline": "prc-lwrr", "flow_control.enabled": False}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (RINGS | {"traffic.load_kbps": 46.0}, None),
+        (RINGS | {"traffic.load_kbps": 56.0}, "random fill"),
+        (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),
+        (RINGS | {"polling.discipline": "lwrr", "traffic.load_kbps": 10.0}, "which link is next"),
+        (LONE | {"traffic.load_kbps": 480.0}, None),
+        (LONE | {"traffic.load_kbps": 610.0}, "random fill"),
+        (PAUSING | {"transport.receive_window_segments": 8}, None),
+        (PAUSING | {"transport.receive_window_segments": 2, "network.peripherals": 2}, "prc-lwrr"),
+    ],
+)
+def test_each_doubt_ends_where_its_law_is_right(changes, said):
+    why = bt.solve(bt.Scenario().changed(changes)).attrs["why"]
+    assert any(said in one for one in why) if said else not why

@@ -90,6 +90,25 @@ def test_flush_timeouts_between_their_limits():
     assert at_once == pytest.approx(1.0 - 0.8**5, abs=1e-3)
 
 
+def test_packets_that_never_fail_are_never_flushed():
+    changes = {
+        "radio__model": "perfect",
+        "traffic__source": "greedy",
+        "transport__receive_window_segments": 30,
+    }
+    kept, flushed = (bt.solve(scenario(link__flush_timeout_s=time, **changes)) for time in (None, 0.05))
+    assert flushed.attrs["stands"] and float(flushed["rtt_s"].mean()) > 0.05
+    assert all(np.array_equal(flushed[name], kept[name]) for name in ("goodput_kbps", "rtt_s"))
+
+
+@pytest.mark.parametrize(("flush_s", "stands"), [(0.5, True), (0.03, False)])
+def test_a_flush_timeout_that_no_packet_reaches_is_not_in_doubt(flush_s, stands):
+    changes = {"radio__ber": 1e-4, "traffic__source": "poisson", "traffic__load_kbps": 60.0}
+    found = bt.solve(scenario(link__flush_timeout_s=flush_s, **changes))
+    assert any("flushed" in one for one in found.attrs["why"]) is not stands
+    assert not any("flush_timeout_s" in one for one in found.attrs["why"])
+
+
 CARRIED = {"traffic__source": "poisson", "traffic__load_kbps": 100.0}
 FADING = {
     "radio__model": "gilbert-elliott", "radio__ber_good": 1e-6, "radio__ber_bad": 5e-4,

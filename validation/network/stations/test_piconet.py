@@ -6,10 +6,12 @@ import pytest
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate, spared_by_neighbour
+from btqueue.network.stations.network import network_of
 
 DATA_SLOTS, ACK_SLOTS, PACKETS = 23, 3, 5
 ROOMY = {"flow_control__baseband_packets": 10_000}
 FADING = ("per-link", "per-piconet")
+VOICE = {"voice__packet": "HV3", "voice__links": 1}
 
 
 def star(**changes) -> bt.Scenario:
@@ -117,6 +119,30 @@ def test_voice_takes_its_share_of_the_slots(packet, links, longer):
     beside = bt.solve(star(**one_slot, voice__packet=packet, voice__links=links))
     for metric, share in (("goodput_kbps", 1 / longer), ("rtt_s", longer), ("slot_utilisation", 1)):
         assert float(beside[metric].mean()) == pytest.approx(share * float(alone[metric].mean()), rel=1e-9)
+
+
+@pytest.mark.parametrize(("packets", "stands"), [(["DH1"], True), (["DH3", "DH1"], False)])
+def test_gaps_between_voice_packets_are_doubted_where_frames_may_not_fill_them(packets, stands):
+    found = bt.solve(star(network__peripherals=1, **VOICE | {"link__packets": packets}))
+    assert any("voice" in one for one in found.attrs["why"]) is not stands
+
+
+def test_a_frame_that_does_not_fit_into_a_gap_waits_for_the_next_one():
+    """Four frames of four slots and one of two take five gaps, each with two slots of voice behind it."""
+    frames = {"radio__model": "perfect", "link__packets": ["2-DH3", "2-DH1"]}
+    (piconet,) = network_of(star(network__peripherals=1, **VOICE | frames)).piconets
+    assert piconet.data_share == pytest.approx((4 * 4 + 2) / (5 * 6))
+
+
+@pytest.mark.parametrize("window", [4, 8])
+def test_a_window_lets_segments_of_a_lone_link_wait_elsewhere_and_no_longer(window):
+    def delay(segments):
+        scenario = star(
+            network__peripherals=1, traffic__load_kbps=480.0, transport__receive_window_segments=segments
+        )
+        return float(bt.solve(scenario)["delay_s"].mean())
+
+    assert delay(window) == pytest.approx(delay(64), rel=5e-3)
 
 
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
