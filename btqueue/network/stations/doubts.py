@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import air, buffers, fading, sessions, transport
@@ -900,6 +901,8 @@ def of_losses(asked: Asked) -> Iterator[str]:
         apart = connections == 1 or (asked.small(f) and not held)
         little = flow.window <= 1.0 or LOSSES_OFF * asked.cut(f) < SMALL
         little = little and law is not None and flow.window * slowest <= flow.transport.min_rto_s
+        # the window is between the one of this law and the largest one
+        little = little and (known or law.window > (1.0 - TOLERATED) * flow.window)
         if little and (apart or asked.hardly_lost(f)):
             continue
         if (
@@ -1125,6 +1128,29 @@ def of_turns(asked: Asked) -> Iterator[str]:
             return
 
 
+def of_jitter(asked: Asked) -> Iterator[str]:
+    """Yield full windows that random delays hold back, so that their station is idle at times.
+
+    It is idle for the part of the delays of a segment, their sum as a gamma variable, that is longer than
+    the wait of the window there and their mean: 6.8 % of the time where goodput was 6.4 % too high, 19 %
+    where it was 18 %.
+    """
+    for f, flow, endless in asked.flows():
+        delays = [visit.jitter_s for visit in (*flow.forth, *flow.back) if visit.jitter_s > 0.0]
+        mine = asked.point.service[f] > 0.0
+        if not endless or not delays or len(asked.network.flows) > 1 or asked.used[mine].max() < NEAR_FULL:
+            continue
+        waits = max(float(asked.rtt[f] - asked.point.base[f] - asked.point.stray[f]), 0.0)
+        count, spare = len(delays), waits / max(delays) + len(delays)
+        late = count * gammaincc(count + 1.0, spare) - spare * gammaincc(count, spare)
+        if asked.point.rate[f] * late * max(delays) > SMALL / 2.0:
+            yield (
+                "[network] jitter_s: random delays hold the segments of a window back, so that its full "
+                "station is idle at times: goodput was up to 18 % too high"
+            )
+            return
+
+
 def of_sessions(asked: Asked) -> Iterator[str]:
     """Yield sessions that share a station with other flows: their interaction is known on average only.
 
@@ -1231,5 +1257,5 @@ RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
     of_datagrams, of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
-    of_hosts, of_lost_feedback, of_unread_keys,
+    of_hosts, of_jitter, of_lost_feedback, of_unread_keys,
 )  # fmt: skip

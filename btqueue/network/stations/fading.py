@@ -41,6 +41,8 @@ QUANTILES = 32
 REPEATED, BUSY = 1.25, 0.45
 """Frames for a packet, and utilisation of the air, above which repetition on other links adds waits: ten of
 ten random scenarios below were right; two of three points of a grid above were 6 % too short."""
+OFTEN = 0.01
+"""Timeouts a second from which on they make a difference."""
 RARE = 1e-3
 """Share of segments flushed that makes no difference."""
 ENDLESS = 1e9
@@ -129,6 +131,12 @@ def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
         found.append(
             "Old packets are flushed: goodput was wrong by up to 35 % where flush timeouts limit it, round "
             "trips by up to a factor of 2, and both by more where hardly any segment arrives in time"
+        )
+    short = [f for f, visit in stops if 0.0 < visit.train.stay_s < flows[f].transport.min_rto_s]
+    if any(point.expiries[f] > OFTEN for f in short):
+        found.append(
+            "Timers expire in the worse states of a radio, which are shorter than them on average: timeouts "
+            "were up to three times as many as in simulations"
         )
     long = any(timed[f] and not endless[f] and v.train.frames > REPEATED * v.train.packets for f, v in stops)
     several = any(piconet.members >= 4 for piconet in network.piconets)

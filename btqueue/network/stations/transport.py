@@ -37,6 +37,8 @@ PAIR = 2
 """Segments of an acknowledgement for which the law of the wait is known."""
 DUPLICATES = 3
 """Duplicates that make a fast retransmit."""
+IN_STEP = 1e-3
+"""Part of an acknowledgement's time by which a clock moves against acknowledgements, if they keep in step."""
 BACKOFFS = 6
 """Doublings of a timer that are told apart."""
 NEARLY = 0.995
@@ -519,7 +521,7 @@ class Rest(NamedTuple):
     """The settled window: mean segments under way, and the segments that a measured round trip lasts for.
 
     The second is more where acknowledgements are for several segments: the first of an odd window goes with
-    the second of the next.
+    the second of the next, and where a clock acknowledges, any first segments do.
     """
 
     window: float
@@ -572,8 +574,12 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     together = round(1.0 / flow.acks) if flow.acks else 1
     every = every or together
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
-        whole = every > 1 and flow.window < inf
-        return Rest(flow.window, ceil(flow.window / every) * every if whole else flow.window)
+        if every <= 1 or flow.window == inf:
+            return Rest(flow.window, flow.window)
+        ticks = flow.transport.ack_delay_s * rate / every
+        if flow.transport.ack_clock == "tick" and abs(ticks - round(ticks)) > IN_STEP:
+            return Rest(flow.window, flow.window + (every - 1.0) / 2.0)  # ticks end groups anywhere
+        return Rest(flow.window, ceil(flow.window / every) * every)
     if rate <= 0.0 or flow.loss > 0.0:
         window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
         return Rest(window, window)

@@ -150,9 +150,33 @@ LONE = RINGS | {"network.peripherals": 1, "network.flows": "downlink"}
 PAUSING = STAR | GREEDY | {"polling.discipline": "prc-lwrr", "flow_control.enabled": False}
 
 
+GATEWAY = {
+    "network.topology": "custom", "network.flows": [{"from": "host", "to": "s1"}],
+    "network.piconet_list": [{"name": "bt", "central": "gw", "peripherals": ["s1"]}],
+    "link.packets": ["DH5", "DH3"], "link.arq": "unlimited", "flow_control.enabled": False,
+    "flow_control.baseband_packets": 1000, "traffic.source": "greedy", "transport.delayed_ack": False,
+}  # fmt: skip
+
+
+def gateway(window, jitter_s):
+    link = {"name": "net", "from": "host", "to": "gw", "kind": "wired"}
+    link |= {"jitter_s": jitter_s, "buffer_packets": 1000}
+    return GATEWAY | {"network.outside_links": [link], "transport.receive_window_segments": window}
+
+
+SHORT_FADES = LONE | {
+    "traffic.load_kbps": 120.0, "radio.model": "gilbert-elliott", "radio.ber_good": 1e-6, "radio.good_s": 0.8,
+    "radio.ber_bad": 0.01, "radio.bad_s": 0.5,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
+        (gateway(12, 0.02), None),
+        (gateway(6, 0.02), "jitter_s"),
+        (SHORT_FADES, "Timers expire"),
+        (SHORT_FADES | {"transport.min_rto_s": 0.2}, None),
         (RINGS | {"traffic.load_kbps": 46.0}, None),
         (RINGS | {"traffic.load_kbps": 56.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),

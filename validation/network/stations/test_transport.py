@@ -1,11 +1,14 @@
 """Bursts, windows, delayed acknowledgements and data both ways: exact values, limits, invariants."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 
 import btqueue as bt
 from btqueue.network.stations.air import slowed
-from btqueue.network.stations.transport import Path, Queue, held_back
+from btqueue.network.stations.network import network_of
+from btqueue.network.stations.transport import Path, Queue, held_back, resting_window
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import Round
 
@@ -157,3 +160,27 @@ def test_acknowledgements_that_data_carry_wait_less():
 
 def test_a_round_trip_whose_mean_is_its_least_has_no_spread():
     assert Round(10.0, 0.1, 10.0, 1.0, 1.0).shorter(np.array([9.0, 11.0])).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("tick", [7.3, 8.0])
+def test_a_free_running_clock_shifts_the_pairs_that_are_acknowledged_unless_it_keeps_in_step(tick):
+    """A full window of eight before a station that serves a segment a second."""
+    queue, held, trips, clock = deque([0.0] * 8), [], [], tick
+
+    def acknowledge(now):
+        if held:
+            trips.append(now - held[0])
+            queue.extend([now] * len(held))
+            held.clear()
+
+    for now in range(1, 20_001):
+        while clock < now:
+            acknowledge(clock)
+            clock += tick
+        held.append(queue.popleft())
+        if len(held) == 2:
+            acknowledge(float(now))
+    keys = {"transport.ack_clock": "tick", "transport.ack_delay_s": tick, "traffic.source": "greedy"}
+    keys |= {"transport.receive_window_segments": 8, "transport.delayed_ack": True}
+    (flow,) = network_of(bt.Scenario().changed({"network.peripherals": 1} | keys)).flows
+    assert resting_window(flow, 1.0, 1.0).shown == pytest.approx(np.mean(trips[1000:]), rel=0.02)
