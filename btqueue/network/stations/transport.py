@@ -576,10 +576,12 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
         if every <= 1 or flow.window == inf:
             return Rest(flow.window, flow.window)
-        ticks = flow.transport.ack_delay_s * rate / every
+        apart, ticks = -flow.window % every, flow.transport.ack_delay_s * rate / every
         if flow.transport.ack_clock == "tick" and abs(ticks - round(ticks)) > IN_STEP:
-            return Rest(flow.window, flow.window + (every - 1.0) / 2.0)  # ticks end groups anywhere
-        return Rest(flow.window, ceil(flow.window / every) * every)
+            # a tick within a round trip ends a group anywhere
+            often = min(flow.window / (ticks * every), 1.0)
+            apart += often * ((every - 1.0) / 2.0 - apart)
+        return Rest(flow.window, flow.window + apart)
     if rate <= 0.0 or flow.loss > 0.0:
         window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
         return Rest(window, window)

@@ -129,9 +129,9 @@ def test_windows_of_three_and_four_show_the_same_round_trip():
     """Two segments share an acknowledgement: the first of an odd window goes with the second of the next."""
     path = Path(on_way=1.2, variance=0.0, least=1.0, every=2)
     assert [path.trip(window).mean for window in (4, 5, 6, 12)] == [4.0, 4.0, 6.0, 12.0]
+    plain = {"transport__variant": "newreno", "transport__ack_clock": "timer"}
     three, four = (
-        bt.solve(_paper(radio__per=0.0, transport__variant="newreno", transport__receive_window_segments=w))
-        for w in (3, 4)
+        bt.solve(_paper(radio__per=0.0, transport__receive_window_segments=w, **plain)) for w in (3, 4)
     )
     assert float(three["rtt_s"][0]) == pytest.approx(float(four["rtt_s"][0]), rel=1e-6)
 
@@ -162,10 +162,10 @@ def test_a_round_trip_whose_mean_is_its_least_has_no_spread():
     assert Round(10.0, 0.1, 10.0, 1.0, 1.0).shorter(np.array([9.0, 11.0])).tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("tick", [7.3, 8.0])
-def test_a_free_running_clock_shifts_the_pairs_that_are_acknowledged_unless_it_keeps_in_step(tick):
-    """A full window of eight before a station that serves a segment a second."""
-    queue, held, trips, clock = deque([0.0] * 8), [], [], tick
+@pytest.mark.parametrize(("window", "tick"), [(8, 7.3), (8, 8.0), (9, 7.3), (4, 13.7), (3, 13.7)])
+def test_a_free_running_clock_shifts_the_pairs_that_are_acknowledged_unless_it_keeps_in_step(window, tick):
+    """A full window before a station that serves a segment a second."""
+    queue, held, trips, clock = deque([0.0] * window), [], [], tick
 
     def acknowledge(now):
         if held:
@@ -181,6 +181,7 @@ def test_a_free_running_clock_shifts_the_pairs_that_are_acknowledged_unless_it_k
         if len(held) == 2:
             acknowledge(float(now))
     keys = {"transport.ack_clock": "tick", "transport.ack_delay_s": tick, "traffic.source": "greedy"}
-    keys |= {"transport.receive_window_segments": 8, "transport.delayed_ack": True}
+    keys |= {"transport.receive_window_segments": window, "transport.delayed_ack": True}
     (flow,) = network_of(bt.Scenario().changed({"network.peripherals": 1} | keys)).flows
-    assert resting_window(flow, 1.0, 1.0).shown == pytest.approx(np.mean(trips[1000:]), rel=0.02)
+    # as near as a round trip has to be; without the shift it is 6 % short
+    assert resting_window(flow, 1.0, 1.0).shown == pytest.approx(np.mean(trips[1000:]), rel=0.05)
