@@ -902,7 +902,7 @@ def of_losses(asked: Asked) -> Iterator[str]:
         little = flow.window <= 1.0 or LOSSES_OFF * asked.cut(f) < SMALL
         little = little and law is not None and flow.window * slowest <= flow.transport.min_rto_s
         # the window is between the one of this law and the largest one
-        little = little and (known or law.window > (1.0 - TOLERATED) * flow.window)
+        little = little and law is not None and (known or law.window > (1.0 - TOLERATED) * flow.window)
         if little and (apart or asked.hardly_lost(f)):
             continue
         if (
