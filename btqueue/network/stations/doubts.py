@@ -93,10 +93,10 @@ PAIR = 2.0
 """Segments of a small window."""
 ROUND_TRIPS = 10.0
 """Least round trips in a run for which the answer for an endless run holds."""
-LATE, TIMEOUTS = 2e-3, 0.01
-"""Share of segments that wait for tokens longer than their timer, and their timeouts a second, up to which
-round trips and timeouts are right without them: round trips of seven random rings were too short by some ten
-times this share, and the bound was chosen from these."""
+LATE = 2e-3
+"""Share of segments that wait for tokens longer than their timer, up to which round trips are right without
+their timeouts: those of seven random rings were too short by some ten times this share, and the bound was
+chosen from these."""
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
 
@@ -1032,7 +1032,7 @@ def of_tokens(asked: Asked) -> Iterator[str]:
             yield f"sources at random use {used:.0%} of the tokens: waits for tokens were up to 20 % off"
             return
         late = asked.expired(f) if waits else 0.0
-        if late > LATE or late * asked.point.rate[f] > TIMEOUTS:
+        if late > LATE or late * asked.point.rate[f] > sessions.TIMEOUTS:
             yield (
                 f"{late:.1%} of the segments wait for tokens longer than their timer: their repetitions "
                 "are not counted, and round trips were up to 15 % too short"

@@ -39,7 +39,7 @@ class Sessions(NamedTuple):
         cycle_s: from one session to the next; session_s: from request to reply; connect_s: of a handshake.
         rtt_s: mean of measured round trips.
         timeouts, fast_retransmits: expected in a session.
-        impatient: whether timers may expire without a loss.
+        expiries: of timers without a loss, expected in a session; infinite if they always expire.
     """
 
     cycle_s: float
@@ -48,7 +48,7 @@ class Sessions(NamedTuple):
     rtt_s: tuple[float, float] = (np.nan, np.nan)
     timeouts: tuple[float, float] = (0.0, 0.0)
     fast_retransmits: tuple[float, float] = (0.0, 0.0)
-    impatient: bool = False
+    expiries: float = 0.0
 
 
 class Course(NamedTuple):

@@ -20,11 +20,14 @@ PLAIN = {
 }
 
 
+SPOTLESS = {"half_duplex": False, "loss": 0.0, "jitter_s": 0.0}
+
+
 def wire(rate_kbps=1000.0, delay_s=0.02, **keys):
     """A client and a server at the ends of an outside link."""
     link = {"name": "net", "from": "host", "to": "gw", "kind": "other", "buffer_packets": 1000}
     link |= {"rate_kbps": rate_kbps, "delay_s": delay_s}
-    link |= {key: keys.pop(key, value) for key, value in {"half_duplex": False, "loss": 0.0}.items()}
+    link |= {key: keys.pop(key, value) for key, value in SPOTLESS.items()}
     network = {f"network.{key}": value for key, value in over_wires(link).items()}
     return bt.Scenario().changed(PLAIN | network | keys)
 
@@ -93,3 +96,39 @@ def test_sessions_last_no_less_than_their_bits_and_grow_with_the_way(request, re
     assert near["goodput_kbps"] * near["sessions_per_s"][0] ** -1 == pytest.approx(
         [request / 125, reply / 125]
     )
+
+
+def doubted(scenario, about):
+    """Whether a doubt about a scenario has these words."""
+    return any(about in warning for warning in answer(scenario)[1]["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "jitter_s", "segments", "expires"),
+    [
+        (0.49, 0.002, 1, True),  # the least timeout is a second, and a round trip is just shorter
+        (0.4, 0.002, 1, False),
+        (0.4, 0.03, 1, True),  # one of a hundred round trips is so much longer
+        (0.02, 0.002, 100, False),  # round trips of a second, with acknowledgements every 12 ms
+    ],
+)
+def test_timers_expire_where_no_acknowledgement_comes_for_their_time(delay_s, jitter_s, segments, expires):
+    keys = {"transport.min_rto_s": 1.0, "traffic.reply_bytes": segments * 1460, "traffic.request_bytes": 1460}
+    keys |= {"transport.receive_window_segments": 100}
+    assert doubted(wire(1000.0, delay_s, jitter_s=jitter_s, **keys), "retransmission timeouts") == expires
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "segments", "goodbye", "left"),
+    [(0.3, 3, 0, False), (0.1, 3, 0, True), (0.1, 1, 0, False), (0.1, 1, 100, True)],
+)
+def test_acknowledgements_are_left_over_for_the_next_session(pause_s, segments, goodbye, left):
+    keys = {"transport.delayed_ack": True, "transport.ack_delay_s": 0.2, "transport.windows": "segments"}
+    keys |= {"traffic.reply_bytes": segments * 1460, "traffic.goodbye_bytes": goodbye}
+    assert doubted(wire(**keys, **{"traffic.pause_s": pause_s}), "delayed acknowledgements") == left
+
+
+@pytest.mark.parametrize(("pause_s", "lost"), [(0.0, False), (0.01, True)])
+def test_a_pause_loses_the_phase_to_the_polls(pause_s, lost):
+    keys = {"traffic.request_bytes": 100, "traffic.reply_bytes": 500, "traffic.pause_s": pause_s}
+    assert doubted(piconet(**keys), "in phase with the polls") == lost
