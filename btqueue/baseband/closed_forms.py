@@ -26,15 +26,12 @@ def symmetric_rate() -> "sympy.Expr":
     return 4 * u / (n * slot)
 
 
-def block_success(*, lenient: bool = False) -> "sympy.Expr":
+def block_success() -> "sympy.Expr":
     """Success q(b) of a (15,10) block in ``b``; see :func:`btqueue.baseband.fec.block_success_rate`."""
     import sympy
 
     b = sympy.Symbol("b", nonnegative=True)
-    strict = (1 - b) ** 15 + 15 * b * (1 - b) ** 14
-    if not lenient:
-        return strict
-    return strict + 10 * b**2 * (1 - b) ** 13 + b**3 * (1 - b) ** 12 + 5 * b**4 * (1 - b) ** 11
+    return (1 - b) ** 15 + 15 * b * (1 - b) ** 14
 
 
 def voice_data_rate() -> "sympy.Expr":

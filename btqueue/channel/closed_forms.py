@@ -39,12 +39,9 @@ def payload_error_rate(packet: PacketType) -> "sympy.Expr":
     return uncoded_error_rate(packet.payload_bits)
 
 
-def on_air_error_rate(packet: PacketType, *, sync_threshold: int = SYNC_THRESHOLD) -> "sympy.Expr":
+def on_air_error_rate(packet: PacketType) -> "sympy.Expr":
     """Error rate of a whole packet on air, in ``b``: 1 - (access code)(header)(body)."""
-    import sympy
-
-    b = sympy.Symbol("b", nonnegative=True)
-    return 1 - _access_success(b, sync_threshold) * _header_success(b) * _body_success(packet)
+    return 1 - _heard() * _body_success(packet)
 
 
 def independent_success(packets: Sequence[PacketType], *, hops: "int | sympy.Expr" = 1) -> "sympy.Expr":
@@ -56,22 +53,19 @@ def independent_success(packets: Sequence[PacketType], *, hops: "int | sympy.Exp
     """
     import sympy
 
-    b, b_good, b_bad = sympy.symbols("b b_G b_B", nonnegative=True)
-    good, bad = sympy.symbols("rho_G rho_B", positive=True)
     success = sympy.Integer(1)
     for packet in packets:
-        received = 1 - payload_error_rate(packet)
-        success *= (good * received.subs(b, b_good) + bad * received.subs(b, b_bad)) / (good + bad)
+        success *= mean_error_rate(1 - payload_error_rate(packet))
     return success ** sympy.sympify(hops)
 
 
-def mean_error_rate(error_rate: "sympy.Expr") -> "sympy.Expr":
-    """Mean over the two states, (rho_G P(b_G) + rho_B P(b_B)) / (rho_G + rho_B), of a rate P in ``b``."""
+def mean_error_rate(form: "sympy.Expr") -> "sympy.Expr":
+    """Mean over the two states, (rho_G P(b_G) + rho_B P(b_B)) / (rho_G + rho_B), of a chance P in ``b``."""
     import sympy
 
     b, b_good, b_bad = sympy.symbols("b b_G b_B", nonnegative=True)
     good, bad = sympy.symbols("rho_G rho_B", positive=True)
-    return (good * error_rate.subs(b, b_good) + bad * error_rate.subs(b, b_bad)) / (good + bad)
+    return (good * form.subs(b, b_good) + bad * form.subs(b, b_bad)) / (good + bad)
 
 
 def expected_attempts() -> "sympy.Expr":
@@ -116,9 +110,7 @@ def goodput(
         rate_kbps = sympy.Rational(packet.payload_bits * 10**6, SLOT_NS) / slots
     if bits == "payload":
         return sympy.sympify(rate_kbps) * (1 - payload_error_rate(packet))
-    b = sympy.Symbol("b", nonnegative=True)
-    heard = _access_success(b) * _header_success(b)
-    intact = _body_success(packet)
+    heard, intact = _heard(), _body_success(packet)
     # the rate over `expected_attempts` with r = h, cleared of fractions: sympy would multiply them out
     return sympy.sympify(rate_kbps) * heard**2 * intact / (heard + intact * (1 - heard))
 
@@ -184,19 +176,16 @@ def derivative(expression: "sympy.Expr", symbol: "sympy.Symbol") -> "sympy.Expr"
     return cast("sympy.Expr", signless.xreplace({bare: known for known, bare in plain.items()}))
 
 
-def _access_success(b: "sympy.Symbol", sync_threshold: int = SYNC_THRESHOLD) -> "sympy.Expr":
+def _heard() -> "sympy.Expr":
+    """Success of access code and header, in ``b``."""
     import sympy
 
-    return sympy.Add(
-        *(
-            sympy.binomial(SYNC_WORD_BITS, k) * b**k * (1 - b) ** (SYNC_WORD_BITS - k)
-            for k in range(sync_threshold + 1)
-        )
+    b = sympy.Symbol("b", nonnegative=True)
+    few = (
+        sympy.binomial(SYNC_WORD_BITS, k) * b**k * (1 - b) ** (SYNC_WORD_BITS - k)
+        for k in range(SYNC_THRESHOLD + 1)
     )
-
-
-def _header_success(b: "sympy.Symbol") -> "sympy.Expr":
-    return ((1 - b) ** 3 + 3 * b * (1 - b) ** 2) ** HEADER_BITS
+    return sympy.Add(*few) * ((1 - b) ** 3 + 3 * b * (1 - b) ** 2) ** HEADER_BITS
 
 
 def _body_success(packet: PacketType) -> "sympy.Expr":

@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from btqueue.baseband.fec import block_error_rate
+from btqueue.baseband.fec import block_error_rate, checked
 from btqueue.baseband.packets import HEADER_BITS, SYNC_WORD_BITS, PacketType
 
 Bits = Literal["payload", "on-air"]
@@ -33,26 +33,16 @@ SYNC_THRESHOLD = 7
 """Bit errors in the sync word still accepted: a common receiver design, not a constant of the standard."""
 
 
-def packet_error_rate(
-    packet: PacketType,
-    ber: ArrayLike,
-    *,
-    bits: Bits = "payload",
-    header_ber: ArrayLike | None = None,
-    sync_threshold: int = SYNC_THRESHOLD,
-) -> NDArray[np.float64]:
+def packet_error_rate(packet: PacketType, ber: ArrayLike, *, bits: Bits = "payload") -> NDArray[np.float64]:
     """Probability that a full packet is lost.
 
     Args:
         packet: the packet type.
         ber: bit error rate of the body, any shape, within [0, 1].
         bits: the bits that errors can hit, ``"payload"`` or ``"on-air"``.
-        header_ber: bit error rate of access code and header (always GFSK), which differs from ``ber`` in an
-            enhanced-rate packet; ``None`` for the same.  It counts on air only.  Broadcast with ``ber``.
-        sync_threshold: bit errors in the sync word still accepted.  It counts on air only.
 
     Returns:
-        Probabilities, of the broadcast shape of the bit error rates.
+        Probabilities, the shape of ``ber``.
 
     Raises:
         ValueError: a bit error rate outside [0, 1], or an unknown convention.
@@ -61,7 +51,7 @@ def packet_error_rate(
         case "payload":
             return payload_error_rate(packet, ber)
         case "on-air":
-            return on_air_error_rate(packet, ber, header_ber=header_ber, sync_threshold=sync_threshold)
+            return on_air_error_rate(packet, ber)
         case _:
             raise ValueError(f"unknown bits {bits!r}, must be one of {', '.join(get_args(Bits))}")
 
@@ -73,40 +63,26 @@ def payload_error_rate(packet: PacketType, ber: ArrayLike) -> NDArray[np.float64
     return uncoded_error_rate(packet.payload_bits, ber)
 
 
-def body_error_rate(packet: PacketType, ber: ArrayLike) -> NDArray[np.float64]:
-    """Probability that payload header, payload or CRC are hit beyond repair."""
-    if packet.coded:
-        return coded_error_rate(packet.body_fec_blocks, ber)
-    return uncoded_error_rate(packet.body_bits, ber)
-
-
-def on_air_error_rate(
-    packet: PacketType,
-    ber: ArrayLike,
-    *,
-    header_ber: ArrayLike | None = None,
-    sync_threshold: int = SYNC_THRESHOLD,
-) -> NDArray[np.float64]:
+def on_air_error_rate(packet: PacketType, ber: ArrayLike) -> NDArray[np.float64]:
     """Probability that sync word, header or body of a full packet fail (``bits="on-air"``).
 
-    Arguments and errors as in :func:`packet_error_rate`.
+    An enhanced-rate packet has its header at the basic rate, here with the bit error rate of its body.
     """
-    basic = ber if header_ber is None else header_ber
-    return _any_of(
-        access_code_error_rate(basic, sync_threshold=sync_threshold),
-        header_error_rate(basic),
-        body_error_rate(packet, ber),
-    )
+    if packet.coded:
+        body = coded_error_rate(packet.body_fec_blocks, ber)
+    else:
+        body = uncoded_error_rate(packet.body_bits, ber)
+    return _any_of(access_code_error_rate(ber), header_error_rate(ber), body)
 
 
-def reply_error_rate(ber: ArrayLike, *, sync_threshold: int = SYNC_THRESHOLD) -> NDArray[np.float64]:
+def reply_error_rate(ber: ArrayLike) -> NDArray[np.float64]:
     """Probability that a return packet fails to deliver its ARQN bit: it needs sync word and header only."""
-    return _any_of(access_code_error_rate(ber, sync_threshold=sync_threshold), header_error_rate(ber))
+    return _any_of(access_code_error_rate(ber), header_error_rate(ber))
 
 
 def uncoded_error_rate(n_bits: int, ber: ArrayLike) -> NDArray[np.float64]:
     """P = 1 - (1-b)^n: at least one of ``n_bits`` is wrong."""
-    return _any_of_many(n_bits, _checked(ber))
+    return _any_of_many(n_bits, checked(ber))
 
 
 def coded_error_rate(n_blocks: int, ber: ArrayLike) -> NDArray[np.float64]:
@@ -116,21 +92,15 @@ def coded_error_rate(n_blocks: int, ber: ArrayLike) -> NDArray[np.float64]:
 
 def header_error_rate(ber: ArrayLike) -> NDArray[np.float64]:
     """1 - [(1-b)^3 + 3b(1-b)^2]^18: one of 18 header bits loses its two-of-three majority."""
-    b = _checked(ber)
+    b = checked(ber)
     return _any_of_many(HEADER_BITS, b * b * (3.0 - 2.0 * b))
 
 
-def access_code_error_rate(ber: ArrayLike, *, sync_threshold: int = SYNC_THRESHOLD) -> NDArray[np.float64]:
-    """Probability of more than ``sync_threshold`` bit errors among the 64 of the sync word.
-
-    Raises:
-        ValueError: a bit error rate outside [0, 1], or a threshold outside 0..64.
-    """
-    if not 0 <= sync_threshold <= SYNC_WORD_BITS:
-        raise ValueError(f"sync_threshold must lie within 0..{SYNC_WORD_BITS}, not {sync_threshold}")
+def access_code_error_rate(ber: ArrayLike) -> NDArray[np.float64]:
+    """Probability of more than `SYNC_THRESHOLD` bit errors among the 64 of the sync word."""
     from scipy.special import bdtrc  # takes longer to import than a scenario to read
 
-    return bdtrc(sync_threshold, SYNC_WORD_BITS, _checked(ber))
+    return bdtrc(SYNC_THRESHOLD, SYNC_WORD_BITS, checked(ber))
 
 
 def _any_of_many(n: float, failure: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,10 +114,3 @@ def _any_of(*failures: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 - prod(1-p_i), to full relative precision for small p_i."""
     with np.errstate(divide="ignore"):  # log1p(-1) = -inf is a certain failure
         return -np.expm1(sum(np.log1p(-p) for p in failures))
-
-
-def _checked(rate: ArrayLike, *, name: str = "bit error rate") -> NDArray[np.float64]:
-    p = np.asarray(rate, dtype=np.float64)
-    if not np.all((p >= 0) & (p <= 1)):
-        raise ValueError(f"{name} must lie within [0, 1], not {rate}")
-    return p

@@ -14,6 +14,8 @@ would be negative; the number is cut at 0 there.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from btqueue.baseband.fec import checked
+
 _SLOPE = 40_000.0
 """Link quality lost for each unit of the bit error rate, at the top of the scale."""
 
@@ -24,9 +26,7 @@ def link_quality(ber: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: a bit error rate outside [0, 1].
     """
-    b = np.asarray(ber, dtype=np.float64)
-    if not np.all((b >= 0) & (b <= 1)):
-        raise ValueError(f"bit error rate must lie within [0, 1], not {ber}")
+    b = checked(ber)
     lines = (255.0 - _SLOPE * b, 215.0 - _SLOPE * b / 32, 105.0 - _SLOPE * b / 256)
     return np.maximum(np.select([b <= 1e-3, b <= 0.1], lines[:2], default=lines[2]), 0.0)
 

@@ -12,7 +12,6 @@ from scipy.integrate import quad
 from btqueue.baseband import PACKET_TYPES, PacketType, packet_type, packet_types
 from btqueue.channel import (
     Bits,
-    access_code_error_rate,
     ber_from_link_quality,
     coded_error_rate,
     dpsk8_ber,
@@ -20,13 +19,13 @@ from btqueue.channel import (
     dqpsk_ber,
     gfsk_ber,
     goodput_crossing,
-    header_error_rate,
     link_quality,
     on_air_error_rate,
     packet_error_rate,
     reply_error_rate,
     uncoded_error_rate,
 )
+from btqueue.channel.error_rates import access_code_error_rate, header_error_rate
 
 CONVENTIONS: tuple[Bits, ...] = get_args(Bits)
 
@@ -105,15 +104,6 @@ def test_limits(packet: PacketType, bits: Bits) -> None:
     assert float(packet_error_rate(packet, 0.5, bits=bits)) == 1.0  # no packet survives coin flips
 
 
-def test_enhanced_rate_headers_have_their_own_error_rate() -> None:
-    packet = packet_type("3-DH5")
-    assert float(on_air_error_rate(packet, 0.0, header_ber=1e-2)) == pytest.approx(
-        float(reply_error_rate(1e-2)), rel=1e-14
-    )
-    grid = on_air_error_rate(packet, np.full((3, 1), 1e-5), header_ber=np.full(4, 1e-4))
-    assert grid.shape == (3, 4)
-
-
 @pytest.mark.parametrize("bad", [-1e-9, 1.5, np.nan])
 def test_what_is_no_probability_is_rejected(bad: float) -> None:
     with pytest.raises(ValueError, match="bit error rate"):
@@ -126,8 +116,6 @@ def test_bad_options_are_named() -> None:
     unknown: Any = "all"
     with pytest.raises(ValueError, match="payload, on-air"):
         packet_error_rate(packet_type("DH5"), 0.1, bits=unknown)
-    with pytest.raises(ValueError, match="sync_threshold"):
-        access_code_error_rate(0.1, sync_threshold=65)
     with pytest.raises(ValueError, match="do not change places"):
         goodput_crossing(*packet_types(["DM5", "DH5"]))
 

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, packet_type, packet_types, segment
-from btqueue.channel import TwoStateChannel, exchange_success, payload_error_rate
+from btqueue.channel import TwoStateChannel, payload_error_rate, train_success
 
 DH5, DH3 = packet_types(["DH5", "DH3"])
 DATA = tuple(fragment.packet for fragment in segment(1504, [DH5, DH3]))
 ACK = tuple(fragment.packet for fragment in segment(44, [DH5, DH3]))
+
+GAPS_S = [SLOT_S] * (len(DATA) - 1) + [0.1]
+"""One reply slot between packets, one hundred milliseconds to the acknowledgement."""
 
 STATED_GOOD, STATED_BAD = 6.8979e-5, 1.263e-3
 USED_GOOD = 6.879e-5
@@ -131,7 +134,7 @@ def test_table_5_2_exact_values_of_the_formula(row: int) -> None:
     good_s, bad_s, _ = TABLE_5_2[row]
     exact = [0.040217, 0.051442, 0.065473, 0.082933, 0.104569, 0.131269, 0.149483]
     channel = TwoStateChannel(ber_good=STATED_GOOD, ber_bad=STATED_BAD, good_s=good_s, bad_s=bad_s)
-    success = exchange_success(channel, DATA, ACK, ack_delay_s=0.1, hops=2, observation="published")
+    success = train_success(channel, [*DATA, *ACK], gap_s=GAPS_S, hops=2, observation="published")
     assert success == pytest.approx(exact[row], abs=5.1e-7)
 
 
@@ -176,7 +179,7 @@ def test_table_6_2_follows_from_the_printed_error_rates(hops: int, printed: floa
 @pytest.mark.parametrize(("hops", "exact"), [(2, 0.595936), (4, 0.355140)])
 def test_table_6_2_with_the_stated_error_rates(hops: int, exact: float) -> None:
     channel = TwoStateChannel(ber_good=STATED_GOOD / 10, ber_bad=STATED_BAD / 10, good_s=0.4375, bad_s=0.0558)
-    success = exchange_success(channel, DATA, ACK, ack_delay_s=0.1, hops=hops, observation="published")
+    success = train_success(channel, [*DATA, *ACK], gap_s=GAPS_S, hops=hops, observation="published")
     assert success == pytest.approx(exact, abs=5.1e-7)
 
 
@@ -188,6 +191,6 @@ def test_independence_assumption_underestimates(scale: float, printed: float, ri
     channel = TwoStateChannel(
         ber_good=scale * STATED_GOOD, ber_bad=scale * STATED_BAD, good_s=0.4375, bad_s=0.0558
     )
-    success = exchange_success(channel, DATA, ACK, ack_delay_s=0.1, hops=2)
+    success = train_success(channel, [*DATA, *ACK], gap_s=GAPS_S, hops=2)
     assert success == pytest.approx(right, abs=5.1e-7)
     assert success > printed * 1.1
