@@ -149,25 +149,15 @@ def _blocks(information_bits: int) -> int:
     return -(-information_bits // FEC_INFORMATION_BITS)
 
 
-def _dm(name: str, slots: int, payload_bytes: int) -> PacketType:
-    header = 1 if slots == 1 else 2
-    return PacketType(
-        name=name, slots=slots, payload_bytes=payload_bytes, payload_header_bytes=header, coded=True
-    )
-
-
-def _dh(name: str, slots: int, payload_bytes: int) -> PacketType:
-    header = 1 if slots == 1 else 2
-    return PacketType(name=name, slots=slots, payload_bytes=payload_bytes, payload_header_bytes=header)
-
-
-def _edr(name: str, slots: int, payload_bytes: int, bits_per_symbol: int) -> PacketType:
+def _acl(name: str, slots: int, payload_bytes: int) -> PacketType:
+    basic = name.startswith("D")
     return PacketType(
         name=name,
         slots=slots,
         payload_bytes=payload_bytes,
-        payload_header_bytes=2,
-        bits_per_symbol=bits_per_symbol,
+        payload_header_bytes=1 if basic and slots == 1 else 2,
+        coded=name.startswith("DM"),
+        bits_per_symbol=1 if basic else int(name[0]),
     )
 
 
@@ -175,18 +165,18 @@ PACKET_TYPES: Final = MappingProxyType(
     {
         packet.name: packet
         for packet in (
-            _dm("DM1", 1, 17),
-            _dh("DH1", 1, 27),
-            _dm("DM3", 3, 121),
-            _dh("DH3", 3, 183),
-            _dm("DM5", 5, 224),
-            _dh("DH5", 5, 339),
-            _edr("2-DH1", 1, 54, 2),
-            _edr("2-DH3", 3, 367, 2),
-            _edr("2-DH5", 5, 679, 2),
-            _edr("3-DH1", 1, 83, 3),
-            _edr("3-DH3", 3, 552, 3),
-            _edr("3-DH5", 5, 1021, 3),
+            _acl("DM1", 1, 17),
+            _acl("DH1", 1, 27),
+            _acl("DM3", 3, 121),
+            _acl("DH3", 3, 183),
+            _acl("DM5", 5, 224),
+            _acl("DH5", 5, 339),
+            _acl("2-DH1", 1, 54),
+            _acl("2-DH3", 3, 367),
+            _acl("2-DH5", 5, 679),
+            _acl("3-DH1", 1, 83),
+            _acl("3-DH3", 3, 552),
+            _acl("3-DH5", 5, 1021),
         )
     }
 )

@@ -139,10 +139,6 @@ class VoiceLinks:
         """Slots of the period left in one piece, if nothing is repeated."""
         return self.period - self.reserved
 
-    def frames(self, slots: int) -> int:
-        """Frames of `slots` slots, the answer included, that fit into one gap."""
-        return self.gap // _frame(slots)
-
     def repeats(self, down: float, up: float) -> dict[int, float]:
         """Return the chances of the slots that one link takes in its window.
 
@@ -202,12 +198,6 @@ def data_capacity_kbps(
 ) -> tuple[float, float]:
     """User rates forward and reverse, back to back without errors, in kbit/s; 0 for frames that never fit."""
     frame = forward.slots + reverse.slots
-    frames_a_slot = 1.0 / frame if voice is None else voice.frames(frame) / voice.period
+    frames_a_slot = 1.0 / frame if voice is None else voice.gap // frame / voice.period
     per_slot = frames_a_slot / (SLOT_S * 1e3)
     return forward.payload_bits * per_slot, reverse.payload_bits * per_slot
-
-
-def _frame(slots: int) -> int:
-    if int(slots) != slots or slots < 1:
-        raise ValueError(f"slots must be a whole number of at least 1, not {slots}")
-    return int(slots)

@@ -63,16 +63,19 @@ def payload_error_rate(packet: PacketType, ber: ArrayLike) -> NDArray[np.float64
     return uncoded_error_rate(packet.payload_bits, ber)
 
 
+def body_error_rate(packet: PacketType, ber: ArrayLike) -> NDArray[np.float64]:
+    """Probability that payload header, payload or CRC are hit beyond repair."""
+    if packet.coded:
+        return coded_error_rate(packet.body_fec_blocks, ber)
+    return uncoded_error_rate(packet.body_bits, ber)
+
+
 def on_air_error_rate(packet: PacketType, ber: ArrayLike) -> NDArray[np.float64]:
     """Probability that sync word, header or body of a full packet fail (``bits="on-air"``).
 
     An enhanced-rate packet has its header at the basic rate, here with the bit error rate of its body.
     """
-    if packet.coded:
-        body = coded_error_rate(packet.body_fec_blocks, ber)
-    else:
-        body = uncoded_error_rate(packet.body_bits, ber)
-    return _any_of(access_code_error_rate(ber), header_error_rate(ber), body)
+    return _any_of(access_code_error_rate(ber), header_error_rate(ber), body_error_rate(packet, ber))
 
 
 def reply_error_rate(ber: ArrayLike) -> NDArray[np.float64]:

@@ -25,6 +25,8 @@ def shown(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > 128:
         return f"a whole number of about {int(value.bit_length() * 0.30103) + 1} digits"
+    if isinstance(value, tuple):
+        value = list(value)
     try:
         text = f'"{value}"' if isinstance(value, str) else repr(value)
     except Exception:  # a foreign object may fail in any way while it is printed
@@ -67,7 +69,7 @@ def bad_value(key: str, value: object, allowed: str, *, guess: str | None = None
     return Problem(message, key=key, value=value, allowed=allowed, guess=guess)
 
 
-def conflict(key: str, value: object, why: str, *, allowed: str = "") -> Problem:
+def conflict(key: str, value: object, why: str, allowed: str = "") -> Problem:
     """Describe a value that is fine alone and does not go with another key; *why* completes the sentence."""
     return Problem(f"{bracketed(key)} = {shown(value)}: {why}", key=key, value=value, allowed=allowed)
 

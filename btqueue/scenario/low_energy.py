@@ -1,16 +1,14 @@
-"""Bluetooth Low Energy: the tables ``[le]`` and ``[energy]``, and rules between their keys."""
+"""Bluetooth Low Energy: the tables ``[le]`` and ``[energy]``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from math import isclose
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from btqueue.baseband import low_energy as air
-from btqueue.scenario.errors import Problem, conflict
 from btqueue.scenario.fields import BitErrorRate, Condition, Table, Window, excluded, key, listed
 
 if TYPE_CHECKING:
@@ -33,9 +31,6 @@ CONTROLLERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     }
 )
 """For each controller the keys whose defaults it changes, as measured throughputs tell them."""
-
-SHORTEST_USUAL_S, USUAL_STEP_S, SHORT_STEP_S = 0.0075, 0.00125, 0.000125
-"""Grids of the interval (Core Specification, 6, B, 4.5.1): from 7.5 ms on, and below."""
 
 
 def _of_controller(name: str, default: Any) -> Callable[[dict[str, Any]], Any]:
@@ -183,68 +178,3 @@ def with_headers(le: LowEnergy, transport: Transport) -> Transport:
     if transport.protocol == "tcp":
         size = air.IPHC_BYTES + transport.header_bytes - 20
     return transport.default(header_bytes=0 if le.ip == "none" else size)
-
-
-def problems(s: Scenario) -> Iterator[Problem]:
-    """Refuse keys that do not go with the bearer, and connections that cannot be."""
-    le = s.le
-    for place in without_effect(s):
-        name, _, written = place.partition(".")
-        table: Any = getattr(s, name)
-        if written in table.model_fields_set:
-            yield conflict(place, getattr(table, written), *_why(s, name))
-    if s.link.bearer != "le":
-        return
-    if not _on_grid(le.interval_s):
-        why = "a connection interval is a multiple of 1.25 ms from 7.5 ms on, and of 125 us below"
-        yield conflict("le.interval_s", le.interval_s, why, allowed="a multiple of 0.00125, or of 0.000125")
-    if le.interval_spread_s >= le.interval_s:
-        why = f"no interval is left: it must be smaller than interval_s = {le.interval_s:g}"
-        yield conflict("le.interval_spread_s", le.interval_spread_s, why)
-    if le.transfer == "coc" and le.credits_returned_every > le.credits:
-        why = f"the sender stops before credits return: it has {le.credits}"
-        yield conflict(
-            "le.credits_returned_every", le.credits_returned_every, why, allowed=f"at most {le.credits}"
-        )
-    length = le.event_length_s
-    if length is not None and length > le.interval_s:
-        why = f"an event cannot be longer than the interval of {le.interval_s:g} s"
-        yield conflict("le.event_length_s", length, why, allowed=f"at most {le.interval_s:g}")
-    silent = 2.0 * (1 + le.latency) * le.subrate * (le.interval_s + le.interval_spread_s)
-    if le.supervision_timeout_s <= silent:
-        why = f"must be above 2 (1 + latency) subrate times the interval, {silent:g} s"
-        yield conflict("le.supervision_timeout_s", le.supervision_timeout_s, why, allowed=f"above {silent:g}")
-    if le.channel_classes and (count := sum(one.channels for one in le.channel_classes)) != air.CHANNELS:
-        why = f"there are {air.CHANNELS} data channels, and these are {count}"
-        yield conflict("le.channel_classes", [one.channels for one in le.channel_classes], why)
-    if le.ip == "none" and s.transport.protocol != "none":
-        why = 'without IP there are messages alone; set transport.protocol = "none"'
-        yield conflict("le.ip", le.ip, why, allowed='"6lowpan"')
-    yield from _isochronous(le)
-
-
-def _isochronous(le: LowEnergy) -> Iterator[Problem]:
-    if (le.iso_interval_s > 0) != (le.iso_length_s > 0):
-        zero = "iso_interval_s" if le.iso_length_s > 0 else "iso_length_s"
-        yield conflict(f"le.{zero}", 0, "isochronous time needs both iso_interval_s and iso_length_s above 0")
-        return
-    exchange_us = air.exchange_us(
-        le.phy, le.payload_bytes, 0, frame_space_us=1e6 * le.frame_space_s, encrypted=le.encrypted
-    )
-    least_s = 1e-6 * exchange_us
-    if le.iso_length_s > 0 and le.iso_interval_s - le.iso_length_s < least_s:
-        why = f"isochronous time leaves no room for an exchange of {least_s:g} s in {le.iso_interval_s:g} s"
-        yield conflict("le.iso_length_s", le.iso_length_s, why)
-
-
-def _why(s: Scenario, table: str) -> tuple[str]:
-    if s.link.bearer != "le":
-        return ('says something about Bluetooth Low Energy alone; set link.bearer = "le"',)
-    if table == "le":
-        return (f'does not go with le.transfer = "{s.le.transfer}"',)
-    return ('has no meaning with link.bearer = "le"',)
-
-
-def _on_grid(interval_s: float) -> bool:
-    step = USUAL_STEP_S if interval_s >= SHORTEST_USUAL_S - 1e-12 else SHORT_STEP_S
-    return isclose(interval_s / step, round(interval_s / step), abs_tol=1e-6)

@@ -55,7 +55,6 @@ def test_capacity(voice: VoiceLinks | None, forward: str, reverse: str, rates: t
         (lambda: VoiceLinks(packet="HV4"), "packet"),
         (lambda: VoiceLinks(packet="HV3", links=4), "links"),
         (lambda: VoiceLinks(packet="HV1", links=0), "links"),
-        (lambda: ONE_HV3.frames(0), "slots"),
         (lambda: VoiceLinks(packet="HV3", window=2), "window"),
         (lambda: VoiceLinks(packet="EV3", window=3), "window"),
         (lambda: VoiceLinks(packet="EV3", window=6), "window"),
