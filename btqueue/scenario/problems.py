@@ -6,8 +6,8 @@ import difflib
 import math
 import re
 import types
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -55,6 +55,9 @@ WITH_UNIT = re.compile(rf"([-+]?{NUMBER})\s*([^\W\d_].*|[%/].*)", re.DOTALL)
 ENTRY = re.compile(r"(\w+)\[(\d{1,9})\]", re.ASCII)
 """An entry of a list in a dotted key; no list has more than 100,000 of them."""
 
+BOUNDS = {"ge": "of at least", "gt": "above", "le": "at most", "lt": "below"}
+"""Bounds of numbers in words, as pydantic names them."""
+
 FORMER_WORDS = {"best": "auto"}
 """Words that keys accepted once, with today's words."""
 
@@ -72,24 +75,10 @@ def _number(x: Any) -> str:
 
 def _range(metadata: Sequence[Any]) -> str:
     """Return the bounds of a number in words, with a leading space, or nothing."""
-    bound = {
-        name: getattr(m, name) for m in metadata for name in ("ge", "gt", "le", "lt") if hasattr(m, name)
-    }
-    low = (
-        f"of at least {_number(bound['ge'])}"
-        if "ge" in bound
-        else f"above {_number(bound['gt'])}"
-        if "gt" in bound
-        else ""
+    bounds = {words: getattr(m, name) for name, words in BOUNDS.items() for m in metadata if hasattr(m, name)}
+    return (
+        " " + " and ".join(f"{words} {_number(bound)}" for words, bound in bounds.items()) if bounds else ""
     )
-    high = (
-        f"at most {_number(bound['le'])}"
-        if "le" in bound
-        else f"below {_number(bound['lt'])}"
-        if "lt" in bound
-        else ""
-    )
-    return " " + " and ".join(part for part in (low, high) if part) if low or high else ""
 
 
 def allowed_values(annotation: Any, metadata: Sequence[Any] = ()) -> str:
@@ -106,7 +95,7 @@ def allowed_values(annotation: Any, metadata: Sequence[Any] = ()) -> str:
         return ("one of " if len(args) > 1 else "") + ", ".join(f'"{arg}"' for arg in args)
     if origin is tuple:
         return f"a list, each entry {allowed_values(args[0])}"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if _is_table(annotation):
         names = key_names(annotation)
         more = [] if len(names) <= MOST_NAMES else ["..."]
         return "a table { " + ", ".join(names[:MOST_NAMES] + more) + " }"
@@ -120,11 +109,17 @@ def key_names(table: type[BaseModel]) -> list[str]:
     return [field.serialization_alias or name for name, field in table.model_fields.items()]
 
 
+def _parts(annotation: Any) -> Iterator[Any]:
+    """Yield a type, and all types that it is made of."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _parts(part)
+
+
 def _literals(annotation: Any) -> list[str]:
     """Return every fixed word that *annotation* accepts."""
-    if get_origin(annotation) is Literal:
-        return [arg for arg in get_args(annotation) if isinstance(arg, str)]
-    return [word for arg in get_args(annotation) for word in _literals(arg)]
+    fixed = (part for part in _parts(annotation) if get_origin(part) is Literal)
+    return [word for part in fixed for word in get_args(part) if isinstance(word, str)]
 
 
 def kinds_of(annotation: Any) -> frozenset[Any]:
@@ -137,21 +132,18 @@ def kinds_of(annotation: Any) -> frozenset[Any]:
     return frozenset().union(*map(kinds_of, args)) if args else frozenset({annotation})
 
 
+def _is_table(annotation: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
 def _table_inside(annotation: Any) -> type[BaseModel] | None:
     """Return the table type that *annotation* is or holds, if any."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for arg in get_args(annotation):
-        if (found := _table_inside(arg)) is not None:
-            return found
-    return None
+    return next(filter(_is_table, _parts(annotation)), None)
 
 
 def _entry_type(annotation: Any) -> Any:
     """Return the type of the entries of the list that *annotation* is or holds."""
-    if get_origin(annotation) is tuple:
-        return get_args(annotation)[0]
-    return next((found for arg in get_args(annotation) if (found := _entry_type(arg)) is not None), None)
+    return next((get_args(part)[0] for part in _parts(annotation) if get_origin(part) is tuple), None)
 
 
 def _field(table: type[BaseModel] | None, key: object) -> FieldInfo | None:
@@ -209,47 +201,44 @@ def keys_of_entries(field: FieldInfo) -> list[str]:
 
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
     """Describe a key (dotted) that no table has, and suggest the nearest known key."""
+    said, guess = _about_unknown(root, key)
+    return Problem(f"unknown key {_quoted(key)}: {said}", key, value, "a known key", guess)
+
+
+def _quoted(key: str) -> str:
+    return shown(key).replace('"', "'")
+
+
+def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
+    """Return advice about an unknown key, and the key that was probably meant."""
     if field_at(root, key) is not None:  # quotes in TOML, and names in Python, keep dots together
-        text = f"unknown key '{key}': a name has no dot in it; write {bracketed(key)}"
-        return Problem(text, key=key, value=value, allowed="a known key")
+        return f"a name has no dot in it; write {bracketed(key)}", None
     table, _, last = key.rpartition(".")
     entries = field_at(root, table.rpartition("[")[0]) if table.endswith("]") else None
     if entries is not None and (known := keys_of_entries(entries)):
         if last in known:  # what is wrong is the number of the entry
             guess = f"{table.rpartition('[')[0]}[1].{last}"
-            said = f"write the number of an entry, counted from 1, as in '{guess}'"
-        elif meant := closest(last, known):
-            guess = f"{table}.{meant}"
-            said = f"did you mean '{guess}'?"
-        else:
-            guess, said = None, f"an entry is {allowed_values(_entry_type(entries.annotation))}"
-        text = f"unknown key {shown(key).replace(chr(34), chr(39))}: {said}"
-        return Problem(text, key=key, value=value, allowed="a known key", guess=guess)
-    keys = all_keys(root)
-    same_name = [k for k in keys if k.rpartition(".")[2] == last]
+            return f"write the number of an entry, counted from 1, as in '{guess}'", guess
+        if meant := closest(last, known):
+            return f"did you mean '{table}.{meant}'?", f"{table}.{meant}"
+        return f"an entry is {allowed_values(_entry_type(entries.annotation))}", None
+    keys, tables = all_keys(root), root.model_fields
+    by_last = {known.rpartition(".")[2]: known for known in reversed(keys)}
     guess = (
         _key_of_entry(root, key)
         or SYNONYMS.get(last)
-        or (same_name[0] if same_name and not (table and "." in table) else None)
+        or (by_last.get(last) if not (table and "." in table) else None)
         or closest(key, keys if table else [*keys, *key_names(root)])
-        or closest(last, [k.rpartition(".")[2] for k in keys])
+        or closest(last, by_last)
     )
-    if guess is not None and "." not in guess and guess not in root.model_fields:
-        guess = next(k for k in keys if k.rpartition(".")[2] == guess)
-    text = f"unknown key {shown(key).replace(chr(34), chr(39))}"
     if guess is not None:
-        text += f": did you mean '{guess}'?"
-    elif table and table not in root.model_fields and (meant := closest(table, root.model_fields)):
-        text += f": there is no table {shown(table).replace(chr(34), chr(39))}; did you mean [{meant}]?"
-        guess = meant
-    elif (
-        table in root.model_fields
-        and (inside := _table_inside(root.model_fields[table].annotation)) is not None
-    ):
-        text += f": [{table}] has the keys {', '.join(key_names(inside))}"
-    else:
-        text += f": the tables are {', '.join(name for name in root.model_fields if name != 'title')}"
-    return Problem(text, key=key, value=value, allowed="a known key", guess=guess)
+        guess = guess if "." in guess or guess in tables else by_last[guess]
+        return f"did you mean '{guess}'?", guess
+    if table in tables and (inside := _table_inside(tables[table].annotation)) is not None:
+        return f"[{table}] has the keys {', '.join(key_names(inside))}", None
+    if table and table not in tables and (meant := closest(table, tables)):
+        return f"there is no table {_quoted(table)}; did you mean [{meant}]?", meant
+    return f"the tables are {', '.join(name for name in tables if name != 'title')}", None
 
 
 def _join(path: Sequence[str | int]) -> str:
