@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from btqueue.scenario.network import Flow, Network
 
 
@@ -9,14 +11,7 @@ def flows_of(network: Network) -> tuple[Flow, ...]:
     """Return every flow of *network*, of its pattern or as listed, whether active or not."""
     if not isinstance(network.flows, str):
         return network.flows
-    pairs = {
-        "ring": ring,
-        "pairs": pairs_within if network.topology == "piconet" else pairs_between,
-        "downlink": downlink,
-        "uplink": uplink,
-        "end-to-end": end_to_end,
-    }[network.flows](network)
-    return tuple(Flow(source=source, target=target) for source, target in pairs)
+    return tuple(Flow(source=source, target=target) for source, target in _pattern(network))
 
 
 def active_flows(network: Network) -> tuple[Flow, ...]:
@@ -25,47 +20,22 @@ def active_flows(network: Network) -> tuple[Flow, ...]:
     return flows if network.active_flows == "all" else flows[: network.active_flows]
 
 
-def own_peripherals(network: Network) -> list[list[str]]:
-    """Return the peripherals of each piconet of a standard topology, without bridges."""
-    numbers = range(1, network.peripherals + 1)
-    return [[f"p{k}.{i}" for i in numbers] for k in range(1, network.piconets + 1)]
-
-
-def ring(network: Network) -> list[tuple[str, str]]:
-    """From each peripheral to the next of its piconet, from the last to the first; a lone one to itself."""
-    return [
-        (names[i], names[(i + 1) % len(names)])
-        for names in own_peripherals(network)
-        for i in range(len(names))
-    ]
-
-
-def pairs_within(network: Network) -> list[tuple[str, str]]:
-    """Between the first and the second peripheral both ways, the third and the fourth, and so on."""
-    names = own_peripherals(network)[0]
-    return _both_ways(names[0::2], names[1::2])
-
-
-def pairs_between(network: Network) -> list[tuple[str, str]]:
-    """Between the k-th peripherals of the first and of the last piconet, both ways."""
-    piconets = own_peripherals(network)
-    return _both_ways(piconets[0], piconets[-1])
-
-
-def _both_ways(here: list[str], there: list[str]) -> list[tuple[str, str]]:
-    return [flow for a, b in zip(here, there, strict=False) for flow in ((a, b), (b, a))]
-
-
-def downlink(network: Network) -> list[tuple[str, str]]:
-    """From each central to all peripherals of its piconet but bridges."""
-    return [(f"c{k}", name) for k, names in enumerate(own_peripherals(network), start=1) for name in names]
-
-
-def uplink(network: Network) -> list[tuple[str, str]]:
-    """From every peripheral to its central."""
-    return [(name, central) for central, name in downlink(network)]
-
-
-def end_to_end(network: Network) -> list[tuple[str, str]]:
-    """From one end of a chain to the other."""
-    return [("n0", f"n{network.hops}")]
+def _pattern(network: Network) -> Iterator[tuple[str, str]]:
+    """Yield sender and receiver of each flow of a pattern; bridges neither send nor receive."""
+    piconets = [network.own_peripherals(k) for k in range(1, network.piconets + 1)]
+    match network.flows:
+        case "ring":  # from each peripheral to the next of its piconet; a lone one to itself
+            for names in piconets:
+                yield from zip(names, [*names[1:], names[0]], strict=True)
+        case "pairs":  # both ways: of a piconet, or between the first and the last piconet
+            here, there = piconets[0], piconets[-1]
+            if network.topology == "piconet":
+                here, there = here[0::2], here[1::2]
+            for one, other in zip(here, there, strict=False):
+                yield from ((one, other), (other, one))
+        case "downlink":
+            yield from ((f"c{k}", name) for k, names in enumerate(piconets, start=1) for name in names)
+        case "uplink":
+            yield from ((name, f"c{k}") for k, names in enumerate(piconets, start=1) for name in names)
+        case "end-to-end":
+            yield "n0", f"n{network.hops}"

@@ -262,13 +262,15 @@ class Network(Table):
     @property
     def node_names(self) -> tuple[str, ...]:
         """Names of all nodes: centrals first, then peripherals, bridges and outside hosts, each once."""
-        names: dict[str, None] = {}
-        for name in (
-            *self._bluetooth_nodes(),
-            *(end for x in self.outside_links for end in (x.source, x.target)),
-        ):
-            names[name] = None
-        return tuple(names)
+        piconets = self.piconet_names
+        members = [name for p in piconets for name in p.members]
+        if self.topology != "custom":
+            members.sort(key=lambda name: name.startswith("b"))
+        names = [*(p.central for p in piconets), *members]
+        if self.topology == "chain":
+            names = [f"n{i}" for i in range(self.hops + 1)]
+        outside = (end for x in self.outside_links for end in (x.source, x.target))
+        return tuple(dict.fromkeys([*names, *outside]))
 
     @property
     def piconet_names(self) -> tuple[PiconetNames, ...]:
@@ -278,7 +280,7 @@ class Network(Table):
         if self.topology == "chain":
             return self._chain()
         return tuple(
-            PiconetNames(f"{k}", f"c{k}", (*self._own_peripherals(k), *self._bridges_of(k)))
+            PiconetNames(f"{k}", f"c{k}", (*self.own_peripherals(k), *self._bridges_of(k)))
             for k in range(1, self.piconets + 1)
         )
 
@@ -292,7 +294,8 @@ class Network(Table):
             for i in range(1, self.hops + 1, 2)
         )
 
-    def _own_peripherals(self, k: int) -> list[str]:
+    def own_peripherals(self, k: int) -> list[str]:
+        """Return the peripherals of piconet *k* of a standard topology, without bridges."""
         return [f"p{k}.{i}" for i in range(1, self.peripherals + 1)]
 
     def _bridges_of(self, k: int) -> list[str]:
@@ -300,15 +303,3 @@ class Network(Table):
         if self.bridge == "MS":
             return [f"c{k + 1}"] if k < self.piconets else []
         return [f"b{j}" for j in (k - 1, k) if 1 <= j < self.piconets]
-
-    def _bluetooth_nodes(self) -> list[str]:
-        if self.topology == "custom":
-            centrals = [p.central for p in self.piconet_list]
-            return centrals + [name for p in self.piconet_list for name in p.peripherals]
-        if self.topology == "chain":
-            return [f"n{i}" for i in range(self.hops + 1)]
-        piconets = range(1, self.piconets + 1)
-        centrals = [f"c{k}" for k in piconets]
-        peripherals = [name for k in piconets for name in self._own_peripherals(k)]
-        bridges = [f"b{k}" for k in range(1, self.piconets)] if self.bridge == "SS" else []
-        return centrals + peripherals + bridges

@@ -192,15 +192,12 @@ class Topology:
         """
         media = [(link.source, link.link.medium) for link in self.outside if link.link.medium is not None]
         if not media:
-            return [self._parts[node] for node in range(len(self.nodes))]
-        import networkx as nx
-
+            return self._parts
         graph = self._plain_graph.copy()
         shared: dict[str, int] = {}
         for source, medium in media:
             graph.add_edge(source, shared.setdefault(medium, source))
-        numbers = {node: n for n, part in enumerate(nx.connected_components(graph)) for node in part}
-        return [numbers[node] for node in range(len(self.nodes))]
+        return _numbered_parts(graph)
 
     def _search(self, source: int, target: int) -> tuple[Hop, ...]:
         if not self.connected(source, target):
@@ -261,14 +258,17 @@ class Topology:
         return graph
 
     @cached_property
-    def _parts(self) -> dict[int, int]:
+    def _parts(self) -> list[int]:
         """For each node the number of the connected part of the network that it is in."""
-        if self._is_star:
-            return dict.fromkeys(range(len(self.nodes)), 0)
-        import networkx as nx
+        return [0] * len(self.nodes) if self._is_star else _numbered_parts(self._plain_graph)
 
-        parts = nx.connected_components(self._plain_graph)
-        return {node: number for number, part in enumerate(parts) for node in part}
+
+def _numbered_parts(graph: nx.Graph) -> list[int]:
+    """Return for each node, in the order of their numbers, the number of its connected part."""
+    import networkx as nx
+
+    numbers = {node: number for number, part in enumerate(nx.connected_components(graph)) for node in part}
+    return [numbers[node] for node in range(len(numbers))]
 
 
 _INDEX = {"bluetooth": "piconet", "outside": "outside"}
