@@ -24,8 +24,8 @@ import numpy as np
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
-from btqueue.scenario.metrics import NOT_OF_FLOWS, PERCENTILE_OF, PERCENTILES
-from btqueue.scenario.problems import NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at, unit_of
+from btqueue.scenario.metrics import NOT_OF_FLOWS, PERCENTILE_OF, PERCENTILES, unit_of
+from btqueue.scenario.problems import NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at
 
 Aggregate = Literal["mean", "min", "max", "sum"]
 AGGREGATES: Mapping[str, Aggregate] = {
@@ -83,7 +83,7 @@ class Quantity:
     @property
     def unit(self) -> str:
         """Its unit; "" for a key whose name does not say."""
-        return unit_of(self.name) if self.is_key else METRICS[self.name].unit
+        return METRICS[self.name].unit if self.name in METRICS else unit_of(self.name)
 
     def of(self, value: Estimated) -> float:
         """Return the aggregate of a metric's value over the parts that are meant; NaN if there is none."""

@@ -26,167 +26,146 @@ PERCENTILES = (50, 90, 95, 99)
 """Of which round trips, delays and sessions have metrics."""
 
 
-def _percentiles(prefix: str, long_name: str, description: str) -> dict[str, Metric]:
+UNITS = {
+    "_per_s": "1/s", "_per_h": "1/h", "_per_bit": "uJ/bit", "_kbps": "kbit/s", "_s": "s", "_ma": "mA",
+    "_bytes": "byte", "_packets": "packet", "_segments": "segment",
+}  # fmt: skip
+"""Units by the end of the name of a metric or a key."""
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a metric or a key, which the end of its name says; "" if it does not."""
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+
+
+def _percentiles(prefix: str, long_name: str, description: str) -> dict[str, tuple[str, str]]:
     return {
-        f"{prefix}_p{percent}_s": Metric("s", f"{long_name}, {percent} %", description.format(percent))
+        f"{prefix}_p{percent}_s": (f"{long_name}, {percent} %", description.format(percent))
         for percent in PERCENTILES
     }
 
 
 _OF_ALL: Final = "of all packets that are delivered, refused or lost anywhere, per flow"
 
+_MEANINGS = {
+    "goodput_kbps": (
+        "goodput",
+        "application bytes delivered in order, per flow; CentaurusComm delivers whole messages, so bytes "
+        "count when their message is complete, even bytes sent before the measurement began",
+    ),
+    "throughput_kbps": (
+        "throughput",
+        "application bytes of all segments sent, retransmissions included, per flow; if more arrives than "
+        "is sent, because data was under way when the measurement began: the bytes that arrive plus the "
+        "retransmitted bytes. It is never below the goodput",
+    ),
+    "rtt_s": ("round-trip time", "mean of the sender's round-trip samples, per flow"),
+    "rtt_min_s": ("least round-trip time", "smallest round-trip sample, per flow"),
+    "rtt_max_s": ("greatest round-trip time", "largest round-trip sample, per flow"),
+    "rtt_sd_s": (
+        "deviation of the round-trip time",
+        "standard deviation of the round-trip samples, per flow",
+    ),
+    **_percentiles("rtt", "round-trip time", "{} % of the round-trip samples are shorter, per flow"),
+    "delay_s": ("message delay", "mean time from a message's arrival to its delivery in order, per flow"),
+    "delay_scv": (
+        "variability of the delay",
+        "squared coefficient of variation of the message delay, per flow",
+    ),
+    **_percentiles("delay", "message delay", "{} % of the messages are delivered faster, per flow"),
+    "acknowledged_delay_s": (
+        "delay until acknowledged",
+        "mean time from a message's arrival until its receiver acknowledges it, per flow",
+    ),
+    "acknowledged_delay_scv": (
+        "variability of the delay until acknowledged",
+        "squared coefficient of variation of the delay until acknowledged, per flow",
+    ),
+    "messages_refused": ("messages refused", "share of messages that found the send buffer full, per flow"),
+    "session_time_s": ("session time", "mean duration of a request-reply session, per requesting flow"),
+    "session_time_sd_s": (
+        "deviation of the session time",
+        "standard deviation of the duration of sessions, per requesting flow",
+    ),
+    **_percentiles("session_time", "session time", "{} % of the sessions are shorter, per requesting flow"),
+    "connect_time_s": (
+        "connection time",
+        "mean time from the SYN to the opening of a connection, per requesting flow",
+    ),
+    "sessions_per_s": ("sessions", "request-reply sessions completed per second, per requesting flow"),
+    "sessions_lost": ("sessions lost", "share of sessions that were given up, per requesting flow"),
+    "cwnd_segments": ("congestion window", "mean of cwnd over acknowledgements, per flow"),
+    "window_segments": ("window used", "mean of min(cwnd, receive window) over acknowledgements, per flow"),
+    "timeouts_per_s": ("timeouts", "expiries of the retransmission timer per second, per flow"),
+    "fast_retransmits_per_s": ("fast retransmits", "entries into fast recovery per second, per flow"),
+    "retransmissions_per_s": ("retransmissions", "segments sent again per second, per flow"),
+    "piggybacked_acks": (
+        "acknowledgements on data",
+        "share of acknowledgements that data segments carried, per flow",
+    ),
+    "segment_loss": ("segment loss", "share of data segments sent that did not arrive, per flow"),
+    "loss_token_buffer": (
+        "loss at the token buffer",
+        "share refused by a full token buffer S, of the packets that come to a token bucket, per flow",
+    ),
+    "loss_baseband_buffer": (
+        "loss at the baseband queue",
+        "share refused by a full uplink queue L, of the packets that come to one from a token bucket, per "
+        "flow",
+    ),
+    "loss_radio": (
+        "loss on the radio",
+        "share damaged by bit errors, of the packets that arrive over the radio, per flow: over all hops, "
+        "or over one where segments are relayed whole",
+    ),
+    "loss_arq": ("loss by ARQ", f"share given up after too many transmissions, {_OF_ALL}"),
+    "loss_node_buffer": ("loss below IP", f"share refused by a node's full buffer, {_OF_ALL}"),
+    "loss_relay": ("loss on the way", f"share refused by a full queue on the way, {_OF_ALL}"),
+    "loss_outside": (
+        "loss outside",
+        "share lost by an outside link, of the packets that outside links have transmitted, per flow",
+    ),
+    "transmissions_per_packet": (
+        "transmissions per packet",
+        "mean transmissions of a packet on a radio link, the first one included",
+    ),
+    "queue_packets": ("queue length", "time-average number of packets in a queue"),
+    "polls_per_s": ("visits", "visits of the central to the peripheral per second, per link"),
+    "slot_share": (
+        "slots used",
+        "share of all slots of the piconet, voice slots included, that carry data packets of this link, "
+        "either way",
+    ),
+    "cycle_s": ("polling cycle", "mean time between two visits to the same peripheral"),
+    "slot_utilisation": (
+        "slot utilisation",
+        "share of the slots left by voice links that carry data packets",
+    ),
+    "exchanges_per_event": (
+        "exchanges per event",
+        "mean exchanges of a connection event that is not missed, per link",
+    ),
+    "air_share": ("air used", "share of the time in which PDUs of this link are on the air, either way"),
+    "events_missed": (
+        "events missed",
+        "share of connection events that did not take place because one of the nodes was at another event, "
+        "of the events that were to take place, per link",
+    ),
+    "disconnections_per_h": (
+        "disconnections",
+        "connections lost for the supervision time, per hour and link",
+    ),
+    "current_ma": ("current", "mean current of the peripheral for this link, sleep included"),
+    "energy_uj_per_bit": (
+        "energy per bit",
+        "energy of all peripherals over the application bits that all flows deliver",
+    ),
+    "fairness": ("fairness", "Jain's index of the goodputs of all flows"),
+}
+"""Heading and meaning of each metric."""
+
 METRICS: Final = MappingProxyType(
-    {
-        "goodput_kbps": Metric(
-            "kbit/s",
-            "goodput",
-            "application bytes delivered in order, per flow; CentaurusComm delivers whole messages, so bytes "
-            "count when their message is complete, even bytes sent before the measurement began",
-        ),
-        "throughput_kbps": Metric(
-            "kbit/s",
-            "throughput",
-            "application bytes of all segments sent, retransmissions included, per flow; if more arrives "
-            "than is sent, because data was under way when the measurement began: the bytes that arrive plus "
-            "the retransmitted bytes. It is never below the goodput",
-        ),
-        "rtt_s": Metric("s", "round-trip time", "mean of the sender's round-trip samples, per flow"),
-        "rtt_min_s": Metric("s", "least round-trip time", "smallest round-trip sample, per flow"),
-        "rtt_max_s": Metric("s", "greatest round-trip time", "largest round-trip sample, per flow"),
-        "rtt_sd_s": Metric(
-            "s", "deviation of the round-trip time", "standard deviation of the round-trip samples, per flow"
-        ),
-        **_percentiles("rtt", "round-trip time", "{} % of the round-trip samples are shorter, per flow"),
-        "delay_s": Metric(
-            "s", "message delay", "mean time from a message's arrival to its delivery in order, per flow"
-        ),
-        "delay_scv": Metric(
-            "1", "variability of the delay", "squared coefficient of variation of the message delay, per flow"
-        ),
-        **_percentiles("delay", "message delay", "{} % of the messages are delivered faster, per flow"),
-        "acknowledged_delay_s": Metric(
-            "s",
-            "delay until acknowledged",
-            "mean time from a message's arrival until its receiver acknowledges it, per flow",
-        ),
-        "acknowledged_delay_scv": Metric(
-            "1",
-            "variability of the delay until acknowledged",
-            "squared coefficient of variation of the delay until acknowledged, per flow",
-        ),
-        "messages_refused": Metric(
-            "1", "messages refused", "share of messages that found the send buffer full, per flow"
-        ),
-        "session_time_s": Metric(
-            "s", "session time", "mean duration of a request-reply session, per requesting flow"
-        ),
-        "session_time_sd_s": Metric(
-            "s",
-            "deviation of the session time",
-            "standard deviation of the duration of sessions, per requesting flow",
-        ),
-        **_percentiles(
-            "session_time", "session time", "{} % of the sessions are shorter, per requesting flow"
-        ),
-        "connect_time_s": Metric(
-            "s",
-            "connection time",
-            "mean time from the SYN to the opening of a connection, per requesting flow",
-        ),
-        "sessions_per_s": Metric(
-            "1/s", "sessions", "request-reply sessions completed per second, per requesting flow"
-        ),
-        "sessions_lost": Metric(
-            "1", "sessions lost", "share of sessions that were given up, per requesting flow"
-        ),
-        "cwnd_segments": Metric(
-            "segment", "congestion window", "mean of cwnd over acknowledgements, per flow"
-        ),
-        "window_segments": Metric(
-            "segment", "window used", "mean of min(cwnd, receive window) over acknowledgements, per flow"
-        ),
-        "timeouts_per_s": Metric(
-            "1/s", "timeouts", "expiries of the retransmission timer per second, per flow"
-        ),
-        "fast_retransmits_per_s": Metric(
-            "1/s", "fast retransmits", "entries into fast recovery per second, per flow"
-        ),
-        "retransmissions_per_s": Metric("1/s", "retransmissions", "segments sent again per second, per flow"),
-        "piggybacked_acks": Metric(
-            "1", "acknowledgements on data", "share of acknowledgements that data segments carried, per flow"
-        ),
-        "segment_loss": Metric(
-            "1", "segment loss", "share of data segments sent that did not arrive, per flow"
-        ),
-        "loss_token_buffer": Metric(
-            "1",
-            "loss at the token buffer",
-            "share refused by a full token buffer S, of the packets that come to a token bucket, per flow",
-        ),
-        "loss_baseband_buffer": Metric(
-            "1",
-            "loss at the baseband queue",
-            "share refused by a full uplink queue L, of the packets that come to one from a token bucket, "
-            "per flow",
-        ),
-        "loss_radio": Metric(
-            "1",
-            "loss on the radio",
-            "share damaged by bit errors, of the packets that arrive over the radio, per flow: over all "
-            "hops, or over one where segments are relayed whole",
-        ),
-        "loss_arq": Metric("1", "loss by ARQ", f"share given up after too many transmissions, {_OF_ALL}"),
-        "loss_node_buffer": Metric("1", "loss below IP", f"share refused by a node's full buffer, {_OF_ALL}"),
-        "loss_relay": Metric("1", "loss on the way", f"share refused by a full queue on the way, {_OF_ALL}"),
-        "loss_outside": Metric(
-            "1",
-            "loss outside",
-            "share lost by an outside link, of the packets that outside links have transmitted, per flow",
-        ),
-        "transmissions_per_packet": Metric(
-            "1",
-            "transmissions per packet",
-            "mean transmissions of a packet on a radio link, the first one included",
-        ),
-        "queue_packets": Metric("packet", "queue length", "time-average number of packets in a queue"),
-        "polls_per_s": Metric(
-            "1/s", "visits", "visits of the central to the peripheral per second, per link"
-        ),
-        "slot_share": Metric(
-            "1",
-            "slots used",
-            "share of all slots of the piconet, voice slots included, that carry data packets of this link, "
-            "either way",
-        ),
-        "cycle_s": Metric("s", "polling cycle", "mean time between two visits to the same peripheral"),
-        "slot_utilisation": Metric(
-            "1",
-            "slot utilisation",
-            "share of the slots left by voice links that carry data packets",
-        ),
-        "exchanges_per_event": Metric(
-            "1", "exchanges per event", "mean exchanges of a connection event that is not missed, per link"
-        ),
-        "air_share": Metric(
-            "1", "air used", "share of the time in which PDUs of this link are on the air, either way"
-        ),
-        "events_missed": Metric(
-            "1",
-            "events missed",
-            "share of connection events that did not take place because one of the nodes was at another "
-            "event, of the events that were to take place, per link",
-        ),
-        "disconnections_per_h": Metric(
-            "1/h", "disconnections", "connections lost for the supervision time, per hour and link"
-        ),
-        "current_ma": Metric("mA", "current", "mean current of the peripheral for this link, sleep included"),
-        "energy_uj_per_bit": Metric(
-            "uJ/bit",
-            "energy per bit",
-            "energy of all peripherals over the application bits that all flows deliver",
-        ),
-        "fairness": Metric("1", "fairness", "Jain's index of the goodputs of all flows"),
-    }
+    {name: Metric(unit_of(name) or "1", *meaning) for name, meaning in _MEANINGS.items()}
 )
 """Every metric by name, in the order in which reports show them."""
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, shown
+from btqueue.scenario.metrics import unit_of
 
 SYNONYMS = {
     "S": "flow_control.buffer_packets",
@@ -42,9 +43,6 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "byte": {"bytes": 1.0, "byte": 1.0, "B": 1.0, "kB": 1e3},
 }
 """Units that people write after a number, by the unit of metrics and keys that they are converted to."""
-
-KEY_UNITS = {"_kbps": "kbit/s", "_s": "s", "_bytes": "byte", "_packets": "packet", "_segments": "segment"}
-"""Units of keys by the end of their names."""
 
 NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without a sign, as a pattern that takes time by its length."""
@@ -297,11 +295,6 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
             found[path] = wrong_value(key, field, value, of_entry=bool(path) and isinstance(path[-1], int))
     kept = [p for path, p in found.items() if not any(q[: len(path)] == path and q != path for q in found)]
     return kept + extra or [Problem(f"the scenario is not valid: {error.error_count()} findings")]
-
-
-def unit_of(key: str) -> str:
-    """Return the unit of a key, which the end of its name says; "" if it does not."""
-    return next((unit for end, unit in KEY_UNITS.items() if key.endswith(end)), "")
 
 
 def without_unit(key: str, text: str) -> str:
