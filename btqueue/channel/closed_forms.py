@@ -7,9 +7,10 @@ symbols.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from btqueue.baseband.closed_forms import block_success
+from btqueue.baseband.closed_forms import block_success, formula
 from btqueue.baseband.packets import HEADER_BITS, SLOT_NS, SYNC_WORD_BITS, PacketType
 from btqueue.channel.error_rates import SYNC_THRESHOLD, Bits
 
@@ -68,24 +69,15 @@ def mean_error_rate(form: "sympy.Expr") -> "sympy.Expr":
     return (good * form.subs(b, b_good) + bad * form.subs(b, b_bad)) / (good + bad)
 
 
-def expected_attempts() -> "sympy.Expr":
-    """Attempts until the acknowledgement arrives, 1/(h s) + (1 - r)/(h r).
+expected_attempts = partial(formula, "1/(h*s) + (1 - r)/(h*r)")
+"""Attempts until the acknowledgement arrives.
 
-    ``h`` a packet is detected, ``s`` its body is intact, ``r`` the answer is decoded.  Once delivered, a
-    repeated packet need only be detected to be acknowledged again.
-    """
-    import sympy
+``h`` a packet is detected, ``s`` its body is intact, ``r`` the answer is decoded.  Once delivered, a
+repeated packet need only be detected to be acknowledged again.
+"""
 
-    detected, intact, answered = sympy.symbols("h s r", positive=True)
-    return 1 / (detected * intact) + (1 - answered) / (detected * answered)
-
-
-def delivered_within(limit: "int | sympy.Expr") -> "sympy.Expr":
-    """Probability that at most ``limit`` attempts deliver, 1 - (1 - h s)^R, in ``h`` and ``s``."""
-    import sympy
-
-    detected, intact = sympy.symbols("h s", positive=True)
-    return 1 - (1 - detected * intact) ** sympy.sympify(limit)
+delivered_within = partial(formula, "1 - (1 - h*s)**R")
+"""Probability that at most ``R`` attempts deliver, in ``h`` and ``s``."""
 
 
 def goodput(

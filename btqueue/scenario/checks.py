@@ -17,7 +17,7 @@ from btqueue.baseband import low_energy as air
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
 from btqueue.baseband.voice import ESCO_PACKETS, most_links, most_window
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, conflict
-from btqueue.scenario.low_energy import without_effect
+from btqueue.scenario.low_energy import SHORT_STEP_S, SHORTEST_USUAL_S, USUAL_STEP_S, without_effect
 from btqueue.scenario.network import MOST_OF_LE, MOST_PERIPHERALS, Flow, OutsideLink
 from btqueue.scenario.polling import fits_beside, free_slots
 from btqueue.scenario.problems import closest
@@ -37,9 +37,6 @@ PATTERNS_OF_TOPOLOGY = {
 
 SAME_ON_A_MEDIUM = ("rate_kbps", "header_bytes", "up_s", "down_s")
 """Keys that all links on one medium must agree on."""
-
-SHORTEST_USUAL_S, USUAL_STEP_S, SHORT_STEP_S = 0.0075, 0.00125, 0.000125
-"""Grids of the interval (Core Specification, 6, B, 4.5.1): from 7.5 ms on, and below."""
 
 
 def problems_between_keys(scenario: Scenario) -> list[Problem]:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
@@ -127,10 +127,12 @@ class Linear:
     Attributes:
         terms: factor and quantity; each quantity once.
         constant: the added number.
+        units: the units that were written after numbers, with the units of the vocabulary.
     """
 
     terms: tuple[tuple[float, Quantity], ...]
     constant: float = 0.0
+    units: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -166,24 +168,16 @@ class Linear:
             for factor, quantity in side.terms:
                 factors[quantity] = factors.get(quantity, 0.0) + sign * factor
         terms = tuple((factor, quantity) for quantity, factor in factors.items() if factor != 0)
-        return Linear(terms, self.constant - other.constant)
+        return Linear(terms, self.constant - other.constant, self.units + other.units)
 
     def times(self, factor: float) -> Linear:
         """Return the expression multiplied by a number."""
-        return Linear(tuple((factor * f, quantity) for f, quantity in self.terms), factor * self.constant)
+        terms = tuple((factor * f, quantity) for f, quantity in self.terms)
+        return Linear(terms, factor * self.constant, self.units)
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """An expression as read, with the units that were written after numbers, to go to `check_units`."""
-
-    linear: Linear
-    units: tuple[tuple[str, str], ...]
-    """Each as written, and the unit of the vocabulary that it belongs to."""
-
-
-def parse_expression(text: str, option: str, scenario: Scenario | None = None) -> Parsed:
-    """Return a linear expression.
+def parse_expression(text: str, option: str, scenario: Scenario | None = None) -> Linear:
+    """Return a linear expression, for `check_units`.
 
     Args:
         text: the expression.
@@ -211,23 +205,18 @@ def parse_metric(text: str, option: str, scenario: Scenario) -> Quantity:
 
 
 def parse_quantity(text: str, option: str, scenario: Scenario | None = None) -> Linear:
-    """Return a linear expression that stands alone.
-
-    Args:
-        text: the expression.
-        option: the option that gave the text, with which messages begin ("--maximize").
-        scenario: whose flows and groups it may name.
+    """Return a linear expression that stands alone; arguments as of `parse_expression`.
 
     Raises:
         ScenarioError: as `parse_expression`; or it names no metric and no key, or a unit does not go with it.
     """
-    parsed = parse_expression(text, option, scenario)
-    if not parsed.linear.terms:
+    linear = parse_expression(text, option, scenario)
+    if not linear.terms:
         raise ScenarioError(
             Problem(f"{option} {shown(text.strip())}: names no metric and no key", value=text)
         )
-    check_units(parsed.linear, parsed.units, f"{option} {shown(text.strip())}")
-    return parsed.linear
+    check_units(linear, f"{option} {shown(text.strip())}")
+    return linear
 
 
 def precision_keys(text: str) -> dict[str, Any]:
@@ -243,14 +232,14 @@ def precision_keys(text: str) -> dict[str, Any]:
     return {"run.precision_of": written[1], "run.precision": float(written[2]) / 100}
 
 
-def check_units(linear: Linear, units: Sequence[tuple[str, str]], option: str) -> None:
+def check_units(linear: Linear, option: str) -> None:
     """Make sure that each unit written in an expression belongs to a quantity in it.
 
     Raises:
         ScenarioError: one is not.
     """
     there = {quantity.unit for _, quantity in linear.terms}
-    for written, base in units:
+    for written, base in linear.units:
         if base not in there:
             of = ", ".join(f"{quantity} is in {quantity.unit or 'no unit'}" for _, quantity in linear.terms)
             raise ScenarioError(Problem(f"{option}: {written} does not go with it: {of}", value=written))
@@ -275,7 +264,7 @@ class _Reader:
         self.text, self.option, self.scenario, self.place = text, option, scenario, 0
         self.units: list[tuple[str, str]] = []
 
-    def read(self) -> Parsed:
+    def read(self) -> Linear:
         if not self.text.strip():
             raise ScenarioError(Problem(f"{self.option}: there is nothing to read; name a metric"))
         linear, sign = Linear(()), -1.0 if self.accept("-") else 1.0
@@ -291,7 +280,7 @@ class _Reader:
                 rest = shown(self.rest())
                 self.fail(f"{rest} cannot be read: write a linear expression, as in 2 * rtt_s + 0.1")
             else:
-                return Parsed(linear, tuple(self.units))
+                return replace(linear, units=tuple(self.units))
 
     def term(self) -> Linear:
         if (value := self.number()) is not None:

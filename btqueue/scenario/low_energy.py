@@ -33,6 +33,10 @@ CONTROLLERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 """For each controller the keys whose defaults it changes, as measured throughputs tell them."""
 
 
+SHORTEST_USUAL_S, USUAL_STEP_S, SHORT_STEP_S = 0.0075, 0.00125, 0.000125
+"""Grids of the interval (Core Specification, 6, B, 4.5.1): from 7.5 ms on, and below."""
+
+
 def _of_controller(name: str, default: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda data: CONTROLLERS.get(data.get("controller", "ideal"), {}).get(name, default)
 

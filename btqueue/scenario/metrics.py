@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, UserDict
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -202,51 +202,38 @@ class Variable(NamedTuple):
     attrs: Mapping[str, Any] | None = None
 
 
-class Computed(MutableMapping[str, Any]):
+class Computed(UserDict[str, Any]):
     """Values by name, some of them computed when they are read first."""
 
     def __init__(
         self, values: Mapping[str, Any] | None = None, later: Mapping[str, Callable[[], Any]] | None = None
     ) -> None:
         """Take the values that are known, and functions that compute the others, in this order."""
-        self._values: dict[str, Any] = {**(values or {}), **dict.fromkeys(later or ())}
         self._later = dict(later or {})
+        self.data = {**(values or {}), **dict.fromkeys(self._later)}
 
     def __getitem__(self, name: str) -> Any:
         """Return the value, computed now if it is asked for the first time."""
-        if name in self._later:
+        if name in self._later and name in self.data:
             self[name] = self._later[name]()
-        return self._values[name]
+        return self.data[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Replace or add a value."""
         self._later.pop(name, None)
-        self._values[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        """Remove a value."""
-        self._later.pop(name, None)
-        del self._values[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is a value of this name; nothing is computed."""
-        return name in self._values
-
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names."""
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        """Return the number of names."""
-        return len(self._values)
+        self.data[name] = value
 
     def __repr__(self) -> str:
         """Show all values."""
         return repr(dict(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the values: functions need not travel to other processes."""
+        """Pickle the values: functions need not travel to other processes."""
         return Computed, (dict(self),)
+
+    def __copy__(self) -> Computed:
+        """Copy the values."""
+        return Computed(dict(self))
 
 
 @dataclass(frozen=True)

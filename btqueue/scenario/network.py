@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from btqueue.scenario.fields import (
     Bytes,
@@ -85,8 +86,6 @@ class Flow(_WithOwnKeys):
     CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
     RENAMED: ClassVar[Mapping[str, str]] = RENAMED
 
-    _differs: dict[str, Any] | None = PrivateAttr(default=None)
-
     @property
     def label(self) -> str:
         """Its name, by default its ends."""
@@ -95,15 +94,14 @@ class Flow(_WithOwnKeys):
     @property
     def written(self) -> dict[str, Any]:
         """The keys that this entry sets, by their names in ``[traffic]`` and ``[transport]``."""
-        values = {name: value for name, value in vars(self).items() if value is not None and name not in ENDS}
+        known = type(self).model_fields.keys() - ENDS
+        values = {name: value for name, value in self if value is not None and name in known}
         return {"source" if name == "law" else name: value for name, value in values.items()}
 
-    @property
+    @cached_property
     def own(self) -> dict[str, Any]:
         """The values in which this flow differs from the tables, its preset resolved; named as there."""
-        # `self._differs` takes pydantic ten times as long, and a network may have thousands of flows.
-        differs = (self.__pydantic_private__ or {}).get("_differs")
-        return self.written if differs is None else differs
+        return self.written
 
     def resolved(self, traffic: Traffic, transport: Transport, le: LowEnergy | None = None) -> Flow:
         """Return this flow in a scenario with these tables, all of its values known; `le`: with this bearer.
@@ -126,7 +124,7 @@ class Flow(_WithOwnKeys):
                     if value != getattr(common, name) and name not in kind.CHOICES
                 }
         flow = self.model_copy()
-        flow._differs = differs
+        vars(flow)["own"] = differs
         return flow
 
     def _values(self) -> tuple[Any, ...]:

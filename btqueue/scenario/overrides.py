@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from btqueue.scenario.errors import Problem, ScenarioError, conflict, shown
-from btqueue.scenario.problems import field_at, key_names, unknown_key
+from btqueue.scenario.problems import field_at, key_names, table_inside, unknown_key
 from btqueue.text_files import BadToml, parse_toml
 
 REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
@@ -63,14 +63,6 @@ def without_removed(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _is_list(entries: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(entries, list | tuple)
-
-
-def _tables(root: type[BaseModel]) -> dict[str, type[BaseModel]]:
-    return {
-        name: field.annotation
-        for name, field in root.model_fields.items()
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-    }
 
 
 def merged(
@@ -142,10 +134,8 @@ def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
                 f"setting {shown(setting)} cannot be read: write table.key=value, as in polling.limit=10"
             )
             problems.append(Problem(message, key=key, value=setting, allowed="table.key=value"))
-        elif key in _tables(root):
-            message = (
-                f"{key} is a table: set one of its keys, as in {key}.{key_names(_tables(root)[key])[0]}=..."
-            )
+        elif key in root.model_fields and (table := table_inside(root.model_fields[key].annotation)):
+            message = f"{key} is a table: set one of its keys, as in {key}.{key_names(table)[0]}=..."
             problems.append(Problem(message, key=key, value=text, allowed="table.key=value"))
         elif key in REMOVED:
             changes[key] = _value(text.strip())

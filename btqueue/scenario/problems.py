@@ -134,7 +134,7 @@ def _is_table(annotation: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _table_inside(annotation: Any) -> type[BaseModel] | None:
+def table_inside(annotation: Any) -> type[BaseModel] | None:
     """Return the table type that *annotation* is or holds, if any."""
     return next(filter(_is_table, _parts(annotation)), None)
 
@@ -161,14 +161,14 @@ def field_at(root: type[BaseModel], key: str) -> FieldInfo | None:
         field = _field(inside, entry[1] if entry else part)
         if field is None or (_entry_type(field.annotation) is not None) != bool(entry):
             return None
-        inside = _table_inside(field.annotation)
+        inside = table_inside(field.annotation)
     field = _field(inside, last)
-    return None if field is None or (inside is root and _table_inside(field.annotation)) else field
+    return None if field is None or (inside is root and table_inside(field.annotation)) else field
 
 
 def all_keys(root: type[BaseModel]) -> list[str]:
     """Return all keys of tables, as ``table.key``."""
-    tables = {name: _table_inside(field.annotation) for name, field in root.model_fields.items()}
+    tables = {name: table_inside(field.annotation) for name, field in root.model_fields.items()}
     return [
         f"{name}.{key}" for name, table in tables.items() if table is not None for key in key_names(table)
     ]
@@ -188,7 +188,7 @@ def _key_of_entry(root: type[BaseModel], key: str) -> str | None:
 def entry_table(field: FieldInfo) -> type[BaseModel] | None:
     """Return the table of an entry of a list; None where a field is no list of tables."""
     entry = _entry_type(field.annotation)
-    return None if entry is None else _table_inside(entry)
+    return None if entry is None else table_inside(entry)
 
 
 def keys_of_entries(field: FieldInfo) -> list[str]:
@@ -232,7 +232,7 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     if guess is not None:
         guess = guess if "." in guess or guess in tables else by_last[guess]
         return f"did you mean '{guess}'?", guess
-    if table in tables and (inside := _table_inside(tables[table].annotation)) is not None:
+    if table in tables and (inside := table_inside(tables[table].annotation)) is not None:
         return f"[{table}] has the keys {', '.join(key_names(inside))}", None
     if table and table not in tables and (meant := closest(table, tables)):
         return f"there is no table {_quoted(table)}; did you mean [{meant}]?", meant
@@ -267,7 +267,7 @@ def _locate(
         elif isinstance(part, str) and isinstance(value, dict) and (part in value or _field(table, part)):
             value = value.get(part)
             holder, field = table, _field(table, part)
-            table = _table_inside(field.annotation) if field is not None else None
+            table = table_inside(field.annotation) if field is not None else None
         else:
             continue
         path.append(part)

@@ -388,7 +388,7 @@ def _radio_rows() -> list[Row]:
         ("mean packet error rate, DH5 on two states", "1", _mean_of_states, TRAINS),
         ("success of a segment and its acknowledgement, two hops", "1", delivered, TRAINS),
         ("attempts", "1", channel.expected_attempts, CHAIN),
-        ("delivered within R attempts", "1", _within, CHAIN),
+        ("delivered within R attempts", "1", channel.delivered_within, CHAIN),
     ]
     for fast, robust in itertools.pairwise(PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")):
         build = partial(channel.threshold_equation, fast, robust, bits="payload")
@@ -398,12 +398,6 @@ def _radio_rows() -> list[Row]:
 
 def _mean_of_states() -> Any:
     return channel.mean_error_rate(channel.payload_error_rate(PACKET_TYPES["DH5"]))
-
-
-def _within() -> Any:
-    import sympy
-
-    return channel.delivered_within(sympy.Symbol("R", positive=True))
 
 
 def _baseband_rows() -> list[Row]:

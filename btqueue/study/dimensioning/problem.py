@@ -313,11 +313,11 @@ def parse_constraint(text: str, base: Scenario | None = None) -> Constraint:
         why = f"an equality is hardly ever met to the last digit: {HOW}"
         raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
     left, right = (parse_expression(side, what, base) for side in COMPARISON.split(text))
-    linear = left.linear.minus(right.linear)
+    linear = left.minus(right)
     if not linear.terms or not linear.is_finite:
         why = "its numbers are too large together" if linear.terms else "names no metric and no key"
         raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
-    check_units(linear, (*left.units, *right.units), f"{what} {shown(text.strip())}")
+    check_units(linear, f"{what} {shown(text.strip())}")
     below, bound = sign in ("<", "<=", "≤"), -linear.constant
     if linear.terms[0][0] < 0:  # 0.4 >= rtt_s reads rtt_s <= 0.4
         linear, below, bound = linear.times(-1.0), not below, -bound

@@ -42,7 +42,7 @@ numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
 def test_an_expression_is_worth_what_python_says(a, b, c):
     first, second = "-" if a < 0 else "", "-" if b < 0 else "+"
     text = f"{first}{abs(a)!r} * rtt_s {second} goodput_kbps * {abs(b)!r} + {abs(c)!r}"
-    linear = parse_expression(text, "test").linear
+    linear = parse_expression(text, "test")
     value = linear.value({"rtt_s": Estimate(0.25), "goodput_kbps": Estimate(80.0)}, {})
     assert value == pytest.approx(a * 0.25 + b * 80.0 + abs(c), rel=1e-12, abs=1e-9)
 
