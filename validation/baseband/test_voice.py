@@ -50,22 +50,6 @@ def test_capacity(voice: VoiceLinks | None, forward: str, reverse: str, rates: t
 
 
 @pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: VoiceLinks(packet="HV4"), "packet"),
-        (lambda: VoiceLinks(packet="HV3", links=4), "links"),
-        (lambda: VoiceLinks(packet="HV1", links=0), "links"),
-        (lambda: VoiceLinks(packet="HV3", window=2), "window"),
-        (lambda: VoiceLinks(packet="EV3", window=3), "window"),
-        (lambda: VoiceLinks(packet="EV3", window=6), "window"),
-    ],
-)
-def test_impossible_arguments_are_refused(call, name: str):
-    with pytest.raises(ValueError, match=name):
-        call()
-
-
-@pytest.mark.parametrize(
     ("packet", "period", "reserved", "window"),
     [
         ("EV3", 6, 2, 2),  # 30 bytes each way in 3.75 ms are 64 kbit/s
