@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
+from pydantic.fields import FieldInfo
+
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario.problems import all_keys, field_at
 from btqueue.study.evaluate import Answer
 from btqueue.study.sensitivity.factors import changed, factors
 
@@ -92,7 +95,6 @@ def _moved(answer: Answer, other: Answer, name: str) -> float:
 
 
 def _sliders(scenario: Scenario) -> Iterator[Control]:
-    meanings = {key: meaning for key, (_, meaning, _) in _fields(scenario).items()}
     for factor in factors(scenario):
         value = factor.value
         far = next((most for end, most in FROM_NOTHING.items() if factor.key.endswith(end)), 10.0)
@@ -104,7 +106,7 @@ def _sliders(scenario: Scenario) -> Iterator[Control]:
             _nearest_allowed(scenario, factor.key, value, high, factor.whole),
         )
         if low < high:
-            yield Control(factor.key, value, meanings.get(factor.key, ""), low, high, factor.whole)
+            yield Control(factor.key, value, _field(factor.key).description or "", low, high, factor.whole)
 
 
 def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, whole: bool) -> float:
@@ -118,22 +120,18 @@ def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, who
 
 
 def _choices(scenario: Scenario) -> Iterator[Control]:
-    for key, (annotation, meaning, value) in _fields(scenario).items():
+    for key in all_keys(Scenario):
+        annotation, value = _field(key).annotation, scenario.value_of(key)
         kinds = [kind for kind in (annotation, *get_args(annotation)) if kind is not NoneType]
         named = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
         options = (True, False) if annotation is bool else named
         if value is not None and value in options and not key.startswith("run."):
             taken = tuple(other for other in options if changed(scenario, {key: other}) is not None)
             if len(taken) > 1:
-                yield Control(key, value, meaning, choices=taken)
+                yield Control(key, value, _field(key).description or "", choices=taken)
 
 
-def _fields(scenario: Scenario) -> dict[str, tuple[Any, str, Any]]:
-    """Return type, meaning and value of every key, by dotted name."""
-    found = {}
-    for table, field in Scenario.model_fields.items():
-        keys: Any = field.annotation
-        for name, own in getattr(keys, "model_fields", {}).items():
-            key = f"{table}.{own.serialization_alias or name}"
-            found[key] = (own.annotation, own.description or "", getattr(getattr(scenario, table), name))
+def _field(key: str) -> FieldInfo:
+    found = field_at(Scenario, key)
+    assert found is not None, key
     return found
