@@ -79,16 +79,7 @@ class TwoStateChannel:
         t = np.asarray(time_s, dtype=np.float64)
         if not np.all(t >= 0):
             raise ValueError(f"time must not be negative, not {time_s}")
-        kept, redrawn = (p[..., np.newaxis, np.newaxis] for p in self._memory(t))
-        return kept * np.eye(2) + redrawn * self.stationary
-
-    def _memory(self, t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """e^{-mu t} and 1 - e^{-mu t}, each to full precision.
-
-        When one state never shows, mu is infinite and only t = 0 keeps the state.
-        """
-        if self.correlation_s == 0:
-            kept = np.where(t == 0, 1.0, 0.0)
-            return kept, 1.0 - kept
-        exponent = -t / self.correlation_s
-        return np.exp(exponent), -np.expm1(exponent)
+        # if one state never shows, it is forgotten at once
+        forgotten, known = np.where(t > 0, np.inf, 0.0), self.correlation_s > 0
+        exponent = -np.divide(t, self.correlation_s, out=forgotten, where=known)[..., np.newaxis, np.newaxis]
+        return np.exp(exponent) * np.eye(2) - np.expm1(exponent) * self.stationary
