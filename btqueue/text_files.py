@@ -39,16 +39,13 @@ class BadText(ValueError):
     """Bytes are no text, or a text is no table; the message names the line."""
 
 
-def decoded(content: bytes, encoding: str = "utf-8") -> str:
-    """Return bytes as text: as their byte order mark says, else in *encoding*.
+def decoded(content: bytes) -> str:
+    """Return bytes as text: as their byte order mark says, else in UTF-8.
 
     Raises:
         BadText: they are not in that encoding, or hold zero bytes, as no text does.
     """
-    for mark, by_mark in BYTE_ORDER_MARKS:
-        if content.startswith(mark):
-            encoding = by_mark
-            break
+    encoding = next((known for mark, known in BYTE_ORDER_MARKS if content.startswith(mark)), "utf-8")
     try:
         text = content.decode(encoding)
     except UnicodeError as error:

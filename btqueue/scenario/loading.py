@@ -121,18 +121,14 @@ def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     A trace or an arrival file that lies beside the scenario file is named by its full path; any other name
     stays as it is, and counts from the working directory.
     """
-    radio, traffic, network = (data.get(table) for table in ("radio", "traffic", "network"))
-    tables = [(radio, "trace_file"), (traffic, "arrival_file")]
-    links = radio.get("links", []) if isinstance(radio, dict) else []
-    flows = network.get("flows", []) if isinstance(network, dict) else []
-    tables += [(link, "trace_file") for link in links] if isinstance(links, list) else []
-    tables += [(flow, "arrival_file") for flow in flows] if isinstance(flows, list) else []
-    for table, key in tables:
-        if not isinstance(table, dict):
-            continue
-        name = table.get(key)
-        if isinstance(name, str) and _is_file(folder / name):
-            table[key] = str((folder / name).resolve())
+    files = {"radio": "trace_file", "traffic": "arrival_file", "network": "arrival_file"}
+    for table, key in files.items():
+        keys = data.get(table)
+        listed = keys.get("flows" if table == "network" else "links") if isinstance(keys, dict) else None
+        for place in (keys, *(listed if isinstance(listed, list) else ())):
+            name = place.get(key) if isinstance(place, dict) else None
+            if isinstance(name, str) and _is_file(folder / name):
+                place[key] = str((folder / name).resolve())
     return data
 
 

@@ -320,27 +320,17 @@ def _flows(network: Network, source: str, two_way: bool, number: Mapping[str, in
         two_way: whether data of these flows goes both ways.
         number: number of each node.
     """
-    flows = active_flows(network)
-    specs = [flow if not isinstance(network.flows, str) else None for flow in flows]
-    ends = [(number[flow.source], number[flow.target]) for flow in flows]
-    answered = [
-        i
-        for i, own in enumerate(flow.own for flow in flows)
-        if own.get("two_way", two_way) or own.get("source", source) == "request-reply"
-    ]
-    reverse_of = {i: len(ends) + place for place, i in enumerate(answered)}
-    forth = [
-        FlowPlan(*pair, reverse_of.get(i), specs[i], flow.label, flow.group or "")
-        for i, (pair, flow) in enumerate(zip(ends, flows, strict=True))
-    ]
-    back = [
-        FlowPlan(
-            ends[i][1], ends[i][0], i, specs[i],
-            f"{flows[i].name} back" if flows[i].name else f"{flows[i].target}>{flows[i].source}",
-            f"{flows[i].group} back" if flows[i].group else "",
-        )
-        for i in answered
-    ]  # fmt: skip
+    flows, listed = active_flows(network), not isinstance(network.flows, str)
+    forth: list[FlowPlan] = []
+    back: list[FlowPlan] = []
+    for i, flow in enumerate(flows):
+        start, end, spec = number[flow.source], number[flow.target], flow if listed else None
+        reverse = None
+        if flow.own.get("two_way", two_way) or flow.own.get("source", source) == "request-reply":
+            reverse = len(flows) + len(back)
+            name = f"{flow.name} back" if flow.name else f"{flow.target}>{flow.source}"
+            back.append(FlowPlan(end, start, i, spec, name, f"{flow.group} back" if flow.group else ""))
+        forth.append(FlowPlan(start, end, reverse, spec, flow.label, flow.group or ""))
     return (*forth, *back)
 
 
