@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.flows import Layouts
 from btqueue.simulator.construction.radio_tables import types_of
@@ -137,10 +137,7 @@ class Carrier:
 
 def without_traffic(scenario: Scenario, flow: int) -> Scenario:
     """Return the scenario without modelled traffic in one of its active flows (from 0) and in its reverse."""
-    network = scenario.network
-    flows = list(flows_of(network))
-    if isinstance(network.active_flows, int):
-        flows = flows[: network.active_flows]
+    flows = list(active_flows(scenario.network))
     flows[flow] = flows[flow].model_copy(update={"start_s": SILENT_S})
     return scenario.with_(network__flows=tuple(flows), network__active_flows="all")
 

@@ -126,8 +126,9 @@ def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
         keys = data.get(table)
         listed = keys.get("flows" if table == "network" else "links") if isinstance(keys, dict) else None
         for place in (keys, *(listed if isinstance(listed, list) else ())):
-            name = place.get(key) if isinstance(place, dict) else None
-            if isinstance(name, str) and _is_file(folder / name):
+            if not isinstance(place, dict):
+                continue
+            if isinstance(name := place.get(key), str) and _is_file(folder / name):
                 place[key] = str((folder / name).resolve())
     return data
 
