@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer import Option
 
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, say
 from btqueue.cli.options import AsJson, Force, Name, Out, Plot, Quiet, Sets, Threads
-
-if TYPE_CHECKING:
-    from btqueue.scenario import Scenario
-    from btqueue.study.dimensioning import Dimensioning
 
 EXAMPLES = (
     "btqueue dimension venugopal-2006/piconet --choose polling.limit=1..25 --maximize goodput_kbps "
@@ -79,7 +75,7 @@ def dimension(
     All combinations are solved, or searched where they are too many; the simulator then confirms the winner
     against its neighbours. Exit code 3 if nothing meets the bounds.
     """
-    from btqueue.cli.dimension_report import WRITERS, print_json, print_report
+    from btqueue.cli.dimension_report import WRITERS, print_json, print_report, run
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import AnswerFirst, Target
     from btqueue.plots import FORMATS
@@ -97,7 +93,7 @@ def dimension(
         "workers": threads,
     }  # fmt: skip
     try:
-        found = _run(base, wanted, quiet=quiet)
+        found = run(base, wanted, quiet=quiet)
     except DimensioningInterrupted as interruption:
         if interruption.partial is None:
             raise
@@ -119,32 +115,3 @@ def dimension(
             starved = found.nearest is not None and found.nearest.unserved
             say("no point meets all bounds" + (" and serves every flow" if starved else ""))
             raise typer.Exit(NO_ANSWER)
-
-
-def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
-    from btqueue.cli.engines import prepare_simulator
-    from btqueue.progress_bars import bars
-    from btqueue.study.dimensioning import dimension
-
-    def simulator(scenario: Scenario) -> Any:
-        from btqueue.simulator import simulate
-
-        prepare_simulator(scenario, quiet=quiet)
-        return simulate(scenario, threads=wanted["workers"])
-
-    def note(text: str) -> None:
-        if not quiet:
-            say(text)
-        prepare_simulator(base, quiet=quiet)
-
-    if wanted["engine"] == "simulate":
-        prepare_simulator(base, quiet=quiet)
-    with bars(quiet=quiet) as bar:
-        return dimension(
-            base,
-            simulator=simulator,
-            progress=bar("points"),
-            simulating=bar("confirming"),
-            notes=note,
-            **wanted,
-        )

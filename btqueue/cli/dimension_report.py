@@ -1,16 +1,20 @@
-"""The output of `btqueue dimension`: tables for people, or a JSON object."""
+"""The work of `btqueue dimension`, and its output: tables for people, or a JSON object."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
-from btqueue.cli.errors import put_json
+from btqueue.cli.engines import prepare_simulator
+from btqueue.cli.errors import put_json, say
 from btqueue.cli.tables import Screen, heading, new_table
+from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
+from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
 from btqueue.study.dimensioning.optimum import (
     MOST_ROWS,
@@ -36,6 +40,33 @@ WRITERS = {
 
 MOST_REASONS = 5
 """Reasons for failures that are shown."""
+
+
+def run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
+    """Search, and confirm by simulation, with progress."""
+
+    def simulator(scenario: Scenario) -> Any:
+        from btqueue.simulator import simulate
+
+        prepare_simulator(scenario, quiet=quiet)
+        return simulate(scenario, threads=wanted["workers"])
+
+    def note(text: str) -> None:
+        if not quiet:
+            say(text)
+        prepare_simulator(base, quiet=quiet)
+
+    if wanted["engine"] == "simulate":
+        prepare_simulator(base, quiet=quiet)
+    with bars(quiet=quiet) as bar:
+        return dimension(
+            base,
+            simulator=simulator,
+            progress=bar("points"),
+            simulating=bar("confirming"),
+            notes=note,
+            **wanted,
+        )
 
 
 def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | None]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from typer import Option
 
@@ -19,17 +18,9 @@ from btqueue.cli.options import (
     Quiet,
     Sets,
     Threads,
-    fraction,
 )
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from btqueue.scenario import Scenario
-    from btqueue.study.sensitivity.formulas import Evaluated
-
 Method = Literal["local", "sobol", "closed"]
-
 
 EXAMPLES = (
     "btqueue sensitivity venugopal-2006/piconet",
@@ -86,7 +77,14 @@ def sensitivity(
     jump, noise) the table says so in place of a number.
     """
     from btqueue.cli.files import WRITERS, AnswerFirst, Target
-    from btqueue.cli.sensitivity_report import print_json, print_tables, write_csv
+    from btqueue.cli.sensitivity_report import (
+        print_json,
+        print_tables,
+        run,
+        show_formulas,
+        spreads,
+        write_csv,
+    )
     from btqueue.cli.tables import heading
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
@@ -97,7 +95,7 @@ def sensitivity(
     if formula is not None or method == "closed":
         if out is not None or plot is not None:
             raise BadInput("--out and --plot: formulas are printed; --json gives them to programs")
-        _formulas(base, scenario or "", formula, at, as_json=as_json)
+        show_formulas(base, scenario or "", formula, at, as_json=as_json)
         return
     if at:
         raise BadInput(f"--at {at[0]}: goes with --formula")
@@ -107,9 +105,9 @@ def sensitivity(
     assert base is not None and scenario is not None
     target = Target.checked(out, force=force)
     picture = Target.checked(plot, "--plot", FORMATS, force=force)
-    ranges, share = _spreads(spread or ())
+    ranges, share = spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
-    found = _run(
+    found = run(
         base, method, wanted, {"samples": samples, "pairs": pairs, "seed": seed}, threads, quiet=quiet
     )
     with AnswerFirst() as files:
@@ -119,66 +117,3 @@ def sensitivity(
             print_json(base, found)
         else:
             print_tables(heading(scenario, base), found)
-
-
-def _run(
-    base: Scenario,
-    method: Method,
-    wanted: dict[str, Any],
-    sampling: dict[str, Any],
-    threads: int | None,
-    *,
-    quiet: bool,
-) -> xr.Dataset:
-    """Run a study with progress."""
-    from btqueue.cli.engines import keep_compiled_models
-    from btqueue.progress_bars import bars
-    from btqueue.study import sensitivity as study
-
-    keep_compiled_models()
-    more = {name: one for name, one in sampling.items() if one is not None} if method == "sobol" else {}
-    assert method != "closed"
-    with bars(quiet=quiet) as bar:
-        return study.sensitivity(base, method, **wanted, **more, workers=threads, progress=bar("points"))
-
-
-def _spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
-    """Return ranges by key, and the share that holds for the other keys."""
-    from btqueue.study.sensitivity.factors import SHARE
-
-    ranges, share = {}, SHARE
-    for text in texts:
-        key, equals, values = text.partition("=")
-        if equals:
-            ranges[key.strip()] = values.strip()
-            continue
-        share = fraction(text)
-        if not 0 < share < 1 or "%" not in text:
-            raise BadInput(f"--spread {text}: write KEY=LOW..HIGH, or a share such as 20%")
-    return ranges, share
-
-
-def _formulas(
-    base: Scenario | None, name: str, formula: str | None, at: list[str] | None, *, as_json: bool
-) -> None:
-    from btqueue.cli.sensitivity_report import print_formula, print_formulas, print_formulas_json
-    from btqueue.cli.tables import heading
-    from btqueue.study.sensitivity import formula as evaluated
-    from btqueue.study.sensitivity import formulas_of
-    from btqueue.study.sensitivity.formulas import parse_at
-
-    found: list[Evaluated]
-    if formula is not None:
-        found = [evaluated(formula, parse_at(at or ()), base)]
-    else:
-        if at:
-            raise BadInput(f"--at {at[0]}: goes with --formula")
-        assert base is not None
-        found = formulas_of(base)
-    if as_json:
-        print_formulas_json(base, found)
-    elif formula is not None:
-        print_formula(found[0])
-    else:
-        assert base is not None
-        print_formulas(heading(name, base), found)

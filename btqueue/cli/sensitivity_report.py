@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.errors import put_json
-from btqueue.cli.tables import Screen, new_table
+from btqueue.cli.engines import keep_compiled_models
+from btqueue.cli.errors import BadInput, put_json
+from btqueue.cli.options import fraction
+from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.files import write_rows
+from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.study.comparison import axis_label, long_name
 from btqueue.study.provenance import as_document, plain
-from btqueue.study.sensitivity.formulas import Evaluated
+from btqueue.study.sensitivity import formula as evaluated
+from btqueue.study.sensitivity import formulas_of, sensitivity
+from btqueue.study.sensitivity.factors import SHARE
+from btqueue.study.sensitivity.formulas import Evaluated, parse_at
 from btqueue.study.sensitivity.local import BENT
 from btqueue.study.tables import number
 
@@ -46,10 +52,62 @@ WORDS = {
 """Text of a derivative in the table, by kind."""
 
 
-def print_tables(heading: str, found: xr.Dataset) -> None:
+def run(
+    base: Scenario,
+    method: Literal["local", "sobol", "closed"],
+    wanted: dict[str, Any],
+    sampling: dict[str, Any],
+    threads: int | None,
+    *,
+    quiet: bool,
+) -> xr.Dataset:
+    """Run a study with progress."""
+    keep_compiled_models()
+    more = {name: one for name, one in sampling.items() if one is not None} if method == "sobol" else {}
+    assert method != "closed"
+    with bars(quiet=quiet) as bar:
+        return sensitivity(base, method, **wanted, **more, workers=threads, progress=bar("points"))
+
+
+def spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
+    """Return ranges by key, and the share that holds for the other keys."""
+    ranges, share = {}, SHARE
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if equals:
+            ranges[key.strip()] = values.strip()
+            continue
+        share = fraction(text)
+        if not 0 < share < 1 or "%" not in text:
+            raise BadInput(f"--spread {text}: write KEY=LOW..HIGH, or a share such as 20%")
+    return ranges, share
+
+
+def show_formulas(
+    base: Scenario | None, name: str, formula: str | None, at: list[str] | None, *, as_json: bool
+) -> None:
+    """Print the formulas of a scenario, or a formula at some numbers."""
+    found: list[Evaluated]
+    if formula is not None:
+        found = [evaluated(formula, parse_at(at or ()), base)]
+    else:
+        if at:
+            raise BadInput(f"--at {at[0]}: goes with --formula")
+        assert base is not None
+        found = formulas_of(base)
+    if as_json:
+        print_formulas_json(base, found)
+    elif formula is not None:
+        print_formula(found[0])
+    else:
+        assert base is not None
+        print_formulas(heading(name, base), found)
+
+
+def print_tables(title: str, found: xr.Dataset) -> None:
     """Print a table for each metric, then remarks about the study."""
     screen = Screen()
-    screen.say(heading, style="bold")
+    screen.say(title, style="bold")
     notes: list[str] = []
     for metric in found["metric"].values.tolist():
         table, more = (_sobol if found.attrs["study"] == "sobol" else _local)(found.sel(metric=metric))
@@ -208,7 +266,7 @@ LONGEST_LATEX = 600
 """Characters of an expression, or of its LaTeX, that are printed for people."""
 
 
-def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
+def print_formulas(title: str, found: Sequence[Evaluated]) -> None:
     """Print the formulas that apply to a scenario, with their values and elasticities."""
     screen, sources = Screen(), dict[str, str]()
     table = new_table("formula", "value", "unit", "elasticity by")
@@ -223,7 +281,7 @@ def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
         for symbol, given in entry.numbers.items():
             if meaning := entry.form.symbols.get(symbol, ("", ""))[1]:
                 sources[f"{symbol} {meaning}"] = f"{number(given.value)} ({given.source})"
-    screen.show(heading, table)
+    screen.show(title, table)
     screen.say(*(f"{entry.form.name}: {entry.doubt}" for entry in found if entry.doubt), style="yellow")
     screen.say(*(f"{symbol}: {source}" for symbol, source in sources.items()), style="dim")
 

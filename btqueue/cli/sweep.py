@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer import Option
 
-from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, say
+from btqueue.cli.errors import NO_ANSWER, BadInput, say
 from btqueue.cli.options import AsJson, Force, Metrics, Name, Plot, Quiet, Sets, Threads
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from btqueue.cli.files import AnswerFirst
-    from btqueue.scenario import Scenario
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
 """Metrics shown by default."""
@@ -81,7 +74,7 @@ def sweep(
     """
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import AnswerFirst, Target
-    from btqueue.cli.sweep_report import print_json, print_table
+    from btqueue.cli.sweep_report import print_json, print_table, require, run
     from btqueue.network.numba_cache import interpreted
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
@@ -105,8 +98,8 @@ def sweep(
         "check": check and not interpreted(),
     }  # fmt: skip
     with AnswerFirst() as files:
-        found = with_quantities(_run(base, wanted, files, quiet=quiet), quantities)
-        _require(metrics if metric else (), found)
+        found = with_quantities(run(base, wanted, files, quiet=quiet), quantities)
+        require(metrics if metric else (), found)
         written = {"out": None if files.failures else out, "plot": None}
         wall_s = time.perf_counter() - began
         if picture is not None and found.attrs["answered"]:
@@ -121,40 +114,3 @@ def sweep(
         if not found.attrs["answered"]:
             say("no point has an answer")
             raise typer.Exit(NO_ANSWER)
-
-
-def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
-    """Run the sweep with progress; turn failures into messages."""
-    from btqueue.cli.engines import prepare_simulator
-    from btqueue.progress_bars import bars
-    from btqueue.study.sweep import SweepInterrupted, sweep
-    from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
-
-    if wanted["check"] or wanted["engine"] not in ("auto", "solve"):
-        prepare_simulator(base, quiet=quiet)
-    try:
-        with bars(quiet=quiet) as bar:
-            return sweep(base, progress=bar("points"), notes=None if quiet else say, **wanted)
-    except Unwritten as error:
-        files.failures.append(BadInput(f"--out {error}"))
-        return error.dataset
-    except StoreError as error:
-        raise BadInput(f"--out {error}") from None
-    except SweepInterrupted as interruption:
-        count = f"{interruption.finished:,} finished points"
-        if wanted["out"] is None:
-            say(f"interrupted: {count} are lost (with --out they would be kept)")
-        else:
-            kept = journal_path(wanted["out"])
-            say(f"interrupted: {count} are kept in {kept}; the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
-    """Refuse a metric that was asked for and that no answered point has."""
-    from btqueue.scenario import METRICS
-
-    given = [name for name in (*METRICS, *metrics) if name in found and found[name].notnull().any()]
-    missing = [name for name in metrics if name not in given]
-    if missing and found.attrs["answered"]:
-        raise BadInput(f"--metric {missing[0]}: no point has this metric; there are {', '.join(given)}")

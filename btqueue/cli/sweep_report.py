@@ -1,4 +1,4 @@
-"""The output of `btqueue sweep`: a table for people, or a JSON object."""
+"""The work of `btqueue sweep`, and its output: a table for people, or a JSON object."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import typer
 import xarray as xr
 from rich.table import Table
 
-from btqueue.cli.errors import put_json
+from btqueue.cli.engines import prepare_simulator
+from btqueue.cli.errors import INTERRUPTED, BadInput, put_json, say
+from btqueue.cli.files import AnswerFirst
 from btqueue.cli.tables import Screen, heading, new_table
-from btqueue.scenario import Scenario
+from btqueue.progress_bars import bars
+from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.problems import field_at
 from btqueue.study import Estimate
 from btqueue.study.comparison import axis_label
 from btqueue.study.provenance import as_document
-from btqueue.study.sweep import failures
+from btqueue.study.sweep import SweepInterrupted, failures, sweep
 from btqueue.study.sweep_checks import in_words
 from btqueue.study.sweep_files import table
+from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 from btqueue.study.tables import number, with_interval
 
 MOST_ROWS = 40
@@ -29,13 +35,43 @@ MOST_REASONS = 5
 """Reasons for failures that are shown."""
 
 
+def run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
+    """Run the sweep with progress; turn failures into messages."""
+    if wanted["check"] or wanted["engine"] not in ("auto", "solve"):
+        prepare_simulator(base, quiet=quiet)
+    try:
+        with bars(quiet=quiet) as bar:
+            return sweep(base, progress=bar("points"), notes=None if quiet else say, **wanted)
+    except Unwritten as error:
+        files.failures.append(BadInput(f"--out {error}"))
+        return error.dataset
+    except StoreError as error:
+        raise BadInput(f"--out {error}") from None
+    except SweepInterrupted as interruption:
+        count = f"{interruption.finished:,} finished points"
+        if wanted["out"] is None:
+            say(f"interrupted: {count} are lost (with --out they would be kept)")
+        else:
+            kept = journal_path(wanted["out"])
+            say(f"interrupted: {count} are kept in {kept}; the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def require(metrics: Sequence[str], found: xr.Dataset) -> None:
+    """Refuse a metric that was asked for and that no answered point has."""
+    given = [name for name in (*METRICS, *metrics) if name in found and found[name].notnull().any()]
+    missing = [name for name in metrics if name not in given]
+    if missing and found.attrs["answered"]:
+        raise BadInput(f"--metric {missing[0]}: no point has this metric; there are {', '.join(given)}")
+
+
 def print_json(
     base: Scenario, found: xr.Dataset, metrics: Sequence[str], files: Mapping[str, Path | None]
 ) -> None:
     """Print the JSON object of a sweep: its keys and values, failures with their causes, and some metrics."""
     what = json.loads(found.attrs["sweep"])
     shown = [name for metric in metrics for name in (metric, f"{metric}_ci95") if name in found]
-    sweep = {
+    content = {
         "engines": what["engines"],
         "dimensions": {str(dim): found.sizes[dim] for dim in found["failure"].dims},
         "coordinates": {
@@ -52,7 +88,7 @@ def print_json(
         **({"checks": json.loads(found.attrs["checks"])} if "checks" in found.attrs else {}),
     }
     written = {name: str(path) for name, path in files.items() if path is not None}
-    put_json(as_document(base, sweep=sweep, files=written))
+    put_json(as_document(base, sweep=content, files=written))
 
 
 def print_table(

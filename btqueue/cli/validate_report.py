@@ -1,4 +1,4 @@
-"""Write the reproduction report, and print its counts."""
+"""Judge the claims, write the reproduction report, and print its counts."""
 
 from __future__ import annotations
 
@@ -6,21 +6,33 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
 from rich.table import Table
 
-from btqueue.cli.errors import put
+from btqueue.cli.engines import keep_compiled_models, prepare_simulator, second_interrupt_ends_all
+from btqueue.cli.errors import INTERRUPTED, BadInput, duration, put, say
+from btqueue.cli.figures import draw_each
 from btqueue.cli.files import Target
 from btqueue.cli.tables import Screen
-from btqueue.reproduction.claims.record import PAPERS, claims_of
+from btqueue.reproduction.claims.engines import Model, Simulator
+from btqueue.reproduction.claims.record import PAPERS, Claim, claims_of
+from btqueue.reproduction.figures import catalogue
+from btqueue.reproduction.figures.points import Store as Points
+from btqueue.reproduction.figures.work import Settings
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.document import document
 from btqueue.reproduction.report.html import page
+from btqueue.reproduction.report.judging import Progress, judge_all
 from btqueue.reproduction.report.markdown import markdown
 from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.pictures import PaperFigure
+from btqueue.reproduction.report.pictures import PaperFigure, found_figures
 from btqueue.reproduction.report.sentences import Report
+from btqueue.reproduction.report.store import Store as Verdicts
 from btqueue.scenario import load
+from btqueue.scenario.problems import closest
 from btqueue.study import provenance
+
+Wanted = list[tuple[str, Claim]]
 
 WRITERS = {
     ".html": lambda path, report: path.write_text(page(report), "utf-8"),
@@ -35,6 +47,86 @@ SHORT_HEADINGS = {
     True: ("answered", "yes", "in part", "no", "share", "or in part", "as simulated"),
 }
 """Of the counts by simulation and by theory, for a terminal."""
+
+
+def chosen(papers: Sequence[str], ids: Sequence[str]) -> Wanted:
+    """Return the claims that were asked for, with their publications.
+
+    Raises:
+        BadInput: a publication or claim is unknown; the message suggests the nearest name.
+    """
+    for name in papers:
+        if name not in PAPERS:
+            raise BadInput(f"--paper {name}: no such publication; {_hint(name, PAPERS)}")
+    known = {name: claims_of(name) for name in PAPERS if not papers or name in papers}
+    wanted = [name for text in ids for name in text.split(",") if name]
+    everywhere = [name for claims in known.values() for name in claims]
+    for name in wanted:
+        if name not in everywhere:
+            raise BadInput(f"--claims {name}: no such claim; {_hint(name, everywhere)}")
+    return [
+        (paper, claim)
+        for paper, claims in known.items()
+        for name, claim in claims.items()
+        if not wanted or name in wanted
+    ]
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    guess = closest(name, known)
+    few = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+    return f"did you mean '{guess}'?" if guess else f"there are {few}"
+
+
+def made_folder(out: Path) -> Path:
+    """Return the folder to write to, made if it is not there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out {out}: cannot be made ({error.strerror or error})") from None
+    return out
+
+
+def judge(wanted: Wanted, *, quick: bool, fresh: bool, threads: int | None, quiet: bool) -> list[Outcome]:
+    """Judge with progress; after Ctrl-C name the results that are kept."""
+    keep_compiled_models()
+    prepare_simulator(load("venugopal-2006/piconet"), quiet=quiet)
+    simulator = Simulator(threads=threads, quick=quick)
+    store = Verdicts(quick=quick, fresh=fresh)
+    done = 0
+
+    def told(progress: Progress) -> None:
+        nonlocal done
+        done = progress.number
+        if not quiet:
+            say(progress_line(progress))
+
+    try:
+        with second_interrupt_ends_all():
+            return judge_all(wanted, simulator, Model(), store, told)
+    except KeyboardInterrupt:
+        say(f"interrupted: {done} of {len(wanted)} claims are kept; the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def progress_line(progress: Progress) -> str:
+    """Return a line about a claim that was just judged."""
+    outcome = progress.outcome
+    model = f", the model: {sentences.model_verdict(outcome)}" if outcome.modelled else ""
+    took = "known" if progress.kept else f"{outcome.simulated.wall_s + outcome.solved.wall_s:.1f} s"
+    left_s = None if progress.number == progress.total else progress.left_s
+    left = "" if left_s is None else f", {duration(left_s)} left"
+    return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took}{left})"
+
+
+def draw(
+    papers: Sequence[str], folder: Path, *, quick: bool, force: bool, quiet: bool
+) -> tuple[dict[str, list[PaperFigure]], int]:
+    """Return the figures, drawn into the report's folder, and how many could not be drawn."""
+    place, entries = folder / "figures", [entry for entry in catalogue.catalogue() if entry.paper in papers]
+    settings, store = Settings(quick=quick), Points()
+    failed = draw_each(entries, place, settings, store, tell=say, force=force, quiet=quiet)
+    return found_figures(place, papers), failed
 
 
 def report_of(
