@@ -214,10 +214,8 @@ def _le_connections(s: Scenario) -> Found:
         why = "a connection interval is a multiple of 1.25 ms from 7.5 ms on, and of 125 us below"
         yield "le.interval_s", why, "a multiple of 0.00125, or of 0.000125"
     if le.interval_spread_s >= le.interval_s:
-        yield (
-            "le.interval_spread_s",
-            f"no interval is left: it must be smaller than interval_s = {le.interval_s:g}",
-        )
+        why = f"no interval is left: it must be smaller than interval_s = {le.interval_s:g}"
+        yield "le.interval_spread_s", why
     if le.transfer == "coc" and le.credits_returned_every > le.credits:
         why = f"the sender stops before credits return: it has {le.credits}"
         yield "le.credits_returned_every", why, f"at most {le.credits}"
