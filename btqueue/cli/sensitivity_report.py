@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -351,25 +351,18 @@ def _formula(entry: Evaluated) -> dict[str, Any]:
 
 def write_csv(path: Path, found: xr.Dataset, base: Scenario) -> None:
     """Write a row for each metric and key."""
-    write_rows(path, _csv_rows(_wide(found)))
-
-
-def _csv_rows(found: xr.Dataset) -> Iterator[list[Any]]:
-    """Yield the heading, then one row for each metric and key."""
-    columns = ["metric", "units", "key", "value", "low", "high", *map(str, found.data_vars)]
-    yield ["unit" if name == "units" else name for name in columns]
-    for metric in found["metric"].values:
-        for key in found["key"].values:
-            one = found.sel(metric=metric, key=key)
-            yield [one[name].item() for name in columns]
+    wide = _wide(found)
+    columns = ["metric", "units", "key", "value", "low", "high", *map(str, wide.data_vars)]
+    rows = wide.to_dataframe(["metric", "key"]).reset_index()[columns].rename(columns={"units": "unit"})
+    write_rows(path, [rows.columns, *rows.itertuples(index=False)])
 
 
 def _wide(found: xr.Dataset) -> xr.Dataset:
     """Return the study with a column for each other key in place of the interactions of pairs."""
-    pairs = {name: variable for name, variable in found.data_vars.items() if "other" in variable.dims}
     columns = {
         f"{name} with {key}": variable.sel(other=key, drop=True)
-        for name, variable in pairs.items()
+        for name, variable in found.data_vars.items()
+        if "other" in variable.dims
         for key in variable["other"].values
     }
-    return found.drop_vars(list(pairs)).assign(columns)
+    return found.drop_dims("other", errors="ignore").assign(columns)
