@@ -55,7 +55,7 @@ def check_figure(report: Report | Fit) -> Figure:
 
 def _row(axes, height: int, one: Agreement) -> None:
     """Draw the sides of one metric."""
-    reference = one.model if math.isnan(one.simulation) else one.simulation
+    reference = one.reference
     if reference == 0 or math.isnan(reference):
         return
     for _, value_name, width_name, colour, marker, shift in SIDES:

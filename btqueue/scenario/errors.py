@@ -81,10 +81,16 @@ class ScenarioError(ValueError):
     ``allowed`` and ``guess`` describe the first of ``problems``.
     """
 
-    def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
-        """Collect one or several problems; a bare string is a problem without a key."""
+    def __init__(
+        self,
+        problems: Problem | str | Iterable[Problem],
+        key: str = "",
+        value: object = None,
+        guess: str | None = None,
+    ) -> None:
+        """Collect one or several problems; a bare string is the message of one about this key and value."""
         if isinstance(problems, str):
-            problems = Problem(problems)
+            problems = Problem(problems, key, value, guess=guess)
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         if not self.problems:
             raise TypeError("a ScenarioError needs at least one problem")

@@ -197,8 +197,15 @@ def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, t
         }
     short = scenario.changed(changes)
     simulated = simulate(short, threads=threads)
-    found = _differences(theory, summarise(simulated), short.run.duration_s)
-    return Check(found, int(simulated.attrs["events"]))
+    found = summarise(simulated)
+    silent = "goodput_kbps" in found and 0.0 in found["goodput_kbps"].means
+    differences = [
+        _difference(metric, theory[metric].mean, found[metric], short.run.duration_s)
+        for metric in TOLERANCES
+        if metric in theory and metric in found and not (metric == TIMEOUTS and silent)
+    ]
+    known = tuple(one for one in differences if one is not None)
+    return Check(known, int(simulated.attrs["events"]))
 
 
 def _events_per_second(scenario: Scenario) -> float:
@@ -223,19 +230,6 @@ def _own_length(scenario: Scenario) -> float:
         return 0.0
     warmup_s = scenario.run.warmup_s
     return scenario.run.duration_s + (scenario.run.duration_s if warmup_s == "auto" else warmup_s)
-
-
-def _differences(
-    theory: Mapping[str, Estimate], simulated: Mapping[str, Estimate], duration_s: float
-) -> tuple[Difference, ...]:
-    """Return the differences of the metrics that both sides give; see `_difference`."""
-    silent = "goodput_kbps" in simulated and 0.0 in simulated["goodput_kbps"].means
-    found = [
-        _difference(metric, theory[metric].mean, simulated[metric], duration_s)
-        for metric in TOLERANCES
-        if metric in theory and metric in simulated and not (metric == TIMEOUTS and silent)
-    ]
-    return tuple(one for one in found if one is not None)
 
 
 def _difference(metric: str, theory: float, simulated: Estimate, duration_s: float) -> Difference | None:

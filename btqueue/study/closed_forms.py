@@ -179,10 +179,9 @@ class ClosedForm:
         Raises:
             ValueError: there is none in the expression.
         """
-        import sympy
-
-        for symbol in self.expression.free_symbols:
-            if isinstance(symbol, sympy.Symbol) and symbol.name == name:
+        symbols: Any = self.expression.free_symbols
+        for symbol in symbols:
+            if symbol.name == name:
                 return symbol
         raise ValueError(f"{self.name!r} has no symbol {name!r}, only {', '.join(self.symbols)}")
 
@@ -297,15 +296,19 @@ SEQUENCES: Mapping[str, tuple[str, ...]] = {
 
 def _expression(closed_form: Callable[..., Any], **known: Any) -> Any:
     """The expression of a queueing function in the symbols above."""
-    import sympy
-
     given = dict(known)
     for name in inspect.signature(closed_form).parameters:
         if name in SEQUENCES:
-            given.setdefault(name, [sympy.Symbol(symbol, positive=True) for symbol in SEQUENCES[name]])
+            given.setdefault(name, list(map(_symbol, SEQUENCES[name])))
         elif name in PARAMETERS:
-            given.setdefault(name, sympy.Symbol(PARAMETERS[name], positive=True))
+            given.setdefault(name, _symbol(PARAMETERS[name]))
     return queueing.formula(closed_form, **given)
+
+
+def _symbol(name: str) -> sympy.Symbol:
+    import sympy
+
+    return sympy.Symbol(name, positive=True)
 
 
 CHAIN = "its Markov chain, solved in numbers"
@@ -364,15 +367,12 @@ def _source_rows() -> list[Row]:
         ("answers alone, timer", "1", traffic.timer_alone, NUMERICAL),
         ("fairness", "1", traffic.fairness, JAIN),
     ]
-    return [(name, unit, partial(_source, form, twin), twin) for name, unit, form, twin in rows]
 
+    def build(form: Callable[..., Any], twin: str) -> Any:
+        """The expression of a source, or of a delayed answer, whose rate is another one."""
+        return _expression(form, **({"rate": _symbol("Lambda")} if twin == NUMERICAL else {}))
 
-def _source(closed_form: Callable[..., Any], twin: str) -> Any:
-    """The expression of a source, or of a delayed answer, whose rate is another one."""
-    import sympy
-
-    own = {"rate": sympy.Symbol("Lambda", positive=True)} if twin == NUMERICAL else {}
-    return _expression(closed_form, **own)
+    return [(name, unit, partial(build, form, twin), twin) for name, unit, form, twin in rows]
 
 
 def _radio_rows() -> list[Row]:
@@ -384,8 +384,10 @@ def _radio_rows() -> list[Row]:
         rows.append((f"goodput, {packet.name}", "kbit/s", partial(channel.goodput, packet), CHAIN))
     train = [*[PACKET_TYPES["DH5"]] * 4, PACKET_TYPES["DH3"], PACKET_TYPES["DH3"]]
     delivered = partial(channel.independent_success, train, hops=2)
+    dh5 = PACKET_TYPES["DH5"]
+    mean = lambda: channel.mean_error_rate(channel.payload_error_rate(dh5))  # noqa: E731
     rows += [
-        ("mean packet error rate, DH5 on two states", "1", _mean_of_states, TRAINS),
+        ("mean packet error rate, DH5 on two states", "1", mean, TRAINS),
         ("success of a segment and its acknowledgement, two hops", "1", delivered, TRAINS),
         ("attempts", "1", channel.expected_attempts, CHAIN),
         ("delivered within R attempts", "1", channel.delivered_within, CHAIN),
@@ -394,10 +396,6 @@ def _radio_rows() -> list[Row]:
         build = partial(channel.threshold_equation, fast, robust, bits="payload")
         rows.append((f"threshold {fast.name} to {robust.name}, zero of", "kbit/s", build, CROSSING))
     return rows
-
-
-def _mean_of_states() -> Any:
-    return channel.mean_error_rate(channel.payload_error_rate(PACKET_TYPES["DH5"]))
 
 
 def _baseband_rows() -> list[Row]:
@@ -443,14 +441,14 @@ def _piconet_rows() -> list[Row]:
 
 
 def _tcp_rows() -> list[Row]:
-    laws = {"square-root law": "square_root_law", "PFTK short": "pftk_short_law", "PFTK": "pftk_law"}
-    return [(f"send rate, {law}", "segments/s", partial(_tcp_law, name), PAPER) for law, name in laws.items()]
+    from btqueue.transport import closed_forms as laws
 
-
-def _tcp_law(name: str) -> Any:
-    from btqueue.transport import closed_forms
-
-    return getattr(closed_forms, name)()
+    rows = (
+        ("square-root law", laws.square_root_law),
+        ("PFTK short", laws.pftk_short_law),
+        ("PFTK", laws.pftk_law),
+    )
+    return [(f"send rate, {law}", "segments/s", build, PAPER) for law, build in rows]
 
 
 @cache
@@ -482,6 +480,8 @@ def table() -> str:
 
 
 def _block(subject: str) -> Iterable[str]:
+    import sympy
+
     shown = [
         entry
         for entry in entries(subject)
@@ -489,16 +489,12 @@ def _block(subject: str) -> Iterable[str]:
     ]
     yield from (f":::{{dropdown}} {subject}: {len(shown)} forms", "")
     symbols = {name: about for entry in shown for name, about in entry.symbols.items()}
-    listed = (f"${_latex_name(name)}$ {meaning} ({unit})" for name, (unit, meaning) in symbols.items())
+    listed = (
+        f"${sympy.latex(sympy.Symbol(name))}$ {meaning} ({unit})" for name, (unit, meaning) in symbols.items()
+    )
     yield from (f"{'; '.join(listed)}.", "")
     for entry in shown:
         yield from (f"**{entry.name}** ({entry.unit}); twin: `{entry.twin}`", "")
         for line in entry.lines():
             yield from (f"$${line}$$", "")
     yield from (":::", "")
-
-
-def _latex_name(name: str) -> str:
-    import sympy
-
-    return sympy.latex(sympy.Symbol(name))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,6 +21,7 @@ from btqueue.study.evaluate import (
     evaluate_point,
     failed_point,
 )
+from btqueue.study.many_points import as_finished
 from btqueue.study.provenance import versions
 
 AHEAD = 4
@@ -60,24 +60,22 @@ def map_on_cluster(
                 raise ClusterError(
                     f"--cluster {cluster}: no dask scheduler answers there ({error})"
                 ) from None
-        todo = iter(numbers)
-        data, known = base.to_dict(resolved=False), versions()
+        data, known, executor = base.to_dict(resolved=False), versions(), client.get_executor(pure=False)
 
-        def send(number: int) -> Any:
+        def submit(number: int) -> Future[PointResult]:
             work = (data, number, dict(points[number]), tuple(engines), known)
-            return client.submit(evaluate_elsewhere, *work, pure=False)
+            return executor.submit(evaluate_elsewhere, *work)
 
         ahead = AHEAD * max(1, sum(client.nthreads().values()))
-        under_way = {send(number): number for number in itertools.islice(todo, ahead)}
-        finished = distributed.as_completed(list(under_way), raise_errors=False, loop=client.loop)
-        for future in finished:
-            number = under_way.pop(future)
-            if (following := next(todo, None)) is not None:
-                another = send(following)
-                under_way[another] = following
-                finished.add(another)
-            yield _result(distributed, future, number, engines)
-            future.release()
+        for number, future in as_finished(submit, numbers, ahead=ahead):
+            try:  # a result that was lost with its worker is waited for until another one has computed it
+                yield future.result()
+            except distributed.KilledWorker:
+                failure = Failure("worker", "the workers that it was sent to have died")
+                yield failed_point(number, engines, failure)
+            except CancelledError:
+                why = "the cluster was lost; finished points are kept if there is a file"
+                raise ClusterError(why) from None
 
 
 def _local_client(closing: ExitStack, workers: int) -> Any:
@@ -108,19 +106,6 @@ def _local_client(closing: ExitStack, workers: int) -> Any:
             del os.environ[name]
         os.environ.update({name: value for name, value in before.items() if value is not None})
     return distributed.Client(cluster, set_as_default=False)
-
-
-def _result(distributed: Any, future: Any, number: int, engines: Sequence[Engine]) -> PointResult:
-    """Return the result of a finished future; a point whose workers died is a failure.
-
-    A result that was lost with its worker is waited for until another worker has computed it.
-    """
-    try:
-        return future.result()
-    except distributed.KilledWorker:
-        return failed_point(number, engines, Failure("worker", "the workers that it was sent to have died"))
-    except CancelledError:
-        raise ClusterError("the cluster was lost; finished points are kept if there is a file") from None
 
 
 def evaluate_elsewhere(

@@ -66,7 +66,8 @@ def side_by_side(
     import xarray as xr
 
     model, simulation = rows_of(solved), rows_of(simulated)
-    names = sorted({**model, **simulation}, key=lambda name: _place(name, [*model, *simulation]))
+    every = list({**model, **simulation})  # by the vocabulary; queues of one metric as they first appear
+    names = sorted(every, key=lambda name: (list(METRICS).index(name.partition("[")[0]), every.index(name)))
     answer = np.array([model.get(name, NOTHING).mean for name in names])
     mean = np.array([simulation.get(name, NOTHING).mean for name in names])
     ci95 = np.array([simulation.get(name, NOTHING).ci95 for name in names])
@@ -79,12 +80,11 @@ def side_by_side(
         "inside": (np.abs(answer - mean) <= ci95, "the model lies in the simulation's interval"),
     }
     if "group" in simulated.variables:
-        ends = [
-            least_and_greatest(simulation.get(name, NOTHING) if "[" in name else NOTHING) for name in names
-        ]
+        of_group = (simulation.get(name, NOTHING) if "[" in name else NOTHING for name in names)
+        least, greatest = np.array([least_and_greatest(one) for one in of_group]).T
         columns |= {
-            "least": (np.array(ends)[:, 0], "simulation of the least flow of a group"),
-            "greatest": (np.array(ends)[:, 1], "simulation of the greatest flow of a group"),
+            "least": (least, "simulation of the least flow of a group"),
+            "greatest": (greatest, "simulation of the greatest flow of a group"),
         }
     return xr.Dataset(
         {name: ("metric", values, {"description": text}) for name, (values, text) in columns.items()},
@@ -95,9 +95,9 @@ def side_by_side(
         },
         attrs={
             "title": scenario.title,
-            **_labelled("model", solved),
+            **{f"model_{key}": value for key, value in solved.attrs.items() if value is not None},
             "model_missing": [name for name in names if name not in model],
-            **_labelled("simulation", simulated),
+            **{f"simulation_{key}": value for key, value in simulated.attrs.items() if value is not None},
             "simulation_replications": simulated.sizes["replication"],
             "simulation_missing": [name for name in names if name not in simulation],
             **attributes(scenario),
@@ -141,11 +141,6 @@ def axis_label(row: str) -> str:
     return long_name(row) if unit == "1" else f"{long_name(row)} ({unit})"
 
 
-def _place(row: str, rows: list[str]) -> tuple[int, int]:
-    """Return the key that sorts rows by the vocabulary, and queues of one metric as they first appear."""
-    return list(METRICS).index(row.partition("[")[0]), rows.index(row)
-
-
 def rows_of(results: Results | xr.Dataset) -> dict[str, Estimate]:
     """Return one estimate a row of a table: the queues of a metric, or the groups of flows, one by one.
 
@@ -170,8 +165,3 @@ def least_and_greatest(estimate: Estimate) -> tuple[float, float]:
     """Return the values of the least and the greatest flow of a group, NaN where it has one flow only."""
     known = [mean for mean in estimate.means if not math.isnan(mean)]
     return (min(known), max(known)) if len(known) > 1 else (math.nan, math.nan)
-
-
-def _labelled(side: str, results: Results | xr.Dataset) -> dict[str, object]:
-    """Return the attributes of results under the name of its side."""
-    return {f"{side}_{key}": value for key, value in results.attrs.items() if value is not None}

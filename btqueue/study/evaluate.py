@@ -133,7 +133,11 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
 
             results = solve(scenario)
         elif engine == "check":
-            return _checked(scenario, threads)
+            from btqueue.network import solve
+            from btqueue.study.checked_answers import EVENTS, check_answer
+
+            theory = summarise(solve(scenario))  # alike on every machine
+            return Answer(notes={"check": check_answer(scenario, theory, events=EVENTS, threads=threads)})
         elif engine == "precise":
             results = simulated_to_precision(scenario, threads=threads)
         else:
@@ -144,15 +148,6 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
         return replace(answer, notes={**answer.notes, "unserved": flows_without_goodput(results, scenario)})
     except Exception as error:
         return Answer(failure=failure_of(error))
-
-
-def _checked(scenario: Scenario, threads: int | None) -> Answer:
-    """Return an answer whose note "check" is that of theory by simulation, alike on every machine."""
-    from btqueue.network import solve
-    from btqueue.study.checked_answers import EVENTS, check_answer
-
-    check = check_answer(scenario, summarise(solve(scenario)), events=EVENTS, threads=threads)
-    return Answer(notes={"check": check})
 
 
 def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
@@ -216,10 +211,11 @@ def replications_for_times(results: Results) -> int:
     """Return how many replications should be enough for `TIMES`, no more than were made where they are."""
     from btqueue.simulator.statistics.precision import next_target
 
-    found, done = summarise(results), int(results.sizes["replication"])
-    known = [(found[name], wanted) for name, wanted in TIMES.items() if name in found]
-    wide = [(one.ci95 / one.mean, wanted) for one, wanted in known if one.ci95 > wanted * one.mean > 0]
-    return max((next_target(done, width, wanted) for width, wanted in wide), default=done)
+    found, targets = summarise(results), [int(results.sizes["replication"])]
+    for name, wanted in TIMES.items():
+        if name in found and found[name].ci95 > wanted * found[name].mean > 0:
+            targets.append(next_target(targets[0], found[name].ci95 / found[name].mean, wanted))
+    return max(targets)
 
 
 def evaluate_point(
@@ -267,10 +263,6 @@ def environment() -> dict[str, str]:
 def answer_of(results: Results | xr.Dataset) -> Answer:
     """Return the plain numbers of an engine's results."""
     names = {part: labels_of(results, part) for part in PARTS if part in results.sizes}
-    return Answer(summarise(results), names, _notes(results))
-
-
-def _notes(results: Results | xr.Dataset) -> dict[str, Any]:
     attrs = results.attrs
     known: dict[str, Any] = {name: list(map(str, attrs.get(name, ()))) for name in ("warnings", "why")}
     kinds = dict.fromkeys(("method", "model", "answered_by", "intervals"), str)
@@ -278,7 +270,7 @@ def _notes(results: Results | xr.Dataset) -> dict[str, Any]:
     known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}
     if "replication" in results.sizes:
         known["replications"] = int(results.sizes["replication"])
-    return known
+    return Answer(summarise(results), names, known)
 
 
 def failure_of(error: Exception) -> Failure:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import least_squares
 
-from btqueue.scenario import NotBuiltYet, Problem, Scenario, ScenarioError
+from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.study.check.agreement import (
     NEGLIGIBLE,
     TOLERANCE,
@@ -40,9 +40,8 @@ from btqueue.study.check.agreement import (
 from btqueue.study.check.causes import misfit
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.randomness import is_random
-from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import HELPERS, BadResults, Finding, ForeignResults
-from btqueue.study.check.verdicts import Engine, modelled, own_simulator, reference_scenario
+from btqueue.study.check.verdicts import Engine, modelled, own_simulator, reference_scenario, results_of
 from btqueue.study.comparison import metric_name
 from btqueue.study.points import Interval
 from btqueue.study.sensitivity.factors import Factor, changed, factors
@@ -176,7 +175,7 @@ def fit(
     """
     ranges = free if isinstance(free, Mapping) else dict.fromkeys([free] if isinstance(free, str) else free)
     unknown = _unknowns(scenario, ranges)
-    found = results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
+    found = results_of(results, scenario, flow)
     if simulate is False:
         raise ValueError("simulate = False: values are fitted beside simulations; give True or a function")
     simulator = own_simulator() if simulate is True else simulate
@@ -198,7 +197,7 @@ def fit(
 def _unknowns(scenario: Scenario, ranges: Mapping[str, str | Interval | None]) -> list[Factor]:
     """Return the free keys with their ranges: of logarithms above 0, no further than the scenario allows."""
     if not ranges:
-        raise ScenarioError(Problem("there is no free key: name one or more, such as radio.ber"))
+        raise ScenarioError("there is no free key: name one or more, such as radio.ber")
     given = {key: spread for key, spread in ranges.items() if spread is not None}
     found = []
     for one in factors(scenario, list(ranges), given):
@@ -206,7 +205,7 @@ def _unknowns(scenario: Scenario, ranges: Mapping[str, str | Interval | None]) -
         if one.key not in given and one.value <= 0:
             example = f"{one.key}={'1e-6..1e-3' if one.value == 0 else '-10..10'}"
             why = f"{one.key} = {one.value:g}: give its range, as in --free {example}"
-            raise ScenarioError(Problem(why, one.key))
+            raise ScenarioError(why, one.key)
         if one.key not in given:
             low, high = _end(scenario, one, 1 / RANGE), _end(scenario, one, RANGE)
             spread = Interval(low, high, whole=one.whole)

@@ -9,6 +9,7 @@ workers end at once.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import pickle
@@ -19,11 +20,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 from btqueue.scenario import Scenario
-from btqueue.study.cluster import map_on_cluster
 from btqueue.study.evaluate import (
     Engine,
     Failure,
@@ -78,13 +80,10 @@ class Worker:
             return pickle.load(self._answers)
         except (EOFError, OSError, pickle.UnpicklingError):
             self.end()
-            raise WorkerDied(self._how_it_ended()) from None
-
-    def _how_it_ended(self) -> str:
-        code = self.process.returncode
-        if code < 0:
-            return f"its process was ended by signal {-code} ({signal.Signals(-code).name})"
-        return f"its process ended with exit code {code}"
+            code, how = self.process.returncode, f"ended with exit code {self.process.returncode}"
+            if code < 0:
+                how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
+            raise WorkerDied(f"its process {how}") from None
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -102,64 +101,50 @@ def map_in_processes(
 ) -> Generator[PointResult]:
     """Yield the points as they are finished; see `btqueue.study.many_points.map_points`."""
     threads = available_cores() if "simulate" in engines else 1
-    todo = iter(numbers)
-    lock = threading.Lock()
-    done: queue.SimpleQueue[PointResult | BaseException | None] = queue.SimpleQueue()
-    running: dict[int, Worker] = {}
-    stopping = threading.Event()
+    pool, lock, stopping = ThreadPoolExecutor(workers), threading.Lock(), threading.Event()
+    idle, running = list[Worker](), set[Worker]()
 
-    def take() -> int | None:
-        with lock:
-            return None if stopping.is_set() else next(todo, None)
-
-    def start(place: int) -> Worker | None:
-        with lock:
-            if stopping.is_set():
-                return None
-            running[place] = Worker(base, engines, threads)
-            return running[place]
-
-    def work(place: int) -> None:
-        try:
-            worker = start(place)
-            while worker is not None and (number := take()) is not None:
-                for attempt in range(1, ATTEMPTS + 1):
-                    try:
-                        done.put(worker.evaluate(number, points[number]))
-                        break
-                    except WorkerDied as death:
-                        if attempt == ATTEMPTS:
-                            failure = Failure("worker", f"{death}, {ATTEMPTS} times in a row")
-                            done.put(failed_point(number, engines, failure))
-                        if (worker := start(place)) is None:
-                            return
-        except BaseException as error:
-            done.put(error)
-        finally:
-            done.put(None)
-
-    crew = [threading.Thread(target=work, args=(place,), daemon=True) for place in range(workers)]
-    try:
-        for thread in crew:
-            thread.start()
-        left = workers
-        while left:
-            result = done.get()
-            if isinstance(result, BaseException):
-                raise result
-            if result is None:
-                left -= 1
+    def ask(number: int) -> PointResult:
+        death: WorkerDied | None = None
+        for _ in range(ATTEMPTS):
+            with lock:
+                if stopping.is_set():
+                    raise CancelledError
+                worker = idle.pop() if idle else Worker(base, engines, threads)
+                running.add(worker)
+            try:
+                result = worker.evaluate(number, points[number])
+            except WorkerDied as error:
+                death = error
             else:
-                yield result
+                idle.append(worker)
+                return result
+        return failed_point(number, engines, Failure("worker", f"{death}, {ATTEMPTS} times in a row"))
+
+    try:
+        for _, future in as_finished(partial(pool.submit, ask), numbers, ahead=workers):
+            yield future.result()
     finally:
         with lock:
             stopping.set()
-            for worker in running.values():
+            for worker in running:
                 worker.process.kill()
-        for thread in crew:
-            thread.join()
-        for worker in running.values():
+        pool.shutdown(cancel_futures=True)
+        for worker in running:
             worker.end()
+
+
+def as_finished(
+    submit: Callable[[int], Future[PointResult]], numbers: Sequence[int], *, ahead: int
+) -> Iterator[tuple[int, Future[PointResult]]]:
+    """Yield points by number as they are finished, of which *ahead* are sent out before the first is back."""
+    todo = iter(numbers)
+    under_way = {submit(number): number for number in itertools.islice(todo, ahead)}
+    while under_way:
+        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+            finished = under_way.pop(future)
+            under_way |= {submit(number): number for number in itertools.islice(todo, 1)}
+            yield finished, future
 
 
 def serve() -> None:
@@ -228,6 +213,8 @@ def map_points(
     """
     wanted = range(len(points)) if numbers is None else numbers
     if cluster is not None:
+        from btqueue.study.cluster import map_on_cluster
+
         return map_on_cluster(base, points, engines, wanted, cluster, workers)
     if workers is None and len(wanted) <= FEW:
         return _at_first_here(base, points, engines, wanted)

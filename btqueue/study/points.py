@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.overrides import parse_sets
 from btqueue.scenario.problems import NUMBER, field_at, kinds_of, unknown_key, without_unit, wrong_value
@@ -49,7 +49,7 @@ class Interval:
         high: greatest value.
         scale: whether they are even in the value or in its logarithm.
         count: how many of them a grid takes, None if the range does not say.
-        step: between two of them, None if the range does not say.
+        step: between two of them, None if the range does not say: then 1 between whole ends.
         whole: whether the key takes whole numbers only.
     """
 
@@ -83,12 +83,10 @@ def known_key(key: Any) -> str:
         ScenarioError: no scenario has it; the message suggests the nearest key.
     """
     if not isinstance(key, str):
-        raise ScenarioError(Problem(f"keys must be texts, not {shown(key)}"))
+        raise ScenarioError(f"keys must be texts, not {shown(key)}")
     parse_sets(Scenario, [f"{key}=0"])
     if "." not in key:
-        raise ScenarioError(
-            Problem(f"{key} is no key of a table: a study goes over keys such as polling.limit")
-        )
+        raise ScenarioError(f"{key} is no key of a table: a study goes over keys such as polling.limit")
     return key
 
 
@@ -110,11 +108,11 @@ def keyed_values(over: Mapping[str, Any] | Iterable[str], option: str = "") -> l
                 message = (
                     f"{option} {shown(text)} cannot be read: write KEY=VALUES, as in polling.limit=1..25"
                 )
-                raise ScenarioError(Problem(message.strip(), key, text))
+                raise ScenarioError(message.strip(), key, text)
             pairs.append((key.strip(), values.strip()))
     names = [known_key(key) for key, _ in pairs]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise ScenarioError(Problem(f"{twice[0]} is given twice: list all of its values once", twice[0]))
+        raise ScenarioError(f"{twice[0]} is given twice: list all of its values once", twice[0])
     return pairs
 
 
@@ -137,14 +135,14 @@ def parse_values(key: str, values: Any) -> Interval | tuple[Any, ...]:
             return spread
         values = spread
     if isinstance(values, bytes) or not isinstance(values, Iterable):
-        raise ScenarioError(Problem(f"{key}: {shown(values)} is no collection of values; {HOW}", key, values))
+        raise ScenarioError(f"{key}: {shown(values)} is no collection of values; {HOW}", key, values)
     found = tuple(checked_value(key, value) for value in values)
     if not found:
-        raise ScenarioError(Problem(f"{key}: there are no values; {HOW}", key))
+        raise ScenarioError(f"{key}: there are no values; {HOW}", key)
     labels = [label(value) for value in found]
     if len(set(labels)) < len(labels):
         again = next(text for place, text in enumerate(labels) if text in labels[:place])
-        raise ScenarioError(Problem(f"{key}: the value {again} is given twice", key, again))
+        raise ScenarioError(f"{key}: the value {again} is given twice", key, again)
     return found
 
 
@@ -156,39 +154,34 @@ def values_of(key: str, spread: Interval | tuple[Any, ...]) -> tuple[Any, ...]:
     """
     if isinstance(spread, tuple):
         return spread
-    low, high = spread.low, spread.high
+    low, high, step = spread.low, spread.high, spread.step
+    if step is None and isinstance(low, int) and isinstance(high, int):
+        step = 1
     if spread.count is not None:
         numbers = (np.linspace if spread.scale == "lin" else np.geomspace)(low, high, spread.count).tolist()
-    elif spread.scale == "lin" and (step := _step(spread)) is not None:
+    elif spread.scale == "lin" and step is not None:
         steps = (high - low) / step + 1e-9
         _require_few(key, steps + 1)
         numbers = [low + place * step for place in range(math.floor(steps) + 1)]
         numbers = [number if isinstance(number, int) else float(f"{number:.12g}") for number in numbers]
     else:
         example = f"{spread.scale}({low:g},{high:g},11)"
-        raise ScenarioError(Problem(f"{key}: the range does not say how many values: write {example}", key))
-    whole = spread.whole or all(isinstance(end, int) for end in (low, high, _step(spread)))
+        raise ScenarioError(f"{key}: the range does not say how many values: write {example}", key)
+    whole = spread.whole or all(isinstance(end, int) for end in (low, high, step))
     if whole and spread.count is None and any(number != round(number) for number in numbers):
-        raise ScenarioError(Problem(f"{key}: takes whole numbers, so a range needs whole steps", key))
+        raise ScenarioError(f"{key}: takes whole numbers, so a range needs whole steps", key)
     if whole and (spread.whole or spread.count is None):
         numbers = list(dict.fromkeys(round(number) for number in numbers))
     return tuple(checked_value(key, number) for number in numbers)
 
 
-def _step(spread: Interval) -> float | None:
-    """Return the step of a range; 1 between whole ends."""
-    if spread.step is None and all(isinstance(end, int) for end in (spread.low, spread.high)):
-        return 1
-    return spread.step
-
-
 def _require_few(key: str, count: float) -> None:
     if count >= MOST_VALUES + 1:
-        raise ScenarioError(Problem(f"{key}: more than {MOST_VALUES:,} values are too many", key))
+        raise ScenarioError(f"{key}: more than {MOST_VALUES:,} values are too many", key)
 
 
 def _parse_text(key: str, text: str) -> Interval | list[Any]:
-    if get_origin(_annotation(key)) is tuple:
+    if get_origin(_known_field(key).annotation) is tuple:
         return _parse_lists(key, text)
     if match := RANGE.fullmatch(text):
         low, high, step = (None if part is None else _number(key, part) for part in match.groups())
@@ -196,13 +189,11 @@ def _parse_text(key: str, text: str) -> Interval | list[Any]:
     if match := CALL.fullmatch(text):
         parts = [part.strip() for part in match[2].split(",")]
         if len(parts) not in (2, 3):
-            raise ScenarioError(
-                Problem(f"{key}: {shown(text)} needs two ends and a number of values", key, text)
-            )
+            raise ScenarioError(f"{key}: {shown(text)} needs two ends and a number of values", key, text)
         low, high, *count = (_number(key, part) for part in parts)
         low, high = float(low), float(high)  # whole ends of a..b would mean steps of 1
         if count and not (isinstance(count[0], int) and count[0] >= 2):
-            raise ScenarioError(Problem(f"{key}: {shown(text)}: give two values or more", key, text))
+            raise ScenarioError(f"{key}: {shown(text)}: give two values or more", key, text)
         if count:
             _require_few(key, int(count[0]))
         scale: Any = match[1]
@@ -217,19 +208,17 @@ def _parse_lists(key: str, text: str) -> list[Any]:
     ranges = RANGE.fullmatch(text) or CALL.fullmatch(text)
     entries = [entry for value in values for entry in value]
     if ranges or any(isinstance(entry, str) and re.search(r"[][]", entry) for entry in entries):
-        raise ScenarioError(Problem(f"{key}: {shown(text)} cannot be read; {HOW_LISTS}", key, text))
+        raise ScenarioError(f"{key}: {shown(text)} cannot be read; {HOW_LISTS}", key, text)
     return values
 
 
 def _interval(key: str, text: str, low: Any, high: Any, **options: Any) -> Interval:
     if low >= high:
-        raise ScenarioError(
-            Problem(f"{key}: {shown(text)}: the first end must be the smaller one", key, text)
-        )
+        raise ScenarioError(f"{key}: {shown(text)}: the first end must be the smaller one", key, text)
     if options.get("scale") == "log" and low <= 0:
-        raise ScenarioError(Problem(f"{key}: {shown(text)}: a range of logarithms starts above 0", key, text))
+        raise ScenarioError(f"{key}: {shown(text)}: a range of logarithms starts above 0", key, text)
     if (step := options.get("step")) is not None and step <= 0:
-        raise ScenarioError(Problem(f"{key}: {shown(text)}: the step must be above 0", key, text))
+        raise ScenarioError(f"{key}: {shown(text)}: the step must be above 0", key, text)
     return Interval(low, high, whole=takes_whole_numbers(key), **options)
 
 
@@ -240,7 +229,7 @@ def _number(key: str, text: str) -> float:
         why = "is too large a number"
     else:  # int() refuses texts of thousands of digits, leading zeros included
         return int(Decimal(text)) if re.fullmatch(r"[-+]?\d+", text) else value
-    raise ScenarioError(Problem(f"{key}: {shown(text)} {why}", key, text))
+    raise ScenarioError(f"{key}: {shown(text)} {why}", key, text)
 
 
 def _split(text: str) -> list[str]:
@@ -262,9 +251,14 @@ def _split(text: str) -> list[str]:
     return parts
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is a number, which truths are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def takes_whole_numbers(key: str) -> bool:
     """Whether the numbers that a key takes are whole: its type says so, whatever its bounds."""
-    kinds = kinds_of(_annotation(key))
+    kinds = kinds_of(_known_field(key).annotation)
     return int in kinds and float not in kinds
 
 
@@ -282,37 +276,27 @@ def checked_value(key: str, value: Any) -> Any:
     if value is None:
         parse_one(key, "none")
         return None
-    if not _accepts(key, value):
+    try:
+        _checker(key).validate_python(value)
+    except ValidationError:
         if "[" not in key:
             Scenario().changed({key: value})  # names the entry of a list that is wrong
-        raise ScenarioError(wrong_value(key, _known_field(key), value))
+        raise ScenarioError(wrong_value(key, _known_field(key), value)) from None
     if isinstance(value, int) and not isinstance(value, bool) and not takes_whole_numbers(key):
         return float(value)
     return list(value) if isinstance(value, tuple) else value
 
 
-def _accepts(key: str, value: Any) -> bool:
-    try:
-        _checker(key).validate_python(value)
-    except ValidationError:
-        return False
-    return True
-
-
 @lru_cache
 def _checker(key: str) -> TypeAdapter[Any]:
     """Return the check of a key's own type."""
-    annotation: Any = _annotation(key)
+    field = _known_field(key)
+    annotation: Any = field.annotation
     is_table = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     config = None if is_table else ConfigDict(strict=True, allow_inf_nan=False)
-    for constraint in _known_field(key).metadata:  # without the default, which may depend on other keys
+    for constraint in field.metadata:  # without the default, which may depend on other keys
         annotation = Annotated[annotation, constraint]
     return TypeAdapter(annotation, config=config)
-
-
-def _annotation(key: str) -> Any:
-    """Return a key's type without its bounds."""
-    return _known_field(key).annotation
 
 
 def _known_field(key: str) -> FieldInfo:
@@ -383,22 +367,16 @@ def grid(over: Mapping[str, Any] | Iterable[str]) -> Points:
     """
     axes = {key: values_of(key, parse_values(key, values)) for key, values in keyed_values(over)}
     if not axes:
-        raise ScenarioError(Problem("there is nothing to go over: name a key and its values"))
+        raise ScenarioError("there is nothing to go over: name a key and its values")
     found = Points(tuple(axes), tuple(axes.values()))
     if len(found) > MOST_POINTS:
         sizes = " x ".join(str(size) for size in found.shape)
-        raise ScenarioError(
-            Problem(f"{sizes} = {len(found):,} points are too many (at most {MOST_POINTS:,})")
-        )
+        raise ScenarioError(f"{sizes} = {len(found):,} points are too many (at most {MOST_POINTS:,})")
     return found
 
 
 def as_labels(values: Sequence[Any]) -> np.ndarray:
     """Return the values of a key as labels: numbers, truths, or texts if they are of several kinds."""
-    if all(isinstance(value, bool) for value in values):
-        return np.array(values, bool)
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return np.array(values, np.int64)
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return np.array(values, float)
+    if all(map(is_number, values)) or all(isinstance(value, bool) for value in values):
+        return np.array(values)
     return np.array([label(value) for value in values])

@@ -12,7 +12,6 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.scenario.topology import topology
-from btqueue.scenario.traffic import Traffic
 from btqueue.simulator.statistics.batch_means import student_half_width
 
 if TYPE_CHECKING:
@@ -93,17 +92,13 @@ def flows_without_goodput(results: Results | xr.Dataset, scenario: Scenario) -> 
         return 0
     run = scenario.run
     end_s = run.duration_s + (0.0 if run.warmup_s == "auto" else run.warmup_s)
-    views = [scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows]
-    many = [_messages(view, run.duration_s) > FEW_MESSAGES for view in views]
-    offers = np.array(many) & np.array([view.start_s < end_s for view in views])
-    return int(((np.asarray(goodput.values) == 0.0) & offers).sum(axis=-1).min())
-
-
-def _messages(traffic: Traffic, duration_s: float) -> float:
-    """Return how many messages of a load are expected in a run; infinite for a source that is no load."""
-    if traffic.source not in ("poisson", "ibp", "periodic"):
-        return math.inf
-    return traffic.load_kbps * 1000 / 8 / traffic.message_bytes * duration_s
+    offers = []
+    for flow in topology(scenario).flows:
+        own = scenario.of_flow(flow.spec).traffic
+        messages = own.load_kbps * 1000 / 8 / own.message_bytes * run.duration_s
+        many = own.source not in ("poisson", "ibp", "periodic") or messages > FEW_MESSAGES
+        offers.append(many and own.start_s < end_s)
+    return int(((np.asarray(goodput.values) == 0.0) & np.array(offers)).sum(axis=-1).min())
 
 
 def labels_of(results: Results | xr.Dataset, part: str) -> tuple[str, ...]:
@@ -156,12 +151,12 @@ def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:
         return Estimate(_mean(values), part=part, means=tuple(values.tolist()))
     if not part:
         return replace(over_replications(values), samples=tuple(values.tolist()))
-    samples = _means_of_rows(values)
     if np.isnan(values).any():
+        samples = np.array([_mean(row) for row in values])
         columns = [over_replications(column) for column in values.T]
         means, widths = (tuple(getattr(one, name) for one in columns) for name in ("mean", "ci95"))
     else:  # all parts at once
-        means = tuple(values.mean(axis=0).tolist())
+        samples, means = values.mean(axis=1), tuple(values.mean(axis=0).tolist())
         widths = tuple(np.asarray(student_half_width(values)).tolist())
     every = {"part": part, "means": means, "ci95s": widths, "samples": tuple(samples.tolist())}
     return replace(over_replications(samples), **every, each=values)
@@ -171,12 +166,6 @@ def over_replications(samples: np.ndarray) -> Estimate:
     """Return mean and 95 % interval over the replications that have a value, shape (n,); NaN if none has."""
     kept = samples[~np.isnan(samples)]
     return Estimate(_mean(kept), float(student_half_width(kept)))
-
-
-def _means_of_rows(values: np.ndarray) -> np.ndarray:
-    if np.isnan(values).any():
-        return np.array([_mean(row) for row in values])
-    return values.mean(axis=1)
 
 
 def _mean(values: np.ndarray) -> float:
@@ -192,9 +181,5 @@ def holm(p_values: Mapping[Hypothesis, float], alpha: float) -> frozenset[Hypoth
     p-value NaN was not tested.
     """
     tested = sorted((item for item in p_values.items() if not math.isnan(item[1])), key=lambda item: item[1])
-    rejected = set()
-    for place, (name, p) in enumerate(tested):
-        if p > alpha / (len(tested) - place):
-            break
-        rejected.add(name)
-    return frozenset(rejected)
+    accepted = (n for n, (_, p) in enumerate(tested) if p > alpha / (len(tested) - n))
+    return frozenset(name for name, _ in tested[: next(accepted, None)])

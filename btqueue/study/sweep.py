@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import xarray as xr
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.topology import topology
 from btqueue.simulator.scope import require_simulated
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
@@ -112,7 +112,7 @@ def sweep(
     if engine not in (
         known := {"auto": ENGINES[:1], "solve": ENGINES[:1], "simulate": ENGINES[1:], "both": ENGINES}
     ):
-        raise ScenarioError(Problem(f'engine is "auto", "simulate" or "both", not {engine!r}'))
+        raise ScenarioError(f'engine is "auto", "simulate" or "both", not {engine!r}')
     engines: tuple[Engine, ...] = known[engine]
     check = check and engines == ("solve",)
     chosen = grid(over)
@@ -122,8 +122,11 @@ def sweep(
     evaluator = partial(map_points, scenario, chosen, engines=engines, workers=workers, cluster=cluster)
     finish = partial(_finished, scenario, chosen, engines, what)
     checks = partial(check_points, chosen, evaluator=evaluator, notes=say) if check else None
+    fill = partial(
+        _filled, count=len(chosen), evaluator=evaluator, progress=progress, finish=finish, checks=checks
+    )
     if target is None:
-        return _filled(Memory(), len(chosen), evaluator, progress, finish, checks)
+        return fill(Memory())
     kept = journal_path(target)
     found = None if force else finished_result(target, what)
     if found is not None:
@@ -139,7 +142,16 @@ def sweep(
             say(f"{len(journal.done):,} of {len(chosen):,} points were finished before: going on from there")
         if len(journal.done) < len(chosen) and not force and target.exists():  # so it cannot be this sweep's
             raise StoreError(f"{target}: exists already and is not replaced; {IN_THE_WAY}")
-        dataset = _filled(journal, len(chosen), evaluator, progress, finish, checks, target, force)
+
+        def written(*results: Any) -> xr.Dataset:
+            dataset = finish(*results)
+            try:
+                write_sweep(target, dataset, replace=force)
+            except StoreError as error:
+                raise Unwritten(str(error), dataset) from None
+            return dataset
+
+        dataset = fill(journal, finish=written)
         journal.remove()
     return dataset
 
@@ -151,28 +163,16 @@ def _filled(
     progress: Progress | None,
     finish: Callable[..., xr.Dataset],
     checks: Callable[[Iterable[PointResult]], CheckedPoints] | None,
-    target: Path | None = None,
-    force: bool = False,
 ) -> xr.Dataset:
-    """Evaluate the points that are not kept yet; return the dataset, and write it if there is a target."""
-
-    def report() -> None:
-        if progress is not None:
-            progress(len(kept.done), count)
-
+    """Evaluate the points that are not kept yet, and return the dataset."""
+    report = progress or (lambda done, total: None)
     try:
-        report()
+        report(len(kept.done), count)
         with closing(evaluator(numbers=[n for n in range(count) if n not in kept.done])) as results:
             for result in results:
                 kept.add(result)
-                report()
-        dataset = finish(kept.results, checks and checks(kept.results()))
-        if target is not None:
-            try:
-                write_sweep(target, dataset, replace=force)
-            except StoreError as error:
-                raise Unwritten(str(error), dataset) from None
-        return dataset
+                report(len(kept.done), count)
+        return finish(kept.results, checks and checks(kept.results()))
     except KeyboardInterrupt:
         partial_result = finish(kept.results) if isinstance(kept, Memory) and kept.done else None
         raise SweepInterrupted(len(kept.done), partial_result) from None
@@ -211,12 +211,10 @@ def _finished(
     checked: CheckedPoints | None = None,
 ) -> xr.Dataset:
     """Return the dataset of a sweep with its attributes."""
-    if checked is None:
-        dataset = assemble(points, engines, results)
-    else:
-        dataset = assemble(
-            points, engines, lambda: (checked.results.get(one.number, one) for one in results())
-        ).assign_attrs(checks=json.dumps(checked.summary(points)))
+    known = {} if checked is None else checked.results
+    dataset = assemble(points, engines, lambda: (known.get(one.number, one) for one in results()))
+    if checked is not None:
+        dataset.attrs["checks"] = json.dumps(checked.summary(points))
     labels = topology(scenario).flow_labels()
     if "group" in labels and dataset.sizes.get("flow") == len(labels["group"]):
         dataset = dataset.assign_coords(group=("flow", labels["group"]))
@@ -236,9 +234,11 @@ def _finished(
 
 def failures(dataset: xr.Dataset) -> dict[str, int]:
     """Return how many points failed for each reason, the most frequent first; by engine if there are two."""
-    counts: Counter[str] = Counter()
-    for engine in dataset["engine"].values if "engine" in dataset.dims else [None]:
-        reasons = dataset["failure"] if engine is None else dataset["failure"].sel(engine=engine)
-        prefix = "" if engine is None else f"{engine}: "
+    failed, counts = dataset["failure"], Counter[str]()
+    for prefix, reasons in (
+        [(f"{engine}: ", failed.sel(engine=engine)) for engine in dataset["engine"].values]
+        if "engine" in dataset.dims
+        else [("", failed)]
+    ):
         counts.update(f"{prefix}{reason}" for reason in map(str, reasons.values.flat) if reason)
     return dict(counts.most_common())

@@ -88,7 +88,7 @@ def check_points(
         evaluator: evaluator of points by number.
         notes: called with a message before points are checked or simulated.
     """
-    known = {one.number: one for one in results if _by_theory(one.answers["solve"])}
+    known = {one.number: one for one in results if one.answers["solve"].notes.get("answered_by") == "theory"}
     numbers = sorted(known)
     count = min(len(numbers), max(LEAST, math.ceil(SHARE * len(numbers))))
     if not count:
@@ -99,7 +99,7 @@ def check_points(
     for one in evaluator(numbers=[numbers[place] for place in chosen], engines=("check",)):
         checks[one.number] = one.answers["check"].notes.get("check")
     checks = dict(sorted(checks.items()))
-    replaced = {number: _noted(known[number], str(check)) for number, check in checks.items() if check}
+    replaced = {number: _noted(known[number], check=str(check)) for number, check in checks.items() if check}
     wrong = {number for number, check in checks.items() if check and check.verdict == "not confirmed"}
     owners = [numbers[chosen[place]] for place in nearest]
     around = [number for number, owner in zip(numbers, owners, strict=True) if owner in wrong]
@@ -107,29 +107,25 @@ def check_points(
         return CheckedPoints(checks, replaced, 0)
     notes(f"simulating {len(around):,} points near those where theory is not confirmed")
     simulated = 0
-    why = dict(zip(numbers, owners, strict=True))
+    owner_of = dict(zip(numbers, owners, strict=True))
     for one in evaluator(numbers=around, engines=("precise",)):
-        answer = one.answers["precise"]
+        answer, owner = one.answers["precise"], owner_of[one.number]
         if answer.failure is None:
-            said = str(checks[why[one.number]])
-            about = {
-                "why": [said if why[one.number] == one.number else f"at the nearest point checked: {said}"]
-            }
+            why = (
+                str(checks[owner])
+                if owner == one.number
+                else f"at the nearest point checked: {checks[owner]}"
+            )
             kept = replaced.get(one.number, known[one.number]).answers["solve"].notes.get("check", "")
-            noted = replace(answer, notes={**answer.notes, **about, "check": kept})
-            replaced[one.number] = PointResult(one.number, {"solve": noted})
+            replaced[one.number] = _noted(PointResult(one.number, {"solve": answer}), why=[why], check=kept)
             simulated += 1
     return CheckedPoints(checks, replaced, simulated)
 
 
-def _by_theory(answer: Answer) -> bool:
-    return answer.failure is None and answer.notes.get("answered_by") == "theory"
-
-
-def _noted(result: PointResult, check: str) -> PointResult:
-    """Return a point with the verdict of its check."""
+def _noted(result: PointResult, **notes: Any) -> PointResult:
+    """Return a point with further notes, such as the verdict of its check."""
     answer = result.answers["solve"]
-    noted: dict[Engine, Answer] = {"solve": replace(answer, notes={**answer.notes, "check": check})}
+    noted: dict[Engine, Answer] = {"solve": replace(answer, notes={**answer.notes, **notes})}
     return PointResult(result.number, noted)
 
 

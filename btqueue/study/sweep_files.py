@@ -206,7 +206,7 @@ FORMATS = {".nc": "netCDF", ".csv": "CSV"}
 READABLE = ".nc"
 """The suffix of the format that holds all of a result."""
 SEAL = re.compile(rb"btqueue-sha256:[0-9a-f]{64}")
-OPEN_SEAL = "btqueue-sha256:" + "0" * 64
+OPEN_SEAL = b"btqueue-sha256:" + b"0" * 64
 """Stands in the attribute while the digest is taken, and is replaced by it, which is as long."""
 REMEDY = "it is left as it is; move it away to compute it anew"
 IN_THE_WAY = "delete it or give another name, or replace it (--force, force=True)"
@@ -263,11 +263,16 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
     """
     path = Path(path)
     try:
-        _require_seal(path)
+        content = read_bytes(path, path.stat().st_size)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read ({error.strerror or error})") from None
     except UnusableFile as error:
         raise StoreError(f"{path}: {error}") from None
+    if not (seals := SEAL.findall(content)):
+        why = "is damaged, or no result of a sweep by this version (it has no seal)"
+        raise StoreError(f"{path}: {why}; {REMEDY}")
+    if seals != [_seal(content)]:
+        raise StoreError(f"{path}: is damaged: it has changed since it was written; {REMEDY}")
     try:
         with xr.open_dataset(path, engine="h5netcdf") as opened:
             found = opened.load()
@@ -282,35 +287,11 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
     return found
 
 
-def _require_seal(path: Path) -> None:
-    """Make sure that no byte of a file has changed since it was written.
-
-    Raises:
-        StoreError: a byte has changed, or there is no seal.
-    """
-    content = read_bytes(path, path.stat().st_size)
-    seals = SEAL.findall(content)
-    if not seals:
-        raise StoreError(
-            f"{path}: is damaged, or no result of a sweep by this version (it has no seal); {REMEDY}"
-        )
-    if seals != [_seal(content)]:
-        raise StoreError(f"{path}: is damaged: it has changed since it was written; {REMEDY}")
-
-
 def _seal(content: bytes) -> bytes:
     """Return the seal of a file, as if its own were still open."""
-    open_content = SEAL.sub(OPEN_SEAL.encode(), content)
+    open_content = SEAL.sub(OPEN_SEAL, content)
     total = hashlib.sha256(b"\n%d\n" % len(open_content) + open_content)
     return b"btqueue-sha256:" + total.hexdigest().encode()
-
-
-def _close_seal(path: Path) -> None:
-    """Put the digest of a file into its open seal."""
-    content = path.read_bytes()
-    with path.open("r+b") as file:
-        file.seek(content.index(OPEN_SEAL.encode()))
-        file.write(_seal(content))
 
 
 def digest(dataset: xr.Dataset) -> str:
@@ -337,10 +318,11 @@ def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> No
     try:
         with written_whole(path, replace=replace) as part:
             if path.suffix.lower() == READABLE:
-                WRITERS[path.suffix.lower()](part, dataset.assign_attrs(seal=OPEN_SEAL))
-                _close_seal(part)
+                write_netcdf(part, dataset.assign_attrs(seal=OPEN_SEAL.decode()))
+                content = part.read_bytes()
+                part.write_bytes(content.replace(OPEN_SEAL, _seal(content), 1))
             else:
-                WRITERS[path.suffix.lower()](part, dataset)
+                table(dataset).to_csv(part, index=False)
             written = path.is_file() and not path.is_symlink() and filecmp.cmp(part, path, shallow=False)
     except OSError as error:
         if written and isinstance(error, FileExistsError):
@@ -359,13 +341,9 @@ def table(dataset: xr.Dataset) -> pd.DataFrame:
     import pandas as pd
 
     inner = ("flow", "link", "queue")
-    outer = tuple(str(dim) for dim in dataset.dims if dim not in inner)
-    outer = (*(d for d in ("engine",) if d in outer), *(d for d in outer if d != "engine"))
-    sizes = [dataset.sizes[dim] for dim in outer]
-    places = np.indices(sizes).reshape(len(outer), -1)
-    columns: dict[str, np.ndarray] = {}
-    for dim, place in zip(outer, places, strict=True):
-        columns[dim] = dataset[dim].values[place]
+    outer = sorted((str(dim) for dim in dataset.dims if dim not in inner), key=lambda dim: dim != "engine")
+    places = np.indices([dataset.sizes[dim] for dim in outer]).reshape(len(outer), -1)
+    columns = {dim: dataset[dim].values[place] for dim, place in zip(outer, places, strict=True)}
     for name, values in dataset.data_vars.items():
         part = next((dim for dim in inner if dim in values.dims), None)
         if part is None:
@@ -386,14 +364,3 @@ def write_netcdf(path: Path, dataset: xr.Dataset) -> None:
     """
     # By way of memory: on a full disk HDF5 leaves open files behind, which fail again when collected.
     path.write_bytes(dataset.to_netcdf(engine="h5netcdf"))
-
-
-def _write_csv(path: Path, dataset: xr.Dataset) -> None:
-    table(dataset).to_csv(path, index=False)
-
-
-WRITERS: dict[str, Callable[[Path, xr.Dataset], None]] = {
-    ".nc": write_netcdf,
-    ".csv": _write_csv,
-}
-"""By suffix."""

@@ -192,9 +192,11 @@ class Journal:
             content = _content(line, self._key if number > 2 else b"")
             if content is None:
                 damaged.append(number)
-            elif number == 2:
-                _require_same(self.path, content, definition)
-            else:
+            elif number == 2 and (differences := what_differs(content, definition)):
+                shown = "; ".join(differences[:5]) + ("; ..." if len(differences) > 5 else "")
+                how = "Give this one another file, or delete that one to begin anew"
+                raise StoreError(f"{self.path} is of another sweep: {shown}. {how}")
+            elif number > 2:
                 self.done.add(content["number"])
             size += len(line)
         if 2 in damaged and not self.done:
@@ -203,16 +205,13 @@ class Journal:
                 "one: it is left as it is; move it away to begin anew"
             )
         if damaged:
+            shown = ", ".join(map(str, damaged[:10])) + (", ..." if len(damaged) > 10 else "")
+            lines = f"line {shown}" if len(damaged) == 1 else f"{len(damaged):,} lines, {shown}"
             self.notes.append(
-                f"{self.path} is damaged in {_numbered(damaged)} (wrong checksum): "
-                f"{len(self.done):,} good points are kept, and damaged ones are computed again"
+                f"{self.path} is damaged in {lines} (wrong checksum): {len(self.done):,} good points are "
+                "kept, and damaged ones are computed again"
             )
         return size
-
-
-def _numbered(lines: list[int]) -> str:
-    shown = ", ".join(map(str, lines[:10])) + (", ..." if len(lines) > 10 else "")
-    return f"line {shown}" if len(lines) == 1 else f"{len(lines):,} lines, {shown}"
 
 
 def journal_path(target: Path) -> Path:
@@ -285,26 +284,16 @@ def _checksum(text: bytes, key: bytes) -> bytes:
     return hashlib.blake2b(text, key=key, digest_size=16).hexdigest().encode()
 
 
-def _require_same(path: Path, there: Any, here: Mapping[str, Any]) -> None:
-    """Make sure that a journal is of the sweep that is wanted now.
-
-    Raises:
-        StoreError: it is of another sweep; the message names the differences.
-    """
-    differences = what_differs(there, here)
-    if differences:
-        shown = "; ".join(differences[:5]) + ("; ..." if len(differences) > 5 else "")
-        raise StoreError(
-            f"{path} is of another sweep: {shown}. Give this one another file, or delete that one to begin "
-            "anew"
-        )
-
-
 def what_differs(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Return in words where two definitions of sweeps differ."""
+
+    def short(value: Any) -> str:
+        text = "unset" if value is None else json.dumps(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+
     old, new = _flat(there), _flat(here)
     return [
-        f"{key} is {_short(old.get(key))} there and {_short(new.get(key))} here"
+        f"{key} is {short(old.get(key))} there and {short(new.get(key))} here"
         for key in dict.fromkeys([*new, *old])
         if old.get(key) != new.get(key)
     ]
@@ -320,37 +309,29 @@ def _flat(content: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _short(value: Any) -> str:
-    text = "unset" if value is None else json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def to_plain(result: PointResult) -> dict[str, Any]:
     """Return a point as plain values that JSON keeps to the bit."""
-    return {"number": result.number, "answers": {name: _plain(a) for name, a in result.answers.items()}}
-
-
-def _plain(answer: Answer) -> dict[str, Any]:
-    if answer.failure is not None:
-        return {"failure": [answer.failure.kind, answer.failure.message]}
-    metrics = {name: [v.mean, v.ci95, v.part, v.means, v.ci95s] for name, v in answer.metrics.items()}
-    return {"metrics": metrics, "names": answer.names, "notes": answer.notes}
+    answers: dict[str, Any] = {}
+    for engine, one in result.answers.items():
+        metrics = {name: [v.mean, v.ci95, v.part, v.means, v.ci95s] for name, v in one.metrics.items()}
+        answers[engine] = {"metrics": metrics, "names": one.names, "notes": one.notes}
+        if one.failure is not None:
+            answers[engine] = {"failure": [one.failure.kind, one.failure.message]}
+    return {"number": result.number, "answers": answers}
 
 
 def from_plain(content: Mapping[str, Any]) -> PointResult:
     """Return the point that `to_plain` was given."""
-    return PointResult(content["number"], {name: _answer(a) for name, a in content["answers"].items()})
-
-
-def _answer(content: Mapping[str, Any]) -> Answer:
-    if "failure" in content:
-        return Answer(failure=Failure(*content["failure"]))
-    metrics = {
-        name: Estimate(mean, ci95, part, tuple(means), tuple(ci95s))
-        for name, (mean, ci95, part, means, ci95s) in content["metrics"].items()
-    }
-    names = {part: tuple(labels) for part, labels in content["names"].items()}
-    return Answer(metrics, names, content["notes"])
+    answers: dict[Engine, Answer] = {}
+    for engine, one in content["answers"].items():
+        metrics = {
+            name: Estimate(mean, ci95, part, tuple(means), tuple(ci95s))
+            for name, (mean, ci95, part, means, ci95s) in one.get("metrics", {}).items()
+        }
+        names = {part: tuple(labels) for part, labels in one.get("names", {}).items()}
+        failure = Failure(*one["failure"]) if "failure" in one else None
+        answers[engine] = Answer(metrics, names, one.get("notes", {}), failure)
+    return PointResult(content["number"], answers)
 
 
 def definition(
@@ -371,19 +352,8 @@ def definition(
     }
     if checked:  # points near those that are not confirmed are simulated
         content["checked"] = True
-    if files := _files(scenario, points):
-        content["files"] = files
-    return json.loads(json.dumps(content))  # as it is read back
-
-
-def _files(scenario: Scenario, points: Points) -> dict[str, str]:
-    """Return the digest of each file that the scenario or a point names, if it can be read."""
-    names = set(scenario.files)
-    for key in ("radio.trace_file", "traffic.arrival_file"):
-        if key in points.keys:
-            names |= {points[number][key] for number in range(len(points))}
-    digests = {}
+    names = {*scenario.files, *axes.get("radio.trace_file", ()), *axes.get("traffic.arrival_file", ())}
     for name in sorted(name for name in names if name is not None):
         with suppress(UnusableFile):  # points that need it fail, and say so
-            digests[name] = hashlib.sha256(read_bytes(Path(name))).hexdigest()
-    return digests
+            content.setdefault("files", {})[name] = hashlib.sha256(read_bytes(Path(name))).hexdigest()
+    return json.loads(json.dumps(content))  # as it is read back

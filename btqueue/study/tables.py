@@ -98,12 +98,10 @@ def metric_rows(results: Results | xr.Dataset, *, every: bool = False) -> Iterat
     """Yield name, unit and value of each metric, and the least and greatest flow where flows differ."""
     estimates = rows_of(results)
     for name in _with_gaps(estimates, every):
-        if not name:
-            yield ()
-            continue
-        cells = (long_name(name), metric_of(name).unit, with_interval(estimates[name]))
-        ends = spread(*least_and_greatest(estimates[name])) if "[" in name else ""
-        yield (*cells, ends) if "group" in results.variables else cells
+        cells = () if not name else (long_name(name), metric_of(name).unit, with_interval(estimates[name]))
+        if cells and "group" in results.variables:
+            cells += (spread(*least_and_greatest(estimates[name])) if "[" in name else "",)
+        yield cells
 
 
 def comparison_rows(comparison: xr.Dataset, *, every: bool = False) -> Iterator[Row]:
@@ -186,16 +184,13 @@ def verdict(model: float, mean: float, ci95: float, *, inside: bool) -> str:
 def _with_gaps(rows: Iterable[str], every: bool) -> Iterator[str]:
     """Yield the rows to be shown, and an empty name before each group but the first."""
     group = ""
+    order = list(METRICS).index
     for row in shown_rows(rows):
         metric = row.partition("[")[0]
         if not every and metric in DETAILS:
             continue
-        begun = next((first for first in reversed(GROUPS) if _order(first) <= _order(metric)), "")
+        begun = next((first for first in reversed(GROUPS) if order(first) <= order(metric)), "")
         if group and begun != group:
             yield ""
         group = begun
         yield row
-
-
-def _order(metric: str) -> int:
-    return list(METRICS).index(metric)

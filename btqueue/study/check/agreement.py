@@ -104,6 +104,11 @@ class Agreement:
     verdict: Verdict
     sentence: str
 
+    @property
+    def reference(self) -> float:
+        """Our number: the simulation's, or the model's where nothing was simulated."""
+        return self.model if math.isnan(self.simulation) else self.simulation
+
 
 def asked_quantities(results: ForeignResults, scenario: Scenario) -> Asked:
     """Return the quantities of single flows and groups in a file, as `goodput_kbps[download]`, by name.
@@ -173,14 +178,43 @@ def compare_all(
         rules: how they are compared.
         errors: measured errors of the model, by metric.
     """
-    metrics = compared_metrics(results)
     p_values, level = tests_of(results, simulated, rules)
-    different = holm(p_values, 1 - rules.confidence)
-    return tuple(
-        _judged(one, simulated.get(name), model.get(name, math.nan), errors.get(name),
-                p_values.get(name, math.nan), level, name in different, rules)
-        for name, one in metrics.items()
-    )  # fmt: skip
+    different, found = holm(p_values, 1 - rules.confidence), []
+    for name, theirs in compared_metrics(results).items():
+        ours, answer, measured = simulated.get(name), model.get(name, math.nan), errors.get(name)
+        p, width = p_values.get(name, math.nan), theirs.shown_half_width
+        error = UNMEASURED if measured is None else measured.high
+        mean = own_width = math.nan
+        if ours is not None:
+            mean, own_width = float(ours.mean()), student_half_width(ours)
+        reference = answer if ours is None else mean
+        limit = math.nan if math.isnan(reference) else negligible(name, reference, rules)
+        away = abs(theirs.value - answer) if ours is None else distance(theirs.value, ours, rules)
+        chance = width if math.isfinite(width) else 0.0
+        near = abs(theirs.value - answer) <= max(limit, error * abs(theirs.value)) + chance
+        if math.isnan(reference):
+            verdict: Verdict = "not compared"
+            sentence = "neither simulation nor model gives it here, so it was not compared"
+        elif ours is None:
+            verdict = "agrees" if near else "differs"
+            sentence = _beside_model(theirs.value, answer, measured, near)
+        elif math.isnan(p):
+            verdict = "agrees" if away <= limit else "differs"
+            sentence = _without_chance(theirs.value, ours, away, limit, rules)
+        else:
+            verdict, sentence = _by_chance(theirs, ours, p, level, rules, name in different, away > limit)
+        if ours is not None and not math.isnan(answer):
+            side = "near theirs" if near else "far from theirs"
+            if verdict == "differs" and abs(mean - answer) < abs(theirs.value - answer):
+                side = "nearer to the simulation"
+            sentence += f"; the model, which is approximate, is {side} ({answer:.4g})"
+        sentence = f"{long_name(name)}: {sentence}"
+        found.append(
+            Agreement(
+                name, theirs.value, width, mean, own_width, answer, error, p, away, limit, verdict, sentence
+            )
+        )
+    return tuple(found)
 
 
 def compared_metrics(results: ForeignResults) -> dict[str, Quantity]:
@@ -302,61 +336,22 @@ def least_excess(theirs: Quantity, ours: np.ndarray, level: float, rules: Rules)
     return high
 
 
-def _judged(
-    theirs: Quantity,
-    ours: np.ndarray | None,
-    model: float,
-    measured: MeasuredError | None,
-    p: float,
-    level: float,
-    different: bool,
-    rules: Rules,
-) -> Agreement:
-    name, width = theirs.name, theirs.shown_half_width
-    error = UNMEASURED if measured is None else measured.high
-    mean = own_width = math.nan if ours is None else float(ours.mean())
-    if ours is not None:
-        own_width = student_half_width(ours)
-    reference = model if ours is None else mean
-    limit = math.nan if math.isnan(reference) else negligible(name, reference, rules)
-    away = abs(theirs.value - model) if ours is None else distance(theirs.value, ours, rules)
-    chance = width if math.isfinite(width) else 0.0
-    near = abs(theirs.value - model) <= max(limit, error * abs(theirs.value)) + chance
-    verdict: Verdict = "agrees"
-    if math.isnan(reference):
-        verdict, sentence = (
-            "not compared",
-            "neither simulation nor model gives it here, so it was not compared",
-        )
-    elif ours is None:
-        verdict = "agrees" if near else "differs"
-        sentence = _beside_model(theirs.value, model, measured, near)
-    else:
-        gap = f"{_gap(theirs.value, mean)} the simulation"
-        if math.isnan(p):
-            verdict = "agrees" if away <= limit else "differs"
-            sentence = _without_chance(theirs.value, ours, away, limit, rules)
-        elif different and away > limit:
-            verdict, sentence = "differs", f"{gap}, more than chance explains (p = {p:.1g})"
-        elif different:
-            verdict, sentence = "negligible", f"{gap}, too small a difference to matter (p = {p:.1g})"
-        elif mean and (excess := least_excess(theirs, ours, level, rules)) is None:
-            verdict = "cannot tell"
-            sentence = (
-                f"{gap}, which chance explains (p = {p:.2g}), but half or twice as much would pass, too"
-            )
-        else:
-            show = f"; {excess:.1%} more would show" if mean else ""
-            sentence = f"{gap}, which chance explains (p = {p:.2g}{show})"
-        if not math.isnan(model):
-            side = "near theirs" if near else "far from theirs"
-            if verdict == "differs" and abs(mean - model) < abs(theirs.value - model):
-                side = "nearer to the simulation"
-            sentence += f"; the model, which is approximate, is {side} ({model:.4g})"
-    sentence = f"{long_name(name)}: {sentence}"
-    return Agreement(
-        name, theirs.value, width, mean, own_width, model, error, p, away, limit, verdict, sentence
-    )
+def _by_chance(
+    theirs: Quantity, ours: np.ndarray, p: float, level: float, rules: Rules, different: bool, matters: bool
+) -> tuple[Verdict, str]:
+    """Return the verdict by a p-value, and its sentence."""
+    mean = float(ours.mean())
+    gap = f"{_gap(theirs.value, mean)} the simulation"
+    if different and matters:
+        return "differs", f"{gap}, more than chance explains (p = {p:.1g})"
+    if different:
+        return "negligible", f"{gap}, too small a difference to matter (p = {p:.1g})"
+    explained = f"{gap}, which chance explains (p = {p:.2g}"
+    if not mean:
+        return "agrees", f"{explained})"
+    if (excess := least_excess(theirs, ours, level, rules)) is None:
+        return "cannot tell", f"{explained}), but half or twice as much would pass, too"
+    return "agrees", f"{explained}; {excess:.1%} more would show)"
 
 
 def _beside_model(theirs: float, model: float, measured: MeasuredError | None, near: bool) -> str:

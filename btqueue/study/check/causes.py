@@ -41,6 +41,7 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.results import ForeignResults
 from btqueue.study.comparison import long_name
+from btqueue.study.points import is_number
 from btqueue.study.sensitivity.factors import changed as scenario_with
 
 SEARCHED = 3
@@ -135,11 +136,8 @@ def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str,
     if scenario.transport.protocol == "tcp":
         yield from _of_tcp(scenario)
     if scenario.radio.model == "constant" and scenario.radio.per is None:
-        yield (
-            "radio.ber",
-            _times(scenario.radio.ber, (0.1, 0.2, *SEVERAL, 5.0, 10.0)),
-            "another bit error rate",
-        )
+        rates = _times(scenario.radio.ber, (0.1, 0.2, *SEVERAL, 5.0, 10.0))
+        yield "radio.ber", rates, "another bit error rate"
     if scenario.radio.model != "perfect":
         yield "radio.model", ("perfect",), "the radio makes no errors"
         hit = "bit errors hit the payload alone, or the headers, too"
@@ -184,13 +182,10 @@ def _classic(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     packets = round(on_air(scenario, scenario.transport.mss_bytes).packets)
     of_segments = "a queue that counts segments, not packets"
     if flow.enabled:
-        yield (
-            "flow_control.buffer_packets",
-            _one_off(flow.buffer_packets),
-            f"{OFF_BY_ONE}, at the token buffer S",
-        )
-        yield "flow_control.buffer_packets", (packets * flow.buffer_packets,), of_segments
-        yield "flow_control.buffer_packets", _times(flow.buffer_packets), "another size of the token buffer S"
+        key, places = "flow_control.buffer_packets", flow.buffer_packets
+        yield key, _one_off(places), f"{OFF_BY_ONE}, at the token buffer S"
+        yield key, (packets * places,), of_segments
+        yield key, _times(places), "another size of the token buffer S"
         yield "flow_control.token_rate_kbps", _times(flow.token_rate_kbps), "another token rate"
         price = "another price of a packet: the bytes that it carries, or the bytes that it could carry"
         yield "flow_control.charge", ("payload", "actual"), price
@@ -220,23 +215,16 @@ def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     initial = "another initial window: 1 in RFC 5681, 2 to 4 in RFC 3390, 10 in RFC 6928"
     yield "transport.initial_window_segments", (1, 2, 3, 4, 10), initial
     mss = transport.mss_bytes
-    yield (
-        "transport.mss_bytes",
-        (mss - STAMPS, mss + STAMPS),
-        "an MSS without, or with, the bytes of time stamps",
-    )
+    stamped = "an MSS without, or with, the bytes of time stamps"
+    yield "transport.mss_bytes", (mss - STAMPS, mss + STAMPS), stamped
     yield "transport.mss_bytes", (536, 1000, 1448, 1460), "another MSS"
     senders = ("tahoe", "reno", "newreno", "sack", "vegas", "cubic")
     yield "transport.variant", senders, "another kind of TCP sender"
     if any(scenario.of_flow(flow.spec).transport.variant == "vegas" for flow in topology(scenario).flows):
         thresholds = ((1.0, 3.0), (2.0, 4.0), (1.0, 2.0), (3.0, 6.0), (4.0, 6.0))
         yield "transport.alpha transport.beta", thresholds, "other thresholds of Vegas"
-        often = ("per-ack", "per-rtt")
-        yield (
-            "transport.vegas_adjustment",
-            often,
-            "Vegas moves its window at each ACK, or once in a round trip",
-        )
+        often = "Vegas moves its window at each ACK, or once in a round trip"
+        yield "transport.vegas_adjustment", ("per-ack", "per-rtt"), often
     yield "transport.preset", tuple(PRESETS), "another TCP: all keys of the preset"
     yield "transport.sack", (not transport.sack,), "selective acknowledgements in one of the two alone"
     early = "limited transmit (RFC 3042) in one of the two alone"
@@ -316,21 +304,16 @@ def likely_causes(
     found_one = any(one.fits and far(one) < farthest for one in tried)
     _search(scenario, list(tried), judge, far, keys=1 if found_one else SEARCHED)
     nearer = [one for one in tried if far(one) < farthest]
-    found = {}
-    if fitting := sorted((one for one in nearer if one.fits), key=lambda one: (one.rank, far(one))):
-        for one in fitting:
-            found.setdefault(tuple(one.changes), one)
-        best = min(map(far, found.values()))
-        order = sorted(found.values(), key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one)))
-        found = {tuple(one.changes): one for one in order}
-    else:
+    of_keys: dict[tuple[str, ...], Neighbour] = {}
+    for one in sorted((one for one in nearer if one.fits), key=lambda one: (one.rank, far(one))):
+        of_keys.setdefault(tuple(one.changes), one)
+    best = min(map(far, of_keys.values()), default=0.0)
+    found = sorted(of_keys.values(), key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one)))
+    if not found:
         differing = {one.metric for one in own if one.verdict == "differs"}
         partial = [one for one in nearer if set(one.remains) < differing]
-        for one in sorted(partial, key=lambda one: (len(one.remains), one.rank, far(one)))[:1]:
-            found[()] = one
-    causes = (
-        Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found.values()
-    )
+        found = sorted(partial, key=lambda one: (len(one.remains), one.rank, far(one)))[:1]
+    causes = (Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found)
     return tuple(causes), len(tried)
 
 
@@ -362,12 +345,7 @@ def unseen_keys(
     asked, seen = asked_quantities(results, scenario), {}
     for one in neighbours(scenario, results):
         ((key, value), *more), own = one.changes.items(), scenario.value_of(next(iter(one.changes)))
-        if (
-            more
-            or isinstance(own, bool)
-            or not isinstance(own, int | float)
-            or value not in (own // 2, own / 2, 2 * own)
-        ):
+        if more or not is_number(own) or value not in (own // 2, own / 2, 2 * own):
             continue
         try:
             changed = model_values(solve(scenario.changed(one.changes)), results.flow, asked)
@@ -400,21 +378,13 @@ def _search(
     for one in tried:
         (key, value), *more = one.changes.items()
         numbers = [value, scenario.value_of(key)]
-        if not more and all(
-            isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in numbers
-        ):
+        if not more and all(is_number(x) and x > 0 for x in numbers):
             of_key[key][value] = distance(one)
             meanings[key] = one.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
         own = scenario.value_of(key)
 
-        def far(
-            value: float,
-            rank: int = ANY,
-            key: str = key,
-            known: dict[float, float] = known,
-            own: float = own,
-        ) -> float:
+        def far(value: float, rank: int = ANY, key: str = key, known: Any = known, own: Any = own) -> float:
             value = round(value) if isinstance(own, int) else float(f"{value:.3g}")
             if value == own:
                 return FAR
@@ -423,15 +393,19 @@ def _search(
                 known[value] = FAR if one is None else distance(one)
             return known[value]
 
-        for value in _round_values(*_around(known, own)):
+        low, high = _around(known, own)
+        decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+        every, fewer = (
+            [x * 10.0**decade for decade in decades for x in beginnings if low < x * 10.0**decade < high]
+            for beginnings in (ROUND, ROUNDER)
+        )
+        for value in every if len(every) <= MOST_ROUND else fewer:
             far(value, ROUNDED)
-        low, high = (math.log(x) for x in _around(known, own))
-        if high > low:
+        ends = tuple(math.log(x) for x in _around(known, own))
+        if ends[1] > ends[0]:
+            options = {"maxiter": STEPS}
             minimize_scalar(
-                lambda x, far=far: far(math.exp(x)),
-                bounds=(low, high),
-                method="bounded",
-                options={"maxiter": STEPS},
+                lambda x, far=far: far(math.exp(x)), bounds=ends, method="bounded", options=options
             )
 
 
@@ -442,16 +416,6 @@ def _around(known: Mapping[float, float], own: float) -> tuple[float, float]:
     place = values.index(best)
     low = values[place - 1] if place else best / 2
     return low, values[place + 1] if place + 1 < len(values) else best * 2
-
-
-def _round_values(low: float, high: float) -> list[float]:
-    """Return the round values between two numbers."""
-    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
-    every, fewer = (
-        [x * 10.0**decade for decade in decades for x in beginnings if low < x * 10.0**decade < high]
-        for beginnings in (ROUND, ROUNDER)
-    )
-    return every if len(every) <= MOST_ROUND else fewer
 
 
 def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...], *, random: bool = True) -> float:
@@ -478,8 +442,17 @@ def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...], *, r
 
 
 def _sentence(scenario: Scenario, neighbour: Neighbour, own: tuple[Agreement, ...]) -> str:
+    def shown(value: object) -> str:
+        return (
+            f"{value:g}"
+            if isinstance(value, float)
+            else str(value).lower()
+            if isinstance(value, bool)
+            else str(value)
+        )
+
     change = " and ".join(
-        f"{key} = {_shown(value)} (the scenario has {_shown(scenario.value_of(key))})"
+        f"{key} = {shown(value)} (the scenario has {shown(scenario.value_of(key))})"
         for key, value in neighbour.changes.items()
     )
     if neighbour.fits:
@@ -491,13 +464,3 @@ def _sentence(scenario: Scenario, neighbour: Neighbour, own: tuple[Agreement, ..
     )
     verb = "remain" if remains.endswith("s") or " and " in remains else "remains"
     return f"{change} explains {explained}; {remains} {verb}: {neighbour.meaning}"
-
-
-def _shown(value: object) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )

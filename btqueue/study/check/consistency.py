@@ -14,7 +14,7 @@ from statistics import median
 from btqueue.baseband.packets import SLOT_S, packet_type
 from btqueue.network.bounds import capacity, on_air, window_kbps
 from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import in_tables
 from btqueue.study.check.results import Finding, ForeignResults
 
@@ -33,8 +33,9 @@ ABOVE_ONE = frozenset(
 )
 """Metrics without unit that are no shares."""
 
-Problems = Iterator[tuple[bool, str]]
-"""Of each thing that was looked at: whether it is wrong, and how."""
+Problems = Iterator[tuple[float, str]]
+"""Of each thing that was looked at: by how much a number is beyond its bound (NaN, or infinite, where either
+is not known), and in words how it is wrong."""
 
 
 def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Finding, ...]:
@@ -42,8 +43,8 @@ def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Find
     scenario = in_tables(scenario)
     found: list[Finding] = []
     for name, (problems, sentence) in CHECKS.items():
-        if looked := list(problems(results, scenario)):
-            found += [Finding(name, "failed", problem) for bad, problem in looked if bad] or [
+        if looked := [one for one in problems(results, scenario) if math.isfinite(one[0])]:
+            found += [Finding(name, "failed", problem) for excess, problem in looked if excess > 0] or [
                 Finding(name, "passed", sentence)
             ]
     return tuple(found)
@@ -53,66 +54,53 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
     """Look at the balances of packets and of rates."""
     value = results.value
     sent, delivered, lost = (value(f"packets_{what}") for what in ("sent", "delivered", "lost"))
-    if not math.isnan(sent + delivered + lost):
-        inside = value("packets_in_flight")
-        known = not math.isnan(inside)
-        left = sent - delivered - lost - (inside if known else 0.0)
-        bad = (known and (abs(left) > ROUNDING or inside < 0)) or (not known and left < -ROUNDING)
-        flight = f" and {inside:g} in flight" if known else ""
-        yield (
-            bad,
-            f"packets are not conserved: {sent:g} sent, but {delivered:g} delivered, {lost:g} lost{flight}",
-        )
-    arrived = value("arrived_kbps")
-    if not math.isnan(arrived + value("throughput_kbps")):
-        bad = arrived > value("throughput_kbps") * (1 + EDGES)
-        sent_kbps = value("throughput_kbps")
-        yield bad, f"{arrived:.4g} kbit/s arrived, and only {sent_kbps:.4g} were sent"
-    throughput, goodput = value("throughput_kbps") - _grown_kbps(results), value("goodput_kbps")
+    inside = value("packets_in_flight")
+    known = not math.isnan(inside)
+    left = sent - delivered - lost - (inside if known else 0.0)
+    flight = f" and {inside:g} in flight" if known else ""
+    yield (
+        max(abs(left) - ROUNDING, -inside) if known else -left - ROUNDING,
+        f"packets are not conserved: {sent:g} sent, but {delivered:g} delivered, {lost:g} lost{flight}",
+    )
+    arrived, throughput = value("arrived_kbps"), value("throughput_kbps")
+    text = f"{arrived:.4g} kbit/s arrived, and only {throughput:.4g} were sent"
+    yield arrived - throughput * (1 + EDGES), text
+    throughput, goodput = throughput - _grown_kbps(results), value("goodput_kbps")
     slack = results.slack("throughput_kbps") + results.slack("goodput_kbps")
-    if not math.isnan(throughput + goodput):
-        bad = goodput > throughput * (1 + EDGES) + slack
-        yield bad, f"goodput {goodput:.4g} is above throughput {throughput:.4g} kbit/s"
-        loss = value("segment_loss")
-        if 0 <= loss <= 1:
-            arrived = throughput * (1 - loss)
-            bad = goodput > arrived * (1 + EDGES) + slack
-            text = (
-                f"goodput {goodput:.4g} kbit/s is more than arrives: throughput less the segment loss gives "
-                f"{arrived:.4g}"
-            )
-            yield bad, text
-        again = value("retransmissions_per_s")
-        whole = scenario.traffic.source == "greedy" or (
-            scenario.traffic.message_bytes % scenario.transport.mss_bytes == 0
-        )
-        repeated = value("repeated_kbps")
-        if math.isnan(repeated) and whole:
-            repeated = again * scenario.transport.mss_bytes * 8 / 1000
-        if not math.isnan(repeated):
-            bad = abs(throughput - goodput - repeated) > EDGES * throughput + slack
-            text = (
-                f"throughput less goodput is {throughput - goodput:.4g} kbit/s, but retransmissions carry "
-                f"{repeated:.4g}"
-            )
-            yield bad, text
+    text = f"goodput {goodput:.4g} is above throughput {throughput:.4g} kbit/s"
+    yield goodput - (throughput * (1 + EDGES) + slack), text
+    loss = value("segment_loss")
+    arrived = throughput * (1 - loss) if 0 <= loss <= 1 else math.nan
+    yield (
+        goodput - (arrived * (1 + EDGES) + slack),
+        f"goodput {goodput:.4g} kbit/s is more than arrives: throughput less the segment loss gives "
+        f"{arrived:.4g}",
+    )
+    whole = scenario.traffic.source == "greedy" or (
+        scenario.traffic.message_bytes % scenario.transport.mss_bytes == 0
+    )
+    repeated = value("repeated_kbps")
+    if math.isnan(repeated) and whole:
+        repeated = value("retransmissions_per_s") * scenario.transport.mss_bytes * 8 / 1000
+    yield (
+        abs(throughput - goodput - repeated) - (EDGES * throughput + slack),
+        f"throughput less goodput is {throughput - goodput:.4g} kbit/s, but retransmissions carry "
+        f"{repeated:.4g}",
+    )
 
 
 def _little(results: ForeignResults, scenario: Scenario) -> Problems:
     """Look at single queues, and at all packets that wait: they are part of messages not yet delivered."""
-    for name, quantity in results.quantities.items():
-        base, _, queue = name.partition("[")
+    lines = [name for name in results.quantities if name.startswith("queue_packets[")]
+    for name in lines:
+        queue, length = name.partition("[")[2], results.value(name)
         rate, delay = (results.value(f"{what}[{queue}") for what in ("arrivals_per_s", "queue_delay_s"))
-        if base != "queue_packets" or not queue or math.isnan(rate + delay):
-            continue
-        expected, length = rate * delay, quantity.value
+        expected = rate * delay
         slack = results.slack(name) + rate * results.slack(f"queue_delay_s[{queue}")
-        bad = abs(length - expected) > EDGES * max(length, expected) + slack
         yield (
-            bad,
+            abs(length - expected) - (EDGES * max(length, expected) + slack),
             f"{name} = {length:.4g}, but {rate:.4g} packets/s that stay {delay:.4g} s make {expected:.4g}",
         )
-    lines = [name for name in results.quantities if name.startswith("queue_packets[")]
     goodput, delay, load = results.value("goodput_kbps"), results.value("delay_s"), load_kbps(scenario)
     alone = scenario.transport.protocol == "none" and results.flow is None
     if not (alone and lines and load and goodput > (1 - EDGES) * load and delay > 0):
@@ -120,12 +108,11 @@ def _little(results: ForeignResults, scenario: Scenario) -> Problems:
     size, flows = scenario.traffic.message_bytes, topology(scenario).flows
     rate = len(flows) * goodput * 1000 / 8 / size * on_air(scenario, size).packets
     waiting, slack = sum(map(results.value, lines)), sum(map(results.slack, lines))
-    most = rate * delay * (1 + EDGES) + slack + rate * results.slack("delay_s")
-    text = (
+    yield (
+        waiting - (rate * delay * (1 + EDGES) + slack + rate * results.slack("delay_s")),
         f"{waiting:.4g} packets wait, but {rate:.4g} packets/s that are delivered in {delay:.4g} s make "
-        f"{rate * delay:.4g}: the delay leaves the wait out, as if counted from the start of service"
+        f"{rate * delay:.4g}: the delay leaves the wait out, as if counted from the start of service",
     )
-    yield waiting > most, text
 
 
 def _slots(results: ForeignResults, scenario: Scenario) -> Problems:
@@ -142,12 +129,11 @@ def _slots(results: ForeignResults, scenario: Scenario) -> Problems:
     packets = slots * used / min(packet_type(name).slots for name in scenario.link.packets)
     share = packets / polling.limit if polling.discipline == "e-limited" else 0.0
     least, free = 2 * (1 - share), slots * (1 - used)
-    text = (
+    yield (
+        least * (1 - EDGES - results.slack("polls_per_s") / polls) - free,
         f"POLL and NULL packets take {free:.3g} slots of a visit, but at least {least:.3g} are needed: a "
-        "POLL or a NULL slot is forgotten in each exchange"
+        "POLL or a NULL slot is forgotten in each exchange",
     )
-    slack = results.slack("polls_per_s") / polls
-    yield free < least * (1 - EDGES - slack), text
 
 
 def _ranges(results: ForeignResults, scenario: Scenario) -> Problems:
@@ -155,16 +141,15 @@ def _ranges(results: ForeignResults, scenario: Scenario) -> Problems:
     for name, quantity in results.quantities.items():
         metric = METRICS.get(name.partition("[")[0])
         value = quantity.value
-        if value < 0 and name != UNDER_WAY:
-            yield True, f"{name} = {value:.4g} is negative"
-        elif metric and metric.unit == "1" and name not in ABOVE_ONE and value > 1 + ROUNDING:
-            yield True, f"{name} = {value:.4g} is above 1"
-        elif name == "fairness" and value < (1 - ROUNDING) / flows:
-            yield True, f"fairness = {value:.4g} is below 1/{flows}, the least that Jain's index can be"
-        elif name == "transmissions_per_packet" and value < 1 - ROUNDING:
-            yield True, f"{name} = {value:.4g}: a packet is transmitted once at least"
-        else:
-            yield False, ""
+        if name != UNDER_WAY:
+            yield -value, f"{name} = {value:.4g} is negative"
+        if metric and metric.unit == "1" and name not in ABOVE_ONE:
+            yield value - (1 + ROUNDING), f"{name} = {value:.4g} is above 1"
+        if name == "fairness" and value >= 0:
+            text = f"fairness = {value:.4g} is below 1/{flows}, the least that Jain's index can be"
+            yield (1 - ROUNDING) / flows - value, text
+        if name == "transmissions_per_packet" and value >= 0:
+            yield 1 - ROUNDING - value, f"{name} = {value:.4g}: a packet is transmitted once at least"
 
 
 def _orders(results: ForeignResults, scenario: Scenario) -> Problems:
@@ -179,76 +164,60 @@ def _orders(results: ForeignResults, scenario: Scenario) -> Problems:
         ("window_segments", "cwnd_segments"),
     ]  # fmt: skip
     for chain in chains:
-        known = [name for name in chain if not math.isnan(value(name))]
-        for low, high in pairwise(known):
-            bad = value(low) > value(high) * (1 + ROUNDING)
-            yield bad, f"{low} = {value(low):.4g} is above {high} = {value(high):.4g}"
-    again, timeouts = value("retransmissions_per_s"), value("timeouts_per_s")
-    fast = value("fast_retransmits_per_s")
-    causes = timeouts + (0.0 if math.isnan(fast) else fast)
-    if not math.isnan(again + timeouts):
-        bad = causes > again * (1 + EDGES) + results.slack("retransmissions_per_s") + ROUNDING
-        text = (
-            f"{again:.4g} retransmissions/s are fewer than the {causes:.4g}/s timeouts and fast "
-            "retransmits that each cause one"
-        )
-        yield bad, text
-    window, most = value("window_segments"), scenario.transport.receive_window_segments
-    if not math.isnan(window) and scenario.transport.protocol == "tcp":
-        bad = window > most * (1 + ROUNDING)
-        yield bad, f"window_segments = {window:.4g} is above the receive window of {most}"
+        for low, high in pairwise(name for name in chain if not math.isnan(value(name))):
+            text = f"{low} = {value(low):.4g} is above {high} = {value(high):.4g}"
+            yield value(low) - value(high) * (1 + ROUNDING), text
+    again, fast = value("retransmissions_per_s"), value("fast_retransmits_per_s")
+    causes = value("timeouts_per_s") + (0.0 if math.isnan(fast) else fast)
+    yield (
+        causes - (again * (1 + EDGES) + results.slack("retransmissions_per_s") + ROUNDING),
+        f"{again:.4g} retransmissions/s are fewer than the {causes:.4g}/s timeouts and fast "
+        "retransmits that each cause one",
+    )
+    if scenario.transport.protocol == "tcp":
+        window, most = value("window_segments"), scenario.transport.receive_window_segments
+        text = f"window_segments = {window:.4g} is above the receive window of {most}"
+        yield window - most * (1 + ROUNDING), text
 
 
 def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
-    arrived = results.value("arrived_kbps")
-    place = None if results.flow is None else results.flow - 1
+    arrived, goodput = results.value("arrived_kbps"), results.value("goodput_kbps")
+    slack, place = results.slack("goodput_kbps"), None if results.flow is None else results.flow - 1
     most = capacity(scenario).most_kbps(place)
     types = f" with {', '.join(scenario.link.packets)}" if scenario.link.bearer == "br-edr" else ""
     beyond = f"is above the {most:.4g} kbit/s for which devices and links have time{types}"
-    if not math.isnan(arrived) and math.isfinite(most):
-        yield arrived > most * (1 + EDGES), f"the arrived data, {arrived:.4g}, {beyond}"
-    goodput, slack = results.value("goodput_kbps"), results.slack("goodput_kbps")
-    if math.isnan(goodput):
-        return
+    yield arrived - most * (1 + EDGES), f"the arrived data, {arrived:.4g}, {beyond}"
     goodput += min(_grown_kbps(results), 0.0)  # data under way at the start need not have had this time
     if (load := load_kbps(scenario, results.flow)) is not None:
-        run = scenario.run
-        messages = load * 1000 / 8 * (results.duration_s or run.duration_s) / scenario.traffic.message_bytes
-        chance = 4 / math.sqrt(max(messages, 1.0))
-        bad = goodput > load * (1 + chance) + slack
-        text = (
+        duration_s = results.duration_s or scenario.run.duration_s
+        messages = load * 1000 / 8 * duration_s / scenario.traffic.message_bytes
+        yield (
+            goodput - (load * (1 + 4 / math.sqrt(max(messages, 1.0))) + slack),
             f"goodput {goodput:.4g} is above the offered load of {load:.4g} kbit/s, further than "
-            "chance allows"
+            "chance allows",
         )
-        yield bad, text
-    if math.isfinite(most):
-        yield goodput > most * (1 + EDGES), f"goodput {goodput:.4g} {beyond}"
+    yield goodput - most * (1 + EDGES), f"goodput {goodput:.4g} {beyond}"
     windows = window_kbps(scenario)
     allowed = float(windows.mean() if place is None else windows[place])
-    if math.isfinite(allowed):
-        bad = goodput > allowed * (1 + EDGES)
-        what = f"is above the {allowed:.4g} kbit/s of a window in each least round trip"
-        yield bad, f"goodput {goodput:.4g} {what}"
+    text = f"goodput {goodput:.4g} is above the {allowed:.4g} kbit/s of a window in each least round trip"
+    yield goodput - allowed * (1 + EDGES), text
     transport, rtt = scenario.transport, results.value("rtt_s")
-    if transport.protocol != "tcp" or not rtt > 0:
+    if transport.protocol != "tcp" or not rtt > 0 or math.isnan(goodput):
         return
     window = results.value("window_segments")
     segments = transport.receive_window_segments if math.isnan(window) else window
     bound = segments * transport.mss_bytes * 8 / 1000 / max(rtt - results.slack("rtt_s"), 0.1 * rtt)
-    bad = goodput > bound * (1 + WINDOW_BIAS) + slack
-    text = (
+    yield (
+        goodput - (bound * (1 + WINDOW_BIAS) + slack),
         f"goodput {goodput:.4g} is above window over round trip: {segments:.3g} segments in {rtt:.4g} s give "
-        f"{bound:.4g} kbit/s"
+        f"{bound:.4g} kbit/s",
     )
-    yield bad, text
     timeouts = results.value("timeouts_per_s")
-    if not math.isnan(timeouts):
-        bad = timeouts > (1 + EDGES) / transport.min_rto_s
-        text = (
-            f"timeouts_per_s = {timeouts:.4g}: with a least timeout of {transport.min_rto_s:g} s a "
-            f"flow has at most {1 / transport.min_rto_s:g}"
-        )
-        yield bad, text
+    yield (
+        timeouts - (1 + EDGES) / transport.min_rto_s,
+        f"timeouts_per_s = {timeouts:.4g}: with a least timeout of {transport.min_rto_s:g} s a "
+        f"flow has at most {1 / transport.min_rto_s:g}",
+    )
 
 
 def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
@@ -259,16 +228,12 @@ def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
     """
     traffic = scenario.traffic
     loads = []
-    for plan in _flows(scenario, flow):
+    plans = topology(scenario).flows
+    for plan in plans if flow is None else (plans[flow - 1],):
         if ((plan.spec and plan.spec.law) or traffic.source) not in ("poisson", "periodic"):
             return None
         loads.append((plan.spec and plan.spec.load_kbps) or traffic.load_kbps)
     return None if traffic.load_schedule else sum(loads) / len(loads)
-
-
-def _flows(scenario: Scenario, flow: int | None) -> tuple[FlowPlan, ...]:
-    flows = topology(scenario).flows
-    return flows if flow is None else (flows[flow - 1],)
 
 
 def _grown_kbps(results: ForeignResults) -> float:
@@ -283,12 +248,11 @@ def _backoff(results: ForeignResults, scenario: Scenario) -> Problems:
     if not transport.rto_backoff or len(gaps) < 3:
         return
     ratio = median(b / a for a, b in gaps)
-    typical = median(b for _, b in gaps)
-    text = (
+    yield (
+        BACKOFF_LEAST - ratio,
         f"the retransmission timer does not double: {len(gaps)} times a segment timed out again, and "
-        f"the gap was {ratio:.2g} times the one before (median; {typical:.3g} s)"
+        f"the gap was {ratio:.2g} times the one before (median; {median(b for _, b in gaps):.3g} s)",
     )
-    yield ratio < BACKOFF_LEAST, text
 
 
 CHECKS = {

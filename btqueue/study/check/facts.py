@@ -160,7 +160,11 @@ def facts_of(packets: Sequence[Packet], sender: End, log: SenderLog, reaction_s:
     option_bytes = options.most_common(1)[0][0]
     ends = opening.both
     mss = min(end.mss for end in ends) if ends else 0
-    segment = _segment(lengths, mss, option_bytes)
+    segment = max(lengths)
+    if mss and segment > mss:  # a piece that the device cuts into segments
+        segment = mss - option_bytes
+    elif not mss and lengths.most_common(1)[0][0] != segment:
+        segment = None
     shift = max(ends[1].scale, 0) if ends and ends[0].scale >= 0 else 0
     trip = min((trip for size, trip in log.least_round_trips.items() if size >= (segment or 1)), default=None)
     sack = blocks or (all(end.selective for end in ends) if ends else None)
@@ -181,14 +185,6 @@ def facts_of(packets: Sequence[Packet], sender: End, log: SenderLog, reaction_s:
         ends_s=max(log.sent[-1][0], log.acknowledged[-1][0] if log.acknowledged else 0.0),
         paces=_paces(log, answers),
     )
-
-
-def _segment(lengths: Counter[int], mss: int, option_bytes: int) -> int | None:
-    """Return the size of the largest segment, not of pieces that a device cuts into segments."""
-    largest = max(lengths)
-    if mss and largest > mss:
-        return mss - option_bytes
-    return largest if mss or lengths.most_common(1)[0][0] == largest else None
 
 
 def _place(opening: _Opening, log: SenderLog, segment: int, reaction_s: float) -> Place:
@@ -292,12 +288,8 @@ def _contradictions(
         least = min(least_round_trip_s(scenario, plan, fact.segment_bytes) for plan in plans)
         trip = fact.least_round_trip_s
         if trip is not None and trip < least * (1 - CLOCK_SHARE) - CLOCK_S:
-            yield Finding(
-                "least round trip",
-                "failed",
-                f"the capture says {trip:.4g} s, and the scenario's delays and rates allow no less than "
-                f"{least:.4g} s",
-            )
+            allowed = f"the scenario's delays and rates allow no less than {least:.4g} s"
+            yield Finding("least round trip", "failed", f"the capture says {trip:.4g} s, and {allowed}")
         if len(facts) == len(plans) == 1:
             yield from _of_rate(fact, scenario)
     starts = [fact.begins_s for fact in facts]
@@ -305,12 +297,11 @@ def _contradictions(
     own_starts = [own.traffic.start_s for own in owns]
     own_apart = max(own_starts) - min(own_starts)
     if len(facts) > 1 and abs(apart - own_apart) > max(1.0, START_SHARE * max(fact.ends_s for fact in facts)):
-        yield Finding(
-            "traffic.start_s",
-            "doubtful",
+        text = (
             f"the capture's senders begin up to {apart:.3g} s apart, the scenario's {own_apart:.3g} s: each "
-            "is measured over its own time",
+            "is measured over its own time"
         )
+        yield Finding("traffic.start_s", "doubtful", text)
 
 
 def _of_transport(fact: Facts, owns: Sequence[Scenario]) -> Iterator[Finding]:
@@ -338,12 +329,11 @@ def _of_transport(fact: Facts, owns: Sequence[Scenario]) -> Iterator[Finding]:
     if first is not None and fact.place == AT_SENDER and (greedy or first > max(allowed)):
         yield from _says("transport.initial_window_segments", first, allowed)
     if fact.paces and greedy and fact.place == AT_SENDER:
-        yield Finding(
-            "transport.variant",
-            "doubtful",
+        text = (
             "the capture's sender paces its segments: its window is not explained by NewReno, CUBIC or Vegas "
-            "(BBR paces, for instance)",
+            "(BBR paces, for instance)"
         )
+        yield Finding("transport.variant", "doubtful", text)
 
 
 def _of_window(fact: Facts, owns: Sequence[Scenario]) -> Iterator[Finding]:
@@ -355,10 +345,8 @@ def _of_window(fact: Facts, owns: Sequence[Scenario]) -> Iterator[Finding]:
     under_way = fact.under_way_bytes // max(size, most)
     key = "transport.receive_window_segments"
     if under_way > max(windows):
-        yield Finding(
-            key, "failed", f"the capture has {under_way} segments under way at once, the scenario at most "
-            f"{max(windows)}",
-        )  # fmt: skip
+        text = f"the capture has {under_way} segments under way at once, the scenario at most {max(windows)}"
+        yield Finding(key, "failed", text)
     elif fact.window_bytes is not None and all(each.buffers == "fixed" for each in keys):
         step = (1 << (fact.window_scale or 0)) - 1  # windows are rounded down to the scale
         said = fact.window_bytes // size

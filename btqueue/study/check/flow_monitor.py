@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ SECOND_NS = 1e9
 """Nanoseconds of a second."""
 IP_TCP_BYTES = 40
 """Headers of IPv4 and TCP without options: FlowMonitor counts them."""
+ACKNOWLEDGING = 0.25
+"""Share of the bytes of the flow the other way up to which a flow acknowledges that one."""
 COUNTERS = ("txPackets", "rxPackets", "txBytes", "rxBytes", "lostPackets")
 
 Ends = tuple[str, str, str, str]
@@ -46,6 +49,12 @@ class MonitoredFlow(NamedTuple):
         """The ends of the flow in the other direction."""
         return (*self.ends[2:], *self.ends[:2])
 
+    def answers(self, by_ends: Mapping[Ends, MonitoredFlow]) -> bool:
+        """Whether it is the acknowledgements of another flow."""
+        other = by_ends.get(self.back)
+        most = 0.0 if other is None else ACKNOWLEDGING * other.sent_bytes
+        return most > 0 and self.sent_bytes <= most
+
     def kbps(self, count: float) -> float:
         """Return a rate from a number of bytes."""
         return count * 8 / 1000 / self.duration_s
@@ -66,7 +75,7 @@ def read_flow_monitor(
     """
     flows = _flows(path)
     by_ends = {flow.ends: flow for flow in flows if flow.ends[0]}
-    data = [flow for flow in flows if _carries_data(flow, by_ends)]
+    data = [flow for flow in flows if flow.arrived and flow.duration_s > 0 and not flow.answers(by_ends)]
     if not data:
         raise BadResults(f"{path.name}: no flow has delivered a packet")
     count = len(data)
@@ -145,11 +154,3 @@ def _flow(flow: ElementTree.Element, ends: dict[str, Any], source: str) -> Monit
     own = ends.get(number, ("", "", "", ""))
     times = (max(last) - first) / SECOND_NS, delay / SECOND_NS
     return MonitoredFlow(own, sent, arrived, sent_bytes, arrived_bytes, lost, *times)
-
-
-def _carries_data(flow: MonitoredFlow, by_ends: dict[Ends, MonitoredFlow]) -> bool:
-    """Whether the flow delivered something and is not the acknowledgements of another."""
-    if not flow.arrived or flow.duration_s <= 0:
-        return False
-    other = by_ends.get(flow.back)
-    return other is None or not other.sent_bytes or flow.sent_bytes / other.sent_bytes > 0.25

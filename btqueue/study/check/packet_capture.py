@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import reduce
 from itertools import pairwise
+from operator import and_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +33,7 @@ REACTION_S = 0.005
 SIMULATED_CLOCK_S = 1e7
 """Time stamps below this are times since the start of a simulation, not since 1970."""
 STEPS = 200
-"""Values in the series of the goodput."""
+"""Values in the series of the goodput, which is the mean over the flows."""
 MOST_BACK_S = 1.0
 """Most by which stamps may be out of order (s), if several cores took the packets."""
 LEAST_SHARE = 0.05
@@ -61,8 +63,9 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     clock = packets[0].time if packets[0].time > SIMULATED_CLOCK_S else 0.0
     packets = [packet._replace(time=packet.time - clock) for packet in packets]
     flows = _observed(packets, scenario, path.name)
-    host = _host(packets)
-    near = [one for one in flows if one.facts.place == AT_SENDER and host in (None, one.sender[0])]
+    ends = reduce(and_, ({packet.source[0], packet.target[0]} for packet in packets))
+    own = ends if len(ends) == 1 else {one.sender[0] for one in flows}  # of the host that has captured them
+    near = [one for one in flows if one.facts.place == AT_SENDER and one.sender[0] in own]
     chosen = near or flows
     spans, cut, of_time = _measured_times(chosen, packets, scenario, path.name)
     notes += of_time
@@ -79,11 +82,17 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
             f"captured {places}: only the goodput can be told, for round trips and losses as the sender sees "
             "them are not in it"
         )
+    edges = np.linspace(min(spans)[0], max(end for _, end in spans), STEPS + 1)
+    times, counts = (
+        np.array([pair for one in chosen for pair in one.log.acknowledged], float).reshape(-1, 2).T
+    )
+    bits = np.histogram(times, edges, weights=counts)[0] * 8 / 1000
+    series = Series("goodput_kbps", edges[1:], bits / np.diff(edges) / len(chosen))
     return ForeignResults(
         path.name,
         "packet capture",
         quantities,
-        (_goodput_series([one.log for one in chosen], min(spans)[0], max(end for _, end in spans)),),
+        (series,),
         duration_s=max(end - begin for begin, end in spans),
         measured_from_start=not cut,
         flow=(flow or 1) if len(chosen) == 1 else None,
@@ -116,14 +125,6 @@ def captured_packets(path: Path, notes: list[str]) -> Iterator[Packet]:
             f"{len(bad_options)} packets, the first of them packet {bad_options[0]}, have damaged TCP "
             "options, which were left out"
         )
-
-
-def _host(packets: list[Packet]) -> bytes | None:
-    """Return the address that all packets come from or go to; None where two have that in common."""
-    common = {packets[0].source[0], packets[0].target[0]}
-    for packet in packets:
-        common &= {packet.source[0], packet.target[0]}
-    return common.pop() if len(common) == 1 else None
 
 
 class _Flow(NamedTuple):
@@ -219,12 +220,3 @@ def _measures(log: SenderLog, begin: float, end: float, *, near: bool) -> dict[s
     if len(samples):
         found |= {"rtt_s": float(samples.mean()), "rtt_sd_s": float(samples.std())}
     return found
-
-
-def _goodput_series(logs: list[SenderLog], begin: float, end: float) -> Series:
-    """Return the goodput over time, mean over flows."""
-    edges = np.linspace(begin, end, STEPS + 1)
-    pairs = [pair for log in logs for pair in log.acknowledged]
-    times, counts = np.array(pairs, float).reshape(-1, 2).T
-    bits = np.histogram(times, edges, weights=counts)[0] * 8 / 1000
-    return Series("goodput_kbps", edges[1:], bits / np.diff(edges) / len(logs))

@@ -109,31 +109,25 @@ def long_run_variance(values: np.ndarray) -> float:
 def _warm_up(results: ForeignResults, alpha: float) -> Iterator[Finding]:
     by_name = _mean_series(results)
     for name, (times, values) in by_name.items():
-        silence = longest_silence(values)
+        busy = np.concatenate(([-1], np.flatnonzero(values), [len(values)]))
+        silence = int(np.diff(busy).max()) - 1  # the greatest number of zeros in a row
         if len(values) < BATCH * FEWEST_BATCHES or silence > len(values) // (2 * LATE_BATCHES):
             continue  # of too few observations, or with pauses as long as the batches that it is judged by
         cut, whole = find_warm_up(values, float(np.median(np.diff(times)))), float(values.mean())
-        length = f"{times[-1] - times[0]:.4g} s"
+        length, status = f"{times[-1] - times[0]:.4g} s", "failed"
         if initial_bias(values) >= alpha / len(by_name):
-            yield Finding("warm-up", "passed", f"{name} shows no warm-up over its {length}")
+            status, text = "passed", f"{name} shows no warm-up over its {length}"
         elif cut.end_s is None:
             text = f"{name} has not become stationary in its {length}: the run is too short"
-            yield Finding("warm-up", "failed", text)
         elif abs(cut.mean - whole) > NEGLIGIBLE * abs(cut.mean):
             text = (
                 f"the warm-up is still in {name}: MSER-5 leaves the first {cut.end_s:.3g} s out, and "
                 f"the mean goes from {whole:.4g} to {cut.mean:.4g}"
             )
-            yield Finding("warm-up", "failed", text)
         else:
-            text = f"a trace of the warm-up is in {name}, too small to matter ({cut.mean / whole - 1:+.2%})"
-            yield Finding("warm-up", "passed", text)
-
-
-def longest_silence(values: np.ndarray) -> int:
-    """Return the greatest number of zeros in a row, shape (n,)."""
-    busy = np.flatnonzero(values)
-    return int(np.max(np.diff(np.concatenate(([-1], busy, [len(values)]))))) - 1
+            change = f"{cut.mean / whole - 1:+.2%}"
+            status, text = "passed", f"a trace of the warm-up is in {name}, too small to matter ({change})"
+        yield Finding("warm-up", status, text)
 
 
 def _mean_series(results: ForeignResults) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -161,16 +155,15 @@ def _optimistic(results: ForeignResults, alpha: float) -> Iterator[Finding]:
         claimed_variance = (claimed / stats.norm.ppf(0.5 + quantity.confidence / 2)) ** 2
         estimate = (own / stats.t.ppf(0.5 + quantity.confidence / 2, BATCHES - 1)) ** 2
         excess = math.inf if claimed_variance == 0 else (BATCHES - 1) * estimate / claimed_variance
+        status, text = "passed", f"the interval of {name} allows for the correlation of its series"
         if estimate > 0 and stats.chi2.sf(excess, BATCHES - 1) < alpha / len(by_name):
+            status = "failed"
             text = (
                 f"the interval of {name} is too optimistic: ± {claimed:.3g} is given, batch means of "
                 f"the series give ± {own:.3g}, for values next to each other are correlated "
                 f"({autocorrelation(values):.2f})"
             )
-            yield Finding("intervals", "failed", text)
-        else:
-            text = f"the interval of {name} allows for the correlation of its series"
-            yield Finding("intervals", "passed", text)
+        yield Finding("intervals", status, text)
 
 
 def is_random(scenario: Scenario) -> bool:
@@ -190,14 +183,13 @@ def _shared_streams(
     results: ForeignResults, scenario: Scenario, simulated: Mapping[str, np.ndarray]
 ) -> Iterator[Finding]:
     """Look for replications that are copies of each other."""
-    sampled = {name: q.samples for name, q in results.quantities.items() if len(q.samples) > 1}
     if not is_random(scenario):
         return
-    count = max(map(len, sampled.values()), default=0)
+    count = max((len(q.samples) for q in results.quantities.values()), default=0)
     telling = {
-        name: samples
-        for name, samples in sampled.items()
-        if len(samples) == count and any(samples) and name.startswith((*CONTINUOUS, "good", "thr"))
+        name: q.samples
+        for name, q in results.quantities.items()
+        if len(q.samples) == count > 1 and any(q.samples) and name.startswith((*CONTINUOUS, "good", "thr"))
     }
     varying = {name: samples for name, samples in telling.items() if len(set(samples)) > 1}
     if telling and not varying:
@@ -210,18 +202,17 @@ def _shared_streams(
         return
     rows = list(zip(*varying.values(), strict=True))
     copies = [(a + 1, b + 1) for a, b in combinations(range(count), 2) if rows[a] == rows[b]]
-    if not copies:
-        yield Finding("replications", "passed", f"no two of {count} replications are copies")
-    elif _alike({name: simulated[name] for name in varying if name in simulated}, varying):
-        yield Finding("replications", "passed", "some replications are alike, as some of ours are")
-    else:
-        a, b = copies[0]
-        more = f" (and {len(copies) - 1} more pairs)" if len(copies) > 1 else ""
+    status, text = "passed", f"no two of {count} replications are copies"
+    if copies and _alike({name: simulated[name] for name in varying if name in simulated}, varying):
+        text = "some replications are alike, as some of ours are"
+    elif copies:
+        (a, b), more = copies[0], f" (and {len(copies) - 1} more pairs)" if len(copies) > 1 else ""
+        status = "failed"
         text = (
             f"replications {a} and {b}{more} are identical in {len(varying)} metrics: they share a "
             "random stream"
         )
-        yield Finding("replications", "failed", text)
+    yield Finding("replications", status, text)
 
 
 def _alike(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence[float]]) -> bool:

@@ -85,7 +85,8 @@ def read_csv(
     time = next((name for name in TIMES if name in rows[0][1]), None)
     seen: dict[tuple[str, ...], str] = {}
     for where, row in rows:
-        name = _name(row, where, renamed)
+        queue = row.get("queue", "")
+        name = known_name(f"{row['metric']}[{queue}]" if queue else row["metric"], where, renamed)
         if row["value"] == "":  # a value that does not exist
             continue
         value = finite(row["value"], where, "value")
@@ -108,7 +109,11 @@ def read_csv(
         if one.name not in given:
             values[one.name][one.replication].append(float(one.values.mean()))
     quantities = {name: _quantity(name, runs, given.get(name)) for name, runs in values.items()}
-    warmup_s = _warmup_s(rows, path.name)
+    left_out = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
+    if len(left_out) > 1 or min(left_out, default=0.0) < 0:
+        said = " and ".join(f"{value:g}" for value in sorted(left_out))
+        raise BadResults(f"{path.name}: warmup_s = {said}: must be one time for all rows, of at least 0")
+    warmup_s = left_out.pop() if left_out else None
     return ForeignResults(
         path.name,
         "CSV",
@@ -119,15 +124,6 @@ def read_csv(
         warmup_s=warmup_s,
         notes=tuple(unmatched(renamed, (row["metric"] for _, row in rows))),
     )
-
-
-def _warmup_s(rows: list[tuple[str, Row]], source: str) -> float | None:
-    """Return the time that the file has left out, None if it does not say."""
-    found = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
-    if len(found) > 1 or min(found, default=0.0) < 0:
-        said = " and ".join(f"{value:g}" for value in sorted(found))
-        raise BadResults(f"{source}: warmup_s = {said}: must be one time for all rows, of at least 0")
-    return found.pop() if found else None
 
 
 def _of_flow(
@@ -197,11 +193,6 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
     return found
 
 
-def _name(row: Row, where: str, renamed: Mapping[str, str] | None) -> str:
-    queue = row.get("queue", "")
-    return known_name(f"{row['metric']}[{queue}]" if queue else row["metric"], where, renamed)
-
-
 def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] | None:
     """Return the half-width of a row's interval and the replications behind it, None without interval."""
     count = None
@@ -217,14 +208,14 @@ def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] 
         if width < 0:
             raise BadResults(f"{where}: half-width {width:g}: cannot be negative")
         return width, count
-    if row.get("low") and row.get("high"):
-        low, high = finite(row["low"], where, "low"), finite(row["high"], where, "high")
-        if not low <= value <= high:
-            raise BadResults(f"{where}: the value {value:g} is not between low = {low:g} and high = {high:g}")
-        return (high - low) / 2, count
-    if row.get("low") or row.get("high"):
+    if not row.get("low") and not row.get("high"):
+        return None
+    if not row.get("low") or not row.get("high"):
         raise BadResults(f"{where}: low and high must both be given, or neither")
-    return None
+    low, high = finite(row["low"], where, "low"), finite(row["high"], where, "high")
+    if not low <= value <= high:
+        raise BadResults(f"{where}: the value {value:g} is not between low = {low:g} and high = {high:g}")
+    return (high - low) / 2, count
 
 
 def _series(name: str, run: str, points: list[tuple[float, float]], source: str) -> Series:

@@ -111,29 +111,25 @@ class Report:
     @property
     def summary(self) -> str:
         """Return the result in a sentence."""
-        compared = [one for one in self.agreements if one.verdict != "not compared"]
-        blind = sum(one.verdict == "cannot tell" for one in compared)
+        count = sum(one.verdict != "not compared" for one in self.agreements)
+        blind = sum(one.verdict == "cannot tell" for one in self.agreements)
+        alarm = "against the model alone"
         if any(not math.isnan(one.p_value) for one in self.agreements):
             alarm = f"chance of any false alarm {1 - self.rules.confidence:.2g}"
         elif any(not math.isnan(one.simulation) for one in self.agreements):
             alarm = f"nothing is random: tolerance {100 * self.rules.tolerance:.2g} %"
-        else:
-            alarm = "against the model alone"
         if self.agrees:
+            told = f"agrees: {count - blind} of {count} metrics" + (f", {blind} cannot tell" if blind else "")
+            told += ", nothing inconsistent"
+            if blind and blind == count:
+                told = "cannot tell: half or twice as much would pass in every metric"
             doubts = sum(one.status == "doubtful" for one in self.findings)
-            rest = f", {doubts} doubtful" if doubts else ""
-            if blind and blind == len(compared):
-                return f"cannot tell: half or twice as much would pass in every metric{rest} ({alarm})"
-            told = f"agrees: {len(compared) - blind} of {len(compared)} metrics"
-            told += f", {blind} cannot tell" if blind else ""
-            return f"{told}, nothing inconsistent{rest} ({alarm})"
-        parts = []
-        if self.inconsistent:
-            checks = "1 check" if len(self.inconsistent) == 1 else f"{len(self.inconsistent)} checks"
-            parts.append(f"{checks} of consistency failed")
-        if self.differing:
-            differ = "differs" if len(self.differing) == 1 else "differ"
-            parts.append(f"{len(self.differing)} of {len(compared)} metrics {differ}")
+            return f"{told}{f', {doubts} doubtful' if doubts else ''} ({alarm})"
+        failed, differing, parts = len(self.inconsistent), len(self.differing), []
+        if failed:
+            parts.append(f"{failed} check{'s' if failed > 1 else ''} of consistency failed")
+        if differing:
+            parts.append(f"{differing} of {count} metrics differ{'s' if differing == 1 else ''}")
         return f"does not agree: {' and '.join(parts)} ({alarm})"
 
 
@@ -168,9 +164,7 @@ def check(
         raise ValueError(f"confidence = {confidence:g}: must be between 0 and 1")
     if tolerance is not None and not 0 <= tolerance < 1:
         raise ValueError(f"tolerance = {tolerance:g}: must be at least 0 and below 1")
-    found = (
-        results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
-    )  # fmt: skip
+    found = results_of(results, scenario, flow)
     random = is_random(scenario.changed({"run.jitter_s": 0.0}))
     reference = reference_scenario(found, scenario)
     # Bonferroni: the numbers are one part of the tests, the warm-up and the intervals of series two more
@@ -220,6 +214,11 @@ def check(
     )
 
 
+def results_of(results: str | Path | ForeignResults, scenario: Scenario, flow: int | None) -> ForeignResults:
+    """Return results that were read already, or those of a file."""
+    return results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
+
+
 def jittered(simulate: Engine) -> Engine:
     """Return a simulator that plays a scenario as it stands and, after that, with jittered starts.
 
@@ -228,18 +227,15 @@ def jittered(simulate: Engine) -> Engine:
     """
 
     def both(scenario: Scenario) -> xr.Dataset:
-        exact = _dataset(simulate(scenario.changed({"run.replications": 1})))
+        exact = simulate(scenario.changed({"run.replications": 1}))
         times = [float(exact[name].mean()) for name in ("rtt_s", "delay_s") if name in exact]
         longest = JITTER * next((time for time in times if time > 0), 0.1)
         changes = {"run.jitter_s": scenario.run.jitter_s or min(longest, 1.0), "run.replications": JITTERED}
-        parts = [exact, _dataset(simulate(scenario.changed(changes)))]
+        parts = [exact, simulate(scenario.changed(changes))]
+        parts = [one.to_dataset() if isinstance(one, Results) else one for one in parts]
         return xr.concat(parts, "replication", data_vars="minimal", coords="minimal", compat="override")
 
     return both
-
-
-def _dataset(results: Results | xr.Dataset) -> xr.Dataset:
-    return results.to_dataset() if isinstance(results, Results) else results
 
 
 def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
@@ -269,7 +265,7 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
 def pattern(agreements: Sequence[Agreement]) -> str:
     """Return the likely cause that the metrics that differ point to, empty if there is none."""
     differing = [one for one in agreements if one.verdict == "differs"]
-    up = {one.metric for one in differing if one.theirs > _reference(one)}
+    up = {one.metric for one in differing if one.theirs > one.reference}
     names = {one.metric for one in differing}
     agreeing = {one.metric for one in agreements if one.verdict in ("agrees", "negligible")}
     if "timeouts_per_s" in names:
@@ -290,10 +286,6 @@ def pattern(agreements: Sequence[Agreement]) -> str:
             "measured time, first"
         )
     return ""
-
-
-def _reference(one: Agreement) -> float:
-    return one.model if math.isnan(one.simulation) else one.simulation
 
 
 def modelled(

@@ -10,7 +10,7 @@ them: comparisons are of pairs of replications with the same number (Law 2015, c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -127,7 +127,7 @@ def neighbours(task: Task, best: Place) -> list[Place]:
         for number, choice in enumerate(task.choices)
         for at in _steps(choice, best[number])
     ]
-    return [best, *(place for place in there if not task.rules_out(task.changes(place)))]
+    return [best, *(place for place in there if not task.violation_by_keys(place))]
 
 
 def is_near(task: Task, candidate: Candidate) -> bool:
@@ -163,13 +163,6 @@ def _steps(choice: Choice, at: float) -> list[float]:
     last, step = (1.0, STEP_SHARE) if choice.continuous else (len(choice.values) - 1.0, 1.0)
     there = [min(max(at + way * step, 0.0), last) for way in (-1, 1)]
     return [round(place, 12) for place in there if place != at]
-
-
-def _named(task: Task, place: Place, winner: Place) -> str:
-    """Return the values in which a place differs from the winner's, as in ``polling.limit = 6``."""
-    every = zip(task.choices, place, winner, strict=True)
-    chosen = [(choice, at) for choice, at, its in every if at != its]
-    return ", ".join(f"{choice.key} = {choice.shown(choice.at(at))}" for choice, at in chosen)
 
 
 def confirm(
@@ -214,10 +207,13 @@ def confirm(
         order.sort(key=lambda place: place != start.place)
     else:
         table.known |= {one.place: replace(one, confirmed=True) for one in answers if one.failure is None}
-    roles = ["winner", *(_named(task, place, order[0]) for place in order[1:])]
-    if len(order) > 1 and known[order[1]].feasible(task):
-        roles[1] = f"runner-up, {roles[1]}"
-    named = [replace(played[place], role=role) for place, role in zip(order, roles, strict=True)]
+    named = [replace(played[order[0]], role="winner")]
+    for place in order[1:]:
+        every = zip(task.choices, place, order[0], strict=True)
+        role = ", ".join(f"{c.key} = {c.shown(c.at(at))}" for c, at, its in every if at != its)
+        if place == order[1] and known[place].feasible(task):
+            role = f"runner-up, {role}"
+        named.append(replace(played[place], role=role))
     points = _judged(task, named)
     return Confirmation(tuple(points), tuple(_warnings(task, points)))
 
@@ -229,27 +225,29 @@ def simulated_front(
     simulator: Simulator,
     progress: Callable[[int, int], None] | None = None,
 ) -> Confirmation:
-    """Simulate some points of a front, its ends among them, with common random numbers; see `confirm`."""
-    wanted = {front[number].place: f"{number + 1}." for number in spread(len(front), MOST_SIMULATED)}
-    points = _played(task, wanted, models, simulator, progress)
-    points = [replace(point, verdict="") for point in points]  # nothing is compared
-    return Confirmation(tuple(points), tuple(_doubts(task, points)))
+    """Simulate some points of a front, its ends among them, with common random numbers; see `confirm`.
 
-
-def _played(
-    task: Task,
-    wanted: Mapping[Place, str],
-    models: Mapping[Place, Candidate],
-    simulator: Simulator,
-    progress: Callable[[int, int], None] | None,
-) -> list[Simulated]:
-    """Simulate places, each with its role."""
+    A warning says if the ends cannot be told apart in the first aim: then chance alone may have made a front.
+    """
     points: list[Simulated] = []
-    for place, role in wanted.items():
-        points.append(simulated(task, role, task.changes(place), models.get(place), simulator))
+    wanted = spread(len(front), MOST_SIMULATED)
+    for number in wanted:
+        at = front[number]
+        one = simulated(task, f"{number + 1}.", at.changes, models.get(at.place), simulator)
+        points.append(replace(one, verdict=""))  # nothing is compared
         if progress is not None:
             progress(len(points), len(wanted))
-    return points
+    ends, warnings = points[:: max(len(points) - 1, 1)], list[str]()
+    if len(ends) > 1 and len(ends[0].samples) == len(ends[1].samples) > 1:
+        first, last = ends
+        apart = over_replications(first.samples - last.samples)
+        if abs(apart.mean) <= apart.ci95:
+            warnings.append(
+                f"{first.role} and {last.role} cannot be told apart in {task.objective.text}: they differ by "
+                f"{apart.mean:.3g} ± {apart.ci95:.2g} in pairs of replications; more run.replications may "
+                "show a difference"
+            )
+    return Confirmation(tuple(points), tuple(warnings))
 
 
 def simulated(
@@ -265,9 +263,10 @@ def simulated(
     except Exception as error:
         count = len(task.constraints)
         unknown: tuple[Bound, ...] = ("unknown",) * count
-        nothing = (NOTHING,) * count
-        never, why = (math.nan,) * count, failure_of(error)
-        return Simulated(role, changes, NOTHING, nothing, unknown, model, failure=why, needed=never)
+        return Simulated(
+            role, changes, NOTHING, (NOTHING,) * count, unknown, model, failure=failure_of(error),
+            needed=(math.nan,) * count,
+        )  # fmt: skip
     known = tuple(map(over_replications, sides))
     slacks = [c.slack(k.mean) for c, k in zip(task.constraints, known, strict=True)]
     bounds: tuple[Bound, ...] = tuple(
@@ -351,21 +350,15 @@ def _judged(task: Task, points: Sequence[Simulated]) -> list[Simulated]:
 
     A point is worse, whatever its objective, if more of its flows get nothing than of the winner's.
     """
-    winner, *others = points
-    compared = [_compared(task, winner, point) for point in others]
+    winner, compared = points[0], list[Simulated]()
+    for point in points[1:]:
+        pairs = min(len(winner.samples), len(point.samples))  # none after a failure
+        better = winner.samples[:pairs] - point.samples[:pairs]
+        better = better if task.objective.sense == "maximize" else -better
+        compared.append(replace(point, difference=over_replications(better), p_value=paired_p_value(better)))
     found = holm({n: point.p_value for n, point in enumerate(compared)}, 1 - CONFIDENCE)
     judged = [replace(point, verdict=_verdict(winner, point, n in found)) for n, point in enumerate(compared)]
     return [replace(winner, verdict="winner"), *judged]
-
-
-def _compared(task: Task, winner: Simulated, point: Simulated) -> Simulated:
-    """Return a point with its difference from the winner, over pairs of replications."""
-    if winner.failure or point.failure:
-        return point
-    pairs = min(len(winner.samples), len(point.samples))
-    better = winner.samples[:pairs] - point.samples[:pairs]
-    better = better if task.objective.sense == "maximize" else -better
-    return replace(point, difference=over_replications(better), p_value=paired_p_value(better))
 
 
 def _verdict(winner: Simulated, point: Simulated, different: bool) -> Verdict:
@@ -433,54 +426,32 @@ def find_front(table: Table) -> Outcome:
     best = table.best()
     if outcome.proved or best is None:
         return outcome
-    task, number, allowance = table.task, len(table.task.constraints) - 1, max(table.budget // SHARE, 1)
-    aim, here = task.constraints[number], best.sides[number]
+    task, allowance = table.task, max(table.budget // SHARE, 1)
+    aim, here = task.constraints[-1], best.sides[-1]
     far = FAR * (abs(here) or 1.0)
     bounds = [here - far if aim.sense == "<=" else here + far]
     for place in range(LEVELS + 1):
-        tighter = task.with_constraint(number, replace(aim, bound=bounds[place]))
+        tighter = replace(task, constraints=(*task.bounds, replace(aim, bound=bounds[place])))
         search_again(table, tighter, table.best(tighter) or best, allowance)
         if place == 0:
             ends = front_of(task, list(table.known.values()))
-            sides = (ends[0].sides[number], ends[-1].sides[number])
-            bounds += np.linspace(*sides, LEVELS + 2)[1:-1].tolist()
+            bounds += np.linspace(ends[0].sides[-1], ends[-1].sides[-1], LEVELS + 2)[1:-1].tolist()
     return outcome
 
 
 def front_of(task: Task, known: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Return the feasible points that no other one beats in both aims, the best of the first aim first."""
-    assert task.second is not None
-    feasible = [candidate for candidate in known if candidate.feasible(task)]
-
-    def losses(candidate: Candidate) -> tuple[float, float, Place]:
-        assert task.second is not None
-        return (
-            task.objective.loss(candidate.objective),
-            task.second.loss(candidate.sides[-1]),
-            candidate.place,
-        )
-
-    kept: list[Candidate] = []
-    for candidate in sorted(feasible, key=losses):
-        if not kept or losses(candidate)[1] < losses(kept[-1])[1]:
-            kept.append(candidate)
+    first, second = task.aims
+    feasible = (one for one in known if one.feasible(task))
+    losses = sorted((first.loss(one.objective), second.loss(one.sides[-1]), one.place) for one in feasible)
+    at, least, kept = {one.place: one for one in known}, math.inf, []
+    for _, loss, place in losses:
+        if loss < least:
+            least = loss
+            kept.append(at[place])
     return tuple(kept)
 
 
 def spread(count: int, most: int) -> list[int]:
     """Return at most *most* of *count* places, evenly spread, the first and the last among them."""
     return sorted({round(place) for place in np.linspace(0, count - 1, min(count, most)).tolist()})
-
-
-def _doubts(task: Task, points: Sequence[Simulated]) -> Iterator[str]:
-    """Warn if the ends cannot be told apart in the first aim: then chance alone may have made a front."""
-    first, last = points[0], points[-1]
-    if len(points) < 2 or len(first.samples) != len(last.samples) or len(first.samples) < 2:
-        return
-    apart = over_replications(first.samples - last.samples)
-    if abs(apart.mean) <= apart.ci95:
-        yield (
-            f"{first.role} and {last.role} cannot be told apart in {task.objective.text}: they differ by "
-            f"{apart.mean:.3g} ± {apart.ci95:.2g} in pairs of replications; more run.replications may show a "
-            "difference"
-        )

@@ -28,7 +28,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.files import write_rows
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.dimensioning import confirmation
 from btqueue.study.dimensioning.confirmation import (
     Confirmation,
@@ -95,11 +95,10 @@ class Dimensioning:
 
     def __repr__(self) -> str:
         """Return the aim and the best point in a line."""
-        aims = [self.task.objective, *([] if self.task.second is None else [self.task.second])]
         best = "no point meets all bounds" if self.best is None else f"best {dict(self.best.changes)}"
         best = f"{len(self.front)} points of the front" if self.front else best
         points = f"{len(self.candidates)} points, {self.feasible} meet all bounds"
-        return f"<Dimensioning {', '.join(f'{aim.sense} {aim.text}' for aim in aims)}: {points}; {best}>"
+        return f"<Dimensioning {aims_in_words(self.task)}: {points}; {best}>"
 
     def _repr_html_(self) -> str:
         """Return the table of the best points for a notebook."""
@@ -185,11 +184,11 @@ def dimension(
     )
     find = find_best if task.second is None else find_front
     if engine not in ("auto", "solve", "simulate"):
-        raise ScenarioError(Problem(f'engine = "{engine}": must be auto, solve or simulate'))
+        raise ScenarioError(f'engine = "{engine}": must be auto, solve or simulate')
     if budget < 1:
-        raise ScenarioError(Problem(f"a budget of {budget} points: give at least 1"))
+        raise ScenarioError(f"a budget of {budget} points: give at least 1")
     if top < 0:
-        raise ScenarioError(Problem(f"{top} runners-up: give 0 or more"))
+        raise ScenarioError(f"{top} runners-up: give 0 or more")
     ask = partial(Table, task, budget, solver=solver, workers=workers, progress=progress)
     table = ask(engine="simulate" if engine == "simulate" else "solve")
     found: Dimensioning | None = None
@@ -206,14 +205,16 @@ def dimension(
         found = _report(table, outcome, top)
         if confirm and confirmation.is_near(task, table.ranked()[0]):
             models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}
-            play = simulator or _simulator()
+            if simulator is None:
+                from btqueue.simulator import simulate
+
+                simulator = partial(simulate, threads=None)
             if task.second is not None:
-                simulated = simulated_front(task, found.front, models, play, simulating)
-                return replace(found, confirmation=simulated)
-            played = confirmation.confirm(
-                table, models, play, simulating, without_effect=found.without_effect
-            )
-            found = _report(table, outcome, top)
+                played = simulated_front(task, found.front, models, simulator, simulating)
+            else:
+                idle = found.without_effect
+                played = confirmation.confirm(table, models, simulator, simulating, without_effect=idle)
+                found = _report(table, outcome, top)
             if found.best is not None:
                 found = replace(found, confirmation=played)
         return found
@@ -223,10 +224,9 @@ def dimension(
         raise DimensioningInterrupted(None if found is None else replace(found, interrupted=True)) from None
 
 
-def _simulator() -> Simulator:
-    from btqueue.simulator import simulate
-
-    return partial(simulate, threads=None)
+def aims_in_words(task: Task) -> str:
+    """Return the quantities to optimise, as in "maximize goodput_kbps"."""
+    return ", ".join(f"{aim.sense} {aim.text}" for aim in task.aims)
 
 
 def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
@@ -342,9 +342,8 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
     if task.bounds:
         variables["slack"] = (("point", "constraint"), np.array(slacks, float))
         coords["constraint"] = [c.text for c in task.bounds]
-    aims = [task.objective, *([] if task.second is None else [task.second])]
     attrs = {
-        "objective": ", ".join(f"{aim.sense} {aim.text}" for aim in aims),
+        "objective": aims_in_words(task),
         "dimensioning": json.dumps(as_values(found)),
         **attributes(task.base),
     }
@@ -450,18 +449,15 @@ def points_table(found: Dimensioning) -> TextTable:
     else:
         rows = [("best", found.best), *((f"{n}.", c) for n, c in enumerate(found.runners_up, 2))]
     columns = ("", *keys, *heading, *(c.text for c in task.constraints))
-    cells = tuple((name, *_cells(found, candidate)) for name, candidate in rows)
-    return TextTable(task.base.title, columns, cells)
-
-
-def _cells(found: Dimensioning, candidate: Candidate) -> list[str]:
-    sides = []
-    for constraint, side in zip(found.task.constraints, candidate.sides, strict=True):
-        broken = constraint.violation(side) > 0
-        sides.append(number(side) + (f" (fails by {number(-constraint.slack(side))})" if broken else ""))
-    keys = [choice.shown(candidate.changes[choice.key]) for choice in found.task.choices]
-    value = [] if found.task.objective.text in candidate.changes else [number(candidate.objective)]
-    return [*keys, *value, *sides]
+    cells = []
+    for name, one in rows:
+        chosen = [choice.shown(one.changes[choice.key]) for choice in task.choices]
+        sides = [
+            number(side) + (f" (fails by {number(-c.slack(side))})" if c.violation(side) > 0 else "")
+            for c, side in zip(task.constraints, one.sides, strict=True)
+        ]
+        cells.append((name, *chosen, *([number(one.objective)] if heading else []), *sides))
+    return TextTable(task.base.title, columns, tuple(cells))
 
 
 def write_csv(dataset: xr.Dataset, path: Path) -> None:

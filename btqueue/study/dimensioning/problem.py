@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.expressions import (
     Linear,
@@ -18,7 +18,7 @@ from btqueue.scenario.expressions import (
     parse_quantity,
 )
 from btqueue.scenario.polling import DISCIPLINES
-from btqueue.study.points import Interval, keyed_values, label, parse_values, values_of
+from btqueue.study.points import Interval, is_number, keyed_values, label, parse_values, values_of
 
 Place = tuple[float, ...]
 """A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
@@ -50,9 +50,7 @@ class Choice:
     @property
     def ordered(self) -> bool:
         """Whether it makes sense to go up and down: numbers, not names."""
-        return self.continuous or all(
-            isinstance(value, int | float) and not isinstance(value, bool) for value in self.values
-        )
+        return self.continuous or all(map(is_number, self.values))
 
     def at(self, place: float) -> Any:
         """Return the value at a place."""
@@ -79,22 +77,18 @@ def parse_choices(choose: Choices) -> tuple[Choice, ...]:
     """
     pairs = keyed_values(choose, "--choose")
     if not pairs:
-        raise ScenarioError(
-            Problem("there is nothing to choose: name a key, as in --choose polling.limit=1..25")
-        )
-    return tuple(parse_choice(key, values) for key, values in pairs)
-
-
-def parse_choice(key: str, values: Any) -> Choice:
-    """Return one key and its values."""
-    spread = parse_values(key, values)
-    if isinstance(spread, tuple):
-        return Choice(key, spread)
-    if not spread.whole and spread.open:
-        return Choice(key, interval=spread)
-    if spread.scale == "lin" and spread.open:
-        spread = replace(spread, low=int(spread.low), high=int(spread.high))  # by steps of 1
-    return Choice(key, values_of(key, spread))
+        raise ScenarioError("there is nothing to choose: name a key, as in --choose polling.limit=1..25")
+    found = []
+    for key, values in pairs:
+        spread = parse_values(key, values)
+        if isinstance(spread, Interval) and spread.open:
+            if not spread.whole:
+                found.append(Choice(key, interval=spread))
+                continue
+            if spread.scale == "lin":
+                spread = replace(spread, low=int(spread.low), high=int(spread.high))  # by steps of 1
+        found.append(Choice(key, values_of(key, spread)))
+    return tuple(found)
 
 
 DISTINCT = 0.01
@@ -191,6 +185,11 @@ class Task:
     second: Objective | None = None
 
     @property
+    def aims(self) -> tuple[Objective, ...]:
+        """The one or two quantities to optimise."""
+        return (self.objective,) if self.second is None else (self.objective, self.second)
+
+    @property
     def bounds(self) -> tuple[Constraint, ...]:
         """The constraints that were asked for."""
         return self.constraints if self.second is None else self.constraints[:-1]
@@ -217,18 +216,10 @@ class Task:
         """Return the values of all keys that expressions may name."""
         return {**self.fixed, **changes}
 
-    def with_constraint(self, number: int, constraint: Constraint) -> Task:
-        """Return the task with another constraint in place of one."""
-        changed = (*self.constraints[:number], constraint, *self.constraints[number + 1 :])
-        return replace(self, constraints=changed)
-
-    def rules_out(self, changes: Mapping[str, Any]) -> bool:
-        """Whether the values of the keys alone violate a bound."""
-        keys = self.keys(changes)
-        return any(
-            constraint.of_keys_only and constraint.violation(constraint.expression.value({}, keys)) > 0
-            for constraint in self.constraints
-        )
+    def violation_by_keys(self, place: Place) -> float:
+        """Return the sum of the violations of bounds that need no answer."""
+        keys = self.keys(self.changes(place))
+        return sum(c.violation(c.expression.value({}, keys)) for c in self.constraints if c.of_keys_only)
 
 
 def task_of(
@@ -249,10 +240,8 @@ def task_of(
     given = [(sense, text) for sense, text in wanted if text is not None]
     if len(given) != 1:
         raise ScenarioError(
-            Problem(
-                "name one objective: maximize or minimize, as in --maximize goodput_kbps, or two that "
-                "compete, as in --pareto 'goodput_kbps, delay_s'"
-            )
+            "name one objective: maximize or minimize, as in --maximize goodput_kbps, or two that "
+            "compete, as in --pareto 'goodput_kbps, delay_s'"
         )
     ((option, aim),) = given
     aims = aims_of(aim, base, option)
@@ -266,14 +255,12 @@ def task_of(
     ]
     for what, key in named:
         if not chosen.get(key, True):
-            raise ScenarioError(Problem(f"{what}: the values to choose for {key} are no numbers", key))
+            raise ScenarioError(f"{what}: the values to choose for {key} are no numbers", key)
     fixed = {key: number_of_key(base, key, what) for what, key in named if key not in chosen}
-    first, *more = aims
-    for second in more:
-        sense, bound = (">=", -math.inf) if second.sense == "maximize" else ("<=", math.inf)
-        unbounded = Constraint(second.expression, sense, False, bound, second.text)
-        return Task(base, first, (*constraints, unbounded), choices, fixed, second)
-    return Task(base, first, constraints, choices, fixed)
+    if len(aims) > 1:
+        sense, bound = (">=", -math.inf) if aims[1].sense == "maximize" else ("<=", math.inf)
+        constraints += (Constraint(aims[1].expression, sense, False, bound, aims[1].text),)
+    return Task(base, aims[0], constraints, choices, fixed, *aims[1:])
 
 
 def aims_of(aims: str | Sequence[str], base: Scenario, option: str = "pareto") -> list[Objective]:
@@ -289,7 +276,7 @@ def aims_of(aims: str | Sequence[str], base: Scenario, option: str = "pareto") -
     texts = [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text)] if option == "pareto" else [text]
     if option == "pareto" and (len(texts) != 2 or texts[0] == texts[1]):
         how = "name two metrics, as in 'goodput_kbps, delay_s'"
-        raise ScenarioError(Problem(f"--pareto {shown(text.strip())}: {how}", value=text))
+        raise ScenarioError(f"--pareto {shown(text.strip())}: {how}", value=text)
     found = []
     for part in texts:
         read = parse_quantity(part, f"--{option}", base)
@@ -308,15 +295,15 @@ def parse_constraint(text: str, base: Scenario | None = None) -> Constraint:
     signs = COMPARISON.findall(text)
     if len(signs) != 1:
         why = "gives two bounds at once: give each of them alone" if signs else f"has no bound: {HOW}"
-        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
+        raise ScenarioError(f"{what} {shown(text.strip())}: {why}", value=text)
     if (sign := signs[0]) in ("=", "==", "!="):
         why = f"an equality is hardly ever met to the last digit: {HOW}"
-        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
+        raise ScenarioError(f"{what} {shown(text.strip())}: {why}", value=text)
     left, right = (parse_expression(side, what, base) for side in COMPARISON.split(text))
     linear = left.minus(right)
     if not linear.terms or not linear.is_finite:
         why = "its numbers are too large together" if linear.terms else "names no metric and no key"
-        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
+        raise ScenarioError(f"{what} {shown(text.strip())}: {why}", value=text)
     check_units(linear, f"{what} {shown(text.strip())}")
     below, bound = sign in ("<", "<=", "≤"), -linear.constant
     if linear.terms[0][0] < 0:  # 0.4 >= rtt_s reads rtt_s <= 0.4

@@ -63,14 +63,16 @@ def find_best(table: Table) -> Outcome:
     Raises:
         NoAnswers: no point is a scenario that the engine can answer, or it gives none of the metrics.
     """
-    task = table.task
-    places = _all_places(table)
-    if places is None:
+    task, size, places = table.task, table.task.size, None
+    fixed = any(constraint.of_keys_only for constraint in task.constraints)
+    if size is not None and size <= (max(table.budget, MOST_LISTED) if fixed else table.budget):
+        places = [place for place in every_place(task) if not task.violation_by_keys(place)]
+    if places is None or len(places) > table.budget:
         spent = _search(table)
         require_answers(table)
-        return Outcome("search", False, spent, task.size)
-    if not places:
-        _look_up_least_ruled_out(table)
+        return Outcome("search", False, spent, size)
+    if not places:  # so that there is a nearest point, of all values that a bound rules out
+        table.look_up([min(every_place(task), key=task.violation_by_keys)], replace(task, constraints=()))
     table.expected = len(places)
     for probe in (places[:1], places[-1:], places[len(places) // 2 :][:1]):
         table.look_up(probe)
@@ -79,7 +81,7 @@ def find_best(table: Table) -> Outcome:
     _refuse_missing_metrics(table)
     table.look_up(places)
     require_answers(table)
-    return Outcome("enumeration", True, False, task.size)
+    return Outcome("enumeration", True, False, size)
 
 
 def _refuse_missing_metrics(table: Table) -> None:
@@ -93,45 +95,19 @@ def every_place(task: Task) -> Iterator[Place]:
     return itertools.product(*(range(len(choice.values)) for choice in task.choices))
 
 
-def _all_places(table: Table) -> list[Place] | None:
-    """Return all places that the keys do not rule out, None if they are more than the budget."""
-    task, size = table.task, table.task.size
-    if size is None or size > max(table.budget, MOST_LISTED):
-        return None
-    if size > table.budget and not any(c.of_keys_only for c in task.constraints):
-        return None
-    places = [place for place in every_place(task) if not task.rules_out(task.changes(place))]
-    return places if len(places) <= table.budget else None
-
-
-def _look_up_least_ruled_out(table: Table) -> None:
-    """Solve the place that violates the bounds of the keys least, so that there is a nearest point."""
-    task = table.task
-    least = min(every_place(task), key=lambda place: _violation_by_keys(task, place))
-    table.look_up([least], replace(task, constraints=()))
-
-
-def _violation_by_keys(task: Task, place: Place) -> float:
-    """Return the sum of the violations of bounds that need no answer."""
-    keys = task.keys(task.changes(place))
-    return sum(c.violation(c.expression.value({}, keys)) for c in task.constraints if c.of_keys_only)
-
-
 def _search(table: Table) -> bool:
     """Search; return whether the budget ended it."""
-    task, idle, seed = table.task, 0, 0
+    idle, best = 0, []  # nothing is known as long as the keys alone rule out all that was looked at
     try:
-        while idle < IDLE_ROUNDS:
-            before = table.ranked(task)[0].place if table.known else None
-            _round(table, task, seed)
-            if not table.known:  # the keys alone rule out all that was looked at
-                idle += 1
-            else:
-                idle = idle + 1 if table.ranked(task)[0].place == before else 0
-            seed += 1
+        for seed in itertools.count():
+            _round(table, table.task, seed)
+            before, best = best, [one.place for one in table.ranked()[:1]]
+            idle = idle + 1 if best == before else 0
+            if idle == IDLE_ROUNDS:
+                return False
     except BudgetSpent:
-        return True
-    return False
+        pass
+    return True
 
 
 def _round(table: Table, task: Task, seed: int) -> None:
@@ -177,7 +153,7 @@ def _evolve(table: Table, task: Task, seed: int) -> None:
         """Return sums of violations, shape (1, S), of points, shape (keys, S)."""
         found = places(x)
         sums = [
-            UNSOLVED + _violation_by_keys(task, place)
+            UNSOLVED + task.violation_by_keys(place)
             if candidate is None or candidate.failure is not None
             else sum(candidate.violations(task)) + candidate.unserved
             for place, candidate in zip(found, candidates(found), strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.dimensioning.problem import Place, Task
 from btqueue.study.evaluate import Answer, Engine, Failure, PointResult
 from btqueue.study.many_points import map_points
@@ -124,9 +124,7 @@ class Table:
         """
         task = task or self.task
         wanted = list(dict.fromkeys(places))
-        new = [
-            place for place in wanted if place not in self.known and not task.rules_out(task.changes(place))
-        ]
+        new = [place for place in wanted if place not in self.known and not task.violation_by_keys(place)]
         left = self.budget - len(self.known)
         self._solve(new[:left])
         if len(new) > left:
@@ -160,7 +158,10 @@ class Table:
         sides = tuple(c.expression.value(answer.metrics, keys) for c in task.constraints)
         objective = task.objective.expression.value(answer.metrics, keys)
         failure = answer.failure
-        if failure is None and (missing := self._missing(answer)):
+        linears = [task.objective.expression, *(c.expression for c in task.constraints)]
+        wanted = dict.fromkeys(name for linear in linears for name in linear.metrics)
+        missing = [name for name in wanted if not math.isfinite(answer.mean(name))]
+        if failure is None and missing:
             never = any(name not in answer.metrics for name in missing)
             kind = "no metric" if never else "no value"
             failure = Failure(kind, f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
@@ -169,16 +170,6 @@ class Table:
         warnings, unserved = tuple(answer.notes.get("warnings", ())), answer.notes.get("unserved", 0)
         answered_by = answer.notes.get("answered_by", "theory")
         return Candidate(place, changes, objective, sides, failure, warnings, unserved, answered_by)
-
-    def _missing(self, answer: Answer) -> list[str]:
-        """Return the metrics that the task asks for and the answer does not have."""
-        linears = [self.task.objective.expression, *(c.expression for c in self.task.constraints)]
-        wanted = dict.fromkeys(name for linear in linears for name in linear.metrics)
-        return [
-            name
-            for name in wanted
-            if name not in answer.metrics or not math.isfinite(answer.metrics[name].mean)
-        ]
 
     def ranked(self, task: Task | None = None) -> list[Candidate]:
         """Return all known candidates, the best first; of another task if one is given."""
@@ -206,6 +197,4 @@ def require_answers(table: Table) -> None:
     if kinds <= {"scenario", "not built", "no metric", "no value"}:
         first = next(iter(table.known.values()))
         where = ", ".join(f"{key} = {label(value)}" for key, value in first.changes.items())
-        raise NoAnswers(
-            Problem(f"none of {len(failures)} points has an answer; at {where}: {failures[0].message}")
-        )
+        raise NoAnswers(f"none of {len(failures)} points has an answer; at {where}: {failures[0].message}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.sensitivity.formulas import Evaluated, formula, formulas_of
 from btqueue.study.sensitivity.local import Local, Row, local_sensitivity
 from btqueue.study.sensitivity.over_ranges import global_sensitivity
@@ -59,10 +59,10 @@ def sensitivity(
         ScenarioError: as the method's function, like other errors.
     """
     if method not in (methods := ("local", "sobol")):
-        raise ScenarioError(Problem(f'method = "{method}": must be one of {", ".join(methods)}'))
+        raise ScenarioError(f'method = "{method}": must be one of {", ".join(methods)}')
     for name, given in (("metrics", metrics), ("keys", keys)):
         if isinstance(given, str):
-            raise ScenarioError(Problem(f'{name} = "{given}": must be a list, as in ["{given}"]'))
+            raise ScenarioError(f'{name} = "{given}": must be a list, as in ["{given}"]')
     more |= {"metrics": metrics, "keys": keys, "spread": spread, "workers": workers, "progress": progress}
     if method == "local":
         return local_sensitivity(scenario, **more).dataset()

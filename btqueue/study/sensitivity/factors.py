@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.comparison import metric_of
 from btqueue.study.points import (
     Interval,
     checked_value,
+    is_number,
     known_key,
     label,
     parse_values,
@@ -84,28 +85,15 @@ def factors(
             scenario; or a range cannot be read.
     """
     if not 0 < share < 1:
-        raise ScenarioError(Problem(f"a spread of {share:.0%}: give more than 0 % and less than 100 %"))
+        raise ScenarioError(f"a spread of {share:.0%}: give more than 0 % and less than 100 %")
     ranges = {key: _range(key, given) for key, given in (spread or {}).items()}
     wanted = list(numeric_keys(scenario)) if keys is None else list(dict.fromkeys([*keys, *ranges]))
     if keys is None and not wanted:
-        raise ScenarioError(Problem("the scenario has no key that holds a number"))
+        raise ScenarioError("the scenario has no key that holds a number")
     values = {key: _number(scenario, key) for key in [*wanted, *ranges]}
     for key in (*(keys or ()), *ranges):
         scenario.changed({key: values[key]})  # refuses a key that says nothing about the scenario
     return [_factor(scenario, key, values[key], ranges.get(key), share) for key in wanted]
-
-
-def require_spreads(varied: Sequence[Factor]) -> None:
-    """Make sure that it is known of each key how far it may be varied.
-
-    Raises:
-        ScenarioError: one is 0.
-    """
-    for factor in varied:
-        if factor.spread is None:
-            raise ScenarioError(
-                Problem(f"{factor.key} = 0: give its spread, as in --spread {factor.key}=0..1e-3", factor.key)
-            )
 
 
 def coordinates(metrics: Iterable[str], varied: Iterable[Factor], **more: Iterable[Any]) -> dict[str, Any]:
@@ -128,11 +116,7 @@ def numeric_keys(scenario: Scenario) -> dict[str, float]:
     """Return the value of every key that holds a number and describes the network, by dotted key."""
     tables = {name: table for name, table in scenario.to_dict().items() if isinstance(table, dict)}
     values = {f"{name}.{key}": value for name, table in tables.items() for key, value in table.items()}
-    return {key: value for key, value in values.items() if _is_number(value) and not _only_runs(key)}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return {key: value for key, value in values.items() if is_number(value) and not _only_runs(key)}
 
 
 def _only_runs(key: str) -> bool:
@@ -141,16 +125,16 @@ def _only_runs(key: str) -> bool:
 
 def _number(scenario: Scenario, key: str) -> float:
     """Return the value of a key that can be varied."""
-    if _only_runs(known_key(key)):
-        raise ScenarioError(Problem(f"{key}: says how to simulate, and is no property of the network", key))
-    value = scenario.value_of(key)
-    if value is None:
-        raise ScenarioError(Problem(f"{key}: is unset in this scenario: set it, with --set {key}=...", key))
-    if not _is_number(value):
-        raise ScenarioError(
-            Problem(f"{key} = {label(value)}: only keys that hold a number can be varied", key)
-        )
-    return value
+    value = scenario.value_of(known_key(key))
+    if _only_runs(key):
+        why = f"{key}: says how to simulate, and is no property of the network"
+    elif value is None:
+        why = f"{key}: is unset in this scenario: set it, with --set {key}=..."
+    elif not is_number(value):
+        why = f"{key} = {label(value)}: only keys that hold a number can be varied"
+    else:
+        return value
+    raise ScenarioError(why, key)
 
 
 def _range(key: str, given: str | Interval) -> Interval:
@@ -162,7 +146,7 @@ def _range(key: str, given: str | Interval) -> Interval:
             for end in (found.low, found.high)
         )
         return replace(found, low=low, high=high, whole=whole)
-    raise ScenarioError(Problem(f"{key}: a spread is a range: write low..high or log(low,high)", key, given))
+    raise ScenarioError(f"{key}: a spread is a range: write low..high or log(low,high)", key, given)
 
 
 def _factor(scenario: Scenario, key: str, value: float, spread: Interval | None, share: float) -> Factor:

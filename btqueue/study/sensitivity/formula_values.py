@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
@@ -104,13 +105,10 @@ def applicable(setting: Setting) -> Mapping[str, Numbers]:
     formula (a loss of 0 in TCP's laws) are left out.
     """
     found: dict[str, Numbers] = {}
-    for rule in RULES:
-        found |= {name: numbers for name, numbers in rule(setting).items() if _all_known(numbers)}
+    for name, numbers in chain(*(rule(setting).items() for rule in RULES)):
+        if all(math.isfinite(number.value) for number in numbers.values()):
+            found[name] = numbers  # noqa: PERF403
     return MappingProxyType(found)
-
-
-def _all_known(numbers: Numbers) -> bool:
-    return all(math.isfinite(number.value) for number in numbers.values())
 
 
 def _constant_radio(setting: Setting) -> dict[str, Numbers]:
@@ -155,9 +153,7 @@ def of_piconet(setting: Setting) -> dict[str, Numbers]:
         return {}
     ring, limit, frames, short = where == "in a ring", scenario.polling.limit, len(data), len(ack)
     full, alone = int(frames % limit == 0), int(short % limit == 0)
-    behind = (
-        alone if full else int(frames % limit + short == limit)
-    )  # acknowledgement after the data of its visit
+    behind = alone if full else int(frames % limit + short == limit)  # where data is before it in its visit
     slots = sum(kind.slots for kind, _ in data), sum(kind.slots for kind, _ in ack)
     error = 1 - setting.on_air(repeated=False, ring=ring) / setting.on_air(repeated=True, ring=ring)
     control, words = scenario.flow_control, ("packets of a segment", "packets of an acknowledgement")
@@ -243,9 +239,9 @@ def _tcp(setting: Setting) -> dict[str, Numbers]:
         "T_0": Number(max(transport.min_rto_s, rtt), "the larger of transport.min_rto_s and rtt_s"),
         "W_m": Number(transport.receive_window_segments, "transport.receive_window_segments"),
     }
-    return {
-        "send rate, square-root law": root, "send rate, PFTK short": timed, "send rate, PFTK": timed,
-    }  # fmt: skip
+    return {f"send rate, {law}": timed for law in ("PFTK short", "PFTK")} | {
+        "send rate, square-root law": root
+    }
 
 
 RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (

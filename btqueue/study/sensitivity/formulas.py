@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from btqueue.network.bounds import capacity
 from btqueue.network.closed_forms import Steps, token_tail
 from btqueue.network.repetition import mean_error_rate
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.problems import closest
 from btqueue.scenario.topology import topology
@@ -403,12 +403,12 @@ def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario
         guess = closest(name, known)
         subjects = ", ".join(dict.fromkeys(entry.partition(",")[0] for entry in known))
         hint = f'did you mean "{guess}"?' if guess else f"there are {subjects}"
-        raise ScenarioError(Problem(f"there is no formula {shown(name)}; {hint}", name, guess=guess))
+        raise ScenarioError(f"there is no formula {shown(name)}; {hint}", name, guess=guess)
     form = known[name]
     for symbol in at or {}:
         if symbol not in form.symbols:
             symbols = ", ".join(f"{s} ({words})" for s, (_, words) in form.symbols.items())
-            raise ScenarioError(Problem(f'"{name}" has no symbol {symbol}, only {symbols}', symbol))
+            raise ScenarioError(f'"{name}" has no symbol {symbol}, only {symbols}', symbol)
     setting = None if scenario is None else Setting(scenario)
     numbers = {} if setting is None else dict(applicable(setting).get(name, {}))
     given = {symbol: Number(value, "given") for symbol, value in (at or {}).items()}
@@ -438,6 +438,6 @@ def parse_at(texts: Iterable[str]) -> dict[str, float]:
             number = math.nan
         if not math.isfinite(number):
             message = f"{shown(text)} cannot be read: write symbol=number, as in b=1e-4"
-            raise ScenarioError(Problem(message, symbol, value))
+            raise ScenarioError(message, symbol, value)
         found[symbol.strip()] = number
     return found

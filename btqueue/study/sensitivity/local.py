@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from btqueue.scenario.traits import is_trait, traits
 from btqueue.study.evaluate import Failure
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors
 from btqueue.study.sensitivity.solving import Progress, Solver
+from btqueue.study.summary import NOTHING as NO_VALUE
 from btqueue.study.summary import student_half_width
 
 BENT = 0.5
@@ -306,7 +308,7 @@ def local_sensitivity(
     varied = factors(scenario, keys, spread, share)
     solver = Solver(scenario, metrics, workers, progress)
     names = solver.names
-    base = {name: solver.answer.metrics[name].mean for name in names}
+    base = {name: solver.answer.mean(name) for name in names}
     there = {one.kind for one in traits(scenario)}
     given = set(spread or ())  # which may reach to where a key without effect has one
     known = [f for f in varied if not f.value or not is_trait(f.key) or f.key in there | given]
@@ -314,17 +316,20 @@ def local_sensitivity(
     found = (_by_simulation if solver.simulated else _by_theory)(active, names, solver)
     rows, failed = [], {}
     for factor in active:
-        failures = _failures(factor, solver)
-        ends = {
-            name: (_end(factor, 0, name, base[name], solver), _end(factor, 1, name, base[name], solver))
+        ends = () if factor.spread is None else (factor.spread.low, factor.spread.high)
+        at_ends = {
+            name: [
+                base[name] if end == factor.value else solver.at({factor.key: end}).mean(name) for end in ends
+            ] or [math.nan, math.nan]
             for name in names
-        }
+        }  # fmt: skip
+        note, why = _missing(factor, solver)
         none = all(derivative.kind == "none" for derivative in found[factor.key].values())
-        if none and np.isnan(list(ends.values())).all():
-            failed[factor.key] = most_telling([failure for _, failure in failures])
+        if none and np.isnan(list(at_ends.values())).all():
+            failed[factor.key] = why
             continue
-        note = _note(failures) or none * f"no derivative: there is no answer close to {factor.value:g}"
-        for name, (low, high) in ends.items():
+        note = note or none * f"no derivative: there is no answer close to {factor.value:g}"
+        for name, (low, high) in at_ends.items():
             rows.append(Row(factor, name, base[name], found[factor.key][name], low, high, note))
     quiet = tuple(factor.key for factor in varied if factor not in active)
     return Local(scenario, base, tuple(rows), quiet, failed, solver.solved, solver.about)
@@ -332,29 +337,20 @@ def local_sensitivity(
 
 def active_factors(varied: Sequence[Factor], metrics: Sequence[str], solver: Solver) -> list[Factor]:
     """Return the keys that change a metric somewhere within their spread, or that have no answer there."""
-    base = {name: solver.answer.metrics[name].mean for name in metrics}
-    solver.solve_all(_change(factor, value) for factor in varied for value in _probes(factor))
-    return [factor for factor in varied if not _is_idle(factor, solver, base)]
-
-
-def _change(factor: Factor, value: float) -> dict[str, float]:
-    return {factor.key: value}
-
-
-def _probes(factor: Factor) -> list[float]:
-    """Return the values that show whether a key has any effect."""
-    return list(factor.ends) or [factor.value + factor.unit]
-
-
-def _is_idle(factor: Factor, solver: Solver, base: Mapping[str, float]) -> bool:
-    """Whether no metric changes at any value that was tried, and at least one had an answer."""
-    answers = [solver.at(_change(factor, value)) for value in _probes(factor)]
-    means = [answer.means for answer in answers if answer.failure is None]
-    return bool(means) and all(
-        math.isclose(mean.get(name, math.nan), base[name], rel_tol=FLAT, abs_tol=NOTHING)
-        for mean in means
-        for name in base
-    )
+    base = {name: solver.answer.mean(name) for name in metrics}
+    tried = [[{f.key: value} for value in f.ends or (f.value + f.unit,)] for f in varied]
+    solver.solve_all(chain(*tried))
+    active = []
+    for factor, points in zip(varied, tried, strict=True):
+        means = [answer.means for answer in map(solver.at, points) if answer.failure is None]
+        same = (
+            math.isclose(mean.get(name, math.nan), value, rel_tol=FLAT, abs_tol=NOTHING)
+            for mean in means
+            for name, value in base.items()
+        )
+        if not means or not all(same):
+            active.append(factor)
+    return active
 
 
 Found = dict[str, dict[str, Derivative]]
@@ -366,11 +362,11 @@ def _by_theory(active: Sequence[Factor], names: Sequence[str], solver: Solver) -
     plan = Plan(solver.scenario)
     smooth = [factor for factor in active if not factor.whole and factor.key in plan.parameters]
     stepped = [factor for factor in active if factor not in smooth]
-    solver.solve_all(_change(f, f.value + side * d) for f in stepped for side in (-1, 1) for d in _steps(f))
+    solver.solve_all({f.key: f.value + side * d} for f in stepped for side in (-1, 1) for d in _steps(f))
     found: Found = {}
     for factor in stepped:
         below, above = (
-            [solver.at(_change(factor, factor.value + side * d)) for d in _steps(factor)] for side in (-1, 1)
+            [solver.at({factor.key: factor.value + side * d}) for d in _steps(factor)] for side in (-1, 1)
         )
         for name in names:
             down, up = ([answer.mean(name) for answer in way] for way in (below, above))
@@ -392,21 +388,15 @@ def _steps(factor: Factor) -> tuple[float, ...]:
 
 def _by_simulation(active: Sequence[Factor], names: Sequence[str], solver: Solver) -> Found:
     """Return the secants of simulations over `SHARE` of each key to both sides."""
-    solver.solve_all(_change(f, f.value + offset) for f in active for offset in _offsets(f))
-
-    def samples(answer: Any, name: str) -> tuple[float, ...]:
-        return answer.metrics[name].samples if name in answer.metrics else ()
-
+    solver.solve_all({f.key: f.value + offset} for f in active for offset in _offsets(f))
     found: Found = {}
     for factor in active:
-        offsets = _offsets(factor)
-        below, above = (solver.at(_change(factor, factor.value + offset)) for offset in offsets)
-        found[factor.key] = {
-            name: of_simulations(
-                samples(below, name), samples(solver.answer, name), samples(above, name), offsets
-            )
-            for name in names
-        }
+        low, high = _offsets(factor)
+        below, above = (solver.at({factor.key: factor.value + offset}) for offset in (low, high))
+        for name in names:
+            every = (one.metrics.get(name, NO_VALUE).samples for one in (below, solver.answer, above))
+            down, here, up = every
+            found.setdefault(factor.key, {})[name] = of_simulations(down, here, up, (low, high))
     return found
 
 
@@ -417,34 +407,19 @@ def _offsets(factor: Factor) -> tuple[float, float]:
     return -step, step
 
 
-def _end(factor: Factor, place: int, metric: str, base: float, solver: Solver) -> float:
-    """Return the metric at the low (0) or high (1) end of the spread."""
-    if factor.spread is None:
-        return math.nan
-    end = (factor.spread.low, factor.spread.high)[place]
-    return base if end == factor.value else solver.at(_change(factor, end)).mean(metric)
+def _missing(factor: Factor, solver: Solver) -> tuple[str, str]:
+    """Say on which sides there are no answers, and why; and the reason that tells most.
 
-
-def _failures(factor: Factor, solver: Solver) -> list[tuple[str, Failure]]:
-    """Return where ("below", "above") there is no answer, and why."""
+    That the key cannot have a value needs no explanation, and tells least.
+    """
     found: dict[str, Failure] = {}
     for value, failure in solver.failures(factor.key):
         found.setdefault("below" if value < factor.value else "above", failure)
-    return sorted(found.items(), reverse=True)
-
-
-def _note(failures: Sequence[tuple[str, Failure]]) -> str:
-    """Say on which sides answers are missing; that the key cannot have a value needs no explanation."""
-    parts = []
-    for side, failure in failures:
-        why = "not allowed" if failure.kind == "scenario" else " ".join(failure.message.split())
-        parts.append(f"nothing {side}: {why}")
-    return "; ".join(parts)
-
-
-def most_telling(failures: Sequence[Failure]) -> str:
-    """Return the most informative failure's message; a refused value informs least."""
-    if not failures:
-        return "the metrics have no value beside the scenario"
-    telling = [failure for failure in failures if failure.kind != "scenario"] or failures
-    return " ".join(telling[-1].message.split())
+    parts, most = [], "the metrics have no value beside the scenario"
+    telling = any(failure.kind != "scenario" for failure in found.values())
+    for side, failure in sorted(found.items(), reverse=True):
+        why = " ".join(failure.message.split())
+        refused = failure.kind == "scenario"
+        parts.append(f"nothing {side}: {'not allowed' if refused else why}")
+        most = most if refused and telling else why
+    return "; ".join(parts), most

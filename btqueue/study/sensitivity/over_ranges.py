@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import Answer
 from btqueue.study.many_points import map_points
-from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
+from btqueue.study.sensitivity.factors import SHARE, coordinates, factors
 from btqueue.study.sensitivity.local import active_factors
 from btqueue.study.sensitivity.solving import Progress, Solver
 
@@ -129,13 +129,9 @@ def sobol_indices(
             )  # fmt: skip
             for ours in indices:
                 indices[ours][place] = np.ma.filled(np.ma.asarray(found[NAMES[ours]], float), math.nan)
-    indices |= {name: _both_ways(indices[name]) for name in PAIRS if pairs}
+    for name in PAIRS if pairs else ():  # SALib leaves the rest of the part above the diagonal
+        indices[name] = np.where(np.isnan(indices[name]), indices[name].swapaxes(-1, -2), indices[name])
     return Indices(indices, len(values), missing.sum(axis=0), len(complete), kept)
-
-
-def _both_ways(upper: np.ndarray) -> np.ndarray:
-    """Return symmetric matrices from their parts above the diagonal, where the rest of *upper* is NaN."""
-    return np.where(np.isnan(upper), upper.swapaxes(-1, -2), upper)
 
 
 def _power_of_two(samples: int) -> int:
@@ -189,18 +185,23 @@ def global_sensitivity(
         MissingPackage: SALib is not installed.
     """
     if samples < 2:
-        raise ScenarioError(Problem(f"{samples} samples: give 2 or more"))
+        raise ScenarioError(f"{samples} samples: give 2 or more")
     varied = factors(scenario, keys, spread, share)
     solver = Solver(scenario, metrics, workers, progress)
     names = solver.names
-    if keys is None:
-        varied = [f for f in active_factors(varied, names, solver) if f.spread and _answers(f, solver)]
+    if keys is None:  # where an end has no answer, a default range would mostly fail
+        varied = [
+            f
+            for f in active_factors(varied, names, solver)
+            if f.spread and all(solver.at({f.key: end}).failure is None for end in f.ends)
+        ]
     if not varied:
-        raise ScenarioError(Problem("no key changes a metric within its spread: give wider spreads"))
-    require_spreads(varied)
+        raise ScenarioError("no key changes a metric within its spread: give wider spreads")
+    for key in (factor.key for factor in varied if factor.spread is None):
+        raise ScenarioError(f"{key} = 0: give its spread, as in --spread {key}=0..1e-3", key)
     points = sobol_points(len(varied), samples, pairs)
     if points > MOST_POINTS:
-        raise ScenarioError(Problem(f"{points:,} points are too many: take fewer samples (--samples)"))
+        raise ScenarioError(f"{points:,} points are too many: take fewer samples (--samples)")
     answers: list[Answer] = []
 
     def values(shares: np.ndarray) -> np.ndarray:
@@ -232,8 +233,3 @@ def global_sensitivity(
         labels["other"] = labels["key"]
     dims = ("metric", "key", "other")
     return xr.Dataset({name: (dims[: v.ndim], v) for name, v in found.values.items()}, labels, attrs)
-
-
-def _answers(factor: Factor, solver: Solver) -> bool:
-    """Whether both ends of the spread have an answer: elsewhere a default range would mostly fail."""
-    return all(solver.at({factor.key: end}).failure is None for end in factor.ends)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario import METRICS, Scenario, ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_metric
 from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
@@ -160,7 +160,7 @@ def chosen_metrics(
     found = [parse_metric(text, "--metric", scenario) for text in dict.fromkeys(metrics)]
     if missing := [one.name for one in found if one.name not in there]:
         why = f"the answer gives no value here, only {', '.join(there)}"
-        raise ScenarioError(Problem(f"{missing[0]}: {why}", missing[0]))
+        raise ScenarioError(f"{missing[0]}: {why}", missing[0])
     return {str(one): one for one in found}
 
 
