@@ -21,8 +21,7 @@ import numpy as np
 import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.study.closed_forms import closed_forms
-from btqueue.study.sensitivity.formula_values import WAYS, Numbers, Setting, of_path, of_piconet
-from btqueue.study.sensitivity.formulas import Point, broken
+from btqueue.study.sensitivity.formulas import WAYS, Numbers, Point, Setting, broken, of_path, of_piconet
 from btqueue.study.summary import summarise
 
 RECORD = Path(__file__).with_suffix(".csv").with_name("closed_forms.csv")

@@ -24,7 +24,7 @@ from btqueue.study.dimensioning.optimum import (
     points_table,
     write_csv,
 )
-from btqueue.study.dimensioning.table import NAMES
+from btqueue.study.dimensioning.search import NAMES
 from btqueue.study.provenance import as_document
 from btqueue.study.sweep_files import write_netcdf
 from btqueue.study.tables import number, with_interval

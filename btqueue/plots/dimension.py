@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,8 +18,7 @@ from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning.confirmation import Simulated
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.problem import Choice, Constraint
-from btqueue.study.dimensioning.table import NAMES, Candidate
-from btqueue.study.summary import Estimate
+from btqueue.study.dimensioning.search import NAMES, Candidate
 
 FEASIBLE, INFEASIBLE, SIMULATED, WINNER = PALETTE[0], "#999999", PALETTE[1], PALETTE[4]
 """Colours; each kind of point also has a different marker."""
@@ -34,6 +31,11 @@ LOOKS: dict[str, dict[str, Any]] = {
     "x": {"marker": "x", "color": INFEASIBLE, "markersize": 4},
 }
 """Look of a point that meets all bounds, and of one that does not."""
+PLAYED: dict[str, Any] = {
+    "color": SIMULATED, "fmt": "s", "markersize": 4.5, "markerfacecolor": "white", "capsize": 2.5,
+    "zorder": 4,
+}  # fmt: skip
+"""Look of a point that was simulated, with its intervals."""
 BOUND: dict[str, Any] = {"color": "#555555", "linestyle": (0, (5, 3)), "linewidth": 1.0}
 """Look of the line of a bound."""
 LETTERS, CATEGORY = 13, 1.1
@@ -85,9 +87,7 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
         found: result of `btqueue.study.dimensioning.dimension` with `pareto`.
         title: heading.
     """
-    task, front = found.task, found.front
-    assert task.second is not None
-    aims = (task.objective, task.second)
+    task, front, aims = found.task, found.front, found.task.aims
     others = [one for one in found.candidates if one.failure is None and one not in front]
     with house_style():
         figure = Figure(figsize=(6.4, 5.0), layout="constrained")
@@ -99,11 +99,8 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
         for point in () if found.confirmation is None else found.confirmation.points:
             if point.failure is None:
                 one, other = point.objective, point.sides[-1]
-                axes.errorbar(
-                    [one.mean], [other.mean],
-                    xerr=np.nan_to_num([one.ci95]), yerr=np.nan_to_num([other.ci95]),
-                    color=SIMULATED, fmt="s", markersize=4.5, markerfacecolor="white", capsize=2.5, zorder=4,
-                )  # fmt: skip
+                widths = {"xerr": np.nan_to_num([one.ci95]), "yerr": np.nan_to_num([other.ci95])}
+                axes.errorbar([one.mean], [other.mean], **widths, **PLAYED)
         lines = []
         for letter, aim, point in zip("AB", aims, (front[0], front[-1]), strict=True):
             most = "most" if aim.sense == "maximize" else "least"
@@ -130,25 +127,22 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
-class _Height:
+class _Height(NamedTuple):
     """The quantity of the vertical axis: the objective, or the left side of a bound.
 
     Attributes:
         label: label of the axis.
-        number: number of the bound; None for the objective.
+        place: 0 for the objective, from 1 for the bounds.
         constraint: the bound; None for the objective.
     """
 
     label: str
-    number: int | None = None
+    place: int = 0
     constraint: Constraint | None = None
 
-    def of(self, point: Candidate) -> float:
-        return point.objective if self.number is None else point.sides[self.number]
-
-    def simulated(self, point: Simulated) -> Estimate:
-        return point.objective if self.number is None else point.sides[self.number]
+    def of(self, point: Candidate | Simulated) -> Any:
+        """Return its value at a point, with its interval at one that was simulated."""
+        return (point.objective, *point.sides)[self.place]
 
 
 def _heights(found: Dimensioning) -> list[_Height]:
@@ -156,7 +150,7 @@ def _heights(found: Dimensioning) -> list[_Height]:
     task = found.task
     bounds = [
         _Height(_label(bound.expression, f"left side of {bound.text}"), number, bound)
-        for number, bound in enumerate(task.bounds)
+        for number, bound in enumerate(task.bounds, 1)
         if not bound.of_keys_only
     ]
     if bounds and not task.objective.expression.metrics:
@@ -171,14 +165,9 @@ def _label(expression: Linear, text: str) -> str:
     return text
 
 
-def _centre(found: Dimensioning) -> Candidate | None:
-    """Return the winner, or the nearest point if there is none."""
-    return found.best or found.nearest
-
-
 def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None:
-    """Draw a quantity along one key through the winner."""
-    choice, centre = found.task.choices[place], _centre(found)
+    """Draw a quantity along one key through the winner, or through the nearest point if there is none."""
+    choice, centre = found.task.choices[place], found.best or found.nearest
     axes.set_xlabel(choice.key)
     if height.constraint is not None:
         axes.axhline(height.constraint.bound, zorder=1, **BOUND)
@@ -194,17 +183,14 @@ def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None
     if choice.ordered:  # between names there is nothing
         x = [_x(choice, candidate) for candidate in along]
         axes.plot(x, [height.of(candidate) for candidate in along], color=FEASIBLE, linewidth=0.8)
-    for candidate in along:
-        _mark(axes, _x(choice, candidate), height.of(candidate), candidate.feasible(found.task))
+    for one in along:
+        look = LOOKS["o" if one.feasible(found.task) else "x"]
+        axes.plot(_x(choice, one), height.of(one), linestyle="", zorder=2, **look)
     for point in () if found.confirmation is None else found.confirmation.points:
         others = (key for key in centre.changes if key != choice.key)
         if point.failure is None and all(point.changes[key] == centre.changes[key] for key in others):
-            played = height.simulated(point)
-            half_width = 0.0 if math.isnan(played.ci95) else played.ci95
-            axes.errorbar(
-                [_value(choice, point.changes[choice.key])], [played.mean], yerr=[half_width],
-                color=SIMULATED, fmt="s", markersize=4.5, markerfacecolor="white", capsize=2.5, zorder=4,
-            )  # fmt: skip
+            played, at = height.of(point), _value(choice, point.changes[choice.key])
+            axes.errorbar([at], [played.mean], yerr=np.nan_to_num([played.ci95]), **PLAYED)
     if found.best is not None:
         axes.plot(
             _x(choice, centre), height.of(centre), marker="*", markersize=13, color=WINNER, zorder=3,
@@ -232,13 +218,9 @@ def _value(choice: Choice, value: Any) -> float:
     return float(value) if choice.ordered else float(choice.values.index(value))
 
 
-def _mark(axes: Axes, x: float, y: float, feasible: bool) -> None:
-    axes.plot(x, y, linestyle="", zorder=2, **LOOKS["o" if feasible else "x"])
-
-
 def _map(figure: Figure, axes: Axes, found: Dimensioning, height: _Height, across: int, up: int) -> None:
     """Draw all points over two keys, a quantity as colour; unordered keys at the winner's values."""
-    centre = _centre(found)
+    centre = found.best or found.nearest
     x_choice, y_choice = found.task.choices[across], found.task.choices[up]
     axes.set_xlabel(x_choice.key)
     axes.set_ylabel(y_choice.key)

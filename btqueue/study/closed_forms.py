@@ -13,11 +13,13 @@ in another way, against which it is tested. SymPy is imported when an expression
 
 from __future__ import annotations
 
+import csv
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -39,105 +41,15 @@ Notation = Mapping[str, tuple[str, str]]
 LONG = 300
 """Characters of LaTeX; a longer form is shown in parts."""
 
-QUEUES: Notation = {
-    "lambda": ("packets/slot", "arrival rate"),
-    "lambda_1": ("packets/slot", "arrival rate of the first queue"),
-    "lambda_2": ("packets/slot", "arrival rate of the second"),
-    "b": ("slots", "mean service time"),
-    "b_2": ("slots²", "mean square of the service time"),
-    "b_11": ("slots", "mean service time of the first queue"),
-    "b_12": ("slots", "mean service time of the second"),
-    "b_21": ("slots²", "mean square of the service time of the first"),
-    "b_22": ("slots²", "mean square of the service time of the second"),
-    "k": ("packets", "mean size of a random packet's batch, E[X²]/E[X]"),
-    "v": ("slots", "mean vacation"),
-    "v_2": ("slots²", "mean square of a vacation"),
-    "w": ("slots", "mean walk between queues"),
-    "w_2": ("slots²", "mean square of a walk"),
-    "s": ("slots", "mean of all walks of a cycle"),
-    "s_2": ("slots²", "mean square of all walks of a cycle"),
-    "rho": ("1", "load"),
-    "K": ("packets", "room, packet in service included"),
-    "M": ("packets", "limit of a visit"),
-    "N": ("1", "number of queues or stations"),
-    "l": ("slots", "mean length of a packet"),
-    "l_2": ("slots²", "mean square of a packet's length"),
-}
-
-SOURCES: Notation = {
-    "r": ("packets/slot", "rate"),
-    "c": ("1", "squared coefficient of variation of the gaps"),
-    "p": ("1", "probability that an idle slot follows an active one"),
-    "q": ("1", "probability that an active slot follows an idle one"),
-    "Lambda": ("1/s", "rate of packets that an answer can ride on"),
-    "T": ("s", "timer, or time between ticks"),
-    "tau": ("byte/s", "token rate"),
-    "a": ("byte", "payload of a segment"),
-    "g": ("byte", "tokens that a segment costs"),
-    "x_1": ("any", "first share"),
-    "x_2": ("any", "second share"),
-    "x_3": ("any", "third share"),
-}
-
-RADIO: Notation = {
-    "b": ("1", "bit error rate"),
-    "b_G": ("1", "bit error rate in the good state"),
-    "b_B": ("1", "bit error rate in the bad state"),
-    "rho_G": ("s", "mean good period"),
-    "rho_B": ("s", "mean bad period"),
-    "h": ("1", "share of packets detected"),
-    "s": ("1", "share of bodies intact"),
-    "r": ("1", "share of answers decoded"),
-    "R": ("1", "most attempts"),
-}
-
-BASEBAND: Notation = {
-    "u": ("byte", "user payload of a packet"),
-    "n": ("slots", "length of a packet"),
-    "m": ("slots", "length of its answer"),
-    "g": ("slots", "free slots in one piece"),
-    "P": ("slots", "period of the reservations"),
-    "T_s": ("s", "length of a slot"),
-    "N": ("1", "number of peripherals"),
-    "D": ("slots", "slots of a segment on one hop"),
-    "A": ("slots", "slots of its acknowledgement on one hop"),
-    "b": ("1", "bit error rate"),
-}
-
-TCP: Notation = {
-    "p": ("1", "segment loss"),
-    "b": ("segments", "segments for each acknowledgement"),
-    "RTT": ("s", "round-trip time"),
-    "T_0": ("s", "first timeout"),
-    "W_m": ("segments", "receive window"),
-}
-
-PICONET: Notation = {
-    "N": ("1", "stations"),
-    "F": ("frames", "frames of a segment"),
-    "D": ("slots", "frames of a segment"),
-    "K": ("packets", "packets of an acknowledgement"),
-    "A": ("slots", "frames of an acknowledgement"),
-    "M": ("frames", "limit of a visit"),
-    "v": ("visits", "visits of a lone segment"),
-    "f": ("1", "1 if a segment fills its last visit, else 0"),
-    "k": ("1", "1 if an acknowledgement fills its visit, else 0"),
-    "V": ("visits", "visits that a segment and its acknowledgement fill"),
-    "T_s": ("s", "length of a slot"),
-    "lambda": ("segments/s", "load of each flow"),
-    "tau": ("byte/s", "token rate"),
-    "beta": ("byte", "tokens that a bucket holds"),
-    "g": ("byte", "tokens for the packets of a segment"),
-    "g_A": ("byte", "tokens for an acknowledgement"),
-    "b": ("s", "time of the bottleneck for a segment"),
-    "e": ("s", "time elsewhere"),
-    "h": ("1", "hops"),
-    "p": ("1", "error rate of packets, by their time on the air"),
-    "W": ("segments", "receive window"),
-    "R": ("s", "round trip of a lone segment"),
-    "s": ("s", "time of a segment at the slowest link"),
-    "B": ("segments", "segments that may wait for that link"),
-}
+NOTATIONS: dict[str, dict[str, tuple[str, str]]] = {}
+"""Unit and meaning of each symbol, by the part of the catalogue."""
+PARAMETERS: dict[str, list[str]] = {}
+"""The symbols of each parameter of the queueing functions; several of a sequence, which the catalogue shows
+for two queues, or three shares."""
+for _row in csv.DictReader(files("btqueue.study").joinpath("symbols.csv").read_text("utf-8").splitlines()):
+    NOTATIONS.setdefault(_row["subject"], {})[_row["symbol"]] = _row["unit"], _row["meaning"]
+    for _parameter in _row["parameters"].split():
+        PARAMETERS.setdefault(_parameter, []).append(_row["symbol"])
 
 
 @dataclass(frozen=True)
@@ -256,52 +168,12 @@ class ClosedForm:
         return sympy.lambdify([self.symbol(name) for name in names], self.expression, modules)
 
 
-PARAMETERS: Mapping[str, str] = {
-    "arrival_rate": "lambda",
-    "service_mean": "b",
-    "service_second": "b_2",
-    "batch_size": "k",
-    "vacation_mean": "v",
-    "vacation_second": "v_2",
-    "walk_mean": "w",
-    "walk_second": "w_2",
-    "tour_mean": "s",
-    "tour_second": "s_2",
-    "load": "rho",
-    "capacity": "K",
-    "limit": "M",
-    "queues": "N",
-    "stations": "N",
-    "length_mean": "l",
-    "length_second": "l_2",
-    "rate": "r",
-    "scv": "c",
-    "stop": "p",
-    "go": "q",
-    "timer": "T",
-    "token_rate": "tau",
-    "payload": "a",
-    "charge": "g",
-}
-"""The symbol of each parameter of the queueing functions."""
-
-SEQUENCES: Mapping[str, tuple[str, ...]] = {
-    "arrival_rates": ("lambda_1", "lambda_2"),
-    "service_means": ("b_11", "b_12"),
-    "service_seconds": ("b_21", "b_22"),
-    "shares": ("x_1", "x_2", "x_3"),
-}
-"""The symbols of parameters that are sequences; the catalogue shows them for two queues, or three shares."""
-
-
 def _expression(closed_form: Callable[..., Any], **known: Any) -> Any:
     """The expression of a queueing function in the symbols above."""
     given = dict(known)
-    for name in inspect.signature(closed_form).parameters:
-        if name in SEQUENCES:
-            given.setdefault(name, list(map(_symbol, SEQUENCES[name])))
-        elif name in PARAMETERS:
-            given.setdefault(name, _symbol(PARAMETERS[name]))
+    for name in inspect.signature(closed_form).parameters.keys() & PARAMETERS.keys() - known.keys():
+        symbols = list(map(_symbol, PARAMETERS[name]))
+        given[name] = symbols if len(symbols) > 1 else symbols[0]
     return queueing.formula(closed_form, **given)
 
 
@@ -376,18 +248,19 @@ def _source_rows() -> list[Row]:
 
 
 def _radio_rows() -> list[Row]:
+    def mean_of_states() -> Any:
+        return channel.mean_error_rate(channel.payload_error_rate(dh5))
+
     rows: list[Row] = []
     for packet in PACKET_TYPES.values():
         for bits, form in (("payload", channel.payload_error_rate), ("on air", channel.on_air_error_rate)):
             twin = f"btqueue.channel.error_rates.{form.__name__}"
             rows.append((f"packet error rate, {packet.name} {bits}", "1", partial(form, packet), twin))
         rows.append((f"goodput, {packet.name}", "kbit/s", partial(channel.goodput, packet), CHAIN))
-    train = [*[PACKET_TYPES["DH5"]] * 4, PACKET_TYPES["DH3"], PACKET_TYPES["DH3"]]
-    delivered = partial(channel.independent_success, train, hops=2)
-    dh5 = PACKET_TYPES["DH5"]
-    mean = lambda: channel.mean_error_rate(channel.payload_error_rate(dh5))  # noqa: E731
+    dh5, dh3 = PACKET_TYPES["DH5"], PACKET_TYPES["DH3"]
+    delivered = partial(channel.independent_success, [dh5] * 4 + [dh3] * 2, hops=2)
     rows += [
-        ("mean packet error rate, DH5 on two states", "1", mean, TRAINS),
+        ("mean packet error rate, DH5 on two states", "1", mean_of_states, TRAINS),
         ("success of a segment and its acknowledgement, two hops", "1", delivered, TRAINS),
         ("attempts", "1", channel.expected_attempts, CHAIN),
         ("delivered within R attempts", "1", channel.delivered_within, CHAIN),
@@ -457,21 +330,21 @@ def closed_forms() -> Mapping[str, ClosedForm]:
     return MappingProxyType({entry.name: entry for subject in SUBJECTS for entry in entries(subject)})
 
 
-SUBJECTS: Mapping[str, tuple[Notation, Callable[[], Iterable[Row]]]] = {
-    "Queues and polling": (QUEUES, _queueing_rows),
-    "Sources, delayed answers, fairness": (SOURCES, _source_rows),
-    "Slots and packets": (BASEBAND, _baseband_rows),
-    "Bit errors and packet errors": (RADIO, _radio_rows),
-    "TCP over a piconet": (PICONET, _piconet_rows),
-    "Laws of TCP": (TCP, _tcp_rows),
+SUBJECTS: Mapping[str, Callable[[], Iterable[Row]]] = {
+    "Queues and polling": _queueing_rows,
+    "Sources, delayed answers, fairness": _source_rows,
+    "Slots and packets": _baseband_rows,
+    "Bit errors and packet errors": _radio_rows,
+    "TCP over a piconet": _piconet_rows,
+    "Laws of TCP": _tcp_rows,
 }
-"""The parts of the catalogue: their symbols, and their forms."""
+"""The parts of the catalogue: their forms."""
 
 
 def entries(subject: str) -> list[ClosedForm]:
     """Return the forms of a part of the catalogue."""
-    symbols, rows = SUBJECTS[subject]
-    return [ClosedForm(name, unit, symbols, build, twin) for name, unit, build, twin in rows()]
+    rows = SUBJECTS[subject]()
+    return [ClosedForm(name, unit, NOTATIONS[subject], build, twin) for name, unit, build, twin in rows]
 
 
 def table() -> str:

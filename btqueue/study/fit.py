@@ -324,7 +324,15 @@ class _Search:
         if not np.isfinite(at_start).any():
             raise NotBuiltYet(f"theory gives no metric of {self.found.source}: {'; '.join(self._said)}")
         self._keep([name for name, value in zip(self.names, at_start, strict=True) if math.isfinite(value)])
-        self._require_dependence()
+        for number, (one, spread) in enumerate(zip(self.unknown, self.ranges, strict=True)):
+            places = np.tile(self.start, (5, 1))
+            places[:, number] = np.linspace(-1, 1, 5)
+            answers = np.array([self._theory(place) for place in places])
+            if not np.any(np.ptp(answers, axis=0) > FLAT * np.abs(answers[0])):
+                raise BadResults(
+                    f"{self.found.source}: none of its metrics ({', '.join(self.names)}) depends on "
+                    f"{one.key} from {spread.low:g} to {spread.high:g}"
+                )
         weights = 1 / np.hypot(FIRST_ERROR * self.measured, self.limits)
         steps = [unit * x for unit in np.eye(len(self.start)) for x in (-0.5, 0.5)]
         found: list[tuple[float, Numbers]] = []
@@ -378,19 +386,6 @@ class _Search:
                 break
         return self._intervals(cover, float(stats.t.ppf(0.975, runs - 1)))
 
-    def _require_dependence(self) -> None:
-        """Refuse a key on which no metric depends."""
-        for number, one in enumerate(self.unknown):
-            places = np.tile(self.start, (5, 1))
-            places[:, number] = np.linspace(-1, 1, 5)
-            answers = np.array([self._theory(place) for place in places])
-            if not np.any(np.ptp(answers, axis=0) > FLAT * np.abs(answers[0])):
-                spread = self.ranges[number]
-                raise BadResults(
-                    f"{self.found.source}: none of its metrics ({', '.join(self.names)}) depends on "
-                    f"{one.key} from {spread.low:g} to {spread.high:g}"
-                )
-
     def _residuals(self, place: Numbers, weights: Numbers) -> Numbers:
         found = weights * (self.ratio * self._theory(place) - self.measured)
         held = HOLD * (place - self.start)
@@ -407,18 +402,16 @@ class _Search:
 
     def _least(self, place: Numbers, weights: Numbers) -> Numbers:
         """Return the place of least squares; shifted, for the first step is as long as the beginning."""
-        return (
-            least_squares(
-                lambda at: self._residuals(at - 2, weights),
-                np.clip(place, -0.999, 0.999) + 2,
-                lambda at: self._slopes(at - 2, weights),  # type: ignore[arg-type] (scipy's hints know names)
-                (1, 3),
-                xtol=1e-4,
-                ftol=1e-6,
-                max_nfev=MOST_STEPS,
-            ).x
-            - 2
+        found = least_squares(
+            lambda at: self._residuals(at - 2, weights),
+            np.clip(place, -0.999, 0.999) + 2,
+            lambda at: self._slopes(at - 2, weights),  # type: ignore[arg-type] (scipy's hints know names)
+            (1, 3),
+            xtol=1e-4,
+            ftol=1e-6,
+            max_nfev=MOST_STEPS,
         )
+        return found.x - 2
 
     def _corrected(self, values: tuple[float, ...], samples: Mapping[str, Numbers]) -> Numbers:
         """Correct theory by a simulation at these values; return its metrics, shape (replications, metrics).
@@ -427,16 +420,14 @@ class _Search:
         """
         runs = max(map(len, samples.values()))
         kept, ratios = [], []
-        theory = dict(zip(self.names, self._solved(values), strict=True))
-        limits = dict(zip(self.names, self.limits, strict=True))
-        for name in self.names:
+        for name, theory, limit in zip(self.names, self._solved(values), self.limits, strict=True):
             ours = samples.get(name, np.zeros(0))
-            if len(ours) < runs or not math.isfinite(theory[name]):
+            if len(ours) < runs or not math.isfinite(theory):
                 continue
             mean = float(ours.mean())
-            ratio = mean / theory[name] if theory[name] else 0.0
+            ratio = mean / theory if theory else 0.0
             if not 1 - UNMEASURED <= ratio <= 1 / (1 - UNMEASURED):
-                if abs(mean - theory[name]) > limits[name]:
+                if abs(mean - theory) > limit:
                     self.left_out.append(name)
                     continue
                 ratio = 1.0
@@ -465,10 +456,10 @@ class _Search:
         noise = np.outer(weights, weights) * spread
         rest = np.eye(count) - left @ left.T
         residuals = self._residuals(self.place, weights)[:count]
-        expected = float(np.trace(rest @ noise @ rest))
-        scale = (
-            max(1.0, float(np.sum((rest @ residuals) ** 2)) / expected) if count > len(self.place) else 1.0
-        )
+        scale = 1.0
+        if count > len(self.place):
+            expected = float(np.trace(rest @ noise @ rest))
+            scale = max(scale, float(np.sum((rest @ residuals) ** 2)) / expected)
         inverse = right.T @ np.diag(1 / np.maximum(singular, 1e-6)) @ left.T
         return scale * inverse @ noise @ inverse.T
 

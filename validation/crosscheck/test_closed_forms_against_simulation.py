@@ -7,8 +7,7 @@ import pytest
 from closed_forms_against_simulation import AIMS, doubt, errors, recorded, scenario_of, table, value
 
 import btqueue as bt
-from btqueue.study.sensitivity.formula_values import Setting
-from btqueue.study.sensitivity.formulas import formula
+from btqueue.study.sensitivity.formulas import Setting, formula
 
 ROWS = recorded()
 ERRORS = errors(ROWS)

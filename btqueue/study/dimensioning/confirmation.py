@@ -19,9 +19,8 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.expressions import Linear
 from btqueue.simulator.statistics import precision
-from btqueue.study.dimensioning.problem import Choice, Place, Task
-from btqueue.study.dimensioning.search import Outcome, find_best, search_again
-from btqueue.study.dimensioning.table import Candidate, Table
+from btqueue.study.dimensioning.problem import Place, Task
+from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best, search_again
 from btqueue.study.evaluate import Failure, failure_of
 from btqueue.study.summary import NOTHING, Estimate, flows_without_goodput, holm, over_replications
 
@@ -35,9 +34,6 @@ CONFIDENCE = 0.95
 
 MOST_REPLICATIONS = 10_000
 """Replications that would decide a bound are told up to this number."""
-
-STEP_SHARE = 0.05
-"""A step along a continuous key, as a share of its range."""
 
 NEAR, LOOSE = 0.05, 0.10
 """Relative errors of objective and bounds, up to which a point of the search may be better than its best."""
@@ -125,7 +121,7 @@ def neighbours(task: Task, best: Place) -> list[Place]:
     there = [
         (*best[:number], at, *best[number + 1 :])
         for number, choice in enumerate(task.choices)
-        for at in _steps(choice, best[number])
+        for at in choice.steps(best[number])
     ]
     return [best, *(place for place in there if not task.violation_by_keys(place))]
 
@@ -155,14 +151,6 @@ def rivals(task: Task, best: Candidate, known: Iterable[Candidate], moving: Sequ
         if all(task.apart(place, other, moving) for other in (best.place, *found)):
             found.append(place)
     return found
-
-
-def _steps(choice: Choice, at: float) -> list[float]:
-    if not choice.ordered:
-        return [float(number) for number in range(len(choice.values)) if number != at]
-    last, step = (1.0, STEP_SHARE) if choice.continuous else (len(choice.values) - 1.0, 1.0)
-    there = [min(max(at + way * step, 0.0), last) for way in (-1, 1)]
-    return [round(place, 12) for place in there if place != at]
 
 
 def confirm(

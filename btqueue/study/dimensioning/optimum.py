@@ -40,8 +40,15 @@ from btqueue.study.dimensioning.confirmation import (
     spread,
 )
 from btqueue.study.dimensioning.problem import Choices, Place, Task, task_of
-from btqueue.study.dimensioning.search import Outcome, find_best
-from btqueue.study.dimensioning.table import Candidate, NoAnswers, Progress, Solver, Table
+from btqueue.study.dimensioning.search import (
+    Candidate,
+    NoAnswers,
+    Outcome,
+    Progress,
+    Solver,
+    Table,
+    find_best,
+)
 from btqueue.study.evaluate import Engine
 from btqueue.study.points import as_labels
 from btqueue.study.provenance import attributes, plain

@@ -52,6 +52,14 @@ class Choice:
         """Whether it makes sense to go up and down: numbers, not names."""
         return self.continuous or all(map(is_number, self.values))
 
+    def steps(self, at: float) -> list[float]:
+        """Return the places a step either way from one, or all others if the values are no numbers."""
+        if not self.ordered:
+            return [place for place in range(len(self.values)) if place != at]
+        last, step = (1.0, STEP_SHARE) if self.continuous else (len(self.values) - 1, 1)
+        there = [min(max(at + way * step, 0), last) for way in (-1, 1)]
+        return [round(place, 12) for place in there if place != at]
+
     def at(self, place: float) -> Any:
         """Return the value at a place."""
         if self.interval is None:
@@ -90,6 +98,9 @@ def parse_choices(choose: Choices) -> tuple[Choice, ...]:
         found.append(Choice(key, values_of(key, spread)))
     return tuple(found)
 
+
+STEP_SHARE = 0.05
+"""A step along a continuous key, as a share of its range."""
 
 DISTINCT = 0.01
 """Points are distinct from each other if they differ by this share of a continuous key's range."""

@@ -19,8 +19,7 @@ from btqueue.study.sensitivity import (
     local_sensitivity,
 )
 from btqueue.study.sensitivity.factors import factors, numeric_keys
-from btqueue.study.sensitivity.formula_values import Number, Setting
-from btqueue.study.sensitivity.formulas import Point, broken, parse_at
+from btqueue.study.sensitivity.formulas import Number, Point, Setting, broken, parse_at
 from btqueue.study.sensitivity.over_ranges import sobol_indices, sobol_points
 
 CHAIN = load("chen-2004/adaptive-1")
