@@ -21,10 +21,10 @@ from btqueue.progress_bars import bars
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.problems import field_at
 from btqueue.study import Estimate
+from btqueue.study.checked_answers import in_words
 from btqueue.study.comparison import axis_label
 from btqueue.study.provenance import as_document
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
-from btqueue.study.sweep_checks import in_words
 from btqueue.study.sweep_files import table
 from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 from btqueue.study.tables import number, with_interval

@@ -46,10 +46,8 @@ def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
         raise NoFigure("no key has an effect on any metric")
     with house_style():
         heights = [1.0 + 0.36 * one.sizes["key"] for _, one in drawn]
-        figure = Figure(figsize=(7.5, sum(heights) + 0.4), layout="constrained")
         pairs = "pair" in dataset
-        if pairs:
-            figure.set_figwidth(11.5)
+        figure = Figure(figsize=(11.5 if pairs else 7.5, sum(heights) + 0.4), layout="constrained")
         grid = figure.subplots(
             len(drawn), 1 + pairs, squeeze=False, height_ratios=heights, width_ratios=[1.0, 0.7][: 1 + pairs]
         )
@@ -125,15 +123,11 @@ def _pairs(axes: Axes, one: xr.Dataset) -> None:
     axes.set_title("two keys together", fontsize=8.5)
 
 
-def _largest_change(one: xr.Dataset) -> np.ndarray:
-    changes = [np.abs(one[end].values - float(one["base"])) for end in ("at_low", "at_high")]
-    return np.fmax(*changes)
-
-
 Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]
 
+ENDS = ("at_low", "at_high")
 PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
-    "local": (_tornado, _largest_change),
+    "local": (_tornado, lambda one: np.fmax(*(abs(one[at].values - float(one["base"])) for at in ENDS))),
     "sobol": (_sobol, lambda one: one["total"].values),
 }
 """By study: the function that draws a panel, and the quantity that ranks its keys."""

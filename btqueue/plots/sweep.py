@@ -58,48 +58,34 @@ def sweep_figure(
         if metric not in dataset or not bool(dataset[metric].notnull().any()):
             there = ", ".join(name for name in METRICS if name in dataset)
             raise NoFigure(f"no point has a value of {metric}; there are {there or 'none'}")
-    with house_style():
-        return _grid_figure(dataset, metrics, title)
-
-
-def _keys(dataset: xr.Dataset) -> list[str]:
-    """Return the keys that the sweep went over, in the order of the metrics' dimensions."""
-    inner = ("engine", "flow", "link", "queue")
     dims = next(iter(dataset.data_vars.values())).dims
-    return [str(dim) for dim in dims if dim not in inner]
-
-
-def _grid_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
-    """Draw each metric over two keys as lines or a map, a column for each value of a third key."""
-    keys = _keys(dataset)
+    keys = [str(dim) for dim in dims if dim not in ("engine", "flow", "link", "queue")]
     if len(keys) > 3:
         raise NoFigure(f"a figure shows at most three keys, not {len(keys)}: {', '.join(keys)}")
     panels = dataset[keys[2]].values if len(keys) == 3 else [None]
     as_map = len(keys) > 1 and dataset.sizes[keys[1]] > MOST_CURVES
     engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
     columns = [(panel, engine) for panel in panels for engine in (engines if as_map else [None])]
-    figure, grid = _panels(len(metrics), len(columns), title)
-    for row, metric in zip(grid, metrics, strict=True):
-        for axes, (panel, engine) in zip(row, columns, strict=True):
-            one = dataset if panel is None else dataset.sel({keys[2]: panel})
-            heading = [] if panel is None else [f"{keys[2]} = {_short(panel)}"]
-            if as_map:
-                one = one if not engine else one.sel(engine=engine)
-                heading += [engine] if engine else []
-                _heat_map(figure, axes, one, keys[0], keys[1], metric)
-            else:
-                _lines(axes, one, keys[:2], metric, engines)
-            axes.set_title(", ".join(heading))
+    height, width = len(metrics), len(columns)
+    if height * width > MOST_PANELS:
+        raise NoFigure(f"{height * width} panels are too many (at most {MOST_PANELS})")
+    with house_style():
+        figure = Figure(figsize=(1.2 + 4.4 * width, 0.6 + 3.2 * height), layout="constrained")
+        if title:
+            figure.suptitle(title, fontsize=10)
+        grid = figure.subplots(height, width, squeeze=False)
+        for row, metric in zip(grid, metrics, strict=True):
+            for axes, (panel, engine) in zip(row, columns, strict=True):
+                one = dataset if panel is None else dataset.sel({keys[2]: panel})
+                heading = [] if panel is None else [f"{keys[2]} = {_short(panel)}"]
+                if as_map:
+                    one = one if not engine else one.sel(engine=engine)
+                    heading += [engine] if engine else []
+                    _heat_map(figure, axes, one, keys[0], keys[1], metric)
+                else:
+                    _lines(axes, one, keys[:2], metric, engines)
+                axes.set_title(", ".join(heading))
     return figure
-
-
-def _panels(rows: int, columns: int, title: str) -> tuple[Figure, np.ndarray]:
-    if rows * columns > MOST_PANELS:
-        raise NoFigure(f"{rows * columns} panels are too many (at most {MOST_PANELS})")
-    figure = Figure(figsize=(1.2 + 4.4 * columns, 0.6 + 3.2 * rows), layout="constrained")
-    if title:
-        figure.suptitle(title, fontsize=10)
-    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, engines: Sequence[str]) -> None:

@@ -38,8 +38,8 @@ from btqueue.study.check.agreement import (
     reference_samples,
 )
 from btqueue.study.check.causes import misfit
+from btqueue.study.check.consistency import is_random
 from btqueue.study.check.facts import compare_facts
-from btqueue.study.check.randomness import is_random
 from btqueue.study.check.results import HELPERS, BadResults, Finding, ForeignResults
 from btqueue.study.check.verdicts import Engine, modelled, own_simulator, reference_scenario, results_of
 from btqueue.study.comparison import metric_name

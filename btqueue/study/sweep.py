@@ -27,11 +27,11 @@ import xarray as xr
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.topology import topology
 from btqueue.simulator.scope import require_simulated
+from btqueue.study.checked_answers import CheckedPoints, check_points
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Points, grid
 from btqueue.study.provenance import attributes
-from btqueue.study.sweep_checks import CheckedPoints, check_points
 from btqueue.study.sweep_files import (
     IN_THE_WAY,
     assemble,
@@ -86,7 +86,7 @@ def sweep(
             `btqueue.study.evaluate.simulated_to_precision`), "simulate" or "both" (theory alone beside
             simulation). "solve" is the former name of "auto".
         check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
-            simulate all points around those that are not confirmed (`btqueue.study.sweep_checks`).
+            simulate all points around those that are not confirmed (`btqueue.study.checked_answers`).
         out: file for the result: .nc (netCDF) or .csv.
         force: replace a regular file that is there, and kept points of another sweep.
         workers: processes at once, all cores by default.

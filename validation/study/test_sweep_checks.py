@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 from thesis import thesis
 
+from btqueue.study.checked_answers import in_words, places_of, spread_out
 from btqueue.study.evaluate import simulated_to_precision
 from btqueue.study.sweep import sweep
-from btqueue.study.sweep_checks import in_words, places_of, spread_out
 from btqueue.study.sweep_files import digest
 
 LIMIT, LOAD = "polling.limit", "traffic.load_kbps"

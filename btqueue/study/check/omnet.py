@@ -24,6 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -112,13 +113,8 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
     unknown: set[str] = set()
     outside = bool(scenario.network.outside_links)
     for run in runs:
-        for place, value in run.scalars.items():
-            ours = _ours(place, renamed, outside=outside)
-            if ours is None:
-                unknown.add(place[1])
-            else:
-                found[ours[0]][run.name].append(_converted(value, ours[1], seconds, scenario))
-        for place, (times, values) in run.vectors.items():
+        single = {place: ([], [value]) for place, value in run.scalars.items()}
+        for place, (times, values) in chain(single.items(), run.vectors.items()):
             ours = _ours(place, renamed, outside=outside)
             if ours is None or not values:
                 unknown.add(place[1])
@@ -126,12 +122,15 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
             converted = np.array([_converted(value, ours[1], seconds, scenario) for value in values])
             last = ours[1] == "last count to rate"
             found[ours[0]][run.name].append(float(converted[-1] if last else converted.mean()))
-            if not last and len(times) > 1:  # columns EV have no times, and make no series
+            if not last and len(times) > 1:  # scalars and columns EV have no times, and make no series
                 series.append(Series(ours[0], np.array(times), converted, run.name))
     if not found:
         some = ", ".join(sorted(unknown)[:6]) or "nothing"
         raise BadResults(f'{path.name}: no known name in it (it has {some}); give --map "NAME=METRIC"')
-    quantities = {name: _quantity(name, of_run) for name, of_run in found.items()}
+    quantities = {}
+    for name, of_run in found.items():
+        means = tuple(float(np.mean(values)) for values in of_run.values())
+        quantities[name] = Quantity(name, float(np.mean(means)), means if len(means) > 1 else ())
     places = {place for run in runs for place in (*run.scalars, *run.vectors)}
     for name in sorted(unknown)[:MOST_NAMES]:
         module = min(module for module, theirs in places if theirs == name)
@@ -162,7 +161,7 @@ def _runs_of_sqlite(path: Path) -> list[Run]:
             for key, limit in base.execute(
                 "SELECT runId, configValue FROM runConfig WHERE configKey = 'sim-time-limit'"
             ):
-                runs[key].duration_s = _limit(limit, path.name)
+                runs[key].duration_s = _limit(str(limit), path.name)
             for table, values in (("scalar", "scalarName, scalarValue"), ("statistic", "statName, statMean")):
                 for key, module, name, value in base.execute(
                     f"SELECT runId, moduleName, {values} FROM {table}"
@@ -219,9 +218,11 @@ def _runs_of_csv(path: Path) -> list[Run]:
     return list(runs.values())
 
 
-def _limit(text: object, where: str) -> float:
-    """Return a sim-time-limit (s)."""
-    found = _seconds(str(text), where)
+def _limit(text: str, where: str) -> float:
+    """Return a sim-time-limit (s), which may have a unit."""
+    units = {"ms": 1e-3, "min": 60.0, "s": 1.0, "h": 3600.0}
+    unit = next((unit for unit in units if text.endswith(unit)), "")
+    found = finite(text.removesuffix(unit), where, "sim-time-limit") * units.get(unit, 1.0)
     if found <= 0:
         raise BadResults(f'{where}: sim-time-limit = "{text}": must be above 0')
     return found
@@ -337,13 +338,6 @@ def _vector_line(
     values.append(finite(numbers[columns.index("V")], where, "value"))
 
 
-def _seconds(text: str, where: str) -> float:
-    for unit, factor in (("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("h", 3600.0)):
-        if text.endswith(unit):
-            return finite(text.removesuffix(unit), where, "sim-time-limit") * factor
-    return finite(text, where, "sim-time-limit")
-
-
 def _ours(
     place: tuple[str, str], renamed: Mapping[str, str] | None, *, outside: bool
 ) -> tuple[str, str] | None:
@@ -371,8 +365,3 @@ def _converted(value: float, how: str, seconds: float, scenario: Scenario) -> fl
     if how == "bytes to segments":
         return value / scenario.transport.mss_bytes
     return value / seconds if how.endswith("to rate") else value
-
-
-def _quantity(name: str, of_run: dict[str, list[float]]) -> Quantity:
-    means = tuple(float(np.mean(values)) for values in of_run.values())
-    return Quantity(name, float(np.mean(means)), means if len(means) > 1 else ())

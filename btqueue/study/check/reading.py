@@ -78,7 +78,12 @@ def read_csv(
     """
     rows = _rows(path)
     if flow is not None:
-        rows = _of_flow(rows, flow, scenario, path.name)
+        label = topology(scenario).flow_names[flow - 1]
+        there = dict.fromkeys(row["flow"] for _, row in rows if row.get("flow"))
+        if there and not {str(flow), label} & set(there):
+            about = f"no row is about {flow} or {label}; the file has {', '.join(there)[:80]}"
+            raise BadResults(f"{path.name}: --flow {flow}: {about}")
+        rows = [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), label)]
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
@@ -126,18 +131,6 @@ def read_csv(
     )
 
 
-def _of_flow(
-    rows: list[tuple[str, Row]], flow: int, scenario: Scenario, source: str
-) -> list[tuple[str, Row]]:
-    """Return the rows of one flow and those of no flow."""
-    name = topology(scenario).flow_names[flow - 1]
-    given = dict.fromkeys(row["flow"] for _, row in rows if row.get("flow"))
-    if given and not {str(flow), name} & set(given):
-        flows = ", ".join(given)[:80]
-        raise BadResults(f"{source}: --flow {flow}: no row is about {flow} or {name}; the file has {flows}")
-    return [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), name)]
-
-
 def _flow(rows: list[tuple[str, Row]], scenario: Scenario) -> int | None:
     """Return the number of the flow that all metrics of flows are about, None if of several or unknown."""
     labels = topology(scenario).flow_names
@@ -165,16 +158,14 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
     if not header:
         raise BadResults(f"{path.name}: is empty; a CSV file needs the columns metric and value")
     names = [ALIASES.get(name.lower(), name.lower()) for name in header]
-    for wanted in ("metric", "value"):
-        if wanted not in names:
-            guess = closest(wanted, names)
-            hint = f'; did you mean the column "{guess}"?' if guess else f"; it has {', '.join(names)[:80]}"
-            raise BadResults(f'{path.name}: the column "{wanted}" is missing{hint}')
-    for name in names:
-        if name not in (*COLUMNS, *TIMES, *IGNORED):
-            guess = closest(name, [*COLUMNS, "t"])
-            hint = f'; did you mean "{guess}"?' if guess else f"; allowed are {', '.join(COLUMNS)}, t"
-            raise BadResults(f'{path.name}: unknown column "{name[:80]}"{hint}')
+    for wanted in sorted({"metric", "value"} - set(names)):
+        guess = closest(wanted, names)
+        hint = f'; did you mean the column "{guess}"?' if guess else f"; it has {', '.join(names)[:80]}"
+        raise BadResults(f'{path.name}: the column "{wanted}" is missing{hint}')
+    for name in (name for name in names if name not in (*COLUMNS, *TIMES, *IGNORED)):
+        guess = closest(name, [*COLUMNS, "t"])
+        hint = f'; did you mean "{guess}"?' if guess else f"; allowed are {', '.join(COLUMNS)}, t"
+        raise BadResults(f'{path.name}: unknown column "{name[:80]}"{hint}')
     if len(set(names)) < len(names):
         same = ", ".join(header)[:80]
         raise BadResults(f"{path.name}: two columns differ only in capital letters, or mean the same: {same}")

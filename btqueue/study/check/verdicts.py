@@ -25,9 +25,8 @@ from btqueue.study.check.agreement import (
     reference_samples,
 )
 from btqueue.study.check.causes import Cause, likely_causes, unseen_keys
-from btqueue.study.check.consistency import check_consistency
+from btqueue.study.check.consistency import check_consistency, check_randomness, check_spread, is_random
 from btqueue.study.check.facts import compare_facts
-from btqueue.study.check.randomness import check_randomness, check_spread, is_random
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
 

@@ -250,10 +250,15 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
         for c in feasible
         if c.rank(task)[:-1] == feasible[0].rank(task)[:-1]
     }
+    at_end = []  # where a wider range might do better
+    for choice, at in ((task.choices[n], best.place[n]) for n in with_effect if best):
+        last = 1.0 if choice.continuous else len(choice.values) - 1
+        if choice.ordered and last and at in (0, last):
+            at_end.append(choice.key)
     return Dimensioning(
         task, table.engine, outcome, ranked, best, max(len(ties) - 1, 0),
         _distinct(task, feasible, top, with_effect), len(feasible), dict(failures.most_common()),
-        None if best or not answered else answered[0], _at_end(task, best, with_effect) if best else (), idle,
+        None if best or not answered else answered[0], tuple(at_end), idle,
         () if task.second is None else front_of(task, feasible),
     )  # fmt: skip
 
@@ -285,22 +290,9 @@ def _distinct(
     """
     kept = list(feasible[:1])
     for candidate in sorted(feasible[1:], key=lambda one: (task.objective.loss(one.objective), one.place)):
-        if len(kept) > top:
-            break
-        if all(task.apart(candidate.place, other.place, numbers) for other in kept):
+        if len(kept) <= top and all(task.apart(candidate.place, one.place, numbers) for one in kept):
             kept.append(candidate)
-    return tuple(kept[1 : top + 1])
-
-
-def _at_end(task: Task, best: Candidate, numbers: Sequence[int]) -> tuple[str, ...]:
-    """Return the keys at an end of their range: a wider one might do better."""
-    return tuple(
-        choice.key
-        for choice, at in ((task.choices[number], best.place[number]) for number in numbers)
-        if choice.ordered
-        and (choice.continuous or len(choice.values) > 1)
-        and at in (0, 1.0 if choice.continuous else len(choice.values) - 1)
-    )
+    return tuple(kept[1:])
 
 
 def as_dataset(found: Dimensioning) -> xr.Dataset:

@@ -25,7 +25,7 @@ from btqueue.study.check.agreement import (
     reference_samples,
 )
 from btqueue.study.check.causes import neighbours
-from btqueue.study.check.randomness import check_spread
+from btqueue.study.check.consistency import check_spread
 
 OURS = np.array([100.0, 102.0, 98.0, 101.0, 99.0])
 RULES = Rules(runs=10, seconds=480.0)

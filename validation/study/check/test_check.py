@@ -16,7 +16,7 @@ from btqueue.cli.files import WRITERS
 from btqueue.scenario import Scenario
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import Report, check
-from btqueue.study.check.randomness import is_random
+from btqueue.study.check.consistency import is_random
 
 NS3 = bt.load(str(DATA / "ns3.toml"))
 """What data/make_ns3_files.py simulates."""

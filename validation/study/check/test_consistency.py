@@ -13,8 +13,12 @@ from thesis import thesis
 
 from btqueue.scenario import Scenario, load
 from btqueue.study.check import ForeignResults, Quantity, Series
-from btqueue.study.check.consistency import check_consistency
-from btqueue.study.check.randomness import check_randomness, initial_bias, neighbours_alike
+from btqueue.study.check.consistency import (
+    check_consistency,
+    check_randomness,
+    initial_bias,
+    neighbours_alike,
+)
 
 SCENARIO = thesis()
 GREEDY = SCENARIO.with_(traffic__source="greedy")
