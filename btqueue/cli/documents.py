@@ -10,7 +10,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.errors import Problem
 from btqueue.scenario.metrics import Results
 from btqueue.study.provenance import as_document
-from btqueue.study.summary import Estimate, by_group, by_queue, labels_of, summarise
+from btqueue.study.summary import Estimate, by_queue, labels_of, of_groups, summarise
 
 if TYPE_CHECKING:
     from btqueue.study.checked_answers import Check
@@ -108,7 +108,7 @@ def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]
         values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
     elif found.part:
         values[f"per_{found.part}"] = list(found.means)
-    if groups := by_group(results, found):
+    if groups := of_groups(found, labels_of(results, "group")):
         values["per_group"] = {group: _estimate(one, interval) for group, one in groups.items()}
     return values
 

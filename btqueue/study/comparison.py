@@ -12,7 +12,7 @@ import numpy as np
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.metrics import Metric, Results
 from btqueue.study.provenance import attributes
-from btqueue.study.summary import NOTHING, Estimate, by_group, by_queue, summarise
+from btqueue.study.summary import NOTHING, Estimate, by_queue, labels_of, of_groups, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -148,7 +148,7 @@ def rows_of(results: Results | xr.Dataset) -> dict[str, Estimate]:
     """
     rows: dict[str, Estimate] = {}
     for name, found in summarise(results).items():
-        queues, groups = by_queue(results, found), by_group(results, found)
+        queues, groups = by_queue(results, found), of_groups(found, labels_of(results, "group"))
         rows |= {} if queues else {name: found}
         rows |= {f"{name}[{part}]": one for part, one in (queues | groups).items()}
     return rows

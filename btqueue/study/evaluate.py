@@ -108,11 +108,6 @@ class PointResult:
     number: int
     answers: Mapping[Engine, Answer]
 
-    @property
-    def answered(self) -> bool:
-        """Whether any engine has an answer."""
-        return any(answer.failure is None for answer in self.answers.values())
-
 
 def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1) -> Answer:
     """Solve or simulate a scenario; whatever goes wrong becomes the answer's failure.

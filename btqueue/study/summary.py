@@ -116,16 +116,10 @@ def by_queue(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Est
     return {queue: Estimate(mean, ci95) for queue, mean, ci95 in every}
 
 
-def by_group(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Estimate]:
-    """Return the estimate of each group of flows; empty if flows are alike, or for a metric of none.
-
-    A group without a value is left out.
-    """
-    return of_groups(estimate, labels_of(results, "group"))
-
-
 def of_groups(estimate: Estimate, groups: Sequence[str]) -> dict[str, Estimate]:
     """Return the estimate of each group from one of flows; empty for a metric of none, or without groups.
+
+    A group without a value is left out.
 
     Args:
         estimate: estimate of a metric.

@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -185,21 +186,19 @@ def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[En
         ScenarioError: none is; with the message for the first point and the first engine.
     """
     first: ScenarioError | None = None
-    for number in range(len(points)):
-        for engine in engines:
-            try:
-                changed = scenario.changed(points[number])
-                if engine == "simulate":
-                    require_simulated(changed)
-                return
-            except ScenarioError as error:
-                first = first or error
+    for number, engine in product(range(len(points)), engines):
+        try:
+            changed = scenario.changed(points[number])
+            if engine == "simulate":
+                require_simulated(changed)
+            return
+        except ScenarioError as error:
+            first = first or error
     assert first is not None
-    if len(points) > 1:
-        heading = f"none of the {len(points):,} points can be run; the first: "
-        problem = first.problems[0]
-        raise type(first)(replace(problem, message=heading + problem.message))
-    raise first
+    if len(points) == 1:
+        raise first
+    heading, problem = f"none of the {len(points):,} points can be run; the first: ", first.problems[0]
+    raise type(first)(replace(problem, message=heading + problem.message))
 
 
 def _finished(

@@ -112,7 +112,7 @@ def sweep(model, points=200):
     seconds = time.process_time() - start
     return {
         "points_per_s": len(grid) / seconds,
-        "without_answer": sum(not result.answered for result in results),
+        "without_answer": sum(result.answers["theory"].failure is not None for result in results),
         "seconds_of_10000_points_on_two_cores": 1e4 * seconds / len(grid) / 2,
     }
 

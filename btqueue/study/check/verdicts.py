@@ -194,6 +194,14 @@ def check(
     )
     agreements = compare_all(found, samples, model, rules=rules, errors=errors)
     differing = [one for one in agreements if one.verdict == "differs"]
+    run, assumed = scenario.run, []  # where the file is silent
+    if any(not math.isnan(q.half_width) and q.replications is None for q in found.quantities.values()):
+        assumed.append(f"intervals without a number of replications were taken to be of {run.replications}")
+    if found.duration_s is None:
+        length = f"{run.duration_s:g} s"
+        assumed.append(f"the file does not say how long a run is: taken as run.duration_s = {length}")
+    if found.flow is not None:
+        assumed.append(f"compared with flow {found.flow} of the scenario")
     causes, tried, unseen = (), 0, ()
     if differing and simulator:
         causes, tried = likely_causes(reference, found, simulator, agreements, rules)
@@ -209,7 +217,7 @@ def check(
         pattern(agreements),
         unseen,
         replace(rules, confidence=confidence),
-        (*found.notes, *_assumptions(found, scenario), *notes),
+        (*found.notes, *assumed, *notes),
     )
 
 
@@ -325,18 +333,3 @@ def own_simulator() -> Engine:
     from btqueue.simulator import simulate  # loads numba
 
     return simulate
-
-
-def _assumptions(results: ForeignResults, scenario: Scenario) -> list[str]:
-    """Return the assumptions made where the file is silent."""
-    run = scenario.run
-    notes = []
-    if any(not math.isnan(q.half_width) and q.replications is None for q in results.quantities.values()):
-        notes.append(f"intervals without a number of replications were taken to be of {run.replications}")
-    if results.duration_s is None:
-        notes.append(
-            f"the file does not say how long a run is: taken as run.duration_s = {run.duration_s:g} s"
-        )
-    if results.flow is not None:
-        notes.append(f"compared with flow {results.flow} of the scenario")
-    return notes

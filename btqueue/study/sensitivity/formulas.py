@@ -251,9 +251,8 @@ def _tcp(setting: Setting) -> dict[str, Numbers]:
         "T_0": Number(max(transport.min_rto_s, rtt), "the larger of transport.min_rto_s and rtt_s"),
         "W_m": Number(transport.receive_window_segments, "transport.receive_window_segments"),
     }
-    return {f"send rate, {law}": timed for law in ("PFTK short", "PFTK")} | {
-        "send rate, square-root law": root
-    }
+    found: dict[str, Numbers] = {"send rate, square-root law": root}
+    return found | {f"send rate, {law}": timed for law in ("PFTK short", "PFTK")}
 
 
 RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (

@@ -307,7 +307,7 @@ def local_sensitivity(
     """
     varied = factors(scenario, keys, spread, share)
     solver = Solver(scenario, metrics, workers, progress)
-    names = solver.names
+    names = tuple(solver.quantities)
     base = {name: solver.answer.mean(name) for name in names}
     there = {one.kind for one in traits(scenario)}
     given = set(spread or ())  # which may reach to where a key without effect has one

@@ -75,12 +75,8 @@ class Indices:
 
 def sobol_points(inputs: int, samples: int, pairs: bool = False) -> int:
     """Return how many points `sobol_indices` needs."""
-    return _power_of_two(samples) * _sobol_block(inputs, pairs)
-
-
-def _sobol_block(inputs: int, pairs: bool) -> int:
-    """Return the points of one block: two, and for each input one that mixes them, for pairs one each way."""
-    return 2 + (2 * inputs if pairs else inputs)
+    block = 2 + (2 * inputs if pairs else inputs)  # two, and for each input one or two that mix them
+    return _power_of_two(samples) * block
 
 
 def sobol_indices(
@@ -109,7 +105,7 @@ def sobol_indices(
     )
     problem = {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
     values = function(sample.sample(problem, _power_of_two(samples), calc_second_order=pairs, seed=seed))
-    missing, block = np.isnan(values), _sobol_block(len(names), pairs)
+    missing, block = np.isnan(values), len(values) // _power_of_two(samples)
     complete = ~np.any(missing.reshape(-1, block, values.shape[1]), axis=1)
     kept = complete.sum(axis=0)
     if kept.min() < max(LEAST_KEPT * len(complete), 2):
@@ -188,7 +184,7 @@ def global_sensitivity(
         raise ScenarioError(f"{samples} samples: give 2 or more")
     varied = factors(scenario, keys, spread, share)
     solver = Solver(scenario, metrics, workers, progress)
-    names = solver.names
+    names = tuple(solver.quantities)
     if keys is None:  # where an end has no answer, a default range would mostly fail
         varied = [
             f

@@ -70,11 +70,6 @@ class Solver:
         self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
         self._asked = self._done = 0
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The metrics to study."""
-        return tuple(self.quantities)
-
     def extended(self, answer: Answer) -> Answer:
         """Return an answer with the quantities to study among its metrics."""
         return replace(answer, metrics=with_quantities(answer.metrics, self.quantities))
