@@ -314,14 +314,13 @@ def _piconet_rows() -> list[Row]:
 
 
 def _tcp_rows() -> list[Row]:
-    from btqueue.transport import closed_forms as laws
+    def build(law: str) -> Any:
+        from btqueue.transport import closed_forms as laws  # loads SymPy
 
-    rows = (
-        ("square-root law", laws.square_root_law),
-        ("PFTK short", laws.pftk_short_law),
-        ("PFTK", laws.pftk_law),
-    )
-    return [(f"send rate, {law}", "segments/s", build, PAPER) for law, build in rows]
+        return getattr(laws, law)()
+
+    names = {"square-root law": "square_root_law", "PFTK short": "pftk_short_law", "PFTK": "pftk_law"}
+    return [(f"send rate, {law}", "segments/s", partial(build, name), PAPER) for law, name in names.items()]
 
 
 @cache
