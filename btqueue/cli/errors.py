@@ -41,7 +41,7 @@ EXIT_CODES = (
     ("btqueue.emulation.namespaces", "EmulationUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
     ("btqueue.study.check.results", "BadResults", BAD_INPUT),
-    ("btqueue.study.cluster", "ClusterError", BAD_INPUT),
+    ("btqueue.study.many_points", "ClusterError", BAD_INPUT),
     ("btqueue.study.sensitivity.over_ranges", "TooFewPoints", NO_ANSWER),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "BadFiles", BAD_INPUT),

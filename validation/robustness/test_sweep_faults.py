@@ -421,7 +421,7 @@ def test_a_cluster_gives_the_same_bits_also_if_a_worker_is_killed():
 
 def test_a_cluster_that_is_not_there_is_refused():
     pytest.importorskip("distributed")
-    from btqueue.study.cluster import ClusterError
+    from btqueue.study.many_points import ClusterError
 
     with pytest.raises(ClusterError, match=r"no dask scheduler answers there"):
         sweep(Scenario(), OVER, cluster="nonsense")

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.sensitivity.formulas import Evaluated, formula, formulas_of
-from btqueue.study.sensitivity.local import Local, Row, local_sensitivity
+from btqueue.study.sensitivity.local import Local, Progress, Row, local_sensitivity
 from btqueue.study.sensitivity.over_ranges import global_sensitivity
-from btqueue.study.sensitivity.solving import Progress
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,15 +1,16 @@
 """How metrics react to a small change of each key: derivatives and elasticities at one operating point.
 
-Where theory stands the derivatives are theory's (`btqueue.network.variation.Plan`), elsewhere secants of
-simulations over a tenth of the key to both sides, with the same random numbers at all points, so that the
-differences of replications vary little. Student's interval of these differences gives the interval of the
-slope (Glasserman and Yao, Management Science 38, 1992).
+Each change is answered once, in this process or in several (`Solver`). Where theory stands the derivatives
+are theory's (`btqueue.network.variation.Plan`), elsewhere secants of simulations over a tenth of the key to
+both sides, with the same random numbers at all points, so that the differences of replications vary little.
+Student's interval of these differences gives the interval of the slope (Glasserman and Yao, Management
+Science 38, 1992).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
@@ -18,13 +19,172 @@ import numpy as np
 import xarray as xr
 
 from btqueue.network.variation import Plan, Sides
-from btqueue.scenario import Scenario
+from btqueue.scenario import METRICS, Scenario, ScenarioError
+from btqueue.scenario.expressions import Quantity, parse_metric
+from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import is_trait, traits
-from btqueue.study.evaluate import Failure
+from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
+from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors
-from btqueue.study.sensitivity.solving import Progress, Solver
-from btqueue.study.summary import NOTHING as NO_VALUE
-from btqueue.study.summary import student_half_width
+from btqueue.study.summary import NOTHING, Estimate, student_half_width
+
+DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
+"""Metrics studied by default, if they have a value; the message delay only of a source with a load."""
+
+Progress = Callable[[int, int], None]
+"""Called with the points finished and the points known to be needed."""
+
+Changes = Mapping[str, Any]
+
+
+def pinned(scenario: Scenario, answer: Answer) -> tuple[Engine, Scenario]:
+    """Return the engine of an answer, and the scenario with which further answers are comparable to it.
+
+    A difference between two answers is a slope only if both come from theory, or both from the same number
+    of replications with the same random numbers: `FIRST` at least, for intervals of the differences.
+    """
+    if answer.notes["answered_by"] == "theory":
+        return "theory", scenario
+    batches = answer.notes.get("intervals") == "batch-means"
+    count = max(scenario.run.replications if batches else answer.notes["replications"], FIRST)
+    changes = {"run.precision": None, "run.replications": count, "run.intervals": "replications"}
+    return "simulate", scenario.changed(changes)
+
+
+class Solver:
+    """Answers for a scenario with some keys changed, kept by change.
+
+    All are theory's if its answer of the scenario itself stands, else all are simulated.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        metrics: Sequence[str] | None,
+        workers: int | None,
+        progress: Progress | None,
+    ) -> None:
+        """Answer the scenario itself.
+
+        Raises:
+            ScenarioError: as `chosen_metrics`.
+            NotBuiltYet: theory has no model for it, and it cannot be simulated.
+            NoConvergence: theory found no operating point, and it cannot be simulated.
+        """
+        self.answer = answer_of(theory_or_simulation(scenario))
+        self.engine: Engine
+        self.engine, self.scenario = pinned(scenario, self.answer)
+        notes, run = self.answer.notes, self.scenario.run
+        alike = notes.get("intervals") != "batch-means" and notes.get("replications") == run.replications
+        if self.simulated and not alike:
+            again = evaluate(self.scenario, "simulate", threads=None)
+            self.answer = replace(again, notes={**notes, **again.notes, "why": notes["why"]})
+        self.quantities = chosen_metrics(metrics, self.answer.metrics, scenario)
+        self.answer = self.extended(self.answer)
+        self._workers, self._progress = workers, progress
+        self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
+        self._asked = self._done = 0
+
+    def extended(self, answer: Answer) -> Answer:
+        """Return an answer with the quantities to study among its metrics."""
+        return replace(answer, metrics=with_quantities(answer.metrics, self.quantities))
+
+    @property
+    def simulated(self) -> bool:
+        """Whether answers are simulated, and so smooth to their standard error only."""
+        return self.engine == "simulate"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """How the scenario itself was answered: answered_by, why and warnings.
+
+        Another warning says at which of the other points theory does not stand, although it does here.
+        """
+        found = {name: self.answer.notes[name] for name in ("answered_by", "why", "warnings")}
+        doubted = [(dict(place), why) for place, one in self._known.items() if (why := one.notes.get("why"))]
+        if doubted and not found["why"]:
+            at = ", ".join(f"{key} = {value:g}" for key, value in doubted[0][0].items())
+            count = f"{len(doubted)} of {self.solved} points, such as {at}"
+            found["warnings"] = [*found["warnings"], f"theory does not stand at {count}: {doubted[0][1][0]}"]
+        return found
+
+    @property
+    def solved(self) -> int:
+        """How many points were solved, the scenario itself included."""
+        return len(self._known)
+
+    def at(self, changes: Changes) -> Answer:
+        """Return the answer at changes that `solve_all` was given."""
+        return self._known[_place(changes)]
+
+    def failures(self, key: str) -> list[tuple[float, Failure]]:
+        """Return the values of a key alone that have no answer, and why."""
+        alone = ((dict(place), answer) for place, answer in self._known.items() if len(place) == 1)
+        return [(at[key], one.failure) for at, one in alone if key in at and one.failure is not None]
+
+    def solve_all(self, points: Iterable[Changes]) -> None:
+        """Solve all points that are not known yet."""
+        missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
+        places, wanted = list(missing), list(missing.values())
+        self.expect(len(wanted))
+        results = map_points(self.scenario, wanted, engines=(self.engine,), workers=self._workers)
+        for result in results:
+            self._known[places[result.number]] = self.extended(result.answers[self.engine])
+            self.tell()
+
+    def expect(self, points: int) -> None:
+        """Count points that are going to be answered."""
+        self._asked += points
+
+    def tell(self) -> None:
+        """Tell that a further point is answered."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._asked)
+
+
+def _place(changes: Changes) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(changes.items()))
+
+
+def chosen_metrics(
+    metrics: Sequence[str] | None, given: Iterable[str], scenario: Scenario
+) -> dict[str, Quantity]:
+    """Return the metrics to study, by name.
+
+    Args:
+        metrics: asked for, as `goodput_kbps` or `p95(delay_s, sensors)`; by default the members of
+            `DEFAULT_METRICS` that are given.
+        given: metrics that the engine gives for this scenario.
+        scenario: whose flows and groups they may name.
+
+    Raises:
+        ScenarioError: one is unknown (the message suggests the nearest name), or is not given.
+    """
+    there = [name for name in METRICS if name in set(given)]
+    if metrics is None:
+        sources = {scenario.of_flow(flow.spec).traffic.source for flow in topology(scenario).flows}
+        loads = sources - {"greedy", "request-reply"}
+        wanted = [name for name in DEFAULT_METRICS if name in there and (loads or name != "delay_s")]
+        return {name: Quantity(name) for name in wanted or there[:4]}
+    found = [parse_metric(text, "--metric", scenario) for text in dict.fromkeys(metrics)]
+    if missing := [one.name for one in found if one.name not in there]:
+        why = f"the answer gives no value here, only {', '.join(there)}"
+        raise ScenarioError(f"{missing[0]}: {why}", missing[0])
+    return {str(one): one for one in found}
+
+
+def with_quantities(
+    metrics: Mapping[str, Estimate], quantities: Mapping[str, Quantity]
+) -> dict[str, Estimate]:
+    """Return the estimates of metrics, and of quantities of them by the names of these."""
+    found = dict(metrics)
+    for name, quantity in quantities.items():
+        if name not in found and (value := metrics.get(quantity.name)) is not None:
+            samples = () if value.each is None else tuple(quantity.over(value.each).tolist())
+            found[name] = Estimate(quantity.of(value), samples=samples)
+    return found
+
 
 BENT = 0.5
 """Difference of the slopes on both sides, as a share of the larger one, from which on both are told."""
@@ -264,7 +424,7 @@ def _or_zero(value: float) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-NOTHING = 1e-12
+TINY = 1e-12
 """A metric this small is 0, whatever its unit."""
 
 STEP = 0.1
@@ -344,7 +504,7 @@ def active_factors(varied: Sequence[Factor], metrics: Sequence[str], solver: Sol
     for factor, points in zip(varied, tried, strict=True):
         means = [answer.means for answer in map(solver.at, points) if answer.failure is None]
         same = (
-            math.isclose(mean.get(name, math.nan), value, rel_tol=FLAT, abs_tol=NOTHING)
+            math.isclose(mean.get(name, math.nan), value, rel_tol=FLAT, abs_tol=TINY)
             for mean in means
             for name, value in base.items()
         )
@@ -394,7 +554,7 @@ def _by_simulation(active: Sequence[Factor], names: Sequence[str], solver: Solve
         low, high = _offsets(factor)
         below, above = (solver.at({factor.key: factor.value + offset}) for offset in (low, high))
         for name in names:
-            every = (one.metrics.get(name, NO_VALUE).samples for one in (below, solver.answer, above))
+            every = (one.metrics.get(name, NOTHING).samples for one in (below, solver.answer, above))
             down, here, up = every
             found.setdefault(factor.key, {})[name] = of_simulations(down, here, up, (low, high))
     return found

@@ -21,8 +21,7 @@ from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import Answer
 from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity.factors import SHARE, coordinates, factors
-from btqueue.study.sensitivity.local import active_factors
-from btqueue.study.sensitivity.solving import Progress, Solver
+from btqueue.study.sensitivity.local import Progress, Solver, active_factors
 
 Function = Callable[[np.ndarray], np.ndarray]
 """From shares, shape (points, inputs), to values, shape (points, outputs); NaN where there is none."""
