@@ -41,7 +41,7 @@ from btqueue.study.check.causes import misfit
 from btqueue.study.check.consistency import is_random
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import HELPERS, BadResults, Finding, ForeignResults
-from btqueue.study.check.verdicts import Engine, modelled, own_simulator, reference_scenario, results_of
+from btqueue.study.check.verdicts import Engine, engine_of, modelled, reference_scenario, results_of
 from btqueue.study.comparison import metric_name
 from btqueue.study.points import Interval
 from btqueue.study.sensitivity.factors import Factor, changed, factors
@@ -176,9 +176,8 @@ def fit(
     ranges = free if isinstance(free, Mapping) else dict.fromkeys([free] if isinstance(free, str) else free)
     unknown = _unknowns(scenario, ranges)
     found = results_of(results, scenario, flow)
-    if simulate is False:
+    if (simulator := engine_of("simulate", simulate)) is None:
         raise ValueError("simulate = False: values are fitted beside simulations; give True or a function")
-    simulator = own_simulator() if simulate is True else simulate
     findings, scenario, stated = _with_facts(found, scenario, unknown)
     unknown = [one for one in unknown if one.key not in stated]
     keys = {key: Fitted(key, before, value) for key, (before, value) in stated.items()}
@@ -256,7 +255,7 @@ class _Search:
     ) -> None:
         """Begin at the scenario's own values."""
         self.found, self.scenario, self.unknown, self.simulator = found, scenario, unknown, simulator
-        self.asked = asked_quantities(found, scenario)
+        self.asked, self.solver = asked_quantities(found, scenario), engine_of("solve", True)
         self.ranges = [replace(one.spread or Interval(0, 1), whole=False) for one in unknown]
         shares = [_share(spread, one.value) for spread, one in zip(self.ranges, unknown, strict=True)]
         self.place = self.start = np.clip(np.array(shares) * 2 - 1, -0.999, 0.999)
@@ -313,7 +312,9 @@ class _Search:
     def _solved(self, values: tuple[float, ...]) -> Numbers:
         if values not in self._known:
             try:
-                self._known[values], _, self._said = modelled(self.changed(values), self.found, solve=True)
+                self._known[values], _, self._said = modelled(
+                    self.changed(values), self.found, engine_of("solve", True)
+                )
             except ScenarioError as error:
                 self._known[values], self._said = {}, (str(error),)
         return np.array([self._known[values].get(name, math.nan) for name in self.names])
@@ -351,7 +352,7 @@ class _Search:
     def answer(self, keys: tuple[Fitted, ...], findings: tuple[Finding, ...], flat: tuple[str, ...]) -> Fit:
         """Simulate the values of the place, and compare as `check` does."""
         final = self.changed(self.rounded(self.place))
-        model, errors, said = modelled(final, self.found, solve=True)
+        model, errors, said = modelled(final, self.found, self.solver)
         random, run = is_random(final.changed({"run.jitter_s": 0.0})), final.run
         rules = Rules(
             runs=run.replications,

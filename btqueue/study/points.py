@@ -157,27 +157,24 @@ def values_of(key: str, spread: Interval | tuple[Any, ...]) -> tuple[Any, ...]:
     low, high, step = spread.low, spread.high, spread.step
     if step is None and isinstance(low, int) and isinstance(high, int):
         step = 1
-    if spread.count is not None:
-        numbers = (np.linspace if spread.scale == "lin" else np.geomspace)(low, high, spread.count).tolist()
-    elif spread.scale == "lin" and step is not None:
-        steps = (high - low) / step + 1e-9
-        _require_few(key, steps + 1)
-        numbers = [low + place * step for place in range(math.floor(steps) + 1)]
-        numbers = [number if isinstance(number, int) else float(f"{number:.12g}") for number in numbers]
-    else:
+    count = spread.count
+    if count is None and (spread.scale == "log" or step is None):
         example = f"{spread.scale}({low:g},{high:g},11)"
         raise ScenarioError(f"{key}: the range does not say how many values: write {example}", key)
+    step = step or 1
+    if (count or (high - low) / step + 1) >= MOST_VALUES + 1:
+        raise ScenarioError(f"{key}: more than {MOST_VALUES:,} values are too many", key)
+    if count is not None:
+        numbers = (np.linspace if spread.scale == "lin" else np.geomspace)(low, high, count).tolist()
+    else:
+        numbers = [low + place * step for place in range(math.floor((high - low) / step + 1e-9) + 1)]
+        numbers = [number if isinstance(number, int) else float(f"{number:.12g}") for number in numbers]
     whole = spread.whole or all(isinstance(end, int) for end in (low, high, step))
     if whole and spread.count is None and any(number != round(number) for number in numbers):
         raise ScenarioError(f"{key}: takes whole numbers, so a range needs whole steps", key)
     if whole and (spread.whole or spread.count is None):
         numbers = list(dict.fromkeys(round(number) for number in numbers))
     return tuple(checked_value(key, number) for number in numbers)
-
-
-def _require_few(key: str, count: float) -> None:
-    if count >= MOST_VALUES + 1:
-        raise ScenarioError(f"{key}: more than {MOST_VALUES:,} values are too many", key)
 
 
 def _parse_text(key: str, text: str) -> Interval | list[Any]:
@@ -194,8 +191,6 @@ def _parse_text(key: str, text: str) -> Interval | list[Any]:
         low, high = float(low), float(high)  # whole ends of a..b would mean steps of 1
         if count and not (isinstance(count[0], int) and count[0] >= 2):
             raise ScenarioError(f"{key}: {shown(text)}: give two values or more", key, text)
-        if count:
-            _require_few(key, int(count[0]))
         scale: Any = match[1]
         return _interval(key, text, low, high, scale=scale, count=int(count[0]) if count else None)
     return [parse_one(key, part) for part in _split(text) if part.strip()]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -176,8 +176,8 @@ def check(
         random,
     )
     asked = asked_quantities(found, scenario)
-    model, errors, notes = modelled(scenario, found, solve)
-    simulator = own_simulator() if simulate is True else simulate
+    simulator, solver = engine_of("simulate", simulate), engine_of("solve", solve)
+    model, errors, notes = modelled(scenario, found, solver)
     samples: dict[str, np.ndarray] = {}
     if simulator:
         simulator = simulator if random else jittered(simulator)
@@ -205,8 +205,8 @@ def check(
     causes, tried, unseen = (), 0, ()
     if differing and simulator:
         causes, tried = likely_causes(reference, found, simulator, agreements, rules)
-    elif simulator and model:
-        unseen = unseen_keys(scenario, found, _solver(solve), model, samples, rules)
+    elif simulator and solver and model:
+        unseen = unseen_keys(scenario, found, solver, model, samples, rules)
     return Report(
         found,
         reference,
@@ -296,18 +296,18 @@ def pattern(agreements: Sequence[Agreement]) -> str:
 
 
 def modelled(
-    scenario: Scenario, results: ForeignResults, solve: Engine | bool | None
+    scenario: Scenario, results: ForeignResults, solver: Engine | None
 ) -> tuple[dict[str, float], Mapping[str, MeasuredError], list[str]]:
     """Return the model's answers, its measured errors and notes on them.
 
     There are none if no model covers the scenario, or none has an answer.
     """
-    if solve is None or solve is False:
+    if solver is None:
         return {}, NONE_MEASURED, []
     from btqueue.network import ImpossibleAnswer, NoConvergence  # loads JAX
 
     try:
-        solved = _solver(solve)(scenario)
+        solved = solver(scenario)
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
         return {}, NONE_MEASURED, [f"no model: {error}"]
     errors = NONE_MEASURED
@@ -320,16 +320,14 @@ def modelled(
     return model_values(solved, results.flow, asked_quantities(results, scenario)), errors, [text, *doubts]
 
 
-def _solver(solve: Engine | bool | None) -> Engine:
-    if callable(solve):
+def engine_of(name: Literal["simulate", "solve"], given: Engine | bool | None) -> Engine | None:
+    """Return the engine that is meant: our own by True, none by False or None, else the function itself."""
+    if given is not True:
+        return given or None
+    if name == "solve":
+        from btqueue.network import solve  # loads JAX
+
         return solve
-    from btqueue.network import solve as own  # loads JAX
-
-    return own
-
-
-def own_simulator() -> Engine:
-    """Return our simulator."""
     from btqueue.simulator import simulate  # loads numba
 
     return simulate
