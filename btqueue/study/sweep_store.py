@@ -127,11 +127,16 @@ class Journal:
         Raises:
             StoreError: the disk refuses; all points written before are good.
         """
+        line, before = _line(to_plain(result), self._key), self._size
         try:
-            self._append(_line(to_plain(result), self._key))
+            self._append(line)
             self.done.add(result.number)  # at once: Ctrl-C may come while the disk is waited for
             if time.monotonic() - self._synced > SYNC_EVERY_S:
                 self.sync()
+        except KeyboardInterrupt:  # it may come between the two, too
+            if os.fstat(self._file).st_size == before + len(line):
+                self.done.add(result.number)
+            raise
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._size)

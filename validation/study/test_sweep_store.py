@@ -158,3 +158,19 @@ def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch)
         assert (tmp_path / "x").read_bytes() == before
     with Journal(tmp_path / "x", DEFINITION) as journal:
         assert journal.done == {0} and journal.notes == []
+
+
+def test_a_point_that_is_written_when_ctrl_c_comes_is_counted(tmp_path, monkeypatch):
+    written = os.write
+
+    def write_and_be_interrupted(*work):
+        written(*work)
+        raise KeyboardInterrupt
+
+    with Journal(tmp_path / "x", DEFINITION) as journal:
+        journal.add(result(0))
+        monkeypatch.setattr(os, "write", write_and_be_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            journal.add(result(1))
+        monkeypatch.undo()
+        assert journal.done == {0, 1} == {one.number for one in journal.results()}
