@@ -305,7 +305,9 @@ def label(value: Any) -> str:
     """Return a value as a user would write it."""
     if value is None:
         return "none"
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, default=lambda table: table.model_dump(mode="json", exclude_unset=True))
 
 
 Changes = dict[str, Any]

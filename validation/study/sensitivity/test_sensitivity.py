@@ -96,6 +96,11 @@ def test_a_key_that_means_nothing_to_the_bearer_is_refused_by_name():
     with pytest.raises(ScenarioError, match=r'\[polling\] limit = 5: has no meaning with link.bearer = "le"'):
         factors(sensors, ["polling.limit"])
     assert "le.interval_s" in {factor.key for factor in factors(sensors)}
+    links = "network.outside_links"
+    with pytest.raises(
+        ScenarioError, match=rf'{links} = \[{{"name": "mobile", .*: only keys that hold a number'
+    ):
+        factors(load("practice/gateway"), [links])
 
 
 @pytest.mark.parametrize(
