@@ -353,8 +353,8 @@ def write_csv(path: Path, found: xr.Dataset, base: Scenario) -> None:
     """Write a row for each metric and key."""
     wide = _wide(found)
     columns = ["metric", "units", "key", "value", "low", "high", *map(str, wide.data_vars)]
-    rows = wide.to_dataframe(["metric", "key"]).reset_index()[columns].rename(columns={"units": "unit"})
-    write_rows(path, [rows.columns, *rows.itertuples(index=False)])
+    rows = wide.to_dataframe(["metric", "key"]).reset_index()[columns]
+    write_rows(path, [["unit" if one == "units" else one for one in columns], *rows.itertuples(index=False)])
 
 
 def _wide(found: xr.Dataset) -> xr.Dataset:

@@ -22,14 +22,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
-from btqueue.study.evaluate import Answer, Engine, Numbered, PointResult
 from btqueue.study.summary import Estimate, summarise
+
+if TYPE_CHECKING:
+    from btqueue.study.evaluate import Answer, Engine, Numbered, PointResult
 
 Verdict = Literal["confirmed", "not confirmed", "undecided"]
 
@@ -260,8 +262,9 @@ def _difference(metric: str, theory: float, simulated: Estimate, duration_s: flo
 SHARE, LEAST = 1 / 20, 5
 """Share of the points of theory that is checked, and how many at least."""
 
-Evaluator = Callable[..., Generator[PointResult]]
-"""`btqueue.study.many_points.map_points` of the sweep, asked for `numbers` by `engines`."""
+Evaluator = Callable[..., Generator[Any]]
+"""`btqueue.study.many_points.map_points` of the sweep, asked for `numbers` by `engines`: yields
+`PointResult`."""
 
 
 @dataclass(frozen=True)
@@ -357,7 +360,7 @@ def check_points(
                 else f"at the nearest point checked: {checks[owner]}"
             )
             kept = replaced.get(one.number, known[one.number]).answers["solve"].notes.get("check", "")
-            replaced[one.number] = _noted(PointResult(one.number, {"solve": answer}), why=[why], check=kept)
+            replaced[one.number] = _noted(replace(one, answers={"solve": answer}), why=[why], check=kept)
             simulated += 1
     return CheckedPoints(checks, replaced, simulated)
 
@@ -366,7 +369,7 @@ def _noted(result: PointResult, **notes: Any) -> PointResult:
     """Return a point with further notes, such as the verdict of its check."""
     answer = result.answers["solve"]
     noted: dict[Engine, Answer] = {"solve": replace(answer, notes={**answer.notes, **notes})}
-    return PointResult(result.number, noted)
+    return replace(result, answers=noted)
 
 
 def places_of(changes: Sequence[Mapping[str, Any]]) -> np.ndarray:
