@@ -520,14 +520,14 @@ def _left_over(flow: Flow) -> bool:
     """Return whether acknowledgements of a session may wait for the next session of a flow.
 
     In a pause longer than their timer all are sent. Single segments that the ends send in turn are
-    acknowledged alternately.
+    acknowledged alternately, if the window has room for another one meanwhile.
     """
     transport = flow.transport
     if not transport.delayed_ack or (transport.nagle and transport.windows == "bytes"):
         return False
     if transport.connection_per_session:
         return True
-    in_turn = flow.segments == 1 and transport.ack_every_segments == 2
+    in_turn = flow.segments == 1 and flow.window > transport.ack_every_segments == 2
     return flow.traffic.pause_s <= transport.ack_delay_s and not in_turn
 
 
