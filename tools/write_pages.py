@@ -54,7 +54,6 @@ JOHANSSON: dict[str, dict] = {
     "TCP and IP delays of 1 ms": {"transport__tcp_delay_s": 1e-3, "transport__ip_delay_s": 1e-3},
     "least timeout 0.2 s in place of 1 s": {"transport__min_rto_s": 0.2},
     "Vegas once in a round trip (Linux)": {"transport__vegas_adjustment": "per-rtt"},
-    "slow start left at three segments too many": {"transport__gamma": 3.0},
 }
 """The same of the other paper."""
 

@@ -127,7 +127,12 @@ def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
     endless = point.links.links.endless
     # some are lost, or a full window would wait longer
     longest = {f: flows[f].window * point.service[f] if endless[f] else np.zeros(1) for f, _ in stops}
-    if any(visit.loss - visit.train.loss > RARE or longest[f].max() > visit.flush_s for f, visit in stops):
+    if any(
+        visit.loss - visit.train.loss > RARE
+        or longest[f].max() > visit.flush_s
+        or (visit.flush_s < inf and (visit.train.worse > 0.0 or _grows(flows[f], endless=endless[f])))
+        for f, visit in stops
+    ):
         found.append(
             "Old packets are flushed: goodput was wrong by up to 35 % where flush timeouts limit it, round "
             "trips by up to a factor of 2, and both by more where hardly any segment arrives in time"
@@ -218,6 +223,12 @@ def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float,
     longer = float(np.array([1.0 - worse, worse]) @ alone.excess()) * -float(np.expm1(-alone.forgetting))
     missing = silent * (max(in_worse - queue.share[1] * before, 0.0) + longer)
     return Faded(wait - before + longer - missing, timeouts)
+
+
+def _grows(flow: Flow, *, endless: bool) -> bool:
+    """Return whether segments are longer once one is lost: messages that wait for it share full segments."""
+    short = flow.traffic.message_bytes % flow.transport.mss_bytes > 0
+    return flow.protocol == "tcp" and flow.transport.windows == "bytes" and short and not endless
 
 
 def flushed(visit: Visit, wait_s: float, use: float, attempt_s: float) -> Visit:

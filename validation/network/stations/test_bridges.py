@@ -96,6 +96,7 @@ def test_whole_segments_need_room_at_the_bridge(places, passes):
         transport__receive_window_segments=1,
     )
     assert (goodput(s) > 0.0) == passes
+    assert any("no segment gets through" in one for one in answer(s)[1]["warnings"]) == (not passes)
 
 
 def test_windows_in_turn_of_a_line_of_centrals_never_meet():
