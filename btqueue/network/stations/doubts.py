@@ -40,7 +40,8 @@ BUSY, BUSY_ALONE = 0.45, 0.6
 one."""
 BUSY_PAIR = 0.55
 """The same for rings of two whose segments fill whole visits: below it 27 of 27 random rings were right,
-above it two of three. In larger rings delays are 5 to 15 % too short there where segments need two visits."""
+above it two of three. In larger rings delays are 5 to 15 % too short there; their round trips were right in
+103 of 103 up to 75 %, where segments fit into a visit and are not repeated."""
 PAIRED_WINDOW = 4
 """Initial window from which on data in both directions are acknowledged in pairs, if the window is even."""
 BUSY_WIRE = 0.85
@@ -71,8 +72,7 @@ IN_STREAMS = 0.4
 IN_TURN = 0.5
 """The same for segments under way, of periodic sources with short messages."""
 VISITED = 0.75
-"""The same for the air of several links, visited in turn; with gated visits 7 of 8 were right below it, and
-of larger rings whose segments fit into a visit and are not repeated 103 of 103."""
+"""The same for the air of several links, visited in turn; with gated visits 7 of 8 were right below it."""
 IN_STEP = 0.55
 """Utilisation of the air by periodic sources of several links, above which their phases matter: below it 13
 of 13 random scenarios were right, above it 6 of 15."""
@@ -272,12 +272,6 @@ class Asked(NamedTuple):
         """Return whether a central passes the segments of a flow on from one link to another."""
         return sum(visit.kind == "port" for visit in self.network.flows[f].forth) > 1
 
-    def in_one_visit(self, f: int) -> bool:
-        """Return whether a visit has room for a whole segment of a flow, whose packets are not repeated."""
-        stops = [(visit.train, visit.index) for visit in self.network.flows[f].forth if visit.kind == "port"]
-        ports = self.network.ports
-        return all(train.frames == train.packets <= ports[number].limit for train, number in stops)
-
     def crosses(self, f: int, piconet: int) -> bool:
         """Return whether the segments of a flow cross a port of a piconet."""
         ports = self.network.ports
@@ -345,9 +339,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
             load, most = float(asked.by_chance[:ports].max(initial=0.0)), NEAR_FULL  # one queue, M/G/1
         if p not in bridged and asked.network.piconets[p].members > 1:
             late = asked.point.links.polled.answers_late(p)
-            ring = one_by_one and relayed and all(asked.in_one_visit(f) for f, _ in sent)
-            apart = ring or not both_ways(asked, alone=False)
-            most = VISITED if apart and not late else BUSY
+            most = BUSY if late or both_ways(asked, alone=False) else VISITED
             pair = asked.network.piconets[p].members == 2 and asked.point.links.polled.fills_visits(p)
             most = BUSY_PAIR if pair else most
         if load > most:
