@@ -178,7 +178,7 @@ SHORT_FADES = LONE | {
         (SHORT_FADES, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy"}, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy", "transport.min_rto_s": 0.2}, None),
-        (RINGS | {"traffic.load_kbps": 30.0}, None),
+        (RINGS | {"traffic.load_kbps": 20.0}, None),
         (RINGS | {"traffic.load_kbps": 46.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),
         (RINGS | {"polling.discipline": "lwrr", "traffic.load_kbps": 10.0}, "which link is next"),
