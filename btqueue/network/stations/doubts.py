@@ -17,7 +17,7 @@ from scipy.special import gammaincc
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import air, buffers, fading, sessions, transport
 from btqueue.network.stations.laws import CROWDED
-from btqueue.network.stations.network import Flow, Network
+from btqueue.network.stations.network import ENDLESS, Flow, Network
 from btqueue.network.stations.point import CARRIED, WAITING, Point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario.errors import bracketed, shown
@@ -396,7 +396,8 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
         ports_of = [asked.network.ports[v.index] for v in flow.forth if v.kind == "port"]
         if any(asked.gated_full(port.piconet) for port in ports_of):
             continue
-        if asked.small(f) and not flow.cut:
+        short = senders > 1 and bool((full & mine).any()) and _leaves_visits_short(asked, flow)
+        if asked.small(f) and not flow.cut and not short:
             continue
         if f in asked.point.found and asked.hardly_lost(f):
             continue
@@ -416,7 +417,7 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             turns = {asked.network.piconets[port.piconet].discipline for port in ports_of}
             # a full link has a full visit in each cycle
             in_turn = turns <= set(CYCLIC) and len(flow.forth) == 1
-            if senders > 1 and share < 0.15 and not in_turn:
+            if short or (senders > 1 and share < 0.15 and not in_turn):
                 yield (
                     f"windows of {flow.window:g} segments together just fill a station, where bursts of "
                     "different flows meet: goodput was up to 20 % too high"
@@ -440,6 +441,14 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             found = f"a window of {flow.window:g} segments does not fill its path"
             yield f"{found}: goodput was up to 10 % off"
             return
+
+
+def _leaves_visits_short(asked: Asked, flow: Flow) -> bool:
+    """Return whether a relayed window is too small for full visits at all stops and a segment between."""
+    stops = [visit for visit in flow.forth if visit.kind == "port"]
+    limits = sum(asked.network.ports[visit.index].limit for visit in stops)
+    segment = max((visit.train.frames for visit in stops), default=0.0)
+    return len(stops) > 1 and limits < ENDLESS and (flow.window - 1.0) * segment < limits
 
 
 def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:

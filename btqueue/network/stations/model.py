@@ -153,6 +153,18 @@ def _of_flows(
     return found
 
 
+def _shown(network: Network, point: Point, f: int) -> float:
+    """Return the segments that a measured round trip of a flow that always has data lasts for."""
+    flow, rest, slowest = network.flows[f], point.links.rests[f], int(point.service[f].argmax())
+    visit = next((visit for visit in flow.forth if (visit.kind, visit.index) == ("port", slowest)), None)
+    if visit is None or flow.transport.variant == "vegas":
+        return rest.shown
+    frames, limit = visit.train.frames, network.ports[visit.index].limit
+    frame_s = (visit.train.air + frames) / frames * SLOT_S
+    pause_s = max(float(point.service[f, slowest]) / frames - frame_s, 0.0) * limit
+    return transport.shown_by_timer(flow, rest, frames, limit, frame_s, pause_s)
+
+
 def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | None) -> Found:
     """Return the transport of a flow.
 
@@ -170,7 +182,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
     if rate < 0.999 * flow.load:
         rtt = lone + waits
         if waits > 0.0 and rest.shown < inf:
-            rtt += (rest.shown - rest.window) / rate
+            rtt += (_shown(network, point, f) - rest.window) / rate
         elif law is None and rate > 0.0:
             alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
             rtt += transport.across_s(flow, alone, slowest, rate)

@@ -38,6 +38,9 @@ FAR = 9.0
 STEADY = 1e-6
 """Squared coefficient of variation of a wait below which it is constant; so are uniform times beside it."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+STEPS, CHANCES = np.polynomial.hermite_e.hermegauss(9)
+CHANCES /= CHANCES.sum()
+"""Standard deviations from the mean at which a number of frames is taken, and their weights."""
 
 
 class Law(NamedTuple):
@@ -134,6 +137,8 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     if laws.links.endless[f]:
         if not point.waits[f]:
             return None
+        if (parts := _in_full_visits(network, f, mean_s)) is not None:
+            return Law(0.0, 0.0, parts)
         spread = max(visit.train.spread / max(visit.train.frames, 1e-9) ** 2 for visit in flow.forth)
         around = min(flow.window, ENDLESS) * spread * float(point.service[f].max()) ** 2
         return Law(0.0, 0.0, ((1.0, mean_s, around),))
@@ -169,6 +174,52 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     if mean > known:
         parts = [(chance, one * known / mean, var * (known / mean) ** 2) for chance, one, var in parts]
     return Law(max(known - mean, 0.0), width, tuple(parts))
+
+
+def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[float, float, float], ...] | None:
+    r"""Return the round trips of a window that keeps the queue of its link filled, by pauses between visits.
+
+    A segment waits for the K frames of a window, of which a visit of M frames ends after each M. The first
+    frame has any place in its visit, so that round trips span b pauses with the chance
+    :math:`\max(0, 1 - |K / M - b|)`. Visits are full and pauses constant, and K varies by repeated frames.
+
+    Args:
+        network: the stations.
+        f: number of the flow.
+        mean_s: mean round trip.
+
+    Returns:
+        Chance, mean and variance by number of pauses (s); None where a link has other flows or visits end
+        otherwise.
+    """
+    flow = network.flows[f]
+    mine, *more = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "port"]
+    port = network.ports[mine.index]
+    piconet = network.piconets[port.piconet]
+    link = {n for n, one in enumerate(network.ports) if (one.piconet, one.link) == (port.piconet, port.link)}
+    shared = any(
+        visit.kind == "port" and visit.index in link
+        for g, other in enumerate(network.flows)
+        for visit in (*other.forth, *other.back)
+        if g != f
+    )
+    frames = mine.train.frames * flow.window
+    limited = piconet.discipline == "e-limited" and piconet.members > 1 and port.limit < frames
+    if not limited or shared or len(more) != 1:
+        return None
+    frame_s = (mine.train.air + mine.train.frames) / mine.train.frames * SLOT_S / piconet.free_share
+    pause_s = mean_s * port.limit / frames - port.limit * frame_s
+    if pause_s <= 0.0:
+        return None
+    count = frames + STEPS * (flow.window * mine.train.spread) ** 0.5
+    found = []
+    for pauses in range(int(count.max() / port.limit) + 2):
+        chances = CHANCES * np.maximum(1.0 - abs(count / port.limit - pauses), 0.0)
+        if (chance := float(chances.sum())) > 0.0:
+            mean = float(chances @ count) / chance
+            varies = float(chances @ (count - mean) ** 2) / chance
+            found.append((chance, mean * frame_s + pauses * pause_s, varies * frame_s**2))
+    return tuple(found)
 
 
 def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, float, float] | None:

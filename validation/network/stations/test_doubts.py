@@ -158,6 +158,14 @@ GATEWAY = {
 }  # fmt: skip
 
 
+def filled_ring(visits):
+    """Return two connections of twelve segments of three frames, which need so many visits."""
+    ring = {"network.peripherals": 2, "network.flows": "ring", "traffic.source": "greedy"}
+    ring |= {"link.packets": ["2-DH5", "2-DH3", "2-DH1"], "transport.receive_window_segments": 12}
+    quiet = {"radio.model": "perfect", "flow_control.enabled": False}
+    return ring | quiet | {"polling.limit": 36 // visits}
+
+
 def gateway(window, jitter_s):
     link = {"name": "net", "from": "host", "to": "gw", "kind": "wired"}
     link |= {"jitter_s": jitter_s, "buffer_packets": 1000}
@@ -178,6 +186,8 @@ SHORT_FADES = LONE | {
         (SHORT_FADES, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy"}, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy", "transport.min_rto_s": 0.2}, None),
+        (filled_ring(visits=2), "just fill a station"),
+        (filled_ring(visits=3), None),
         (RINGS | {"traffic.load_kbps": 20.0}, None),
         (RINGS | {"traffic.load_kbps": 46.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),

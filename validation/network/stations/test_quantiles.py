@@ -115,3 +115,50 @@ def test_messages_beside_a_link_that_always_has_data_wait_for_the_rest_of_a_regu
     for percent in (50, 90, 95):
         theory, truth = (float(one[f"delay_p{percent}_s"][1:].mean()) for one in (solved, simulated))
         assert theory == pytest.approx(truth, rel=0.05)
+
+
+def test_round_trips_of_a_filled_window_differ_by_whole_pauses_between_visits():
+    """A window of 24 frames needs 2 or 3 visits of 10 frames: exact times of 4 links, without errors."""
+    slots, frame, limit, window = 0.000625, 16 / 3, 10, 24
+    pause = 3 * limit * frame * slots
+    scenario = star(limit)
+    solved = bt.solve(scenario)
+    for name, pauses in (("rtt_p50_s", 2), ("rtt_p90_s", 3), ("rtt_p95_s", 3)):
+        assert solved[name].values == pytest.approx(window * frame * slots + pauses * pause, rel=1e-3)
+    simulated = bt.simulate(scenario).mean("replication")
+    assert solved["rtt_s"].values == pytest.approx(simulated["rtt_s"].values, rel=0.01)
+    for name in ("rtt_p50_s", "rtt_p90_s", "rtt_p95_s"):  # bins of 4 %, and a packet that may be a short one
+        near = 0.04 * simulated[name].values + frame * slots
+        assert np.all(np.abs(solved[name].values - simulated[name].values) <= near)
+
+
+@pytest.mark.parametrize("window", [5, 8])
+def test_pauses_longer_than_the_receivers_timer_divide_pairs_of_segments(window: int):
+    """Acknowledgements then show the time of more segments than a window of 8, and of fewer than 6."""
+    scenario = star(10, **{"network.peripherals": 7, "transport.receive_window_segments": window})
+    scenario = scenario.changed({"radio.model": "constant", "radio.ber": 2e-5, "link.arq": "unlimited"})
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
+    assert solved.attrs["stands"]
+    segments = float(solved["rtt_s"][0] * solved["goodput_kbps"][0] / (1460 * 8 / 1000))
+    assert segments > 8.1 if window == 8 else segments < 5.9
+    assert solved["rtt_s"].values.mean() == pytest.approx(float(simulated["rtt_s"].mean()), rel=0.05)
+
+
+def star(limit: int, **more: object) -> bt.Scenario:
+    """Return four uploads of windows of eight segments of three frames."""
+    return bt.Scenario().changed(
+        {
+            "network.peripherals": 4,
+            "network.flows": "uplink",
+            "link.packets": ["2-DH5", "2-DH3", "2-DH1"],
+            "polling.limit": limit,
+            "traffic.source": "greedy",
+            "transport.receive_window_segments": 8,
+            "flow_control.enabled": False,
+            "radio.model": "perfect",
+            "run.duration_s": 200.0,
+            "run.warmup_s": 50.0,
+            "run.replications": 2,
+        }
+        | more
+    )
