@@ -193,7 +193,10 @@ def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[floa
         otherwise.
     """
     flow = network.flows[f]
-    mine, *more = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "port"]
+    stops = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "port"]
+    if len(stops) != 2:
+        return None
+    mine = stops[0]
     port = network.ports[mine.index]
     piconet = network.piconets[port.piconet]
     link = {n for n, one in enumerate(network.ports) if (one.piconet, one.link) == (port.piconet, port.link)}
@@ -205,7 +208,7 @@ def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[floa
     )
     frames = mine.train.frames * flow.window
     limited = piconet.discipline == "e-limited" and piconet.members > 1 and port.limit < frames
-    if not limited or shared or len(more) != 1:
+    if not limited or shared:
         return None
     frame_s = (mine.train.air + mine.train.frames) / mine.train.frames * SLOT_S / piconet.free_share
     pause_s = mean_s * port.limit / frames - port.limit * frame_s
