@@ -97,8 +97,9 @@ def test_what_an_answer_says_of_its_own_error_is_allowed_for():
         certify(PICONET, above)
 
 
-def test_sessions_of_a_connection_do_not_overlap():
-    scenario = bt.load("avancha-2002/bluetooth-tcp")
+@pytest.mark.parametrize("pause_s", [0.0, 0.1])
+def test_sessions_of_a_connection_and_the_pauses_behind_them_do_not_overlap(pause_s):
+    scenario = bt.load("avancha-2002/bluetooth-tcp").with_(traffic__pause_s=pause_s)
     solved = bt.solve(scenario).to_dataset()
     busy = float(solved["sessions_per_s"][0] * (solved["session_time_s"][0] + scenario.traffic.pause_s))
     assert 0.5 < busy <= 1.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from btqueue.network.stations.laws import at_random_s, in_order_s
-from btqueue.network.stations.nagle import Path, Source, between_short, cut
+from btqueue.network.stations.nagle import Path, Source, between_short, cut, written
 
 
 def path(round_trip_s: float, **changes) -> Path:
@@ -99,3 +99,16 @@ def test_jitter_of_a_segment_alone_and_of_two_at_once():
     assert at_random_s(1.0, 0.0) == pytest.approx(1.0, rel=1e-9)
     assert in_order_s(1.0, np.zeros(1)) == pytest.approx(1.5, rel=1e-3)
     assert at_random_s(1.0, 1e-3) == pytest.approx(1.0 + 0.5e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_messages_of_a_time_are_a_poisson_number_of_geometric_bursts(within):
+    """Bursts of this time by their number, and the rest of the burst in which it begins."""
+    source, seconds, counts = Source(100, 30.0, 0.6, False), 0.2, np.arange(60)
+    bursts = stats.poisson(source.rate * (1.0 - source.more) * seconds)
+    law = np.eye(60)[0] * bursts.pmf(0)
+    for number in range(1, 60):
+        law += bursts.pmf(number) * stats.nbinom.pmf(counts - number, number, 1.0 - source.more)
+    if within:
+        law = np.convolve(stats.geom.pmf(counts, 1.0 - source.more), law)[:60]
+    np.testing.assert_allclose(written(source, seconds, 60, within=within), law, atol=1e-12)

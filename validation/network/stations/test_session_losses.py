@@ -12,7 +12,7 @@ from thesis import thesis_of
 import btqueue as bt
 from btqueue.network.stations import session_losses
 from btqueue.network.stations.model import answer
-from btqueue.network.stations.session_losses import Chain, Sender, lay_out
+from btqueue.network.stations.session_losses import Chain, Sender, costs, lay_out
 from btqueue.scenario import Scenario
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
 
@@ -119,6 +119,14 @@ def test_two_segments_by_enumeration(loss, nothing_left_out):
         + loss**2 * (timeout(0) + two_by_one(loss, 1))
     )
     assert found.spans_s[0] == pytest.approx(mean, rel=1e-6)
+
+
+def test_segments_of_a_long_message_that_are_sent_one_by_one_each_wait_for_their_own_timer(nothing_left_out):
+    """A window of one: of 100 segments, not all of which are solved, each is a message of its own."""
+    count, loss = 100, 0.2
+    found = costs(replace(SENDER, messages=(count,), loss=loss, last_loss=(loss,), windows=(1, 1.0, 2.0)))
+    assert found.spans_s[0] == pytest.approx(count * (alone(loss, 0) - OUT), rel=1e-7)
+    assert found.counts == pytest.approx([count * loss / (1 - loss), 0.0], rel=1e-7)
 
 
 def test_three_duplicates_save_a_timeout(nothing_left_out):

@@ -137,6 +137,47 @@ def test_a_repair_lost_again_and_again_times_out_though_duplicates_arrive():
     assert (log.fast_retransmits, log.timeouts) == ([0.141], [0.801])
 
 
+def acks(time: float, number: int, count: int) -> list[Packet]:
+    """Return an acknowledgement and its duplicates, a hundredth of a second apart."""
+    return [ack(time + 0.01 * again, number) for again in range(count)]
+
+
+def with_a_lost_repair(*sacked: tuple[int, int]) -> list[Packet]:
+    """Segments 0 and 6 are lost; the repair of 6 is, too, when the recovery of 0 ends."""
+    begin = [*first(6), selected(0.11, 0, *sacked), data(0.13, 0), data(0.135, 6), data(0.136, 7)]
+    return [*begin, selected(0.24, 0, (1, 6), (7, 8)), data(0.241, 6), selected(0.25, 6, (7, 8))]
+
+
+TWO_HOLES = [selected(0.11, 0, (1, 2), (3, 4)), data(0.13, 0), data(0.135, 5), selected(0.23, 2, (3, 5))]
+EXPIRED = [data(1.0, 0), ack(1.1, 1), data(1.101, 1), data(1.102, 2)]
+REPAIRED = [*first(5), *DUPLICATES, data(0.321, 0)]
+RECOVERIES = {
+    # RFC 8985: a sender that takes losses from the order of time sees at the end what is still missing
+    "RACK": ([*OPENING, *with_a_lost_repair((1, 2))], [0.13, 0.25]),
+    "three had arrived, so that nothing tells of RACK": ([*OPENING, *with_a_lost_repair((1, 4))], [0.13]),
+    "a segment older than a repair that has arrived": (
+        [*OPENING, *first(5), *TWO_HOLES, data(0.24, 2), ack(0.35, 5), data(0.351, 5)],
+        [0.13, 0.351],
+    ),
+    "a repair by slow start that is lost again": (
+        [*OPENING, *first(4), *EXPIRED, selected(1.2, 1, (2, 3)), data(1.21, 1)],
+        [1.21],
+    ),
+    # RFC 5681: Reno leaves at the first new acknowledgement; three further duplicates begin another recovery
+    "another hole of Reno": ([*REPAIRED, *acks(0.42, 1, 4), data(0.451, 1)], [0.321, 0.451]),
+    # RFC 6582: it lasts until more than `recover` is acknowledged
+    "two duplicates of its end": (
+        [*REPAIRED, data(0.33, 5), data(0.331, 6), *acks(0.42, 5, 3), data(0.441, 5)],
+        [0.321],
+    ),
+}
+
+
+@pytest.mark.parametrize(("packets", "begun"), RECOVERIES.values(), ids=RECOVERIES)
+def test_a_recovery_begins_within_or_behind_another_by_the_rules_of_its_sender(packets, begun):
+    assert followed(*packets).fast_retransmits == begun
+
+
 def test_repairs_in_the_slow_start_after_a_timeout_are_neither():
     sent = [data(0, number) for number in range(4)]
     after_one = ack(1.1, 1), data(1.101, 1), data(1.102, 2)

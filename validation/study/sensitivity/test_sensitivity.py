@@ -2,9 +2,11 @@
 
 import math
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
@@ -78,6 +80,23 @@ UPLOADS = load("venugopal-2006/piconet").changed(
         "radio.per": 0.0,
     }
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "step"), [("traffic.load_kbps", 40.0, 4.0), ("polling.limit", 24, 2)]
+)
+def test_simulated_slopes_are_secants_over_a_tenth_of_the_key_to_both_sides(engines, key, value, step):
+    """The secant of a cube over steps h to both sides is 3 x^2 + h^2."""
+
+    def cubed(scenario: Scenario, **_: Any) -> xr.Dataset:
+        goodput = np.array([[1.0], [2.0], [3.0]]) + scenario.value_of(key) ** 3
+        about = {"answered_by": "simulation", "intervals": "replications"}
+        return xr.Dataset({"goodput_kbps": (("replication", "flow"), goodput)}, attrs=about)
+
+    engines.network.solve, engines.simulator.simulate = Mock(side_effect=engines.network.NoConvergence), cubed
+    scenario = Scenario().changed({key: value, "run.replications": 3})
+    (row,) = local_sensitivity(scenario, ["goodput_kbps"], [key], workers=1).rows
+    assert row.derivative.value == pytest.approx(3.0 * value**2 + step**2)
 
 
 def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
