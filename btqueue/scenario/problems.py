@@ -303,7 +303,7 @@ def without_unit(key: str, text: str) -> str:
         return ""
     own, (number, unit) = unit_of(key), found.groups()
     advice = "write the number without a unit" + (f", in {own}" if own else "")
-    meant = float(number) * UNITS[own or "1"].get(unit, math.nan)
+    meant = float(number) * UNITS.get(own or "1", {}).get(unit, math.nan)
     return f"{advice}: {meant:.12g}" if math.isfinite(meant) else advice
 
 

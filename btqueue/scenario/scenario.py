@@ -15,7 +15,7 @@ from btqueue.scenario.errors import Problem, ScenarioError, bad_value
 from btqueue.scenario.fields import Table
 from btqueue.scenario.link import PACKETS_OF_RATE, FlowControl, Link
 from btqueue.scenario.low_energy import Energy, LowEnergy
-from btqueue.scenario.network import Flow, Network
+from btqueue.scenario.network import ENDS, Flow, Network
 from btqueue.scenario.overrides import entry_of, merged, parse_sets, without_removed
 from btqueue.scenario.polling import Polling, Voice, fits_beside
 from btqueue.scenario.problems import field_at, problems_of, unknown_key
@@ -123,7 +123,7 @@ class Scenario(Table):
             raise ScenarioError(unknown_key(type(self), key))
         table, name = self._place_of(key)
         found = getattr(table, name)
-        if found is None and isinstance(table, Flow) and name not in Flow.CHOICES:
+        if found is None and isinstance(table, Flow) and name not in (*Flow.CHOICES, *ENDS):
             seen, name = self.of_flow(table), "source" if name == "law" else name
             return getattr(seen.traffic if name in Traffic.model_fields else seen.transport, name)
         return found

@@ -201,6 +201,7 @@ MANY_PARTS = "a." * 100_000 + "'a'"
         ("traffic.load_kbps=1e400", "finite number"),
         ("polling.limit=" + "9" * 5000, "whole number"),
         ("run.jitter_s=5ms", r"write the number without a unit, in s: 0\.005$"),
+        ("energy.tx_ma=5uA", "write the number without a unit, in mA$"),
         ("traffic.load_kbps=0.16 Mbit/s", "write the number without a unit, in kbit/s: 160$"),
         ("radio.per=5%", r"write the number without a unit: 0\.05$"),
         ("run.jitter_s=" + "9" * 400 + "ms", "write the number without a unit, in s$"),

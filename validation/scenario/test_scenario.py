@@ -87,6 +87,7 @@ def test_a_key_of_an_entry_of_a_list_is_set_and_read_by_the_number_of_the_entry(
     after = before.with_sets(["network.outside_links[2].rate_kbps=200", "network.flows[1].from=b"])
     assert after.value_of("network.outside_links[2].rate_kbps") == 200
     assert after.value_of("network.flows[1].from") == "b"
+    assert after.value_of("network.flows[1].group") is None
     assert after.value_of("network.outside_links[2].delay_s") == 0.05, "other keys of the entry stay"
     assert before == Scenario.from_dict(LINKS), "the original stays"
     assert after.changed({"network.outside_links[2].rate_kbps": 100, "network.flows[1].from": "a"}) == before
