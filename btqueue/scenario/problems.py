@@ -7,6 +7,7 @@ import math
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -50,8 +51,8 @@ NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 WITH_UNIT = re.compile(rf"([-+]?{NUMBER})\s*([^\W\d_].*|[%/].*)", re.DOTALL)
 """A number with a unit or other text after it."""
 
-ENTRY = re.compile(r"(\w+)\[(\d{1,9})\]", re.ASCII)
-"""An entry of a list in a dotted key; no list has more than 100,000 of them."""
+ENTRY = re.compile(r"\[\d{1,9}\]", re.ASCII)
+"""The number of an entry of a list in a dotted key; no list has more than 100,000 of them."""
 
 BOUNDS = {"ge": "of at least", "gt": "above", "le": "at most", "lt": "below"}
 """Bounds of numbers in words, as pydantic names them."""
@@ -144,44 +145,42 @@ def _entry_type(annotation: Any) -> Any:
     return next((get_args(part)[0] for part in _parts(annotation) if get_origin(part) is tuple), None)
 
 
-def _field(table: type[BaseModel] | None, key: object) -> FieldInfo | None:
-    if table is not None:
-        for name, field in table.model_fields.items():
-            if key in (name, field.serialization_alias):
-                return field
-    return None
+@cache
+def fields_of(root: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """Return tables and their keys by dotted names, as a file has them; entries of lists have number 1."""
+
+    def inside(table: type[BaseModel], place: str) -> Iterator[tuple[str, FieldInfo]]:
+        for name, field in zip(key_names(table), table.model_fields.values(), strict=True):
+            yield place + name, field
+            if (within := table_inside(field.annotation)) is not None:
+                yield from inside(within, place + name + ("[1]." if entry_table(field) else "."))
+
+    return dict(inside(root, ""))
+
+
+def _field(root: type[BaseModel], key: str) -> FieldInfo | None:
+    return fields_of(root).get(ENTRY.sub("[1]", key))
 
 
 def field_at(root: type[BaseModel], key: str) -> FieldInfo | None:
     """Return the field of a dotted key, ``table.key`` or ``table.list[1].key``; None if there is none."""
-    inside: type[BaseModel] | None = root
-    *way, last = key.split(".")
-    for part in way:
-        entry = ENTRY.fullmatch(part)
-        field = _field(inside, entry[1] if entry else part)
-        if field is None or (_entry_type(field.annotation) is not None) != bool(entry):
-            return None
-        inside = table_inside(field.annotation)
-    field = _field(inside, last)
-    return None if field is None or (inside is root and table_inside(field.annotation)) else field
+    field = _field(root, key)
+    return None if field is None or ("." not in key and table_inside(field.annotation)) else field
 
 
 def all_keys(root: type[BaseModel]) -> list[str]:
     """Return all keys of tables, as ``table.key``."""
-    tables = {name: table_inside(field.annotation) for name, field in root.model_fields.items()}
-    return [
-        f"{name}.{key}" for name, table in tables.items() if table is not None for key in key_names(table)
-    ]
+    return [key for key in fields_of(root) if key.count(".") == 1]
 
 
 def _key_of_entry(root: type[BaseModel], key: str) -> str | None:
     """Return the key of an entry of a list that was probably meant, as with `outside_links.2.rate_kbps`."""
     *way, last = key.replace("[", ".").replace("]", "").split(".")
     number = next((part for part in way if re.fullmatch(r"[1-9]\d{0,8}", part, re.ASCII)), "1")
-    for path in all_keys(root):
-        field = field_at(root, path)
-        if field is not None and path.rpartition(".")[2] in way and last in keys_of_entries(field):
-            return f"{path}[{number}].{last}"
+    for known in fields_of(root):
+        place, entry, name = known.partition("[1].")
+        if entry and name == last and place.rpartition(".")[2] in way:
+            return f"{place}[{number}].{name}"
     return None
 
 
@@ -189,12 +188,6 @@ def entry_table(field: FieldInfo) -> type[BaseModel] | None:
     """Return the table of an entry of a list; None where a field is no list of tables."""
     entry = _entry_type(field.annotation)
     return None if entry is None else table_inside(entry)
-
-
-def keys_of_entries(field: FieldInfo) -> list[str]:
-    """Return the keys of the tables in a list; none where a field is no list of tables."""
-    table = entry_table(field)
-    return [] if table is None else key_names(table)
 
 
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
@@ -212,14 +205,15 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     if field_at(root, key) is not None:  # quotes in TOML, and names in Python, keep dots together
         return f"a name has no dot in it; write {bracketed(key)}", None
     table, _, last = key.rpartition(".")
-    entries = field_at(root, table.rpartition("[")[0]) if table.endswith("]") else None
-    if entries is not None and (known := keys_of_entries(entries)):
-        if last in known:  # what is wrong is the number of the entry
-            guess = f"{table.rpartition('[')[0]}[1].{last}"
+    place = table.rpartition("[")[0]
+    entries = _field(root, place) if table.endswith("]") else None
+    if entries is not None and (entry := entry_table(entries)):
+        if last in key_names(entry):  # what is wrong is the number of the entry
+            guess = f"{place}[1].{last}"
             return f"write the number of an entry, counted from 1, as in '{guess}'", guess
-        if meant := closest(last, known):
+        if meant := closest(last, key_names(entry)):
             return f"did you mean '{table}.{meant}'?", f"{table}.{meant}"
-        return f"an entry is {allowed_values(_entry_type(entries.annotation))}", None
+        return f"an entry is {allowed_values(entry)}", None
     keys, tables = all_keys(root), root.model_fields
     by_last = {known.rpartition(".")[2]: known for known in reversed(keys)}
     guess = (
@@ -239,44 +233,24 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     return f"the tables are {', '.join(name for name in tables if name != 'title')}", None
 
 
-def _join(path: Sequence[str | int]) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def _locate(
-    root: type[BaseModel], data: object, loc: Sequence[str | int]
-) -> tuple[tuple[str | int, ...], FieldInfo | None, type[BaseModel] | None, object]:
-    """Follow a location of the checker through the data.
+def _locate(root: type[BaseModel], data: object, loc: Sequence[str | int]) -> tuple[str, object]:
+    """Follow a location of the checker through the data, and return the dotted key with its value.
 
     The checker mixes names of union members into its locations; they are no keys of the data and are skipped.
-
-    Returns:
-        The path of real keys, the field there (``None`` inside lists), the table that holds it, the value.
     """
-    path: list[str | int] = []
-    table: type[BaseModel] | None = root
-    holder: type[BaseModel] | None = root
-    field: FieldInfo | None = None
-    value = data
+    key, value = "", data
     for part in loc:
+        place = f"{key}.{part}" if key else str(part)
         if isinstance(part, int) and isinstance(value, list | tuple) and part < len(value):
-            value = value[part]
-        elif isinstance(part, str) and isinstance(value, dict) and (part in value or _field(table, part)):
-            value = value.get(part)
-            holder, field = table, _field(table, part)
-            table = table_inside(field.annotation) if field is not None else None
-        else:
-            continue
-        path.append(part)
-    return tuple(path), field, holder, value
+            key, value = f"{key}[{part + 1}]", value[part]
+        elif isinstance(part, str) and isinstance(value, dict) and (part in value or _field(root, place)):
+            key, value = place, value.get(part)
+    return key, value
 
 
 def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> list[Problem]:
     """Translate the findings on *data*, one problem for each key, in the order of the tables."""
-    found: dict[tuple[str | int, ...], Problem] = {}
+    found: dict[str, Problem] = {}
     extra: list[Problem] = []
     for item in error.errors(include_url=False, include_input=False):
         cause = item.get("ctx", {}).get("error")
@@ -285,15 +259,20 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
             continue
         if item["type"] == "default_factory_not_called":  # follows from another finding on the same table
             continue
-        path, field, _, value = _locate(root, data, item["loc"])
-        key = _join(path)
+        key, value = _locate(root, data, item["loc"])
         if item["type"] == "extra_forbidden":
-            found[path] = unknown_key(root, key, value)
+            found[key] = unknown_key(root, key, value)
         elif item["type"] == "missing":
-            found[path] = Problem(f"{key} is missing", key=key, allowed="a value")
-        elif path not in found:
-            found[path] = wrong_value(key, field, value, of_entry=bool(path) and isinstance(path[-1], int))
-    kept = [p for path, p in found.items() if not any(q[: len(path)] == path and q != path for q in found)]
+            found[key] = Problem(f"{key} is missing", key=key, allowed="a value")
+        elif key not in found:
+            of_entry = key.endswith("]")
+            field = _field(root, key.rpartition("[")[0] if of_entry else key)
+            found[key] = wrong_value(key, field, value, of_entry=of_entry)
+    kept = [
+        problem
+        for key, problem in found.items()
+        if not any(other.startswith((f"{key}.", f"{key}[")) for other in found)
+    ]
     return kept + extra or [Problem(f"the scenario is not valid: {error.error_count()} findings")]
 
 
