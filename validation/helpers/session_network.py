@@ -38,7 +38,7 @@ def new_state(plain, protocol, request, reply, goodbye):
     connections.protocol, connections.unit = protocol, 1
     connections.ack_timer = NOTHING
     connections.retransmission_timer = 1, 2
-    connections.initial_window, connections.initial_ssthresh = 2, 64
+    connections.initial_window_segments, connections.initial_ssthresh_segments = 2, 64
     connections.initial_rto, connections.max_rto, connections.min_rto = 100 * DELAY, 800 * DELAY, DELAY
     session = sim.sessions[0]
     session.requester, session.responder, session.timer = REQUESTER, RESPONDER, 0

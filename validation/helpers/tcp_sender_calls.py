@@ -21,7 +21,7 @@ class Sender:
         self.starts = np.zeros(RING, np.int64)
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
-        conn.variant, conn.timestamps, conn.backoff, conn.unit = plain.records.NEWRENO, True, True, 1
+        conn.variant, conn.timestamps, conn.rto_backoff, conn.unit = plain.records.NEWRENO, True, True, 1
         conn.last_short = -1
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, ssthresh, rwnd
         conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight

@@ -46,8 +46,8 @@ def start(sim, index):
         link.pace = 1.0 + link.accuracy * (2.0 * uniform(stream) - 1.0)
     else:
         link.pace = first.pace
-    if link.spread > 0:
-        steps = min(link.spread, link.interval - link.step) // link.step
+    if link.interval_spread > 0:
+        steps = min(link.interval_spread, link.interval - link.step) // link.step
         link.interval += (int(uniform(stream) * (2 * steps + 1)) - steps) * link.step
     link.length = int(min(link.length, link.interval) * link.pace)
     link.period = link.interval * link.subrate * link.pace
@@ -78,7 +78,7 @@ def on_anchor(sim, index, now):
     link = sim.le_links[index]
     link.anchor += link.period
     schedule(sim, link.timer, int(link.anchor) if link.anchor < NEVER else NEVER)
-    if now - link.last_valid >= link.supervision:
+    if now - link.last_valid >= link.supervision_timeout:
         link.disconnections += 1
         link.last_valid = now
         for side in range(2):
@@ -137,14 +137,14 @@ def room_at_nodes(sim, link, now):
 def end_of_window(sim, link, now, room):
     """Return when the last exchange of an event that begins now has to be over."""
     end = now + link.length
-    if link.extends:
+    if link.event_extension:
         free = now + int(link.interval * link.pace)
         for place in range(link.first_neighbour, link.first_neighbour + link.neighbours):
             anchor = int(sim.le_links[sim.le_neighbours[place]].anchor)
             if anchor >= end - TOUCHING:
                 free = min(free, anchor)
         end = max(end, free)
-    return later(now, min(end - now, room)) - link.overhead
+    return later(now, min(end - now, room)) - link.event_overhead
 
 
 @compiled
@@ -190,8 +190,8 @@ def on_central_sent(sim, index, now):
     put_on_air(sim, link, UP, now)
     takes = air_time(sim, link, link.type[UP])
     link.sent += takes
-    link.spaces += link.space
-    schedule(sim, link.timer, now + link.space + takes)
+    link.spaces += link.frame_space
+    schedule(sim, link.timer, now + link.frame_space + takes)
     if not link.failed:
         take(sim, link, DOWN, now)
 
@@ -209,9 +209,9 @@ def on_peripheral_sent(sim, index, now):
     goes_on = failed or link.failed or more
     if goes_on and link.errors[UP] < 2 and link.exchanges < link.most_exchanges:
         needed = link.largest if link.largest > 0 else time_of_exchange(sim, link)
-        if now + link.space + needed <= link.window_end:
-            link.spaces += link.space
-            start_exchange(sim, link, now + link.space)
+        if now + link.frame_space + needed <= link.window_end:
+            link.spaces += link.frame_space
+            start_exchange(sim, link, now + link.frame_space)
             return
     close_event(sim, link)
 
@@ -239,7 +239,7 @@ def time_of_exchange(sim, link):
     down = link.type[DOWN] if link.pending[DOWN] else next_type(sim, link, DOWN)
     # the central's PDU acknowledges the peripheral's, if that has come
     up = link.type[UP] if link.pending[UP] and not link.got[UP] else next_type(sim, link, UP)
-    return air_time(sim, link, down) + link.space + air_time(sim, link, up)
+    return air_time(sim, link, down) + link.frame_space + air_time(sim, link, up)
 
 
 @compiled

@@ -9,7 +9,7 @@ from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology, topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.simulator.applications import arrival_processes
-from btqueue.simulator.construction.numbering import Draft, Rows
+from btqueue.simulator.construction.numbering import Draft, Rows, from_keys
 from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
@@ -183,12 +183,6 @@ BEHIND = 3
 """Places in the rings for segments that a tuned send buffer holds beyond the window."""
 BY_TIME = ("newreno", "sack", "cubic")
 """Variants that may find losses by time."""
-OF_ONE_NAME = (
-    *("limited_transmit", "window_limited_growth", "hold_ssthresh", "sack_blocks", "frto"),
-    *("rate_reduction", "loss_probes", "byte_counting", "timeout_exit_holds", "inflate_by_one"),
-    *("ack_ends_backoff", "vegas_on_srtt", "alpha", "beta", "timestamps", "delayed_ack", "quick_acks"),
-)
-"""Keys of `[transport]` that a connection has a field of the same name for."""
 
 
 def unit_of(scenario: Scenario) -> int:
@@ -220,39 +214,19 @@ def most_under_way(scenario: Scenario) -> int:
 def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
     """Return the fields of a connection with these options, at its start."""
     transport, unit = scenario.transport, unit_of(scenario)
-    options = {
-        **{name: getattr(transport, name) for name in OF_ONE_NAME},
-        "protocol": kinds.PROTOCOLS.index(transport.protocol),
+    options = from_keys(transport, kinds.connection_dtype, kinds.WORDS) | {
         "unit": unit,
-        "nagle": kinds.NAGLE.index(transport.nagle),
-        "variant": kinds.VARIANTS.index(transport.variant),
         "handshake": transport.handshake and transport.protocol == "tcp",
-        "initial_window": transport.initial_window_segments,
-        "initial_ssthresh": transport.initial_ssthresh_segments,
         "rwnd": most_under_way(scenario),
         "send_buffer": (transport.send_buffer_segments or 0) * unit,
         "sack": transport.sack or transport.variant == "sack",
-        "only_lost": transport.retransmit_only_lost,
         "rack": transport.loss_detection == "rack" and transport.variant in BY_TIME,
-        "reduction": kinds.SSTHRESH_RULES.index(transport.ssthresh_rule),
-        "exit_grows": transport.recovery_exit_grows,
-        "impatient": transport.impatient_timer,
         "hystart": transport.hystart and transport.variant == "cubic",
-        "adjustment": kinds.VEGAS_ADJUSTMENTS.index(transport.vegas_adjustment),
-        "initial_rto": nanoseconds(transport.initial_rto_s),
-        "min_rto": nanoseconds(transport.min_rto_s),
-        "max_rto": nanoseconds(transport.max_rto_s),
-        "granularity": nanoseconds(transport.clock_granularity_s),
-        "backoff": transport.rto_backoff,
-        "tick": nanoseconds(transport.timer_tick_s),
         "largest_variation": transport.rto_variation == "largest",
         "tuned_buffers": transport.buffers == "tuned",
         "mss": transport.mss_bytes,
         # of Linux's buffers: a power of two, and the packet's record
         "packet_cost": 256 + 2 ** (transport.mss_bytes + 575).bit_length(),
-        "ack_every": transport.ack_every_segments,
-        "ack_delay": nanoseconds(transport.ack_delay_s),
-        "ack_clock": kinds.ACK_CLOCKS.index(transport.ack_clock),
         "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
     }

@@ -13,11 +13,11 @@ from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.construction import flows
 from btqueue.simulator.construction.network import add_radio_port
-from btqueue.simulator.construction.numbering import Draft
+from btqueue.simulator.construction.numbering import Draft, from_keys
 from btqueue.simulator.construction.radio_tables import NS_A_MICROSECOND, RadioTables, levels_and_channels
 from btqueue.simulator.records import nodes
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED, nanoseconds
-from btqueue.simulator.records.le_links import FRAME_BEGINS, FRAME_ENDS
+from btqueue.simulator.records.le_links import FRAME_BEGINS, FRAME_ENDS, le_link_dtype
 from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, packet_type_dtype
 from btqueue.simulator.records.run import EVENT
 
@@ -124,29 +124,19 @@ def options(scenario: Scenario, draft: Draft) -> dict[str, object]:
     full, space_us = le.payload_bytes, 1e6 * le.frame_space_s
     largest = air.exchange_us(le.phy, full, full, frame_space_us=space_us, encrypted=le.encrypted)
     usual = le.interval_s >= SHORTEST_USUAL_S
-    return {
-        "interval": nanoseconds(le.interval_s),
+    found = from_keys(le, le_link_dtype) | from_keys(scenario.energy, le_link_dtype)
+    return found | {
         "step": nanoseconds(USUAL_STEP_S if usual else SHORT_STEP_S),
-        "spread": nanoseconds(le.interval_spread_s),
         "length": nanoseconds(le.reserved_s),
-        "overhead": nanoseconds(le.event_overhead_s),
         "largest": round(NS_A_MICROSECOND * largest) if le.event_admission == "largest" else 0,
         "most_exchanges": le.event_packets or UNLIMITED,
-        "space": nanoseconds(le.frame_space_s),
         "empty": round(NS_A_MICROSECOND * air.air_time_us(le.phy, 0)),
-        "subrate": le.subrate,
-        "latency": le.latency,
-        "supervision": nanoseconds(le.supervision_timeout_s),
         "buffers": le.acl_buffers or UNLIMITED,
         "returned_every": le.credits_returned_every if le.transfer == "coc" else 0,
         "credits": [le.credits] * 2,
-        "iso_interval": nanoseconds(le.iso_interval_s),
-        "iso_length": nanoseconds(le.iso_length_s),
-        "extends": le.event_extension,
         "anywhere": le.anchors == "random",
         "accuracy": 1e-6 * le.clock_ppm,
         "pace": 1.0,
-        **scenario.energy.model_dump(),
         "first_class": len(draft.tables.error_rates) - classes,
         "classes": classes,
     }

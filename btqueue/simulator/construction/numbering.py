@@ -1,17 +1,35 @@
 """Give out places in the arrays of a state that is being built: rows, timers and random streams."""
 
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 
+from btqueue.scenario.fields import Table
 from btqueue.simulator.machinery.timers import LARGEST_SCAN
 from btqueue.simulator.records.arrays import FIELDS, empty_row, record_type
-from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.records.conventions import NEVER, NOTHING, nanoseconds
 
 NO_FIELDS: dict[str, object] = {}
 """Fields that a row has in common with other rows: none."""
 NOT_RUNNING: dict[str, object] = {"due": NEVER}
+
+
+def from_keys(
+    table: Table, dtype: np.dtype, words: Mapping[str, Sequence[object]] = MappingProxyType({})
+) -> dict[str, object]:
+    """Return the fields of a record that have the names of keys of a table, if these are set.
+
+    A time is in ns, and its field is named without `_s`; a word is its place among `words`.
+    """
+    found: dict[str, object] = {}
+    for key, value in table:
+        name = key.removesuffix("_s")
+        if value is not None and name in (dtype.names or ()):
+            given = words[key].index(value) if key in words else value
+            found[name] = given if name == key else nanoseconds(value)
+    return found
 
 
 class Rows:

@@ -37,6 +37,12 @@ OPEN, DISORDER, REDUCING, RECOVERY, LOSS = range(5)
 """States of Linux's sender: no segment is missing, one is, the window shrinks without a recovery, a recovery,
 segments outstanding at a timeout are sent again."""
 
+WORDS = {
+    "protocol": PROTOCOLS, "variant": VARIANTS, "nagle": NAGLE, "ssthresh_rule": SSTHRESH_RULES,
+    "vegas_adjustment": VEGAS_ADJUSTMENTS, "ack_clock": ACK_CLOCKS,
+}  # fmt: skip
+"""By key of `[transport]` its values in the order of their numbers."""
+
 connection_dtype = record_type(
     integers("source destination reverse route back_route pattern pattern_length control_layout stream"),
     integers("arrival_timer retransmission_timer ack_timer protocol"),
@@ -48,13 +54,13 @@ connection_dtype = record_type(
     reals("mean_gap leave_active leave_idle"),
     # sender (RFC 5681, RFC 6582)
     integers("unit nagle last_short variant opening connecting_since syn_timeout snd_una snd_nxt snd_max"),
-    integers("rwnd duplicate_acks recover reduction"),
+    integers("rwnd duplicate_acks recover ssthresh_rule"),
     flags("open handshake in_recovery retransmit limited_transmit window_limited_growth hold_ssthresh"),
-    flags("byte_counting exit_grows timeout_exit_holds inflate_by_one"),
-    reals("cwnd ssthresh initial_window initial_ssthresh window_count"),
+    flags("byte_counting recovery_exit_grows timeout_exit_holds inflate_by_one"),
+    reals("cwnd ssthresh initial_window_segments initial_ssthresh_segments window_count"),
     # selective acknowledgements (RFC 2018, RFC 6675) and proportional rate reduction (RFC 6937)
     integers("sack_blocks high_sacked high_rxt rescue_rxt"),
-    flags("sack only_lost rate_reduction"),
+    flags("sack retransmit_only_lost rate_reduction"),
     reals("pipe recover_fs prr_delivered prr_out"),
     # RACK (RFC 8985)
     integers("rack_sent rack_number rack_rtt high_lost state probe_end expiries use_end"),
@@ -66,13 +72,13 @@ connection_dtype = record_type(
     flags("hystart slow_start_left"),
     reals("cubic_max cubic_prior cubic_estimate cubic_k cubic_acked cubic_wait cubic_seen"),
     # Vegas
-    integers("adjustment base_rtt round_rtt round_samples round_end round_started_at round_first"),
+    integers("vegas_adjustment base_rtt round_rtt round_samples round_end round_started_at round_first"),
     flags("double_this_round vegas_on_srtt"),
     reals("alpha beta vegas_excess"),
     # retransmission timer (RFC 6298)
-    integers("rto initial_rto min_rto max_rto granularity partial_acks rto_deadline least_rtt tick"),
-    integers("variation_end"),
-    flags("timestamps measured backoff ack_ends_backoff impatient largest_variation"),
+    integers("rto initial_rto min_rto max_rto clock_granularity partial_acks rto_deadline least_rtt"),
+    integers("timer_tick variation_end"),
+    flags("timestamps measured rto_backoff ack_ends_backoff impatient_timer largest_variation"),
     reals("srtt rttvar variation variation_most"),
     # buffers as Linux tunes them
     integers("mss packet_cost accepted tail_start pieces piece_length pushed send_space heard"),
@@ -81,8 +87,8 @@ connection_dtype = record_type(
     flags("tuned_buffers writing"),
     reals("drain_rtt"),
     # receiver
-    integers("rcv_nxt ts_recent last_ack_sent held ack_every ack_delay ack_clock tick_phase quick_acks"),
-    integers("quick_left ack_wait in_order_at answered_at receiver_rtt"),
+    integers("rcv_nxt ts_recent last_ack_sent held ack_every_segments ack_delay ack_clock tick_phase"),
+    integers("quick_acks quick_left ack_wait in_order_at answered_at receiver_rtt"),
     integers("recent_blocks", 4),
     flags("delayed_ack piggyback ack_now ack_direct"),
     reals("unacknowledged"),

@@ -14,10 +14,10 @@ le_link_dtype = record_type(
     integers("ports", 2),
     integers("first_neighbour neighbours first_of_central"),
     # options
-    integers("interval step spread length overhead largest most_exchanges space empty credit_type"),
-    integers("subrate latency supervision buffers returned_every iso_interval iso_length"),
-    integers("first_class classes"),
-    flags("extends anywhere"),
+    integers("interval step interval_spread length event_overhead largest most_exchanges frame_space"),
+    integers("empty credit_type subrate latency supervision_timeout buffers returned_every iso_interval"),
+    integers("iso_length first_class classes"),
+    flags("event_extension anywhere"),
     reals("offset accuracy"),
     # drawn at the start
     reals("pace period anchor"),
@@ -34,8 +34,8 @@ le_link_dtype = record_type(
     reals("tx_ma rx_ma idle_ma event_uc sleep_ua supply_v"),
 )
 """A connection; all times in ns. `length`: of a reservation; `largest`: the exchange that has to fit before
-another one starts, 0: itself; `space`: T_IFS; `empty`: air time of an empty PDU; `credit_type`: packet type
-of a PDU that returns credits. `offset`: share of the interval, or of lengths, at which the first anchor is;
+another one starts, 0: itself; `frame_space`: T_IFS; `empty`: air time of an empty PDU; `credit_type`: packet
+type of a PDU that returns credits. `offset`: share of the interval, or of lengths, at which the first anchor is;
 `accuracy`: most relative error of a clock; `pace`: the central's clock. `period`: from one event to the next;
 `anchor`: of the next event. `first_class`: row of `error_rates` of the first of its `classes` of channels.
 

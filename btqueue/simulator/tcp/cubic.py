@@ -114,7 +114,7 @@ def grow_by_whole_segments(conn, arrived, now):
 
     Linux computes it anew when the window has changed or 1/32 s has passed, at most once a tick.
     """
-    tick = max(conn.tick, 1)
+    tick = max(conn.timer_tick, 1)
     now -= now % tick
     window = float(int(conn.cwnd))
     conn.cubic_acked += arrived

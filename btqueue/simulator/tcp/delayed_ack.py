@@ -23,7 +23,7 @@ def on_segment_in_order(conn, size, now):
     if conn.quick_left > 0:
         count_quick(conn)
         conn.ack_now = True
-    if not conn.delayed_ack or conn.unacknowledged >= conn.ack_every * conn.unit:
+    if not conn.delayed_ack or conn.unacknowledged >= conn.ack_every_segments * conn.unit:
         conn.ack_now = True
 
 
@@ -41,7 +41,7 @@ def follow_gap(conn, now):
 
     A gap beyond the receiver's retransmission timeout has segments acknowledged at once again.
     """
-    tick = max(conn.tick, 1)
+    tick = max(conn.timer_tick, 1)
     now, last = now - now % tick, conn.in_order_at
     conn.in_order_at = now
     if last == NOTHING:
@@ -75,7 +75,7 @@ def deadline(conn, now):
         wait = min(conn.ack_wait, LONGEST_WAIT)
         if conn.receiver_rtt != NOTHING:
             wait = min(wait, max(conn.receiver_rtt, conn.ack_delay))
-        tick = max(conn.tick, 1)
+        tick = max(conn.timer_tick, 1)
         return -(-(now + wait) // tick) * tick
     if conn.ack_clock == TICKS:
         ticks = (now - conn.tick_phase) // conn.ack_delay

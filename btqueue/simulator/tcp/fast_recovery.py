@@ -23,7 +23,9 @@ def flight_size(conn, starts):
 @compiled
 def recovers_once(conn):
     """Whether the first new acknowledgement ends recovery: Reno (RFC 5681, 3.2) and Johansson's Vegas."""
-    return conn.variant == kinds.RENO or (conn.variant == kinds.VEGAS and conn.adjustment == kinds.PER_ACK)
+    return conn.variant == kinds.RENO or (
+        conn.variant == kinds.VEGAS and conn.vegas_adjustment == kinds.PER_ACK
+    )
 
 
 @compiled
@@ -65,7 +67,7 @@ def pipe_without_sack(conn, starts):
 
 @compiled
 def reduced_threshold(conn, starts):
-    """Return ssthresh after a loss (RFC 5681, equation 4, or another rule: `conn.reduction`).
+    """Return ssthresh after a loss (RFC 5681, equation 4, or another rule: `conn.ssthresh_rule`).
 
     Segments that limited transmit has sent beyond cwnd do not count as flight (RFC 5681, section 3.2, step
     2).
@@ -75,13 +77,13 @@ def reduced_threshold(conn, starts):
         flight = min(flight, float(int(conn.cwnd)))
     share = cubic.share(conn) if conn.variant == kinds.CUBIC else 0.5
     reduced = flight * share
-    if conn.reduction == kinds.HALF_WINDOW or (
-        conn.variant == kinds.VEGAS and conn.adjustment == kinds.PER_ACK
+    if conn.ssthresh_rule == kinds.HALF_WINDOW or (
+        conn.variant == kinds.VEGAS and conn.vegas_adjustment == kinds.PER_ACK
     ):
         reduced = conn.cwnd * share
-    elif conn.reduction == kinds.HALF_PIPE:
+    elif conn.ssthresh_rule == kinds.HALF_PIPE:
         reduced = (conn.pipe if conn.sack else pipe_without_sack(conn, starts)) * share
-    elif conn.reduction == kinds.ONE_LESS:
+    elif conn.ssthresh_rule == kinds.ONE_LESS:
         reduced = min(conn.ssthresh, conn.cwnd - 1.0)
     return max(reduced, MINIMUM_SSTHRESH)
 

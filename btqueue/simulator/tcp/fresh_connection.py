@@ -53,8 +53,8 @@ def initial_values(options: Mapping[str, Any]) -> dict[str, object]:
         "open": not options["handshake"],
         "syn_timeout": options["initial_rto"],
         # sender (RFC 5681, section 3.1)
-        "cwnd": options["initial_window"],
-        "ssthresh": options["initial_ssthresh"],
+        "cwnd": options["initial_window_segments"],
+        "ssthresh": options["initial_ssthresh_segments"],
         # retransmission timer (RFC 6298, section 2.1)
         "rto": options["initial_rto"],
         "rto_deadline": NEVER,

@@ -247,7 +247,7 @@ def arm_probe(conn, now, rto_left):
         return False
     wait = SECOND
     if conn.measured:
-        wait = 2 * int(conn.srtt) + 2 * conn.tick
+        wait = 2 * int(conn.srtt) + 2 * conn.timer_tick
         if conn.snd_max - conn.snd_una == 1:  # its acknowledgement may be delayed
             wait = 2 * int(conn.srtt) + conn.min_rto
     if rto_left > 0:

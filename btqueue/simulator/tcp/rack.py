@@ -183,7 +183,7 @@ def find_late(conn, board, sent_at, settled, now):
     if wait > 0:
         conn.awaits_order = True
         conn.awaits_probe = False
-        conn.rto_deadline = now + wait + 2 * conn.tick
+        conn.rto_deadline = now + wait + 2 * conn.timer_tick
     return found
 
 

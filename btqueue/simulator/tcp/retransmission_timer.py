@@ -89,15 +89,15 @@ def measure_largest(conn, sample):
 @compiled
 def estimate(conn):
     """Set the RTO (ns) from SRTT and RTTVAR, within its bounds (RFC 6298, 2.3 to 2.5)."""
-    rto = int(conn.srtt + max(float(conn.granularity), 4.0 * conn.rttvar))
+    rto = int(conn.srtt + max(float(conn.clock_granularity), 4.0 * conn.rttvar))
     conn.rto = min(max(rto, conn.min_rto), conn.max_rto)
 
 
 @compiled
 def fires_at(conn):
     """Return the time (ns) at which the timer fires: when due, or at the next tick of the host's clock."""
-    if conn.tick > 0 and conn.rto_deadline < NEVER - conn.tick:
-        return -(-conn.rto_deadline // conn.tick) * conn.tick
+    if conn.timer_tick > 0 and conn.rto_deadline < NEVER - conn.timer_tick:
+        return -(-conn.rto_deadline // conn.timer_tick) * conn.timer_tick
     return conn.rto_deadline
 
 
@@ -118,7 +118,7 @@ def on_new_ack(conn, now):
     """
     if conn.in_recovery:
         conn.partial_acks += 1
-        if conn.impatient and conn.partial_acks > 1:
+        if conn.impatient_timer and conn.partial_acks > 1:
             return
     else:
         conn.partial_acks = 0
@@ -137,12 +137,12 @@ def restart_from_head(conn, sent_at, now):
         conn.rto_deadline = NEVER
     else:
         due = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto
-        conn.rto_deadline = max(due, now + conn.tick)
+        conn.rto_deadline = max(due, now + conn.timer_tick)
 
 
 @compiled
 def back_off(conn, now):
     """Rule 3: after an expiry double the RTO, up to its maximum, and restart."""
-    if conn.backoff:
+    if conn.rto_backoff:
         conn.rto = min(2 * conn.rto, conn.max_rto)
     conn.rto_deadline = now + conn.rto

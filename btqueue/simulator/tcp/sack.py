@@ -111,7 +111,7 @@ def next_segment(conn, board, starts):
         if length > 0 and room and not has_to_wait(conn, length):
             conn.snd_nxt += 1
             return conn.snd_nxt - 1
-        if conn.only_lost:
+        if conn.retransmit_only_lost:
             return NOTHING
         if hole == NOTHING:
             return rescue(conn, board)

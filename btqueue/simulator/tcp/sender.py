@@ -108,7 +108,7 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
             conn.cubic_epoch = NOTHING  # this time does not count
     elif segment.ack > conn.recover or fast_recovery.recovers_once(conn):
         fast_recovery.on_full_ack(conn, board, starts)
-        if conn.exit_grows:
+        if conn.recovery_exit_grows:
             grow_window(conn, acknowledged, now)
     else:
         fast_recovery.on_partial_ack(conn, acknowledged, delivered)

@@ -34,7 +34,7 @@ def end_round(conn):
 @compiled
 def mark(conn, starts, number, now):
     """Begin a round with this new segment, if none is being measured and one segment is marked in each."""
-    if conn.adjustment == PER_ACK and conn.round_end == 0:
+    if conn.vegas_adjustment == PER_ACK and conn.round_end == 0:
         conn.round_first = position(conn, starts, number)
         conn.round_end = number + 1
         conn.round_started_at = now
@@ -53,7 +53,7 @@ def observe(conn, starts, sample, now):
         if conn.round_samples == 0 or sample < conn.round_rtt:
             conn.round_rtt = sample
         conn.round_samples += 1
-    if conn.adjustment == PER_ACK and conn.snd_una >= conn.round_end > 0:
+    if conn.vegas_adjustment == PER_ACK and conn.snd_una >= conn.round_end > 0:
         compare_rates(conn, starts, now)
 
 
@@ -80,7 +80,7 @@ def compare_rates(conn, starts, now):
 @compiled
 def adjusts_window(conn):
     """Change cwnd after an acknowledgement of new data; return False if it should grow as in NewReno."""
-    if conn.adjustment == PER_ACK:
+    if conn.vegas_adjustment == PER_ACK:
         adjust_per_ack(conn)
         return True
     return adjust_per_round(conn)

@@ -13,7 +13,7 @@ class Waiting(Receiver):
     """Segments in; whether an acknowledgement has to leave at once."""
 
     def __init__(self, plain, **options):
-        usual = {"rwnd": 32, "delayed_ack": True, "ack_every": 2, "ack_delay": 500 * MS}
+        usual = {"rwnd": 32, "delayed_ack": True, "ack_every_segments": 2, "ack_delay": 500 * MS}
         super().__init__(plain, **usual | options)
         self.delayed_ack = plain.delayed_ack
 
@@ -35,7 +35,7 @@ def receiver(plain):
     ("options", "numbers", "answers"),
     [
         pytest.param({}, range(6), [None, 2, None, 4, None, 6], id="every second"),
-        pytest.param({"ack_every": 3}, range(6), [None, None, 3, None, None, 6], id="every third"),
+        pytest.param({"ack_every_segments": 3}, range(6), [None, None, 3, None, None, 6], id="every third"),
         pytest.param({"delayed_ack": False}, range(3), [1, 2, 3], id="without delay"),
         # RFC 5681, section 4.2: segments out of order or that fill a part of a gap do not wait
         pytest.param({}, (1, 3, 0, 2, 4), [0, 0, 2, 4, None], id="gaps"),
@@ -70,7 +70,9 @@ def test_an_acknowledgement_that_data_has_carried_is_not_sent_again(receiver):
 
 def test_an_adaptive_wait_follows_the_gaps(receiver):
     # Linux: half the old wait (in whole ticks of 4 ms) and the gap; for a gap below 20 ms, 20 ms
-    tcp = receiver(ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=40 * MS, tick=4 * MS, min_rto=200 * MS)
+    tcp = receiver(
+        ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=40 * MS, timer_tick=4 * MS, min_rto=200 * MS
+    )
     tcp.conn.receiver_rtt = tcp.conn.in_order_at = NOTHING
     waits = []
     for now in (0, 32, 64, 96, 128, 130):
@@ -81,13 +83,17 @@ def test_an_adaptive_wait_follows_the_gaps(receiver):
 
 @pytest.mark.parametrize(("round_trip", "due"), [(NOTHING, 1120), (60 * MS, 1060), (20 * MS, 1040)])
 def test_an_adaptive_wait_is_no_longer_than_the_round_trip_that_the_receiver_knows(receiver, round_trip, due):
-    tcp = receiver(ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=117 * MS, tick=4 * MS, min_rto=200 * MS)
+    tcp = receiver(
+        ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=117 * MS, timer_tick=4 * MS, min_rto=200 * MS
+    )
     tcp.conn.receiver_rtt = round_trip
     assert tcp.delayed_ack.deadline(tcp.conn, 1000 * MS) == due * MS
 
 
 def test_an_adaptive_wait_that_was_too_short_doubles(receiver):
-    tcp = receiver(ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=40 * MS, tick=4 * MS, min_rto=200 * MS)
+    tcp = receiver(
+        ack_clock=ADAPTIVE, ack_delay=40 * MS, ack_wait=40 * MS, timer_tick=4 * MS, min_rto=200 * MS
+    )
     tcp.conn.receiver_rtt = 10 * MS
     tcp.receive(0)
     for doubled in (80, 160, 210, 210):  # 10 ms and 200 ms: the receiver's timeout

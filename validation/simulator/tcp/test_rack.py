@@ -11,7 +11,7 @@ def rack(sender):
         return sender(
             sack=True, rack=True, rate_reduction=True, byte_counting=True, high_sacked=-1, high_lost=-1,
             rack_sent=-1, rack_number=-1, measured=True, srtt=100e6, rttvar=0.0, least_rtt=100 * 10**6,
-            **{"cwnd": 10.0, "rto": 10**9, "min_rto": 10**9, "snd_una": 0, "reduction": 1} | options,
+            **{"cwnd": 10.0, "rto": 10**9, "min_rto": 10**9, "snd_una": 0, "ssthresh_rule": 1} | options,
         )  # fmt: skip
 
     return make
@@ -57,7 +57,7 @@ def test_a_lost_retransmission_is_found(rack):
 def test_what_is_late_by_less_than_the_window_is_waited_for(rack, tick_ms, due_ms):
     # section 6.2, step 4: a quarter of the least round trip, while fewer than three have arrived; Linux waits
     # two ticks longer and until a tick
-    tcp = rack(written=3, tick=tick_ms * 10**6)
+    tcp = rack(written=3, timer_tick=tick_ms * 10**6)
     assert tcp.send(at=0) == [0, 1, 2]
     assert tcp.ack(0, at=100, blocks=[(1, 2)]) == []
     assert order_timer(tcp) == (due_ms, [0])

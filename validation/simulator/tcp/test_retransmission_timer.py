@@ -11,7 +11,7 @@ SECOND = 1000 * MS
 def connection(plain):
     def make(*, min_rto=0, max_rto=64 * SECOND, rto=3 * SECOND, backoff=True):
         conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        conn.rto, conn.min_rto, conn.max_rto, conn.backoff = rto, min_rto, max_rto, backoff
+        conn.rto, conn.min_rto, conn.max_rto, conn.rto_backoff = rto, min_rto, max_rto, backoff
         conn.rto_deadline = plain.records.NEVER
         return conn
 
@@ -42,7 +42,7 @@ def test_the_timeout_stays_between_its_bounds(plain, connection):
 def test_the_timeout_exceeds_the_average_by_at_least_the_clock_granularity(plain, connection):
     # 2.2, 2.3: RTO = SRTT + max(G, 4 RTTVAR)
     conn = connection()
-    conn.granularity = 50 * MS
+    conn.clock_granularity = 50 * MS
     for _ in range(200):
         plain.retransmission_timer.measure(conn, 400 * MS)
     assert conn.rto == pytest.approx(450 * MS, rel=1e-9)
@@ -98,7 +98,7 @@ def test_an_acknowledgement_ends_the_back_off_only_on_request(plain, connection)
 
 def test_an_impatient_sender_restarts_the_timer_at_the_first_partial_acknowledgement_only(plain, connection):
     conn = connection(rto=SECOND)
-    conn.impatient, conn.in_recovery = True, True
+    conn.impatient_timer, conn.in_recovery = True, True
     conn.snd_una, conn.snd_max = 4, 9
     deadlines = []
     for now in (10, 11, 12):

@@ -110,7 +110,7 @@ def test_next_segment_follows_the_four_rules(sender):
     # without a place in the receive window rule 2 is passed over for rule 3
     assert sender(rwnd=8).next_by_rule(1, (12,), rescue_rxt=10) == [11]
     # if so set only what is lost is sent again: 13 has two above it, and no window is left
-    only_lost = sender(rwnd=8, only_lost=True).next_by_rule(3, (12, 14, 17), rescue_rxt=9)
+    only_lost = sender(rwnd=8, retransmit_only_lost=True).next_by_rule(3, (12, 14, 17), rescue_rxt=9)
     assert only_lost == [11, tcp.records.NOTHING, tcp.records.NOTHING]
 
 

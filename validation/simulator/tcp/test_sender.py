@@ -138,7 +138,7 @@ def test_what_acknowledgements_send_and_leave(sender, state, acks, sent, after):
         ("byte_counting", {"cwnd": 4.0, "ssthresh": 4.0, "in_flight": 4}, (1, 2, 3, 4, 6, 8), 5.0),
         ("byte_counting", {"cwnd": 4.0, "ssthresh": 4.0, "in_flight": 4}, (1, 2, 3, 4, 6, 8, 9), 6.0),
         # the acknowledgement that ends recovery opens the window, the third duplicate counts once
-        ("exit_grows", FLIGHT, (10, 10, 10, 18), 4.0 + 1 / 4),
+        ("recovery_exit_grows", FLIGHT, (10, 10, 10, 18), 4.0 + 1 / 4),
         ("inflate_by_one", FLIGHT, (10, 10, 10), 4.0 + 1),
     ],
 )
@@ -151,7 +151,7 @@ def test_how_far_rules_of_linux_and_ns3_open_the_window(sender, option, state, n
 @pytest.mark.parametrize(("reduction", "ssthresh"), [(0, 4.0), (1, 5.0), (2, 3.5), (3, 9.0)])
 def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh):
     # flight 8, cwnd 10; by the third duplicate one segment counts as departed
-    tcp = sender(cwnd=10.0, rwnd=8, snd_una=10, in_flight=8, reduction=reduction)
+    tcp = sender(cwnd=10.0, rwnd=8, snd_una=10, in_flight=8, ssthresh_rule=reduction)
     tcp.acks(10, 10, 10)
     assert tcp.conn.ssthresh == ssthresh
 

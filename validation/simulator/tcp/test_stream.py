@@ -63,7 +63,7 @@ def test_a_delayed_acknowledgement_counts_bytes(plain):
     # RFC 5681, section 4.2: for every second full-sized segment
     for parts in (20, 3):  # six times 1/3 is less than 2 in floating point
         conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        conn.unit, conn.delayed_ack, conn.ack_every = parts, True, 2
+        conn.unit, conn.delayed_ack, conn.ack_every_segments = parts, True, 2
         for _ in range(2 * parts - 1):
             plain.delayed_ack.on_segment_in_order(conn, 1, 0)
         assert not conn.ack_now

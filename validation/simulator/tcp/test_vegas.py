@@ -44,9 +44,9 @@ PER_ACK, PER_RTT = 0, 1
 @pytest.mark.parametrize(
     ("options", "least", "most"),
     [
-        ({"adjustment": PER_ACK}, 1 - 0.1, 3 + 0.1),
+        ({"vegas_adjustment": PER_ACK}, 1 - 0.1, 3 + 0.1),
         # whole segments: cwnd - floor(cwnd BaseRTT / RTT) is 2 to 4
-        ({"adjustment": PER_RTT, "alpha": 2.0, "beta": 4.0}, 1, 4),
+        ({"vegas_adjustment": PER_RTT, "alpha": 2.0, "beta": 4.0}, 1, 4),
     ],
 )
 def test_between_alpha_and_beta_segments_are_kept_in_the_queue(path, start, options, least, most):
@@ -58,20 +58,20 @@ def test_between_alpha_and_beta_segments_are_kept_in_the_queue(path, start, opti
 
 
 def test_per_ack_opens_by_a_fraction_at_each_acknowledgement(path):
-    tcp = path(adjustment=PER_ACK, cwnd=4.0, ssthresh=2.0)
+    tcp = path(vegas_adjustment=PER_ACK, cwnd=4.0, ssthresh=2.0)
     windows = tcp.run(9)
     for before, after in itertools.pairwise(windows):
         assert after == before + 1 / before
 
 
 def test_per_ack_slow_start_doubles_in_every_other_round_trip(path):
-    tcp = path(adjustment=PER_ACK, cwnd=1.0, delay=1000, service=1)
+    tcp = path(vegas_adjustment=PER_ACK, cwnd=1.0, delay=1000, service=1)
     windows = [tcp.run(int(tcp.conn.snd_nxt - tcp.conn.snd_una))[-1] for _ in range(8)]
     assert windows == [2, 2, 4, 4, 8, 8, 16, 16]
 
 
 def test_per_ack_slow_start_ends_when_more_than_gamma_segments_queue(path):
-    tcp = path(adjustment=PER_ACK, cwnd=1.0)
+    tcp = path(vegas_adjustment=PER_ACK, cwnd=1.0)
     tcp.run(150)
     assert tcp.conn.cwnd >= tcp.conn.ssthresh, "in congestion avoidance"
     assert tcp.conn.ssthresh <= 32
@@ -79,7 +79,7 @@ def test_per_ack_slow_start_ends_when_more_than_gamma_segments_queue(path):
 
 def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_recovery(path):
     # Johansson 2000, section 3.3
-    tcp = path(adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
+    tcp = path(vegas_adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
     tcp.run(30)
     window = float(tcp.conn.cwnd)
     tcp.acks(*[tcp.conn.snd_una] * 3)
@@ -91,7 +91,7 @@ def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_reco
 
 
 def test_per_round_leaves_slow_start_for_the_window_that_fits(path):
-    tcp = path(adjustment=PER_RTT, cwnd=2.0, alpha=2.0, beta=4.0)
+    tcp = path(vegas_adjustment=PER_RTT, cwnd=2.0, alpha=2.0, beta=4.0)
     windows = tcp.run(120)
     # The path holds 11. A queue shows one round trip late, so the window doubles at most once too often from
     # 12 or less; NewReno would have reached 122.
@@ -101,7 +101,7 @@ def test_per_round_leaves_slow_start_for_the_window_that_fits(path):
 
 
 def test_per_round_with_few_samples_grows_as_newreno(path):
-    tcp = path(adjustment=PER_RTT, cwnd=2.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+    tcp = path(vegas_adjustment=PER_RTT, cwnd=2.0, ssthresh=2.0, alpha=2.0, beta=4.0)
     tcp.run(1)
     before = float(tcp.conn.cwnd)
     tcp.conn.round_samples, tcp.conn.round_end = 0, tcp.conn.snd_una + 1
@@ -110,7 +110,7 @@ def test_per_round_with_few_samples_grows_as_newreno(path):
 
 
 def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
-    tcp = path(adjustment=PER_RTT, cwnd=8.0, ssthresh=2.0, vegas_on_srtt=True)
+    tcp = path(vegas_adjustment=PER_RTT, cwnd=8.0, ssthresh=2.0, vegas_on_srtt=True)
     tcp.run(4)
     assert tcp.conn.srtt > 110 * MS, "the first was 110 ms, the others waited"
     tcp.conn.base_rtt, tcp.conn.round_samples = 0, 0
@@ -121,7 +121,7 @@ def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
 
 
 def test_per_round_grows_as_newreno_after_a_timeout(path):
-    tcp = path(adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+    tcp = path(vegas_adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
     tcp.timeout(at=1000)
     assert tcp.conn.cwnd == 1.0
     assert tcp.run(1) == [2.0], "slow start"
