@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from btqueue.cli.engines import prepare_simulator
-from btqueue.cli.errors import put_json, say
+from btqueue.cli.errors import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
@@ -51,11 +51,6 @@ def run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
         prepare_simulator(scenario, quiet=quiet)
         return simulate(scenario, threads=wanted["workers"])
 
-    def note(text: str) -> None:
-        if not quiet:
-            say(text)
-        prepare_simulator(base, quiet=quiet)
-
     if wanted["engine"] == "simulate":
         prepare_simulator(base, quiet=quiet)
     with bars(quiet=quiet) as bar:
@@ -64,7 +59,6 @@ def run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
             simulator=simulator,
             progress=bar("points"),
             simulating=bar("confirming"),
-            notes=note,
             **wanted,
         )
 
@@ -131,7 +125,9 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     simulated = sum(one.answered_by == "simulation" and one.failure is None for one in found.candidates)
     if simulated and found.engine == "solve":
         picked = "" if found.confirmation is None else ", or to pick the winner"
-        lines.append(f"{simulated:,} of the points simulated: theory does not stand there{picked}")
+        lines.append(
+            f"{simulated:,} of the points simulated: theory does not stand there, or lacks a metric{picked}"
+        )
     if found.interrupted:
         lines.append("interrupted: the best of the points solved by then")
     elif outcome.proved:

@@ -95,7 +95,7 @@ def sweep(
     began = time.perf_counter()
     wanted = {
         "over": over, "engine": engine, "out": out, "force": force, "workers": threads, "cluster": cluster,
-        "check": check and not interpreted(),
+        "check": check and not interpreted(), "metrics": [one.name for one in quantities] if metric else (),
     }  # fmt: skip
     with AnswerFirst() as files:
         found = with_quantities(run(base, wanted, files, quiet=quiet), quantities)

@@ -121,8 +121,8 @@ def _about_engines(found: xr.Dataset) -> list[str]:
     around = checks["simulated"] if checks else 0
     lines = []
     if played > around:
-        told = f"{played - around:,} points simulated: theory does not stand there; why, with --out"
-        lines.append(told)
+        why = "theory does not stand or lacks a metric there; why, with --out"
+        lines.append(f"{played - around:,} points simulated: {why}")
     if played and "goodput_kbps_ci95" in found:
         widths = (found["goodput_kbps_ci95"] / found["goodput_kbps"]).values[by == "simulation"]
         if (known := widths[np.isfinite(widths)]).size:

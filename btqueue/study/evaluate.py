@@ -109,20 +109,23 @@ class PointResult:
     answers: Mapping[Engine, Answer]
 
 
-def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1) -> Answer:
+def evaluate(
+    scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1, metrics: Sequence[str] = ()
+) -> Answer:
     """Solve or simulate a scenario; whatever goes wrong becomes the answer's failure.
 
     Args:
         scenario: the point.
         engine: who answers; "solve" is `theory_or_simulation`.
         threads: replications simulated at once, all cores if None; the answer does not depend on it.
+        metrics: that an answer by "solve" is to have.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C; nothing of the point is kept.
     """
     try:
         if engine == "solve":
-            results = theory_or_simulation(scenario, threads=threads)
+            results = theory_or_simulation(scenario, threads=threads, metrics=metrics)
         elif engine == "theory":
             from btqueue.network import solve
 
@@ -145,11 +148,14 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
         return Answer(failure=failure_of(error))
 
 
-def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
-    """Return theory's answer where it stands, else the simulator's where it has one.
+def theory_or_simulation(
+    scenario: Scenario, *, threads: int | None = None, metrics: Sequence[str] = ()
+) -> Results:
+    """Return theory's answer where it stands and has all *metrics*, else the simulator's where it has one.
 
-    The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer. The simulation
-    is `simulated_to_precision`.
+    The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer, or the metrics
+    that it lacks. The simulation is `simulated_to_precision`. An answer of theory that stands is returned,
+    too, if the simulator gives none of the metrics that it lacks.
 
     Raises:
         NotBuiltYet: neither can answer; the message is theory's, as of the others.
@@ -160,16 +166,21 @@ def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> R
 
     try:
         solved: Results | Exception = solve(scenario)
+        why, lacking = solved.attrs["why"], set[str]()
         if solved.attrs["stands"]:
-            return solved
-        why = solved.attrs["why"]
+            lacking = set(metrics) - summarise(solved).keys()
+            if not lacking:
+                return solved
+            why = (f"theory gives no {', '.join(sorted(lacking))} here",)
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as refusal:
-        solved, why = refusal, (" ".join(str(refusal).split()),)
+        solved, why, lacking = refusal, (" ".join(str(refusal).split()),), set[str]()
     try:
         simulated = simulated_to_precision(scenario, threads=threads)
     except ScenarioError:  # which the simulator does not cover: theory's own words are told
         if isinstance(solved, Exception):
             raise solved from None
+        return solved
+    if lacking and not isinstance(solved, Exception) and lacking.isdisjoint(summarise(simulated)):
         return solved
     simulated.attrs["why"] = why
     return simulated
@@ -220,6 +231,7 @@ def evaluate_point(
     engines: Sequence[Engine] = ("solve",),
     *,
     threads: int | None = 1,
+    metrics: Sequence[str] = (),
 ) -> PointResult:
     """Return the answers of the engines for *base* with some keys changed; see `evaluate`."""
     try:
@@ -230,7 +242,7 @@ def evaluate_point(
     found: dict[Engine, Answer] = {}
     for engine in engines:
         asked: Engine = "theory" if engine == "solve" and compared else engine
-        found[engine] = evaluate(scenario, asked, threads=threads)
+        found[engine] = evaluate(scenario, asked, threads=threads, metrics=metrics)
     return PointResult(number, found)
 
 

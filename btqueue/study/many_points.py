@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.traces.extras import require
@@ -48,6 +48,27 @@ ATTEMPTS = 2
 COMMAND = (sys.executable, "-c", "from btqueue.study.many_points import serve; serve()")
 
 
+class Question(NamedTuple):
+    """All that is asked about a point but its changes: see `map_points`."""
+
+    base: Scenario
+    engines: tuple[Engine, ...]
+    metrics: tuple[str, ...]
+
+    def answer(self, number: int, changes: Mapping[str, Any], threads: int | None) -> PointResult:
+        """Return the answers at a point."""
+        return evaluate_point(self.base, number, changes, self.engines, threads=threads, metrics=self.metrics)
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return the question as it is sent to another process."""
+        return self.base.to_dict(resolved=False), self.engines, self.metrics
+
+    @classmethod
+    def of_plain(cls, data: Mapping[str, Any], *more: Any) -> Question:
+        """Return the question that was sent."""
+        return cls(Scenario.from_dict(data), *more)
+
+
 class WorkerDied(Exception):
     """The process of a worker has ended; the message says how."""
 
@@ -55,7 +76,7 @@ class WorkerDied(Exception):
 class Worker:
     """A process that evaluates one point after the other; used by one thread."""
 
-    def __init__(self, base: Scenario, engines: Sequence[Engine], threads: int) -> None:
+    def __init__(self, question: Question, threads: int) -> None:
         """Start the process; it gets ready while the caller goes on."""
         theirs = environment()
         self.process = subprocess.Popen(
@@ -68,7 +89,7 @@ class Worker:
         questions, answers = self.process.stdin, self.process.stdout
         assert questions is not None and answers is not None  # both are pipes
         self._questions, self._answers = questions, answers
-        self._greeting = (base.to_dict(resolved=False), tuple(engines), threads)
+        self._greeting = (question.plain(), threads)
 
     def evaluate(self, number: int, changes: Mapping[str, Any]) -> PointResult:
         """Return the answers at a point.
@@ -102,10 +123,10 @@ class Worker:
 
 
 def map_in_processes(
-    base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int], workers: int
+    question: Question, points: Numbered, numbers: Sequence[int], workers: int
 ) -> Generator[PointResult]:
     """Yield the points as they are finished; see `btqueue.study.many_points.map_points`."""
-    threads = available_cores() if "simulate" in engines else 1
+    threads = available_cores() if "simulate" in question.engines else 1
     pool, lock, stopping = ThreadPoolExecutor(workers), threading.Lock(), threading.Event()
     idle, running = list[Worker](), set[Worker]()
 
@@ -115,7 +136,7 @@ def map_in_processes(
             with lock:
                 if stopping.is_set():
                     raise CancelledError
-                worker = idle.pop() if idle else Worker(base, engines, threads)
+                worker = idle.pop() if idle else Worker(question, threads)
                 running.add(worker)
             try:
                 result = worker.evaluate(number, points[number])
@@ -124,7 +145,8 @@ def map_in_processes(
             else:
                 idle.append(worker)
                 return result
-        return failed_point(number, engines, Failure("worker", f"{death}, {ATTEMPTS} times in a row"))
+        why = f"{death}, {ATTEMPTS} times in a row"
+        return failed_point(number, question.engines, Failure("worker", why))
 
     try:
         for _, future in as_finished(partial(pool.submit, ask), numbers, ahead=workers):
@@ -159,11 +181,11 @@ def serve() -> None:
     questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(questions,), daemon=True).start()
     with _ending_the_process():
-        data, engines, threads = questions.get()
-        base = Scenario.from_dict(data)
+        asked, threads = questions.get()
+        question = Question.of_plain(*asked)
         while True:
             number, changes = questions.get()
-            pickle.dump(evaluate_point(base, number, changes, engines, threads=threads), answers)
+            pickle.dump(question.answer(number, changes, threads), answers)
             answers.flush()
 
 
@@ -195,12 +217,7 @@ class ClusterError(ValueError):
 
 
 def map_on_cluster(
-    base: Scenario,
-    points: Numbered,
-    engines: Sequence[Engine],
-    numbers: Sequence[int],
-    cluster: str,
-    workers: int | None,
+    question: Question, points: Numbered, numbers: Sequence[int], cluster: str, workers: int | None
 ) -> Generator[PointResult]:
     """Yield the points as the cluster finishes them; see `btqueue.study.many_points.map_points`.
 
@@ -222,11 +239,10 @@ def map_on_cluster(
                 raise ClusterError(
                     f"--cluster {cluster}: no dask scheduler answers there ({error})"
                 ) from None
-        data, known, executor = base.to_dict(resolved=False), versions(), client.get_executor(pure=False)
+        asked, known, executor = question.plain(), versions(), client.get_executor(pure=False)
 
         def submit(number: int) -> Future[PointResult]:
-            work = (data, number, dict(points[number]), tuple(engines), known)
-            return executor.submit(evaluate_elsewhere, *work)
+            return executor.submit(evaluate_elsewhere, asked, number, dict(points[number]), known)
 
         ahead = AHEAD * max(1, sum(client.nthreads().values()))
         for number, future in as_finished(submit, numbers, ahead=ahead):
@@ -234,7 +250,7 @@ def map_on_cluster(
                 yield future.result()
             except distributed.KilledWorker:
                 failure = Failure("worker", "the workers that it was sent to have died")
-                yield failed_point(number, engines, failure)
+                yield failed_point(number, question.engines, failure)
             except CancelledError:
                 why = "the cluster was lost; finished points are kept if there is a file"
                 raise ClusterError(why) from None
@@ -271,11 +287,7 @@ def _local_client(closing: contextlib.ExitStack, workers: int) -> Any:
 
 
 def evaluate_elsewhere(
-    data: Mapping[str, Any],
-    number: int,
-    changes: Mapping[str, Any],
-    engines: Sequence[Engine],
-    known: Mapping[str, str],
+    asked: tuple[Any, ...], number: int, changes: Mapping[str, Any], known: Mapping[str, str]
 ) -> PointResult:
     """Evaluate a point in a worker of a cluster.
 
@@ -287,7 +299,7 @@ def evaluate_elsewhere(
         f"{name} {here.get(name)}, not {known[name]}" for name in known if here.get(name) != known[name]
     ]:
         raise ClusterError(f"a worker of the cluster has {', '.join(different)}: results could differ")
-    return evaluate_point(Scenario.from_dict(data), number, changes, engines, threads=1)
+    return Question.of_plain(*asked).answer(number, changes, 1)
 
 
 FEW, ALONE_S = 200, 3.0
@@ -302,6 +314,7 @@ def map_points(
     workers: int | None = None,
     numbers: Sequence[int] | None = None,
     cluster: str | None = None,
+    metrics: Sequence[str] = (),
 ) -> Generator[PointResult]:
     """Evaluate many points and yield them as they are finished, in any order.
 
@@ -313,6 +326,7 @@ def map_points(
             finished sooner without.
         numbers: which of the points; all by default.
         cluster: address of a dask scheduler ("tcp://host:8786"), or "local", in place of own processes.
+        metrics: that every answer by "solve" is to have; see `btqueue.study.evaluate.theory_or_simulation`.
 
     A point whose process dies is tried once more, then it is a failure of kind "worker". Closing the iterator
     (or Ctrl-C) ends all processes; results do not depend on where or in which order points are evaluated.
@@ -321,34 +335,36 @@ def map_points(
         KeyboardInterrupt: by Ctrl-C; the points yielded before stay valid.
     """
     wanted = range(len(points)) if numbers is None else numbers
+    question = Question(base, tuple(engines), tuple(metrics))
     if cluster is not None:
-        return map_on_cluster(base, points, engines, wanted, cluster, workers)
+        return map_on_cluster(question, points, wanted, cluster, workers)
     if workers is None and len(wanted) <= FEW:
-        return _at_first_here(base, points, engines, wanted)
-    workers = min(len(wanted), workers or available_cores())
-    if workers <= 1:
-        return _here(base, points, engines, wanted)
-    return map_in_processes(base, points, engines, wanted, workers)
+        return _at_first_here(question, points, wanted)
+    return _with_workers(question, points, wanted, workers or available_cores())
 
 
-def _at_first_here(
-    base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int]
+def _with_workers(
+    question: Question, points: Numbered, numbers: Sequence[int], workers: int
 ) -> Generator[PointResult]:
+    """Yield points of several processes, or of this one where one is enough."""
+    workers = min(len(numbers), workers)
+    if workers > 1:
+        return map_in_processes(question, points, numbers, workers)
+    return _here(question, points, numbers)
+
+
+def _at_first_here(question: Question, points: Numbered, numbers: Sequence[int]) -> Generator[PointResult]:
     """Yield points of this process for a while, then of several processes: starting them takes seconds."""
     began = math.inf
-    for place, result in enumerate(_here(base, points, engines, numbers), start=1):
+    for place, result in enumerate(_here(question, points, numbers), start=1):
         yield result
         began = min(began, time.monotonic())  # the first point is spent on imports and compilation
         if time.monotonic() - began > ALONE_S and place < len(numbers):
-            yield from map_points(
-                base, points, engines=engines, workers=available_cores(), numbers=numbers[place:]
-            )
+            yield from _with_workers(question, points, numbers[place:], available_cores())
             return
 
 
-def _here(
-    base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int]
-) -> Generator[PointResult]:
+def _here(question: Question, points: Numbered, numbers: Sequence[int]) -> Generator[PointResult]:
     """Yield points of this process."""
     for number in numbers:
-        yield evaluate_point(base, number, points[number], engines, threads=None)
+        yield question.answer(number, points[number], None)

@@ -69,6 +69,7 @@ def sweep(
     over: Over,
     *,
     engine: Literal["auto", "solve", "simulate", "both"] = "auto",
+    metrics: Sequence[str] = (),
     check: bool = False,
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
@@ -86,6 +87,8 @@ def sweep(
         engine: "auto" (theory; a point at which that does not stand is simulated until it is known, see
             `btqueue.study.evaluate.simulated_to_precision`), "simulate" or "both" (theory alone beside
             simulation). "solve" is the former name of "auto".
+        metrics: with "auto", metrics that every point is to have, as ``["delay_s"]``: a point at which theory
+            gives one of them no value is simulated, too.
         check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
             simulate all points around those that are not confirmed (`btqueue.study.checked_answers`).
         out: file for the result: .nc (netCDF) or .csv.
@@ -116,11 +119,13 @@ def sweep(
         raise ScenarioError(f'engine is "auto", "simulate" or "both", not {engine!r}')
     engines: tuple[Engine, ...] = known[engine]
     check = check and engines == ("solve",)
-    chosen = grid(over)
+    chosen, named = grid(over), sorted(set(metrics)) if engine == "auto" else []
     require_one_point(scenario, chosen, engines)
-    what = definition(scenario, chosen, engines, checked=check)
+    what = definition(scenario, chosen, engines, checked=check, metrics=named)
     say = notes or (lambda message: None)
-    evaluator = partial(map_points, scenario, chosen, engines=engines, workers=workers, cluster=cluster)
+    evaluator = partial(
+        map_points, scenario, chosen, engines=engines, workers=workers, cluster=cluster, metrics=named
+    )
     finish = partial(_finished, scenario, chosen, engines, what)
     checks = partial(check_points, chosen, evaluator=evaluator, notes=say) if check else None
     fill = partial(

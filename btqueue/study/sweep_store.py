@@ -340,7 +340,12 @@ def from_plain(content: Mapping[str, Any]) -> PointResult:
 
 
 def definition(
-    scenario: Scenario, points: Points, engines: Sequence[Engine], *, checked: bool = False
+    scenario: Scenario,
+    points: Points,
+    engines: Sequence[Engine],
+    *,
+    checked: bool = False,
+    metrics: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return everything the numbers of a sweep depend on, as plain values.
 
@@ -357,6 +362,8 @@ def definition(
     }
     if checked:  # points near those that are not confirmed are simulated
         content["checked"] = True
+    if metrics:  # points without one of them are simulated
+        content["metrics"] = list(metrics)
     names = {*scenario.files, *axes.get("radio.trace_file", ()), *axes.get("traffic.arrival_file", ())}
     for name in sorted(name for name in names if name is not None):
         with suppress(UnusableFile):  # points that need it fail, and say so

@@ -317,7 +317,7 @@ from btqueue.study import many_points
 from btqueue.study.evaluate import Answer, PointResult
 from btqueue.study.summary import Estimate
 
-def mortal(base, number, changes, engines, threads):
+def mortal(base, number, changes, engines, **_):
     mark = Path({folder!r}) / f"tried-{{number}}-{{os.getpid()}}"
     mark.touch()
     if number == 3 or (number == 5 and len(list(mark.parent.glob("tried-5-*"))) == 1):
@@ -356,7 +356,7 @@ endless = "import time; from btqueue.study import many_points as m; "
 endless += "m.evaluate_point = lambda *_, **__: time.sleep(3600); m.serve()"
 many_points.COMMAND = (sys.executable, "-c", endless)
 points = [{"polling.limit": number} for number in range(1, 9)]
-list(many_points.map_in_processes(Scenario(), points, ("solve",), range(8), 2))
+list(many_points.map_points(Scenario(), points, workers=2))
 """
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesis import thesis
 
-from btqueue.scenario import NotBuiltYet, Problem, Scenario, ScenarioError
+from btqueue.scenario import NotBuiltYet, Problem, Scenario, ScenarioError, load
 from btqueue.study.evaluate import Answer, Failure, PointResult
 from btqueue.study.points import grid
 from btqueue.study.summary import Estimate
@@ -114,6 +114,22 @@ def test_both_engines_share_metrics_and_points(formula):
     rows = table(found)
     assert rows["engine"].tolist() == ["solve", "solve", "simulate", "simulate"]
     assert rows[LIMIT].tolist() == [1, 2, 1, 2]
+
+
+WARD = {"run.duration_s": 10.0, "run.warmup_s": 1.0, "run.replications": 2}
+
+
+def test_a_point_at_which_theory_lacks_a_metric_that_is_asked_for_is_simulated():
+    """Under Nagle's algorithm theory gives no delay of a message, although its answer stands."""
+    ward, over = load("practice/ward", WARD), {"traffic.load_kbps": [2.0]}
+    assert "delay_s" not in sweep(ward, over, workers=1)
+    assert "delay_s" not in sweep(ward, over, engine="solve", metrics=["delay_s"], workers=1)
+    found = sweep(ward, over, metrics=["delay_s"], workers=1)
+    assert found["answered_by"].values.tolist() == ["simulation"] and found["delay_s"].values[0] > 0.0
+    assert found["why"].values.tolist() == ["theory gives no delay_s here"]
+    assert sweep(ward, over, metrics=["rtt_s"], workers=1)["answered_by"].values.tolist() == ["theory"]
+    nobody = sweep(ward, over, metrics=["cwnd_segments"], workers=1)
+    assert ("cwnd_segments" in nobody) == (nobody["answered_by"].values.tolist() == ["simulation"])
 
 
 def test_points_with_unequal_numbers_of_flows_have_means_only(formula):

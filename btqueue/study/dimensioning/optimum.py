@@ -42,7 +42,6 @@ from btqueue.study.dimensioning.confirmation import (
 from btqueue.study.dimensioning.problem import Choices, Place, Task, task_of
 from btqueue.study.dimensioning.search import (
     Candidate,
-    NoAnswers,
     Outcome,
     Progress,
     Solver,
@@ -153,7 +152,6 @@ def dimension(
     simulator: Simulator | None = None,
     progress: Progress | None = None,
     simulating: Callable[[int, int], None] | None = None,
-    notes: Callable[[str], None] | None = None,
 ) -> Dimensioning:
     """Choose keys so that an objective is best within bounds.
 
@@ -174,13 +172,12 @@ def dimension(
         budget: most points to solve.
         confirm: simulate the best points and their neighbours with common random numbers, and pick by that.
         engine: "solve" (theory; a point at which that does not stand is simulated) or "simulate" all points;
-            "auto" solves, and simulates all points where no point has an answer that way.
+            "auto" solves, and also simulates points at which theory stands and gives a metric no value.
         workers: processes at once, all cores by default.
         solver: answers points, in place of the engine's own.
         simulator: simulator of one scenario; btqueue's own by default, with replications on all cores.
         progress: called with the number of points solved and the most that will be solved.
         simulating: called likewise for the points that are simulated.
-        notes: called with a sentence if "auto" simulates.
 
     Raises:
         ScenarioError: an expression, bound or key cannot be read or is unknown, or no point can be solved.
@@ -196,19 +193,18 @@ def dimension(
         raise ScenarioError(f"a budget of {budget} points: give at least 1")
     if top < 0:
         raise ScenarioError(f"{top} runners-up: give 0 or more")
-    ask = partial(Table, task, budget, solver=solver, workers=workers, progress=progress)
-    table = ask(engine="simulate" if engine == "simulate" else "solve")
+    table = Table(
+        task,
+        budget,
+        engine="simulate" if engine == "simulate" else "solve",
+        metrics=task.metrics if engine == "auto" else (),
+        solver=solver,
+        workers=workers,
+        progress=progress,
+    )
     found: Dimensioning | None = None
     try:
-        try:
-            outcome = find(table)
-        except NoAnswers as refusal:
-            if engine != "auto" or solver is not None:
-                raise
-            if notes is not None:
-                notes(f"the model: {refusal}; all points are simulated instead")
-            table = ask(engine="simulate")
-            outcome = find(table)
+        outcome = find(table)
         found = _report(table, outcome, top)
         if confirm and confirmation.is_near(task, table.ranked()[0]):
             models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}

@@ -206,6 +206,12 @@ class Task:
         return self.constraints if self.second is None else self.constraints[:-1]
 
     @property
+    def metrics(self) -> list[str]:
+        """The metrics that its expressions name."""
+        expressions = [self.objective.expression, *(one.expression for one in self.constraints)]
+        return list(dict.fromkeys(name for one in expressions for name in one.metrics))
+
+    @property
     def size(self) -> int | None:
         """Number of combinations; None if a key is continuous."""
         if any(choice.continuous for choice in self.choices):

@@ -106,6 +106,7 @@ class Table:
         budget: int,
         *,
         engine: Engine = "solve",
+        metrics: Sequence[str] = (),
         solver: Solver | None = None,
         workers: int | None = None,
         progress: Progress | None = None,
@@ -116,6 +117,7 @@ class Table:
             task: the problem.
             budget: most points to solve.
             engine: whose answers are looked at.
+            metrics: that a point is simulated for where theory stands and gives them no value.
             solver: solver of points; the engine's own by default.
             workers: processes at once.
             progress: called after each point.
@@ -123,6 +125,7 @@ class Table:
         self.task, self.budget, self.known = task, budget, dict[Place, Candidate]()
         self.expected = budget if task.size is None else min(budget, task.size)
         self.engine: Engine = engine
+        self._metrics = metrics
         self._solver, self._workers, self._progress = solver or self._answers, workers, progress
 
     def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
@@ -148,7 +151,9 @@ class Table:
     ) -> Iterator[PointResult]:
         """Yield the engine's answers, all with the scenario's seed, so that differences vary less."""
         few = self.engine == "solve" and len(points) < SMALL_BATCH
-        return map_points(base, points, engines=(self.engine,), workers=1 if few else workers)
+        return map_points(
+            base, points, engines=(self.engine,), workers=1 if few else workers, metrics=self._metrics
+        )
 
     def _solve(self, places: Sequence[Place]) -> None:
         if not places:
@@ -170,9 +175,7 @@ class Table:
         sides = tuple(c.expression.value(answer.metrics, keys) for c in task.constraints)
         objective = task.objective.expression.value(answer.metrics, keys)
         failure = answer.failure
-        linears = [task.objective.expression, *(c.expression for c in task.constraints)]
-        wanted = dict.fromkeys(name for linear in linears for name in linear.metrics)
-        missing = [name for name in wanted if not math.isfinite(answer.mean(name))]
+        missing = [name for name in task.metrics if not math.isfinite(answer.mean(name))]
         if failure is None and missing:
             never = any(name not in answer.metrics for name in missing)
             kind = "no metric" if never else "no value"

@@ -9,7 +9,8 @@ from dimension_stand_ins import CountingSolver, choose_limit, simulated, tent
 
 from btqueue.cli.dimension_report import print_report
 from btqueue.plots.dimension import dimension_figure
-from btqueue.scenario import ScenarioError
+from btqueue.scenario import ScenarioError, load
+from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.optimum import as_dataset, as_values, write_csv
 
 
@@ -181,3 +182,14 @@ def test_a_figure_draws_each_bound_and_joins_no_names():
     assert all(len(np.asarray(line.get_xdata())) == 1 for line in of_names)
     ticks = [label.get_text().replace("\n", " ") for label in grid[-1, 1].get_xticklabels()]
     assert ticks == ["e-limited (up to M frames)", "slq (longest queues first)"]
+
+
+def test_points_at_which_theory_lacks_a_metric_are_simulated_by_auto_and_refused_by_solve():
+    """Under Nagle's algorithm theory gives no delay of a message; a reading waits for an acknowledgement."""
+    ward = load("practice/ward", {"run.duration_s": 10.0, "run.warmup_s": 1.0, "run.replications": 2})
+    choose = {"traffic.load_kbps": [2.0, 4.0]}
+    found = dimension(ward, minimize="delay_s", choose=choose, confirm=False, workers=1)
+    assert [one.answered_by for one in found.candidates] == ["simulation"] * 2
+    assert found.feasible == 2 and all(0.03 < one.objective < 0.2 for one in found.candidates)
+    with pytest.raises(ScenarioError, match="gives no delay_s"):
+        dimension(ward, minimize="delay_s", choose=choose, engine="solve", workers=1)
