@@ -1,7 +1,7 @@
 """Figures of sensitivity studies: tornados, and shares of variance (of pairs too).
 
 >>> from btqueue.study.sensitivity import local_sensitivity                        # doctest: +SKIP
->>> sensitivity_figure(local_sensitivity(scenario).dataset()).savefig("tornado.pdf")  # doctest: +SKIP
+>>> sensitivity_figure(local_sensitivity(scenario)).savefig("tornado.pdf")  # doctest: +SKIP
 """
 
 from __future__ import annotations

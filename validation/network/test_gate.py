@@ -78,7 +78,7 @@ def by_sweep(scenario):
 
 def by_study(study, key):
     def ask(scenario):
-        attrs = study(scenario, ["rtt_s"], [key]).dataset().attrs
+        attrs = study(scenario, ["rtt_s"], [key]).attrs
         return attrs["answered_by"], attrs["why"]
 
     return ask

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.sensitivity.formulas import Evaluated, formula, formulas_of
-from btqueue.study.sensitivity.local import Local, Progress, Row, local_sensitivity
+from btqueue.study.sensitivity.local import Progress, local_sensitivity
 from btqueue.study.sensitivity.over_ranges import global_sensitivity
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Evaluated",
-    "Local",
-    "Row",
     "formula",
     "formulas_of",
     "global_sensitivity",
@@ -57,12 +55,11 @@ def sensitivity(
     Raises:
         ScenarioError: as the method's function, like other errors.
     """
-    if method not in (methods := ("local", "sobol")):
+    methods = {"local": local_sensitivity, "sobol": global_sensitivity}
+    if method not in methods:
         raise ScenarioError(f'method = "{method}": must be one of {", ".join(methods)}')
     for name, given in (("metrics", metrics), ("keys", keys)):
         if isinstance(given, str):
             raise ScenarioError(f'{name} = "{given}": must be a list, as in ["{given}"]')
     more |= {"metrics": metrics, "keys": keys, "spread": spread, "workers": workers, "progress": progress}
-    if method == "local":
-        return local_sensitivity(scenario, **more).dataset()
-    return global_sensitivity(scenario, **more)
+    return methods[method](scenario, **more)

@@ -319,109 +319,38 @@ def _paired(first: Sequence[float], second: Sequence[float], step: float) -> np.
     return found[np.isfinite(found)]
 
 
-@dataclass(frozen=True)
-class Row:
-    """How one metric reacts to one key.
+VARIABLES = (
+    "derivative", "error", "left", "right", "elasticity", "effect", "at_low", "at_high", "kind", "note",
+)  # fmt: skip
+"""Of the dataset of a local study."""
 
-    Attributes:
+COARSE = frozenset({"step", "jump", "flat", "uncertain", "none"})
+"""Kinds of derivatives that say little about a spread: of a single byte, or none at all."""
+
+
+def reaction(
+    factor: Factor, base: float, slope: Derivative, at_low: float, at_high: float, note: str = ""
+) -> dict[str, Any]:
+    """Return how one metric reacts to one key: the variables of the dataset of a local study.
+
+    Args:
         factor: the key.
-        metric: its name.
         base: value of the metric in the scenario.
-        derivative: derivative of the metric by the key, in the metric's unit over the key's.
+        slope: derivative of the metric by the key.
         at_low: the metric where the key is at the low end of its spread; NaN where there is no answer.
         at_high: at the high end.
         note: why something is missing; empty if nothing is.
     """
-
-    factor: Factor
-    metric: str
-    base: float
-    derivative: Derivative
-    at_low: float
-    at_high: float
-    note: str = ""
-
-    @property
-    def elasticity(self) -> float:
-        """Relative change of the metric over a small relative change of the key.
-
-        NaN if either is 0, or if the simulations do not show the sign of the slope.
-        """
-        if self.base == 0 or self.factor.value == 0 or self.derivative.kind == "uncertain":
-            return math.nan
-        return self.derivative.value * self.factor.value / self.base
-
-    @property
-    def effect(self) -> float:
-        """Size of the derivative times half the spread, in the metric's unit; rows are ranked by it.
-
-        For whole numbers, and where there is no derivative, the largest change at the ends of the spread:
-        the effect of a single byte would say little.
-        """
-        changes = [abs(end - self.base) for end in (self.at_low, self.at_high) if math.isfinite(end)]
-        if self.derivative.kind in ("step", "jump", "flat", "uncertain", "none") and changes:
-            return max(changes)
-        return _or_zero(self.derivative.size) * self.factor.half_spread
-
-
-@dataclass(frozen=True)
-class Local:
-    """A local sensitivity study.
-
-    Attributes:
-        scenario: where it was made.
-        metrics: value of each metric there.
-        rows: one for each metric and each key with an effect on any of them.
-        without_effect: keys that change no metric within their spread.
-        failed: keys for which there is no answer beside the scenario itself, and why.
-        solved: points that were solved.
-        about: how the scenario itself was answered: answered_by, why and warnings (`btqueue.study.evaluate`).
-    """
-
-    scenario: Scenario
-    metrics: Mapping[str, float]
-    rows: tuple[Row, ...]
-    without_effect: tuple[str, ...]
-    failed: Mapping[str, str]
-    solved: int
-    about: Mapping[str, Any]
-
-    def ranked(self, metric: str) -> list[Row]:
-        """Return the rows of a metric, the largest effect first."""
-        rows = [row for row in self.rows if row.metric == metric]
-        return sorted(rows, key=lambda row: (-row.effect, -_or_zero(row.derivative.size)))
-
-    def dataset(self) -> xr.Dataset:
-        """Return the study with dimensions (metric, key), keys in the order of the scenario."""
-        keys = list(dict.fromkeys(row.factor.key for row in self.rows))
-        by_place = {(row.metric, row.factor.key): row for row in self.rows}
-        columns = {
-            name: (("metric", "key"), [[column(by_place[m, key]) for key in keys] for m in self.metrics])
-            for name, column in COLUMNS.items()
-        }
-        varied = {row.factor.key: row.factor for row in self.rows}.values()
-        labels = coordinates(self.metrics, varied, base=self.metrics.values())
-        attrs = {"study": "local", "solved": self.solved, "without_effect": list(self.without_effect)}
-        return xr.Dataset(columns, labels, {**attrs, **self.about, "failed": dict(self.failed)})
-
-
-COLUMNS: Mapping[str, Any] = {
-    "derivative": lambda row: row.derivative.value,
-    "error": lambda row: row.derivative.error,
-    "left": lambda row: row.derivative.left,
-    "right": lambda row: row.derivative.right,
-    "elasticity": lambda row: row.elasticity,
-    "effect": lambda row: row.effect,
-    "at_low": lambda row: row.at_low,
-    "at_high": lambda row: row.at_high,
-    "kind": lambda row: row.derivative.kind,
-    "note": lambda row: row.note,
-}
-"""Variables of the dataset of a local study."""
-
-
-def _or_zero(value: float) -> float:
-    return value if math.isfinite(value) else 0.0
+    elasticity = math.nan
+    if base and factor.value and slope.kind != "uncertain":
+        elasticity = slope.value * factor.value / base
+    effect = (slope.size if math.isfinite(slope.size) else 0.0) * factor.half_spread
+    changes = [abs(end - base) for end in (at_low, at_high) if math.isfinite(end)]
+    if slope.kind in COARSE and changes:
+        effect = max(changes)
+    sides = (slope.value, slope.error, slope.left, slope.right)
+    found = (*sides, elasticity, effect, at_low, at_high, slope.kind, note)
+    return dict(zip(VARIABLES, found, strict=True))
 
 
 TINY = 1e-12
@@ -443,8 +372,8 @@ def local_sensitivity(
     share: float = SHARE,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Local:
-    """Return derivatives and elasticities of metrics by keys.
+) -> xr.Dataset:
+    """Return derivatives and elasticities of metrics by keys, with dimensions (metric, key).
 
     Where theory stands they are its derivatives (`btqueue.network.variation.Plan`), or the reason why there
     is none; whole numbers get the differences of one step. Elsewhere they are secants of simulations, from a
@@ -460,6 +389,23 @@ def local_sensitivity(
         workers: processes; by default this one alone, or all cores where there is much to do.
         progress: called with the points done and the points known to be needed.
 
+    Returns:
+        Dataset with the keys that have an effect on any of the metrics, in the order of the scenario:
+
+        - `derivative` (in the metric's unit over the key's), its `error`, `left` and `right`, and `kind`, as
+          `Derivative` has them;
+        - `elasticity`: relative change of the metric over a small relative change of the key; NaN if either
+          is 0, or if the simulations do not show the sign of the slope;
+        - `effect`: size of the derivative times half the spread, in the metric's unit; for whole numbers, and
+          where there is no derivative, the largest change at the ends of the spread;
+        - `at_low`, `at_high`: the metric where the key is at the ends of its spread, NaN without an answer;
+        - `note`: why something is missing.
+
+        Coordinates: `base`, the metric in the scenario; `value`, `low` and `high` of each key. Attributes:
+        `without_effect` (keys that change no metric within their spread), `failed` (keys for which there is
+        no answer beside the scenario itself, and why), `solved` (points), and how the scenario itself was
+        answered (`answered_by`, `why`, `warnings`).
+
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the
             scenario.
@@ -474,25 +420,30 @@ def local_sensitivity(
     known = [f for f in varied if not f.value or not is_trait(f.key) or f.key in there | given]
     active = active_factors(known, names, solver)
     found = (_by_simulation if solver.simulated else _by_theory)(active, names, solver)
-    rows, failed = [], {}
+    shown: dict[Factor, list[dict[str, Any]]] = {}
+    failed: dict[str, str] = {}
     for factor in active:
-        ends = () if factor.spread is None else (factor.spread.low, factor.spread.high)
-        at_ends = {
-            name: [
-                base[name] if end == factor.value else solver.at({factor.key: end}).mean(name) for end in ends
-            ] or [math.nan, math.nan]
-            for name in names
-        }  # fmt: skip
+        at_ends = {name: (math.nan, math.nan) for name in names}
+        if factor.spread is not None:
+            ends = (factor.spread.low, factor.spread.high)
+            there = [solver.answer if end == factor.value else solver.at({factor.key: end}) for end in ends]
+            at_ends = {name: (there[0].mean(name), there[1].mean(name)) for name in names}
         note, why = _missing(factor, solver)
         none = all(derivative.kind == "none" for derivative in found[factor.key].values())
         if none and np.isnan(list(at_ends.values())).all():
             failed[factor.key] = why
             continue
         note = note or none * f"no derivative: there is no answer close to {factor.value:g}"
-        for name, (low, high) in at_ends.items():
-            rows.append(Row(factor, name, base[name], found[factor.key][name], low, high, note))
-    quiet = tuple(factor.key for factor in varied if factor not in active)
-    return Local(scenario, base, tuple(rows), quiet, failed, solver.solved, solver.about)
+        shown[factor] = [
+            reaction(factor, base[name], found[factor.key][name], *at_ends[name], note) for name in names
+        ]
+    columns = {
+        name: (("metric", "key"), [[rows[n][name] for rows in shown.values()] for n in range(len(names))])
+        for name in VARIABLES
+    }
+    quiet = [factor.key for factor in varied if factor not in active]
+    attrs = {"study": "local", "solved": solver.solved, "without_effect": quiet, **solver.about}
+    return xr.Dataset(columns, coordinates(names, shown, base=base.values()), {**attrs, "failed": failed})
 
 
 def active_factors(varied: Sequence[Factor], metrics: Sequence[str], solver: Solver) -> list[Factor]:

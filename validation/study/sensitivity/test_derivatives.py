@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btqueue.study.sensitivity.factors import Factor
-from btqueue.study.sensitivity.local import Row, of_simulations, of_steps, of_zero
+from btqueue.study.sensitivity.local import of_simulations, of_steps, of_zero, reaction
 
 numbers = st.floats(-100, 100)
 
@@ -76,6 +76,6 @@ def test_an_elasticity_whose_sign_the_simulations_do_not_show_is_none(noise, sho
     here = random.normal(100.0, 1.0, 8)
     below, above = here - 1.0 + random.normal(0, noise, 8), here + 1.0 + random.normal(0, noise, 8)
     slope = of_simulations(below.tolist(), here.tolist(), above.tolist(), (-1.0, 1.0))
-    row = Row(Factor("polling.limit", 10, True, None), "goodput_kbps", 100.0, slope, 99.0, 101.0)
+    found = reaction(Factor("polling.limit", 10, True, None), 100.0, slope, 99.0, 101.0)
     assert (slope.kind == "secant") == shown
-    assert math.isfinite(row.elasticity) == shown
+    assert math.isfinite(found["elasticity"]) == shown

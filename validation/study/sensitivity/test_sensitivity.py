@@ -47,30 +47,29 @@ def test_the_table_matches_independent_differences(chain):
     for name in ("goodput_kbps", "rtt_s"):
         f = {k: metric(name, ber + k * h) for k in (-2, -1, 1, 2)}
         slope = (f[-2] - 8 * f[-1] + 8 * f[1] - f[2]) / (12 * h)
-        row = next(row for row in chain.rows if (row.metric, row.factor.key) == (name, "radio.ber"))
-        assert row.derivative.kind == "smooth"
-        assert row.derivative.value == pytest.approx(slope, rel=1e-5)
-        assert row.elasticity == pytest.approx(slope * ber / chain.metrics[name], rel=1e-5)
-        assert (row.at_low, row.at_high) == (metric(name, 0.9 * ber), metric(name, 1.1 * ber))
+        row = chain.sel(metric=name, key="radio.ber")
+        assert row["kind"] == "smooth"
+        assert float(row["derivative"]) == pytest.approx(slope, rel=1e-5)
+        assert float(row["elasticity"]) == pytest.approx(slope * ber / float(row["base"]), rel=1e-5)
+        assert (row["at_low"], row["at_high"]) == (metric(name, 0.9 * ber), metric(name, 1.1 * ber))
 
 
 def test_keys_without_effect_or_answer_are_named(chain):
     assert "traffic.load_kbps" in chain.without_effect  # the source is greedy
     assert "transport.min_rto_s" in chain.without_effect
-    bound = next(row for row in chain.rows if row.factor.key == "network.hops")
-    assert "nothing below: not allowed" in bound.note
-    assert math.isnan(bound.derivative.left)
-    named = {row.factor.key for row in chain.rows} | set(chain.without_effect) | set(chain.failed)
+    bound = chain.sel(key="network.hops").isel(metric=0)
+    assert "nothing below: not allowed" in str(bound["note"].item())
+    assert math.isnan(bound["left"])
+    named = {*chain["key"].values.tolist(), *chain.without_effect, *chain.failed}
     assert named == set(numeric_keys(CHAIN))
 
 
 def test_under_light_load_goodput_is_the_load():
     keys = ["traffic.load_kbps", "link.node_buffer_bytes", "link.l2cap_delay_s"]
     found = local_sensitivity(LIGHT, ["goodput_kbps"], keys, workers=1)
-    (row,) = found.rows
-    assert row.factor.key == "traffic.load_kbps"
-    assert row.elasticity == pytest.approx(1.0, abs=1e-9)
-    assert found.without_effect == ("link.node_buffer_bytes", "link.l2cap_delay_s")
+    assert found["key"].values.tolist() == ["traffic.load_kbps"]
+    assert found["elasticity"].item() == pytest.approx(1.0, abs=1e-9)
+    assert found.without_effect == ["link.node_buffer_bytes", "link.l2cap_delay_s"]
 
 
 UPLOADS = load("venugopal-2006/piconet").changed(
@@ -101,13 +100,13 @@ def test_simulated_slopes_are_secants_over_a_tenth_of_the_key_to_both_sides(engi
 
 def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
     """Each packet is sent 1/(1 - per) times on a full piconet, so that goodput falls as 1 - per."""
-    (row,) = local_sensitivity(UPLOADS, ["goodput_kbps"], ["radio.per"]).rows
-    assert row.derivative.kind == "one-sided"
-    assert row.derivative.value == pytest.approx(-row.base, rel=1e-4)
-    assert math.isnan(row.elasticity)
-    (ranged,) = local_sensitivity(UPLOADS, ["goodput_kbps"], ["radio.per"], {"radio.per": "0..0.1"}).rows
-    assert ranged.at_high == goodput(UPLOADS.with_(radio__per=0.1))
-    assert ranged.effect == pytest.approx(0.05 * row.base, rel=1e-4)
+    study = local_sensitivity(UPLOADS, ["goodput_kbps"], ["radio.per"])
+    base = study["base"].item()
+    assert study["kind"].item() == "one-sided" and math.isnan(study["elasticity"].item())
+    assert study["derivative"].item() == pytest.approx(-base, rel=1e-4)
+    ranged = local_sensitivity(UPLOADS, ["goodput_kbps"], ["radio.per"], {"radio.per": "0..0.1"})
+    assert ranged["at_high"].item() == goodput(UPLOADS.with_(radio__per=0.1))
+    assert ranged["effect"].item() == pytest.approx(0.05 * base, rel=1e-4)
 
 
 def test_a_key_that_means_nothing_to_the_bearer_is_refused_by_name():
@@ -230,15 +229,15 @@ def test_wrong_formulas_are_refused(call, words):
 
 
 def test_figures_show_the_largest_effects_on_top(chain):
-    figure = sensitivity_figure(chain.dataset().sel(metric=["rtt_s"]))
+    figure = sensitivity_figure(chain.sel(metric=["rtt_s"]))
     (axes,) = figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names[-1] == "network.hops"
-    top = next(row for row in chain.ranked("rtt_s") if row.factor.key == names[-1])
+    top = float(chain["at_high"].sel(metric="rtt_s", key=names[-1]))
     right = max(patch.get_window_extent().x1 for patch in axes.patches)
-    assert axes.transData.inverted().transform((right, 0))[0] == pytest.approx(top.at_high)
+    assert axes.transData.inverted().transform((right, 0))[0] == pytest.approx(top)
     with pytest.raises(NoFigure, match="no key has an effect"):
-        sensitivity_figure(chain.dataset().sel(metric=["timeouts_per_s"]))
+        sensitivity_figure(chain.sel(metric=["timeouts_per_s"]))
 
 
 GROUPS = bt.Scenario().changed(
@@ -274,14 +273,11 @@ def test_a_key_on_a_grid_has_no_derivative_and_keeps_its_ends():
     # the interval of Low Energy is a multiple of 1.25 ms
     sensors = load("ble-sensors/sensors")
     study = local_sensitivity(sensors, ["current_ma"], ["le.interval_s"])
-    (row,) = study.rows
     ends = [float(solve(sensors.with_(le__interval_s=at))["current_ma"].mean()) for at in (0.09, 0.11)]
-    assert row.derivative.kind == "none" and not study.failed
-    assert [row.at_low, row.at_high] == pytest.approx(ends, rel=1e-9)
-    assert row.note == "no derivative: there is no answer close to 0.1"
-    assert (
-        "theory does not stand at 2 of 3 points, such as le.interval_s = 0.09" in study.about["warnings"][-1]
-    )
+    assert study["kind"].item() == "none" and not study.failed
+    assert [study["at_low"].item(), study["at_high"].item()] == pytest.approx(ends, rel=1e-9)
+    assert study["note"].item() == "no derivative: there is no answer close to 0.1"
+    assert "theory does not stand at 2 of 3 points, such as le.interval_s = 0.09" in study.warnings[-1]
 
 
 def test_the_front_door_names_what_it_takes():
