@@ -19,17 +19,15 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from importlib import import_module
 from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from btqueue.baseband import PACKET_TYPES
-from btqueue.baseband import closed_forms as baseband
 from btqueue.channel import closed_forms as channel
-from btqueue.network import closed_forms as piconet
 from btqueue.network.closed_forms import Steps
 from btqueue.queueing import closed_forms as queueing
-from btqueue.queueing import traffic_forms as traffic
 from btqueue.text_table import TextTable
 
 if TYPE_CHECKING:
@@ -46,7 +44,15 @@ NOTATIONS: dict[str, dict[str, tuple[str, str]]] = {}
 PARAMETERS: dict[str, list[str]] = {}
 """The symbols of each parameter of the queueing functions; several of a sequence, which the catalogue shows
 for two queues, or three shares."""
-for _row in csv.DictReader(files("btqueue.study").joinpath("symbols.csv").read_text("utf-8").splitlines()):
+
+
+def _table(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table beside this module."""
+    text = files("btqueue.study").joinpath(name).read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+for _row in _table("symbols.csv"):
     NOTATIONS.setdefault(_row["subject"], {})[_row["symbol"]] = _row["unit"], _row["meaning"]
     for _parameter in _row["parameters"].split():
         PARAMETERS.setdefault(_parameter, []).append(_row["symbol"])
@@ -168,13 +174,37 @@ class ClosedForm:
         return sympy.lambdify([self.symbol(name) for name in names], self.expression, modules)
 
 
-def _expression(closed_form: Callable[..., Any], **known: Any) -> Any:
-    """The expression of a queueing function in the symbols above."""
-    given = dict(known)
-    for name in inspect.signature(closed_form).parameters.keys() & PARAMETERS.keys() - known.keys():
-        symbols = list(map(_symbol, PARAMETERS[name]))
-        given[name] = symbols if len(symbols) > 1 else symbols[0]
-    return queueing.formula(closed_form, **given)
+def _expression(form: str, arguments: str, symbols: Notation) -> Any:
+    """Return the expression of a function of the package.
+
+    Args:
+        form: its name, behind one of `MODULES`.
+        arguments: ``name=value`` of those that are not the symbols of `PARAMETERS`; a value may be a symbol.
+        symbols: symbols of the subject.
+    """
+    module, _, name = form.partition(".")
+    function = getattr(import_module(MODULES[module]), name)  # the laws of TCP load SymPy
+    given: dict[str, Any] = {}
+    for key, _, value in (argument.partition("=") for argument in arguments.split()):
+        given[key] = _symbol(value) if value in symbols else VALUES.get(value, value)
+    if module not in ("queueing", "traffic"):
+        return function(**given)
+    for key in inspect.signature(function).parameters.keys() & PARAMETERS.keys() - given.keys():
+        known = list(map(_symbol, PARAMETERS[key]))
+        given[key] = known if len(known) > 1 else known[0]
+    return queueing.formula(function, **given)
+
+
+MODULES = {
+    "queueing": "btqueue.queueing.closed_forms",
+    "traffic": "btqueue.queueing.traffic_forms",
+    "baseband": "btqueue.baseband.closed_forms",
+    "piconet": "btqueue.network.closed_forms",
+    "tcp": "btqueue.transport.closed_forms",
+}
+"""Of functions that give expressions, by their names in `forms.csv`."""
+VALUES: Mapping[str, Any] = {"true": True, "4": 4}
+"""Of arguments that are no texts."""
 
 
 def _symbol(name: str) -> sympy.Symbol:
@@ -183,71 +213,26 @@ def _symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, positive=True)
 
 
-CHAIN = "its Markov chain, solved in numbers"
-"""Twin of entries that need a chain of a few states: an M/M/1/K queue, attempts until an answer, a source."""
-PAPER = "the paper's equations, in numbers"
-"""Twin of TCP's laws."""
-NUMERICAL = "numerical integration"
-"""Twin of delayed answers."""
-VACATIONS = "btqueue.queueing.vacations.vacation_queue"
-POLLING = "btqueue.queueing.polling.polling.solve_polling"
-CONSERVED = "btqueue.queueing.polling.conservation.conservation_law"
-CYCLE = "btqueue.queueing.polling.model.PollingModel.mean_cycle"
-TRAINS = "btqueue.channel.packet_trains.train_success"
-CROSSING = "btqueue.channel.packet_adaptation.goodput_crossing"
-JAIN = "btqueue.network.answers.jain_index"
-
 Row = tuple[str, str, Callable[[], Any], str]
 """Name, unit, the function that builds the expression, and the twin."""
 
-
-def _queueing_rows() -> list[Row]:
-    rows = [
-        ("wait, M/G/1", queueing.single_wait, VACATIONS),
-        ("wait, exhaustive vacations", queueing.exhaustive_wait, VACATIONS),
-        ("wait, gated vacations", queueing.gated_wait, POLLING),
-        ("wait, one-limited vacations", queueing.one_limited_wait, VACATIONS),
-        ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, POLLING),
-        ("wait, gated cycle", queueing.gated_cyclic_wait, POLLING),
-        ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, CONSERVED),
-        ("wait, alternating round robin", queueing.alternating_round_robin_wait, CONSERVED),
-        ("cycle, alternating round robin", queueing.alternating_round_robin_cycle, CYCLE),
-        ("cycle", queueing.cycle_time, VACATIONS),
-    ]
-    slots: list[Row] = [(name, "slots", partial(_expression, form), twin) for name, form, twin in rows]
-    for discipline in ("exhaustive", "gated", "one-limited"):
-        build = partial(_expression, queueing.weighted_waits, discipline=discipline)
-        slots.append((f"conservation law, {discipline}", "slots", build, CONSERVED))
-    saturated = partial(_expression, queueing.saturated_throughput)
-    slots.append(("loss, M/M/1/K", "1", partial(_expression, queueing.lost_share), CHAIN))
-    slots.append(("throughput, saturated cycle", "packets/slot", saturated, VACATIONS))
-    return slots
-
-
-def _source_rows() -> list[Row]:
-    rows = [
-        ("capacity, token bucket", "byte/s", traffic.token_bucket_capacity, VACATIONS),
-        ("interrupted source, stop", "1", traffic.interrupted_stop, CHAIN),
-        ("interrupted source, go", "1", traffic.interrupted_go, CHAIN),
-        ("interrupted source, rate", "packets/slot", traffic.interrupted_rate, CHAIN),
-        ("interrupted source, variation", "1", traffic.interrupted_scv, CHAIN),
-        ("delay of an answer, tick", "s", traffic.tick_delay, NUMERICAL),
-        ("mean square delay of an answer, tick", "s²", traffic.tick_delay_second, NUMERICAL),
-        ("answers alone, tick", "1", traffic.tick_alone, NUMERICAL),
-        ("delay of an answer, timer", "s", traffic.timer_delay, NUMERICAL),
-        ("mean square delay of an answer, timer", "s²", traffic.timer_delay_second, NUMERICAL),
-        ("answers alone, timer", "1", traffic.timer_alone, NUMERICAL),
-        ("fairness", "1", traffic.fairness, JAIN),
-    ]
-
-    def build(form: Callable[..., Any], twin: str) -> Any:
-        """The expression of a source, or of a delayed answer, whose rate is another one."""
-        return _expression(form, **({"rate": _symbol("Lambda")} if twin == NUMERICAL else {}))
-
-    return [(name, unit, partial(build, form, twin), twin) for name, unit, form, twin in rows]
+RADIO = "Bit errors and packet errors"
+"""The subject whose forms `_radio_rows` gives; `forms.csv` has all others."""
+TWINS = {
+    "chain": "its Markov chain, solved in numbers",
+    "conservation": "btqueue.queueing.polling.conservation.conservation_law",
+    "cycle": "btqueue.queueing.polling.model.PollingModel.mean_cycle",
+    "polling": "btqueue.queueing.polling.polling.solve_polling",
+    "vacations": "btqueue.queueing.vacations.vacation_queue",
+}
+"""Twins of several forms, by their names in `forms.csv`."""
+TRAINS = "btqueue.channel.packet_trains.train_success"
+CROSSING = "btqueue.channel.packet_adaptation.goodput_crossing"
 
 
 def _radio_rows() -> list[Row]:
+    """Return the forms of bit errors: of each packet type, and of some packets together."""
+
     def mean_of_states() -> Any:
         return channel.mean_error_rate(channel.payload_error_rate(dh5))
 
@@ -256,71 +241,19 @@ def _radio_rows() -> list[Row]:
         for bits, form in (("payload", channel.payload_error_rate), ("on air", channel.on_air_error_rate)):
             twin = f"btqueue.channel.error_rates.{form.__name__}"
             rows.append((f"packet error rate, {packet.name} {bits}", "1", partial(form, packet), twin))
-        rows.append((f"goodput, {packet.name}", "kbit/s", partial(channel.goodput, packet), CHAIN))
+        rows.append((f"goodput, {packet.name}", "kbit/s", partial(channel.goodput, packet), "chain"))
     dh5, dh3 = PACKET_TYPES["DH5"], PACKET_TYPES["DH3"]
     delivered = partial(channel.independent_success, [dh5] * 4 + [dh3] * 2, hops=2)
     rows += [
         ("mean packet error rate, DH5 on two states", "1", mean_of_states, TRAINS),
         ("success of a segment and its acknowledgement, two hops", "1", delivered, TRAINS),
-        ("attempts", "1", channel.expected_attempts, CHAIN),
-        ("delivered within R attempts", "1", channel.delivered_within, CHAIN),
+        ("attempts", "1", channel.expected_attempts, "chain"),
+        ("delivered within R attempts", "1", channel.delivered_within, "chain"),
     ]
     for fast, robust in itertools.pairwise(PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")):
         build = partial(channel.threshold_equation, fast, robust, bits="payload")
         rows.append((f"threshold {fast.name} to {robust.name}, zero of", "kbit/s", build, CROSSING))
     return rows
-
-
-def _baseband_rows() -> list[Row]:
-    here = "btqueue.baseband."
-    rows = [
-        ("rate, one-slot answers", "bit/s", baseband.asymmetric_rate, "PacketType.asymmetric_kbps"),
-        ("rate, both ways", "bit/s", baseband.symmetric_rate, "PacketType.symmetric_kbps"),
-        ("success of a coded block", "1", baseband.block_success, "fec.block_success_rate"),
-        ("rate beside voice", "bit/s", baseband.voice_data_rate, "voice.data_capacity_kbps"),
-        ("capacity of a ring, each flow", "segments/s", baseband.ring_capacity, "segment"),
-    ]
-    return [(name, unit, build, here + twin) for name, unit, build, twin in rows]
-
-
-def _piconet_rows() -> list[Row]:
-    solve = "btqueue.network.solve"
-    ways: tuple[tuple[str, piconet.Way], ...] = (
-        ("up a star", "up"), ("down a star", "down"), ("in a ring", "ring"),
-    )  # fmt: skip
-    carried = [
-        (f"round trip, carried {where}{behind}", "s", partial(piconet.carried_round_trip, way, tokens=tokens))
-        for where, way in ways
-        for behind, tokens in (("", False), (" behind tokens", True))
-    ]
-    forms = [
-        ("round trip, lone segment up a star", "s", piconet.lone_round_trip_up),
-        ("round trip, lone segment down a star", "s", piconet.lone_round_trip_down),
-        ("round trip, lone segment in a ring", "s", piconet.lone_round_trip_ring),
-        *carried,
-        ("delay up a star", "s", piconet.delay_up),
-        ("carried by a star, each flow", "segments/s", partial(piconet.carried, "up")),
-        ("carried by a ring, each flow", "segments/s", partial(piconet.carried, "ring")),
-        ("capacity of a star, each flow", "segments/s", piconet.star_capacity),
-        ("capacity of a ring under ARQ", "segments/s", piconet.repeated_ring_capacity),
-        ("window of one in a star, each flow", "segments/s", piconet.single_window_goodput),
-        ("window at the knee of a star", "segments", piconet.window_at_knee),
-        ("window over a path", "segments/s", piconet.path_goodput),
-        ("saw over a path", "segments/s", piconet.saw_goodput),
-    ]
-    rows: list[Row] = [(name, unit, build, solve) for name, unit, build in forms]
-    rows.append(("goodput, window of 4", "segments/s", partial(piconet.window_goodput, 4), PAPER))
-    return rows
-
-
-def _tcp_rows() -> list[Row]:
-    def build(law: str) -> Any:
-        from btqueue.transport import closed_forms as laws  # loads SymPy
-
-        return getattr(laws, law)()
-
-    names = {"square-root law": "square_root_law", "PFTK short": "pftk_short_law", "PFTK": "pftk_law"}
-    return [(f"send rate, {law}", "segments/s", partial(build, name), PAPER) for law, name in names.items()]
 
 
 @cache
@@ -329,21 +262,21 @@ def closed_forms() -> Mapping[str, ClosedForm]:
     return MappingProxyType({entry.name: entry for subject in SUBJECTS for entry in entries(subject)})
 
 
-SUBJECTS: Mapping[str, Callable[[], Iterable[Row]]] = {
-    "Queues and polling": _queueing_rows,
-    "Sources, delayed answers, fairness": _source_rows,
-    "Slots and packets": _baseband_rows,
-    "Bit errors and packet errors": _radio_rows,
-    "TCP over a piconet": _piconet_rows,
-    "Laws of TCP": _tcp_rows,
-}
-"""The parts of the catalogue: their forms."""
+SUBJECTS = tuple(NOTATIONS)
+"""The parts of the catalogue."""
 
 
 def entries(subject: str) -> list[ClosedForm]:
     """Return the forms of a part of the catalogue."""
-    rows = SUBJECTS[subject]()
-    return [ClosedForm(name, unit, NOTATIONS[subject], build, twin) for name, unit, build, twin in rows]
+    notation = NOTATIONS[subject]
+    rows = _radio_rows() if subject == RADIO else [
+        (row["name"], row["unit"], partial(_expression, row["form"], row["arguments"], notation), row["twin"])
+        for row in _table("forms.csv")
+        if row["subject"] == subject
+    ]  # fmt: skip
+    return [
+        ClosedForm(name, unit, notation, build, TWINS.get(twin, twin)) for name, unit, build, twin in rows
+    ]
 
 
 def table() -> str:
