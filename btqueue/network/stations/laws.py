@@ -25,7 +25,7 @@ from btqueue.network.stations import fading, transport
 from btqueue.network.stations.air import Links, Rounds, until_polled
 from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
-from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
+from btqueue.network.stations.queues import ALWAYS, NONE, Own, Queues, Tail, longer, stretch
 from btqueue.network.stations.turns import Turns
 
 Vector = NDArray[np.float64]
@@ -755,21 +755,46 @@ class Laws:
                 total += stretch(slots, visits, queues.pairs[c]) if c >= 0 else slots + visits * extra
                 pending *= 1.0 - chance
 
+        def met(slots: float, visits: float) -> float:
+            """Return a wait with the work that has come since the last wait (slots)."""
+            return (
+                stretch(slots + pending, visits, queues.pairs[c]) if c >= 0 else slots + pending
+            ) - pending
+
         answers = c >= 0 and bool(queues.back[c]) and host
         flow = self.network.flows[queues.flow[c]] if answers else None
 
-        def late(slots: float, chance: float) -> float:
+        def late(chance: float, base: float, slots: float, on: float = 0.0) -> float:
             """Return the extra delay of an answer that its host holds back, beyond the hold time.
 
-            Visits come after some slots, and then once in a cycle.
+            Without others' trains visits come after some slots, and then once in a cycle. A train of another
+            link shifts them, so that the rest of a cycle is random.
+
+            Args:
+                chance: that the data end their visit, or not.
+                base: wait of an answer that is not held back.
+                slots: until the first visit after the visit of the data, in an idle piconet.
+                on: chance that the visit of the data goes on with the next segment.
             """
             if flow is None or chance <= 0.0 or flow.host_s + flow.jitter_s <= 0.0:
                 return 0.0
             hold = (2.0 * flow.host_s + flow.jitter_s * PARTS) / float(queues.slot_s[c])
-            cycle = stretch(EMPTY * n, 1.0, queues.pairs[c])
-            missed = np.ceil(np.maximum(hold - slots, 0.0) / cycle)
-            more = float(queues.under_way[c]) * cycle / (EMPTY * n) * float((missed > 0.0).mean())
-            return chance * (cycle * float(missed.mean()) - float(hold.mean()) + more)
+            idle, cycle = EMPTY * n, stretch(EMPTY * n, 1.0, queues.pairs[c])
+            rest = float(queues.under_way[c])
+            work = sum(work for work, _ in queues.pairs[c] if work < ALWAYS)
+            often = work**2 / max(2.0 * rest, 1e-12)  # others' trains a slot
+            extra = met(slots, 1.0) - slots
+            none = float(np.exp(-extra * often / max(work, 1e-12)))
+            first = slots + extra / max(1.0 - none, 1e-12)
+            random = cycle / 2.0 + rest * cycle / idle
+            quiet = np.exp(-often * np.maximum(hold - slots, 0.0))
+            polled = idle - (hold - slots) % idle  # an answer at the time of a poll is too late
+            then = np.where(hold >= slots, quiet * polled + (1.0 - quiet) * random, slots - hold)
+            waits = none * then + (1.0 - none) * np.where(hold > first, random, first - hold)
+            if base < slots:  # in the visit of the data
+                waits = np.where(hold > base, waits, base - hold)
+            rides = on * (hold < float(queues.slots[queues.prev[c]]))  # beside data of the next segment
+            return chance * float(((1.0 - rides) * (waits - base)).mean())
 
         if place is None or not follows:
             fresh = True
@@ -782,7 +807,8 @@ class Laws:
                 slots = (1.0 - over) * missed[0] + over * missed[1]
                 # the visit goes on with the data of the next segment
                 pending += (1.0 - over) * behind * frame
-                after = late(missed[0], 1.0 - over) + late(missed[1], over)
+                after = late(1.0 - over, met(missed[0], order.passed[2]), missed[0], behind)
+                after += late(over, met(missed[1], order.passed[2]), missed[1])
                 slots -= (1.0 - over) * behind * missed[0]
                 if order.interleaved:
                     pending += slots
@@ -792,9 +818,10 @@ class Laws:
                 pending += (
                     EMPTY * (1.0 - over) + float(up) - float(place.up) - 1.0
                 )  # behind data down: no longer
+                after = late(1.0 - over, EMPTY, EMPTY + EMPTY * n, behind)
+                after += late(over, met(order.missed_up, order.passed[1]), order.missed_up)
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used
-                after = late(EMPTY, 1.0 - over) + late(order.missed_up, over)
                 after += behind * (frame - EMPTY)  # instead of POLL there are data of the next segment
         else:
             apart = (port.link - place.link) % n - 1.0

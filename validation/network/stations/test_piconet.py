@@ -232,3 +232,30 @@ def test_piconets_nearby_spoil_packets_of_one_length_alike():
     near = alike.with_(radio__model="perfect", radio__interferers=3)
     given = alike.with_(radio__model="constant", radio__per=error_rate)
     assert rtt(near) == pytest.approx(rtt(given), rel=1e-12)
+
+
+@pytest.mark.parametrize(("load_kbps", "close"), [(5.0, 0.02), (110.0, 0.05)])
+@pytest.mark.parametrize("limit", [5, 10])
+@pytest.mark.parametrize("tcp_delay_s", [0.002, 0.005, 0.02])
+def test_acknowledgements_that_hosts_hold_back_wait_for_the_next_visit(load_kbps, close, limit, tcp_delay_s):
+    """In an idle piconet it is the next of equal cycles, 16 slots after the data for 5 ms; else any visit."""
+    scenario = bt.Scenario().changed(
+        {
+            "network.peripherals": 3,
+            "network.flows": "downlink",
+            "link.packets": ["DH5", "DH3"],
+            "polling.limit": limit,
+            "traffic.source": "poisson",
+            "traffic.load_kbps": load_kbps,
+            "transport.delayed_ack": False,
+            "transport.tcp_delay_s": tcp_delay_s,
+            "flow_control.enabled": False,
+            "radio.model": "perfect",
+            "run.duration_s": 2000.0 if load_kbps < 10.0 else 300.0,
+            "run.warmup_s": 30.0,
+            "run.replications": 2,
+        }
+    )
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
+    assert solved.attrs["stands"]
+    assert float(solved["rtt_s"].mean()) == pytest.approx(float(simulated["rtt_s"].mean()), rel=close)
