@@ -398,12 +398,14 @@ class Fuzzed(NamedTuple):
         damaged: the key that was damaged, `table.key`; empty in a right scenario. Where it begins with "?", a
             part is missing, and the rest may be a scenario all the same.
         extreme: whether values at the bounds of the vocabulary were drawn.
+        engines: those to which it is put.
     """
 
     number: int
     data: dict[str, Any]
     damaged: str
     extreme: bool
+    engines: tuple[str, ...] = ("solve", "simulate")
 
 
 def drawn(number: int, files: Files) -> Fuzzed:

@@ -11,22 +11,23 @@ import argparse
 import json
 import os
 import queue
+import select
 import signal
+import subprocess
 import sys
 import threading
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from engine_process import LineProcess
-
 CPU_S = 30.0
 """Processor time that a scenario may take; compiling the models' largest program takes two thirds of it."""
-WALL_S = 240.0
-"""Time that it may take on a machine that has other things to do."""
+WALL_S, STARTING_S = 240.0, 600.0
+"""Time that it may take on a machine that has other things to do, and to start and compile."""
 HERE = Path(__file__).resolve()
 STARTED = "ready"
 
@@ -44,7 +45,7 @@ def write_files(folder: Path) -> dict[str, list[str]]:
 
 
 def judge(fuzzed) -> dict[str, Any]:
-    """Put one scenario to both engines; return what came out, and what should not have."""
+    """Put one scenario to its engines; return what came out, and what should not have."""
     from btqueue.scenario import Scenario, ScenarioError
 
     try:
@@ -53,11 +54,12 @@ def judge(fuzzed) -> dict[str, Any]:
         return {"read": "refused", "faults": refusal_faults(error, fuzzed.damaged)}
     if fuzzed.damaged and not fuzzed.damaged.startswith("?"):
         return {"read": "taken", "faults": [f"{fuzzed.damaged} is damaged, and nobody said so"]}
-    solved, simulated = ask("solve", scenario), ask("simulate", scenario)
-    faults = [*solved.pop("faults"), *simulated.pop("faults")]
-    if "dataset" in solved and "dataset" in simulated:
-        faults += report_faults(scenario, solved["dataset"], simulated["dataset"])
-    return {"read": "taken", "solve": solved["outcome"], "simulate": simulated["outcome"], "faults": faults}
+    answers = {engine: ask(engine, scenario) for engine in fuzzed.engines}
+    faults = [fault for one in answers.values() for fault in one["faults"]]
+    datasets = [one["dataset"] for one in answers.values() if "dataset" in one]
+    if len(datasets) == 2:
+        faults += report_faults(scenario, *datasets)
+    return {"read": "taken", **{name: one["outcome"] for name, one in answers.items()}, "faults": faults}
 
 
 def refusal_faults(error, damaged: str) -> list[str]:
@@ -142,7 +144,10 @@ def serve() -> None:
     for line in sys.stdin:
         fuzzed = Fuzzed(**undated(json.loads(line)))
         signal.setitimer(signal.ITIMER_PROF, CPU_S)  # the signal ends the process, wherever it is
-        found = judge(fuzzed)
+        try:
+            found = judge(fuzzed)
+        except KeyboardInterrupt:
+            found = {"read": "interrupted", "faults": []}
         signal.setitimer(signal.ITIMER_PROF, 0)
         print(json.dumps(found), file=answers, flush=True)
 
@@ -166,23 +171,56 @@ def undated(value: Any) -> Any:
     return [undated(inner) for inner in value] if isinstance(value, list) else value
 
 
-class Worker(LineProcess):
-    """A process that judges scenarios."""
+class Worker:
+    """A process that judges scenarios one by one, each by a deadline; started anew when it has ended."""
 
     def __init__(self) -> None:
         """Start nothing yet."""
-        super().__init__(str(HERE), "--serve")
+        self.process: subprocess.Popen[str] | None = None
 
-    def answer(self, fuzzed) -> dict[str, Any]:
-        """Return what a process says about this scenario, or how it ended over it."""
-        line = self.ask(json.dumps(fuzzed._asdict(), default=dated), WALL_S)
+    def answer(self, fuzzed, interrupt_s: float | None = None) -> dict[str, Any]:
+        """Return what a process says about this scenario, or how it ended over it.
+
+        Args:
+            fuzzed: the scenario.
+            interrupt_s: time (s) after which the process gets one Ctrl-C, and has to answer soon.
+        """
+        if self.process is None or self.process.poll() is not None:
+            self.close()
+            pipe, command = subprocess.PIPE, [sys.executable, str(HERE), "--serve"]
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, encoding="utf-8")
+            if self._line(STARTING_S) != json.dumps(STARTED):
+                raise RuntimeError("a process does not start")
+        assert self.process.stdin
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(fuzzed._asdict(), default=dated) + "\n")
+            self.process.stdin.flush()
+        line = self._line(interrupt_s or WALL_S)
+        if line is None and interrupt_s:
+            self.process.send_signal(signal.SIGINT)
+            line = self._line(WALL_S)
         if line:
             return json.loads(line)
-        if line is None:
+        code = None if line is None else self.process.wait()
+        self.close()
+        if code is None:
             return {"read": "hang", "faults": [f"no answer in {WALL_S:g} s"]}
-        if (code := self.ended_with()) == -signal.SIGPROF:
+        if code == -signal.SIGPROF:
             return {"read": "hang", "faults": [f"no answer in {CPU_S:g} s of processor time"]}
         return {"read": "died", "faults": [f"the process ended with {code}"]}
+
+    def _line(self, timeout_s: float) -> str | None:
+        """Return the next line; None if there is none in time, empty if the process has ended."""
+        assert self.process is not None and self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout_s)
+        return self.process.stdout.readline().rstrip("\n") if ready else None
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
 
 
 def fuzz(

@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from any_scenario import OWN, ends, needed, vocabulary
-from engine_process import EngineProcess
-from scenario_fuzz import write_files
+from any_scenario import OWN, Fuzzed, ends, needed, vocabulary
+from scenario_fuzz import Worker, write_files
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.overrides import merged
 from btqueue.scenario.radio import KEYS_OF_MODEL
 from btqueue.scenario.traits import is_trait, traits
 
-DEADLINE_S = 600.0
-"""Of a run that takes a moment, or of the answer to Ctrl-C; the process is killed then."""
 SHORT = {"duration_s": 0.25, "warmup_s": 0.0, "replications": 2}
 LONG_AT_THE_GREATEST = {
     "simulate": {"run.duration_s", "run.warmup_s", "run.replications", "network.piconets"},
@@ -87,11 +84,16 @@ def with_value(data: dict[str, Any], key: str, value: Any, files: dict[str, list
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[EngineProcess]:
+def worker() -> Iterator[Worker]:
     """A process for the engines."""
-    started = EngineProcess()
+    started = Worker()
     yield started
     started.close()
+
+
+def asked(data: dict[str, Any], engine: str) -> Fuzzed:
+    """Return a scenario for one engine, which may be refused."""
+    return Fuzzed(0, data, "?", True, (engine,))
 
 
 @pytest.fixture
@@ -102,21 +104,17 @@ def files(tmp_path: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("engine", ["simulate", "solve"])
-def test_every_number_at_its_ends_is_answered_or_refused(process, files, engine, table):
+def test_every_number_at_its_ends_is_answered_or_refused(worker, files, engine, table):
     wrong = []
     for key, kind in [one for one in KEYS if one[0].startswith(f"{table}.")]:
         low, high = ends(kind)
         small = base_of(key)
         data = small | {"run": SHORT | small.get("run", {})}
         for value in dict.fromkeys((low, high, max(low, 1 if kind.type is int else LEAST_POSITIVE))):
-            scenario = with_value(data, key, value, files)
             long = value == high and key in LONG_AT_THE_GREATEST[engine]
-            found = process.outcome(
-                engine, scenario, deadline_s=DEADLINE_S, interrupt_s=2.0 if long else None
-            )
-            fine = bool({"refused", "no answer"} & found.keys()) or found.get("oddities") == []
-            if not fine and not (long and "interrupted" in found):
-                wrong.append(f"{key} = {value}: {found}")
+            scenario = asked(with_value(data, key, value, files), engine)
+            found = worker.answer(scenario, interrupt_s=2.0 if long else None)
+            wrong += [f"{key} = {value}: {fault}" for fault in found["faults"]]
     assert not wrong, "\n".join(wrong)
 
 
@@ -130,12 +128,11 @@ def test_every_key_has_an_effect_in_its_scenario(files):
     assert unread == []
 
 
-def test_the_first_ctrl_c_is_heard_though_the_network_was_quiet_and_then_busy(process):
+def test_the_first_ctrl_c_is_heard_though_the_network_was_quiet_and_then_busy(worker):
     # While nothing happens a chunk grows to hundred thousands of seconds; then it holds 10^9 events.
     # Twenty runs of 20 s each: a machine fifty times as fast is still busy when Ctrl-C comes.
     scenario = {
         "traffic": {"start_s": 5e5},
         "run": {"warmup_s": 1e6, "duration_s": 1e6, "replications": 20, "intervals": "replications"},
     }
-    found = process.outcome("simulate", scenario, deadline_s=DEADLINE_S, interrupt_s=8.0)
-    assert "interrupted" in found
+    assert worker.answer(asked(scenario, "simulate"), interrupt_s=8.0)["read"] == "interrupted"
