@@ -1,9 +1,9 @@
 """Real TCP of Linux over emulated networks, beside the same networks simulated with the preset "linux".
 
-`python validation/peers/emulated_beside_simulated.py`, on Linux, as root, takes about 14 minutes. For each
-network and sender (CUBIC, Reno) a real one sends as much as it can for `DURATION_S` of real time. Goodput,
-mean smoothed round-trip time, and retransmissions after `WARMUP_S` are compared with those of
-simulated replications of the same length. One emulated run is one sample: it agrees if it lies within a share
+`PYTHONPATH=validation/helpers python validation/peers/emulated_beside_simulated.py`, on Linux, as root, takes
+about 14 minutes. For each network and sender (CUBIC, Reno) a real one sends as much as it can for
+`DURATION_S` of real time. Goodput, mean smoothed round-trip time, and retransmissions after `WARMUP_S` are
+compared with those of simulated replications of the same length. One emulated run is one sample: it agrees if it lies within a share
 of the simulated mean (`CLOSE`), or in the interval that would hold one more replication in 99 of 100 cases
 (Student). With no difference at all one of 100 values outside the share disagrees by chance.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student
+from thesis import over_wires
 
 import btqueue as bt
 
@@ -74,10 +75,7 @@ while time.monotonic() < begin + {duration} + 2:
 
 def wire(**link: object) -> dict:
     """Return a network of one outside link."""
-    idle = {"name": "idle", "central": "c", "peripherals": ["p"]}
-    one = {"name": "wire", "from": "a", "to": "b", "header_bytes": 0, **link}
-    flows = [{"from": "a", "to": "b"}]
-    return {"network": {"topology": "custom", "piconet_list": [idle], "outside_links": [one], "flows": flows}}
+    return {"network": over_wires({"name": "wire", "from": "a", "to": "b", "header_bytes": 0, **link})}
 
 
 def piconet(*, token_bucket: bool = False, **tables: dict) -> dict:
@@ -124,18 +122,12 @@ def scenario_of(network: dict, sender: str) -> bt.Scenario:
 def emulated(scenario: bt.Scenario, sender: str) -> tuple[list[float], float]:
     """Return the values of a real connection, in the order of `CLOSE`, and the lateness (ms, 99 of 100)."""
     with tempfile.TemporaryDirectory() as folder:
-        file, found = Path(folder, "scenario.toml"), Path(folder, "goodput.json")
-        looked = Path(folder, "looked.json")
+        file, found, looked = (
+            Path(folder, name) for name in ("scenario.toml", "goodput.json", "looked.json")
+        )
         file.write_text(scenario.to_toml(resolved=False))
-        facts = {
-            "port": PORT,
-            "duration": DURATION_S,
-            "warmup": WARMUP_S,
-            "option": CONGESTION,
-            "file": str(found),
-            "looked": str(looked),
-            "sender": sender,
-        }
+        facts = {"port": PORT, "duration": DURATION_S, "warmup": WARMUP_S, "option": CONGESTION}
+        facts |= {"file": str(found), "looked": str(looked), "sender": sender}
         programs = {}
         for option, text in (("--serve", SINK), ("--exec", SOURCE)):
             program = Path(folder, f"{option.strip('-')}.py")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from thesis import over_wires
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import grow, new_state
@@ -69,26 +70,12 @@ def told_by(record: dict[str, Any]) -> Story:
 def scenario_of(record: dict[str, Any], transport: dict[str, Any]) -> Scenario:
     """Return the scenario: the record's link and transfer, and these keys of `transport`."""
     size = record["segments"] * record["mss"]
+    # the record counts the packet on its way out, the simulator only those that wait
+    link = {"name": "link", "from": "near", "to": "far", "buffer_packets": record["buffer_packets"] - 1}
+    link |= {"rate_kbps": record["rate_kbps"], "delay_s": record["delay_ms"] / 1000}
     return Scenario.model_validate(
         {
-            "network": {
-                "topology": "custom",
-                "relay": "segment",
-                # a custom network needs a piconet; nobody uses it
-                "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-                "outside_links": [
-                    {
-                        "name": "link",
-                        "from": "near",
-                        "to": "far",
-                        "rate_kbps": record["rate_kbps"],
-                        "delay_s": record["delay_ms"] / 1000,
-                        # the record counts the packet on its way out, the simulator only those that wait
-                        "buffer_packets": record["buffer_packets"] - 1,
-                    }
-                ],
-                "flows": [{"from": "near", "to": "far"}],
-            },
+            "network": over_wires(link) | {"relay": "segment"},
             "flow_control": {"enabled": False},
             "polling": {"discipline": "round-robin"},
             "traffic": {

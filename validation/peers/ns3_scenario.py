@@ -1,6 +1,7 @@
 """A row of the ns-3 results as a scenario: the same set-up, by public keys only."""
 
 import numpy as np
+from thesis import over_wires
 
 import btqueue as bt
 
@@ -8,11 +9,6 @@ DURATION_S = 1000
 USER_BYTES = 1460
 UNLIMITED_WINDOW = 4_194_304 // USER_BYTES
 
-NETWORK = {
-    "topology": "custom",
-    "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],  # a custom network needs one
-    "flows": [{"from": "a", "to": "b"}],
-}
 NS3 = {
     "windows": "segments",
     "handshake": True,
@@ -58,7 +54,7 @@ def scenario_of(row: dict, replications: int) -> bt.Scenario:
     window = {"receive_window_segments": row["rwnd"] or UNLIMITED_WINDOW}
     return bt.Scenario.from_dict(
         {
-            "network": NETWORK | {"outside_links": [wire]},
+            "network": over_wires(wire),
             "traffic": {"source": "greedy"},
             "transport": {"preset": "thesis"} | NS3 | OF_VARIANT[row["variant"]] | options | window,
             "run": {

@@ -1,13 +1,15 @@
 """Faults of simulators, planted: the claimed scenario, the simulated one, and words that name the fault.
 
-`python validation/peers/planted_faults.py` simulates those that are ours and writes `planted_faults.json`.
-The words were written before the checks ran. The faults of `OF_CPP` are in the loop in C++ of the benchmarks,
+`PYTHONPATH=validation/helpers python validation/peers/planted_faults.py` simulates those that are ours and
+writes `planted_faults.json`. The words were written before the checks ran. The faults of `OF_CPP` are in the loop in C++ of the benchmarks,
 changed by a line each (README.md); their numbers stand in the file as they came out.
 """
 
 import json
 from pathlib import Path
 from typing import NamedTuple
+
+from thesis import over_wires
 
 import btqueue as bt
 
@@ -48,15 +50,10 @@ SESSIONS = bt.load("avancha-2002/ethernet").with_(
 )
 LINK = bt.Scenario.from_dict(
     {
-        "network": {
-            "topology": "custom",
-            "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-            "flows": [{"from": "a", "to": "b"}],
-            "outside_links": [
-                {"name": "wire", "from": "a", "to": "b", "rate_kbps": 1000.0, "delay_s": 0.03}
-                | {"buffer_packets": 12, "loss": 0.005, "loss_back": 0.0, "header_bytes": 2}
-            ],
-        },
+        "network": over_wires(
+            {"name": "wire", "from": "a", "to": "b", "rate_kbps": 1000.0, "delay_s": 0.03}
+            | {"buffer_packets": 12, "loss": 0.005, "loss_back": 0.0, "header_bytes": 2}
+        ),
         "traffic": {"source": "greedy"},
         "transport": {"preset": "thesis", "variant": "newreno", "receive_window_segments": 64},
         "run": {"duration_s": 200, "warmup_s": 20, "replications": 10, "intervals": "replications"},

@@ -1,7 +1,7 @@
 """Right runs of other programs, as facts: the scenario of each, and its numbers in `right_runs.json`.
 
-`PYTHONPATH=tools python validation/peers/right_runs.py` writes the runs of `polling_loop` and SimPy; the
-others stand as they were measured (README.md).
+`PYTHONPATH=tools:validation/helpers python validation/peers/right_runs.py` writes the runs of `polling_loop`
+and SimPy; the others stand as they were measured (README.md).
 """
 
 import json
@@ -15,6 +15,7 @@ import polling_loop
 import simpy
 from ns3_scenario import scenario_of as of_ns3
 from planted_faults import THESIS
+from thesis import over_wires
 
 import btqueue as bt
 from btqueue.study.check import ForeignResults, Quantity
@@ -70,12 +71,7 @@ def kernel(link: dict) -> bt.Scenario:
     variant = {"reno": "newreno", "cubic": "cubic"}[link["variant"]]
     return bt.Scenario.from_dict(
         {
-            "network": {
-                "topology": "custom",
-                "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-                "outside_links": [wire],
-                "flows": [{"from": "a", "to": "b"}],
-            },
+            "network": over_wires(wire),
             "traffic": {
                 **{"source": "periodic", "phase": "aligned", "message_bytes": TRANSFER},
                 "load_kbps": TRANSFER * 8e-3 / (2 * LONGEST_S),

@@ -14,7 +14,7 @@ from any_scenario import scenarios
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from thesis import thesis
+from thesis import over_wires, thesis
 
 from btqueue.scenario import (
     NotBuiltYet,
@@ -70,15 +70,11 @@ def test_a_scenario_is_frozen_hashable_and_picklable():
 
 
 LINKS = {
-    "network": {
-        "topology": "custom",
-        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-        "outside_links": [
-            {"name": "near", "from": "a", "to": "b"},
-            {"name": "far", "from": "b", "to": "d", "kind": "other", "rate_kbps": 100, "delay_s": 0.05},
-        ],
-        "flows": [{"from": "a", "to": "d"}],
-    }
+    "network": over_wires(
+        {"name": "near", "from": "a", "to": "b"},
+        {"name": "far", "from": "b", "to": "d", "kind": "other", "rate_kbps": 100, "delay_s": 0.05},
+        flows=[{"from": "a", "to": "d"}],
+    )
 }
 
 
