@@ -225,22 +225,6 @@ def test_relative_links_lead_to_files_and_headings(page):
             assert heading in anchors, target
 
 
-def test_every_page_can_be_reached_from_the_index():
-    reached, ahead = set(), ["index"]
-    while ahead:
-        page = ahead.pop()
-        assert page not in reached, f"{page} stands twice in the contents"
-        reached.add(page)
-        if (DOCS / f"{page}.ipynb").exists():
-            continue
-        text = (DOCS / f"{page}.md").read_text("utf-8")
-        for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL):
-            entries = [line for line in block.split("\n") if line and not line.startswith(":")]
-            ahead += [str(Path(page).parent / entry) for entry in entries]
-    pages = [*(page for page in PAGES if DOCS in page.parents), *DOCS.glob("tutorials/*.ipynb")]
-    assert reached == {str(page.relative_to(DOCS).with_suffix("")) for page in pages}
-
-
 def test_the_two_commands_of_the_readme_are_those_that_the_build_server_runs():
     commands = [
         line

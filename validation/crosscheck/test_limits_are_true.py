@@ -189,11 +189,6 @@ def is_true(kind: str, gains: dict[str, float]) -> bool:
     return most >= LEAST and all(other < OTHERS * most for name, other in gains.items() if name != kind)
 
 
-def test_there_are_fifty_flows_of_twenty_scenarios():
-    assert len(SCENARIOS) == 20
-    assert sum(len(scenario.network.flows) for scenario in SCENARIOS.values()) == 50
-
-
 @pytest.mark.long
 def test_the_named_limit_is_the_limit_of_45_flows_of_50():
     every = {name: judged(scenario) for name, scenario in SCENARIOS.items()}

@@ -3,9 +3,10 @@
 `PYTHONPATH=validation/helpers python validation/peers/emulated_beside_simulated.py`, on Linux, as root, takes
 about 14 minutes. For each network and sender (CUBIC, Reno) a real one sends as much as it can for
 `DURATION_S` of real time. Goodput, mean smoothed round-trip time, and retransmissions after `WARMUP_S` are
-compared with those of simulated replications of the same length. One emulated run is one sample: it agrees if it lies within a share
-of the simulated mean (`CLOSE`), or in the interval that would hold one more replication in 99 of 100 cases
-(Student). With no difference at all one of 100 values outside the share disagrees by chance.
+compared with those of simulated replications of the same length. One emulated run is one sample: it agrees if
+it lies within a share of the simulated mean (`CLOSE`), or in the interval that would hold one more
+replication in 99 of 100 cases (Student). With no difference at all one of 100 values outside the share
+disagrees by chance.
 """
 
 import json

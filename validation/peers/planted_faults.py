@@ -1,8 +1,9 @@
 """Faults of simulators, planted: the claimed scenario, the simulated one, and words that name the fault.
 
 `PYTHONPATH=validation/helpers python validation/peers/planted_faults.py` simulates those that are ours and
-writes `planted_faults.json`. The words were written before the checks ran. The faults of `OF_CPP` are in the loop in C++ of the benchmarks,
-changed by a line each (README.md); their numbers stand in the file as they came out.
+writes `planted_faults.json`. The words were written before the checks ran. The faults of `OF_CPP` are in the
+loop in C++ of the benchmarks, changed by a line each (README.md); their numbers stand in the file as they came
+out.
 """
 
 import json

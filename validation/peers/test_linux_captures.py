@@ -58,13 +58,6 @@ def assert_counted(log: SenderLog, counters: dict[str, int]) -> None:
     assert near(len(log.probes), counters.get("TCPLossProbes", 0))  # those that repeat nothing are not seen
 
 
-def test_there_are_enough_captures_of_each_kind():
-    total = sum((Counter(one) for one in COUNTERS.values()), Counter())
-    assert len(COUNTERS) >= 20
-    assert min(total["TCPSackRecovery"], total["TCPRenoRecovery"]) > 20
-    assert min(total["TCPTimeouts"], total["TCPLossProbes"]) > 10
-
-
 @pytest.mark.parametrize("name", COUNTERS)
 def test_events_are_those_that_the_kernel_counted(name, tmp_path):
     assert_counted(log_of(packets_of(name, tmp_path)), COUNTERS[name])

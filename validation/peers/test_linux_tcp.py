@@ -9,9 +9,6 @@ from linux_replay import Story, first_difference, records, replay, told_by
 
 RECORDS = {record["id"]: record for record in records()}
 RENO = [name for name, record in RECORDS.items() if record["variant"] == "reno"]
-LATE_US = 1000
-"""A link in real time may find a packet still on its way out that has left by the script, or the reverse."""
-
 LINUX: dict[str, Any] = {"preset": "linux", "receive_window_segments": 2000}
 """The public keys that speak as Linux does."""
 
@@ -132,26 +129,6 @@ def sent_before_a_loss_shows(record: dict[str, Any]) -> int:
     offsets = [offset for _, offset, *_ in record["data"]]
     again = next((place for place, offset in enumerate(offsets) if offset in offsets[:place]), len(offsets))
     return min(sum(time < shows for time, *_ in record["data"]), again)
-
-
-@pytest.mark.parametrize("name", RECORDS)
-def test_the_recorded_link_was_the_scripted_one(name):
-    record = RECORDS[name]
-    us_a_byte = 8000 / record["rate_kbps"]
-    busy, leaves = 0.0, []
-    for place, (time, _, size, fate) in enumerate(record["data"], 1):
-        assert (fate == "dropped") == (place in record["lost"])
-        surely = sum(moment > time + LATE_US for moment in leaves)
-        perhaps = sum(moment > time - LATE_US for moment in leaves)
-        if fate == "overflow":
-            assert perhaps >= record["buffer_packets"]
-        elif fate == "sent":
-            assert surely < record["buffer_packets"]
-            busy = max(busy, time) + (size + 52) * us_a_byte
-            leaves.append(busy)
-    carried = {offset for _, offset, _, fate in record["data"] if fate == "sent"}
-    assert len(carried) >= record["segments"]
-    assert record["acks"][-1][1] >= record["segments"] * record["mss"] - 2 * record["mss"]
 
 
 @pytest.mark.parametrize("name", [param for param in judged(OTHER_START) if param.values[0] in RENO])
