@@ -2,8 +2,7 @@
 
 `PYTHONPATH=validation/helpers python validation/peers/planted_faults.py` simulates those that are ours and
 writes `planted_faults.json`. The words were written before the checks ran. The faults of `OF_CPP` are in the
-loop in C++ of the benchmarks, changed by a line each (README.md); their numbers stand in the file as they came
-out.
+loop in C++ of the benchmarks, changed by a line each (README.md); their numbers stand there as they came out.
 """
 
 import json

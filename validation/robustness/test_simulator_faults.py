@@ -1,7 +1,4 @@
-"""The simulator at the edges of its settings: nothing hangs, nothing is miscounted, Ctrl-C loses nothing."""
-
-import signal
-import threading
+"""The simulator at the edges of its settings: nothing hangs, nothing is miscounted."""
 
 import numpy as np
 import pytest
@@ -10,7 +7,7 @@ from thesis import thesis
 from whole_network import go_on
 
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.replications import Interrupted, run_replication, simulate
+from btqueue.simulator.replications import run_replication, simulate
 from btqueue.simulator.statistics.invariants import check_invariants
 
 SHORT = {"run__duration_s": 20, "run__warmup_s": 0}
@@ -67,22 +64,6 @@ def test_segments_of_several_packets_never_pass_buffers_of_one(place):
         **SHORT, **PLACES[place], **BUFFERS_OF_ONE, flow_control__enabled=False, traffic__load_kbps=5
     )
     assert not goodput(scenario).any()
-
-
-@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack", "vegas"])
-@pytest.mark.parametrize("delayed", [False, True])
-def test_a_window_of_one_sends_a_segment_at_a_time(variant, delayed):
-    scenario = thesis().with_(
-        **SHORT,
-        transport__variant=variant,
-        transport__delayed_ack=delayed,
-        transport__receive_window_segments=1,
-        traffic__source="greedy",
-        radio__model="gilbert-elliott",
-    )
-    sim = play(scenario, 20)
-    assert (sim.connections.snd_max - sim.connections.snd_una <= 1).all()
-    assert (sim.flow_statistics.bytes_delivered > 0).all()
 
 
 def test_what_was_sent_before_measuring_is_no_loss_above_all():
@@ -169,34 +150,3 @@ def test_control_messages_are_no_throughput():
     count = sim.flow_statistics
     assert count.sessions[0] > 50
     assert (count.bytes_sent - count.bytes_delivered <= 1024).all(), "at most one message is on its way"
-
-
-def press_ctrl_c():
-    """Interrupt the main thread, wherever it waits, as the keyboard does."""
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGINT)
-
-
-@pytest.mark.parametrize("calls", [1, 2, 3, 5, 9])
-def test_ctrl_c_at_any_time_leaves_what_was_measured(calls):
-    """A replication calls for the first time at the end of its warm-up; three share two threads."""
-    made = 0
-
-    def progress(share):
-        nonlocal made
-        made += 1
-        if made == calls:
-            press_ctrl_c()
-
-    scenario = thesis().with_(run__duration_s=100_000, run__warmup_s=10, run__replications=3)
-    with pytest.raises(Interrupted) as caught:
-        simulate(scenario, threads=2, progress=progress)
-    partial = caught.value.results
-    if partial is None:
-        assert calls <= 3, "still in the warm-up"
-        return
-    assert partial.attrs["complete"] == 0
-    assert partial.attrs["events"] > 0
-    assert np.isfinite(partial.goodput_kbps).all()
-    assert 1 <= partial.sizes["replication"] <= 3
