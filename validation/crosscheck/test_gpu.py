@@ -5,21 +5,16 @@ everything must be equal to the last bit. `-m long` compares a real GPU, if ther
 """
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import python
 
 import btqueue as bt
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.gpu import runs as gpu
 from btqueue.simulator.records.arrays import ALIGNMENT, FIELDS, State, pack
-
-ROOT = Path(__file__).resolve().parents[2]
 
 SCENARIOS = {
     "greedy ring": {"traffic__source": "greedy", "flow_control__enabled": False},
@@ -61,20 +56,11 @@ def scenario(changes: dict) -> bt.Scenario:
     return bt.load("venugopal-2006/piconet").with_(**SHORT, **changes)
 
 
-def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def play_on_gpu(**environment: str) -> list[dict]:
     # threads of the CUDA simulator do not know that random numbers may wrap around
     arguments = ("-W", "ignore::RuntimeWarning", "-c", PLAY)
-    done = python(*arguments, json.dumps([{**SHORT, **c} for c in SCENARIOS.values()]), **environment)
+    scenarios = json.dumps([{**SHORT, **changes} for changes in SCENARIOS.values()])
+    done = python(*arguments, scenarios, **{"NUMBA_DISABLE_JIT": "0"} | environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

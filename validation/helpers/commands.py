@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,12 @@ UNCOMPILED = ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1"}
 COMMAND = [sys.executable, "-m", "btqueue"]
 DEADLINE_S = 600.0
 """Of what takes seconds on a quiet machine."""
+
+
+def python(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the simulator uncompiled, if the environment does not say otherwise."""
+    words, env = [sys.executable, *arguments], UNCOMPILED | environment
+    return subprocess.run(words, capture_output=True, text=True, env=env, cwd=cwd, timeout=DEADLINE_S)
 
 
 @contextmanager

@@ -3,12 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command_line import failure, run
-from commands import COMMAND, DEADLINE_S, UNCOMPILED, full_disk
+from commands import COMMAND, DEADLINE_S, UNCOMPILED, full_disk, python
 from typer.testing import CliRunner
 
 import btqueue.study.sensitivity  # noqa: F401  before a stand-in takes the solver's place, which it would keep
@@ -375,10 +374,7 @@ def test_a_signal_does_not_wait_for_what_does_not_return_to_python(tmp_path, wha
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         f"later = threading.Timer(0.5, os.kill, (os.getpid(), signal.{name}))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}{BUSY[what]}main()", "solve", NAME, "--out", "x.nc"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
-    )  # fmt: skip
+    done = python("-c", f"{program}{BUSY[what]}main()", "solve", NAME, "--out", "x.nc", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (code, "btqueue: interrupted\n")
     assert not list(tmp_path.iterdir())
 
@@ -398,10 +394,7 @@ def test_a_signal_keeps_what_was_simulated_by_then(tmp_path, name, code, warmup_
         "app(sys.argv[1:])"
     )
     wanted = ["--set", f"run.warmup_s={warmup_s}", "--set", "run.duration_s=1000", "--out", "x.csv"]
-    done = subprocess.run(
-        [sys.executable, "-c", signalling, "simulate", NAME, *wanted, name],
-        cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
-    )  # fmt: skip
+    done = python("-c", signalling, "simulate", NAME, *wanted, name, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     if warmup_s:
         assert (done.stdout, done.stderr) == ("", "btqueue: interrupted\n") and not os.listdir(tmp_path)
@@ -417,8 +410,5 @@ def test_nohup_stays_nohup():
         "def run(s):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return real(s)\n"
         "e.run_solver = run\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\napp(sys.argv[1:])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "solve", NAME],
-        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
-    )  # fmt: skip
+    done = python("-c", code, "solve", NAME)
     assert done.returncode == 0 and "goodput" in done.stdout, done.stderr
