@@ -70,7 +70,13 @@ def on_cpu() -> list:
     return [bt.simulate(scenario(changes), threads=1) for changes in SCENARIOS.values()]
 
 
-@pytest.mark.parametrize("jit", ["0", "1"], ids=["compiled parts", "plain Python"])
+@pytest.mark.parametrize(
+    "jit",
+    [
+        pytest.param("0", id="compiled parts"),
+        pytest.param("1", id="plain Python", marks=pytest.mark.long),  # which computes what is compiled
+    ],
+)
 def test_simulated_gpu_equals_the_cpu_to_the_last_bit(on_cpu, jit):
     played = play_on_gpu(NUMBA_ENABLE_CUDASIM="1", NUMBA_DISABLE_JIT=jit)
     assert len(played) == len(on_cpu)
