@@ -1,13 +1,10 @@
 """Put random scenarios to both engines, each in a process that may hang or die without taking others along.
 
-    python validation/crosscheck/scenario_fuzz.py --first 0 --count 5000 --processes 2 --out faults.jsonl
-
-A parent draws the scenarios and hands them to workers one by one. The system ends a worker that has used
-`CPU_S` seconds of processor time for one scenario; the parent ends one that has not answered after `WALL_S`.
-Both are faults of that seed, and the rest goes on with a new worker.
+A parent draws the scenarios and hands them one by one to workers, which run this file as a script. The system
+ends a worker that has used `CPU_S` seconds of processor time for one scenario; the parent ends one that has
+not answered after `WALL_S`. Both are faults of that seed, and the rest goes on with a new worker.
 """
 
-import argparse
 import json
 import os
 import queue
@@ -18,7 +15,6 @@ import sys
 import threading
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -187,7 +183,7 @@ class Worker:
         """
         if self.process is None or self.process.poll() is not None:
             self.close()
-            pipe, command = subprocess.PIPE, [sys.executable, str(HERE), "--serve"]
+            pipe, command = subprocess.PIPE, [sys.executable, str(HERE)]
             self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, encoding="utf-8")
             if self._line(STARTING_S) != json.dumps(STARTED):
                 raise RuntimeError("a process does not start")
@@ -267,35 +263,5 @@ def fuzz(
             yield found
 
 
-def main() -> None:
-    """Run the fuzz from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--serve", action="store_true", help="be a worker")
-    parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--count", type=int, default=100, help="number of seeds")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("scenario-fuzz.jsonl"), help="faults, a line each")
-    options = parser.parse_args()
-    if options.serve:
-        serve()
-        return
-    files = write_files(options.out.resolve().parent / "scenario-fuzz-files")
-    outcomes: Counter[str] = Counter()
-    with options.out.open("a", encoding="utf-8") as out:
-        seeds = range(options.first, options.first + options.count)
-        for fuzzed, found in fuzz(seeds, files, options.processes):
-            outcomes.update(
-                f"{part}: {str(found[part]).partition(':')[0]}" for part in found if part != "faults"
-            )
-            if found["faults"] or any("no answer" in str(value) for value in found.values()):
-                print(json.dumps({**fuzzed._asdict(), **found}, default=dated), file=out, flush=True)
-            for fault in found["faults"]:
-                outcomes["FAULT"] += 1
-                print(f"{fuzzed.number}{' (extreme)' if fuzzed.extreme else ''}: {fault}", flush=True)
-            if sum(outcomes[key] for key in outcomes if key.startswith("read")) % 100 == 0:
-                print(dict(outcomes), flush=True)
-    print(dict(outcomes))
-
-
 if __name__ == "__main__":
-    main()
+    serve()

@@ -290,7 +290,11 @@ REPETITIONS = {"link.arq": ["none", "unlimited"]}
         # points are numbered in the order of the keys
         ({"over": REPETITIONS | {LIMIT: range(1, 41)}}, "points.keys is"),
         ({"engine": "both"}, 'engines is ["solve"] there and ["solve", "simulate"] here'),
-        ({"scenario": Scenario(polling={"discipline": "1-limited"})}, "scenario.polling.discipline is"),
+        (
+            {"scenario": Scenario(polling={"discipline": "1-limited"})},
+            'scenario.polling.discipline is "e-limited" there and "1-limited" here',
+        ),
+        ({"scenario": Scenario(run={"precision": 0.1})}, "written.run.precision is unset there and 0.1 here"),
     ],
 )
 def test_a_journal_of_another_sweep_is_refused(engines, tmp_path, change, words):

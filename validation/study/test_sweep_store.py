@@ -126,20 +126,6 @@ def test_a_journal_that_its_last_writer_removes_at_the_last_moment_is_begun_anew
         assert removed and journal.done == set() and path.read_bytes().startswith(MAGIC)
 
 
-def test_a_journal_of_another_sweep_is_refused_with_what_differs(tmp_path):
-    with Journal(tmp_path / "x", DEFINITION) as journal:
-        journal.add(result(0))
-    before = (tmp_path / "x").read_bytes()
-    other = DEFINITION | {"scenario": {"polling": {"limit": 6, "discipline": "gated"}}}
-    with pytest.raises(StoreError) as refused:
-        Journal(tmp_path / "x", other)
-    assert "scenario.polling.limit is 5 there and 6 here" in str(refused.value)
-    assert 'scenario.polling.discipline is unset there and "gated" here' in str(refused.value)
-    assert (tmp_path / "x").read_bytes() == before
-    with Journal(tmp_path / "x", DEFINITION) as journal:
-        assert journal.done == {0}
-
-
 def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch):
     with Journal(tmp_path / "x", DEFINITION) as journal:
         journal.add(result(0))
