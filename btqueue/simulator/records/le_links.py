@@ -35,9 +35,10 @@ le_link_dtype = record_type(
 )
 """A connection; all times in ns. `length`: of a reservation; `largest`: the exchange that has to fit before
 another one starts, 0: itself; `frame_space`: T_IFS; `empty`: air time of an empty PDU; `credit_type`: packet
-type of a PDU that returns credits. `offset`: share of the interval, or of lengths, at which the first anchor is;
-`accuracy`: most relative error of a clock; `pace`: the central's clock. `period`: from one event to the next;
-`anchor`: of the next event. `first_class`: row of `error_rates` of the first of its `classes` of channels.
+type of a PDU that returns credits. `offset`: share of the interval, or of lengths, at which the first anchor
+is; `accuracy`: most relative error of a clock; `pace`: the central's clock. `period`: from one event to the
+next; `anchor`: of the next event. `first_class`: row of `error_rates` of the first of its `classes` of
+channels.
 
 `type`: packet type, NOTHING for an empty PDU; `pending`: the PDU is not acknowledged as far as its sender
 knows; `got`: the far side has it; `errors`: in a row; `done`: PDUs that came

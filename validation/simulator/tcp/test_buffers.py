@@ -25,7 +25,7 @@ def start(buffers, conn):
 def tuned(sender):
     """Return a sender whose application writes 200 segments into a tuned buffer; times in ms."""
     tcp = sender(
-        sack=True, rack=True, byte_counting=True, rate_reduction=True, reduction=1, tuned_buffers=True,
+        sack=True, rack=True, byte_counting=True, rate_reduction=True, ssthresh_rule=1, tuned_buffers=True,
         high_sacked=-1, high_lost=-1, rack_sent=-1, rack_number=-1, probe_end=-1, window_limited_growth=True,
         **{"cwnd": 10.0, "ssthresh": 1e6, "rwnd": 100, "measured": True, "srtt": 40e6, "rto": 10**9},
         least_rtt=40 * 10**6,
