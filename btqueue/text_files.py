@@ -9,7 +9,15 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
+
+
+def table_beside(package: str, name: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file of ours that lies beside the modules of a package, by column."""
+    text = files(package).joinpath(name).read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
 
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

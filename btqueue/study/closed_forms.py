@@ -13,14 +13,12 @@ in another way, against which it is tested. SymPy is imported when an expression
 
 from __future__ import annotations
 
-import csv
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib import import_module
-from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +26,7 @@ from btqueue.baseband import PACKET_TYPES
 from btqueue.channel import closed_forms as channel
 from btqueue.network.closed_forms import Steps
 from btqueue.queueing import closed_forms as queueing
+from btqueue.text_files import table_beside
 from btqueue.text_table import TextTable
 
 if TYPE_CHECKING:
@@ -44,15 +43,7 @@ NOTATIONS: dict[str, dict[str, tuple[str, str]]] = {}
 PARAMETERS: dict[str, list[str]] = {}
 """The symbols of each parameter of the queueing functions; several of a sequence, which the catalogue shows
 for two queues, or three shares."""
-
-
-def _table(name: str) -> list[dict[str, str]]:
-    """Return the rows of a table beside this module."""
-    text = files("btqueue.study").joinpath(name).read_text("utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
-for _row in _table("symbols.csv"):
+for _row in table_beside("btqueue.study", "symbols.csv"):
     NOTATIONS.setdefault(_row["subject"], {})[_row["symbol"]] = _row["unit"], _row["meaning"]
     for _parameter in _row["parameters"].split():
         PARAMETERS.setdefault(_parameter, []).append(_row["symbol"])
@@ -271,7 +262,7 @@ def entries(subject: str) -> list[ClosedForm]:
     notation = NOTATIONS[subject]
     rows = _radio_rows() if subject == RADIO else [
         (row["name"], row["unit"], partial(_expression, row["form"], row["arguments"], notation), row["twin"])
-        for row in _table("forms.csv")
+        for row in table_beside("btqueue.study", "forms.csv")
         if row["subject"] == subject
     ]  # fmt: skip
     return [

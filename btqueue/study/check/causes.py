@@ -11,23 +11,23 @@ Where none fits, the neighbour that explains most is named, and the metrics that
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
-from btqueue.baseband.low_energy import PhyName
 from btqueue.network.bounds import on_air
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
-from btqueue.scenario.low_energy import CONTROLLERS
 from btqueue.scenario.metrics import Results
+from btqueue.scenario.problems import field_at
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import shares_segments
-from btqueue.scenario.transport import PRESETS
 from btqueue.study.check.agreement import (
     Agreement,
     Rules,
@@ -41,8 +41,8 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.results import ForeignResults
 from btqueue.study.comparison import long_name
-from btqueue.study.points import is_number
-from btqueue.study.sensitivity.factors import changed as scenario_with
+from btqueue.study.points import is_number, label, parse_one
+from btqueue.text_files import table_beside
 
 SEARCHED = 3
 """Keys whose value is searched where no neighbour fits; where one does, the nearest alone."""
@@ -58,8 +58,6 @@ NO_SCALE = 20.0
 """Share of the misfit where nothing at all may differ and something does."""
 SEVERAL = (0.5, 0.9, 1.1, 2.0)
 """Multiples to try; usual mistakes are no multiples near 1."""
-STAMPS = 12
-"""Bytes of the time stamps option (RFC 7323), padding included."""
 LONGEST_WINDOW = 65_535
 """Bytes that a window has without scaling (RFC 9293)."""
 FAR = 1e9
@@ -128,115 +126,59 @@ def neighbours(scenario: Scenario, results: ForeignResults) -> Iterator[Neighbou
 
 def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     """Yield keys with the values that usual mistakes give them; of several keys together as `one two`."""
-    if scenario.link.bearer == "le":
-        yield from _low_energy(scenario)
-    else:
-        yield from _classic(scenario)
+    for row in table_beside("btqueue.study.check", "mistakes.csv"):
+        if all(_holds(one, scenario, results) for one in row["when"].split()):
+            values = [_values(scenario, row["key"], text) for text in row["values"].split()]
+            yield row["key"], tuple(chain(*values)), row["meaning"]
     yield from _outside(scenario)
-    if scenario.transport.protocol == "tcp":
-        yield from _of_tcp(scenario)
-    if scenario.radio.model == "constant" and scenario.radio.per is None:
-        rates = _times(scenario.radio.ber, (0.1, 0.2, *SEVERAL, 5.0, 10.0))
-        yield "radio.ber", rates, "another bit error rate"
-    if scenario.radio.model != "perfect":
-        yield "radio.model", ("perfect",), "the radio makes no errors"
-        hit = "bit errors hit the payload alone, or the headers, too"
-        yield "radio.bits", ("payload", "on-air"), hit
-    if scenario.traffic.source not in ("greedy", "file"):
-        yield "traffic.load_kbps", _times(scenario.traffic.load_kbps), "another load"
-    if not results.measured_from_start and scenario.run.warmup_s != 0:
-        yield "run.warmup_s", (0.0,), "the warm-up was not left out"
-        if isinstance(scenario.run.warmup_s, float):
-            whole = scenario.run.warmup_s + scenario.run.duration_s
-            text = "the time is counted from 0, warm-up and all"
-            yield "run.warmup_s run.duration_s", ((0.0, whole),), text
+    run = scenario.run
+    if not results.measured_from_start and isinstance(run.warmup_s, float) and run.warmup_s != 0:
+        whole = (0.0, run.warmup_s + run.duration_s)
+        yield "run.warmup_s run.duration_s", (whole,), "the time is counted from 0, warm-up and all"
 
 
-def _low_energy(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
-    le = scenario.le
-    intervals = (le.interval_s / 2, 2 * le.interval_s, 0.0075, 0.03, 0.05)
-    yield "le.interval_s", intervals, "another connection interval"
-    yield "le.phy", get_args(PhyName), "another PHY"
-    yield "le.payload_bytes", (27, 251), "PDUs without, or with, the extension of their length"
-    yield "le.encrypted", (not le.encrypted,), "packets are encrypted in one of the two alone"
-    other = {name: scenario_with(scenario, {"le.controller": name}) for name in CONTROLLERS}
-    others = tuple(name for name, found in other.items() if found not in (None, scenario))
-    yield "le.controller", others, "another controller: all keys of its defaults"
-    yield "le.event_packets", (1, 4, 6, None), "another limit of the exchanges of an event"
-    yield "le.latency", (0,), "a peripheral that skips no event"
-    yield "le.subrate", (1,), "every event is used"
-    if le.transfer == "coc":
-        credits = (*_one_off(le.credits), *_times(le.credits))
-        yield "le.credits", credits, "other credits, or an off-by-one in them"
-        batch = (1, le.credits)
-        yield "le.credits_returned_every", batch, "credits are returned one by one, or all at once"
-    else:
-        yield "le.att_mtu_bytes", (23, 185, 247, 517), "another ATT_MTU"
-    if le.acl_buffers is not None:
-        buffers = (*_one_off(le.acl_buffers), None)
-        yield "le.acl_buffers", buffers, "other buffers of the controller, or an off-by-one in them"
+def _holds(condition: str, scenario: Scenario, results: ForeignResults) -> bool:
+    """Whether a condition of the table holds: `key=value`, `key!=value`, or one of `late` and the flows'."""
+    flows = (scenario.of_flow(flow.spec) for flow in topology(scenario).flows)
+    if condition == "late":
+        return not results.measured_from_start
+    if condition == "vegas":
+        return any(one.transport.variant == "vegas" for one in flows)
+    if condition == "short-segments":
+        return any(map(shares_segments, flows))
+    key, sign, value = re.split("(!?=)", condition)
+    return (label(scenario.value_of(key)) == value) == (sign == "=")
 
 
-def _classic(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
-    flow = scenario.flow_control
-    packets = round(on_air(scenario, scenario.transport.mss_bytes).packets)
-    of_segments = "a queue that counts segments, not packets"
-    if flow.enabled:
-        key, places = "flow_control.buffer_packets", flow.buffer_packets
-        yield key, _one_off(places), f"{OFF_BY_ONE}, at the token buffer S"
-        yield key, (packets * places,), of_segments
-        yield key, _times(places), "another size of the token buffer S"
-        yield "flow_control.token_rate_kbps", _times(flow.token_rate_kbps), "another token rate"
-        price = "another price of a packet: the bytes that it carries, or the bytes that it could carry"
-        yield "flow_control.charge", ("payload", "actual"), price
-        yield "flow_control.drop", ("packet", "segment"), "a full buffer refuses packets, or whole segments"
-    if flow.baseband_packets is not None:
-        key = "flow_control.baseband_packets"
-        yield key, _one_off(flow.baseband_packets), f"{OFF_BY_ONE}, at the baseband queue L"
-        yield key, (packets * flow.baseband_packets,), of_segments
-        yield key, _times(flow.baseband_packets), "another size of the baseband queue L"
-    if scenario.polling.discipline == "e-limited":
-        yield "polling.limit", _one_off(scenario.polling.limit), "an off-by-one in the polling limit M"
+def _values(scenario: Scenario, key: str, text: str) -> tuple[Any, ...]:
+    """Return the values of a key that a word of the table gives.
 
-
-def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
+    `any` of its type; `several` multiples; `*F` times its own and `+N` or `-N` beside it; `=KEY` as another
+    key; `in-segments` a queue of as many segments; `unscaled` the longest window without scaling (RFC 9293);
+    `A/B` of two keys; else a value.
+    """
     transport = scenario.transport
-    yield "transport.rto_backoff", (False, True), "the retransmission timer does not double"
-    yield "transport.min_rto_s", (0.2, 1.0), "another least timeout: 0.2 s in Linux, 1 s in RFC 6298"
-    yield "transport.initial_rto_s", (1.0, 3.0), "another first timeout: 1 s in RFC 6298, 3 s before it"
-    delayed = "acknowledgements are delayed in one of the two and not in the other"
-    yield "transport.delayed_ack", (not transport.delayed_ack,), delayed
-    if transport.delayed_ack:
-        yield "transport.ack_delay_s", (0.04, 0.1, 0.2, 0.5), "acknowledgements wait for another time"
-    window = transport.receive_window_segments
-    yield "transport.receive_window_segments", _one_off(window), "an off-by-one in the receive window"
-    wide = (*_times(window), LONGEST_WINDOW // transport.mss_bytes)
-    yield "transport.receive_window_segments", wide, "another receive window"
-    initial = "another initial window: 1 in RFC 5681, 2 to 4 in RFC 3390, 10 in RFC 6928"
-    yield "transport.initial_window_segments", (1, 2, 3, 4, 10), initial
-    mss = transport.mss_bytes
-    stamped = "an MSS without, or with, the bytes of time stamps"
-    yield "transport.mss_bytes", (mss - STAMPS, mss + STAMPS), stamped
-    yield "transport.mss_bytes", (536, 1000, 1448, 1460), "another MSS"
-    senders = ("tahoe", "reno", "newreno", "sack", "vegas", "cubic")
-    yield "transport.variant", senders, "another kind of TCP sender"
-    if any(scenario.of_flow(flow.spec).transport.variant == "vegas" for flow in topology(scenario).flows):
-        thresholds = ((1.0, 3.0), (2.0, 4.0), (1.0, 2.0), (3.0, 6.0), (4.0, 6.0))
-        yield "transport.alpha transport.beta", thresholds, "other thresholds of Vegas"
-        often = "Vegas moves its window at each ACK, or once in a round trip"
-        yield "transport.vegas_adjustment", ("per-ack", "per-rtt"), often
-    yield "transport.preset", tuple(PRESETS), "another TCP: all keys of the preset"
-    yield "transport.sack", (not transport.sack,), "selective acknowledgements in one of the two alone"
-    early = "limited transmit (RFC 3042) in one of the two alone"
-    yield "transport.limited_transmit", (not transport.limited_transmit,), early
-    yield "transport.handshake", (not transport.handshake,), "connections that open with a SYN in one alone"
-    if any(shares_segments(scenario.of_flow(flow.spec)) for flow in topology(scenario).flows):
-        nagle = tuple({True, False, "minshall"} - {transport.nagle})
-        yield "transport.nagle", nagle, "another rule for segments that are not full (Nagle's algorithm)"
-        yield "transport.windows", ("segments",), "windows that count segments, not bytes"
-    for name in ("tcp_delay_s", "ip_delay_s"):
-        if delay := getattr(transport, name):
-            yield f"transport.{name}", (0.0, *_times(delay)), "another processing time"
+    if "/" in text:
+        return (tuple(map(float, text.split("/"))),)
+    if text == "any":
+        return _choices(field_at(Scenario, key).annotation)  # type: ignore[union-attr] (the key is known)
+    if text == "unscaled":
+        return (LONGEST_WINDOW // transport.mss_bytes,)
+    if text[0] == "=":
+        return (scenario.value_of(text[1:]),)
+    own = scenario.value_of(key)
+    if text == "in-segments":
+        return (round(on_air(scenario, transport.mss_bytes).packets) * own,)
+    if text == "several" or text[0] == "*":
+        return _times(own, SEVERAL if text == "several" else (float(text[1:]),))
+    return (own + int(text) if text[0] in "+-" else parse_one(key, text),)
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    """Return the values of a type of names or truths."""
+    if isinstance(kind, str):
+        return (kind,)
+    return (False, True) if kind is bool else tuple(chain(*map(_choices, get_args(kind))))
 
 
 def _outside(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
