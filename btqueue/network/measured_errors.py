@@ -7,8 +7,10 @@ shows every point.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,7 +19,6 @@ import numpy as np
 from btqueue.network.overload import offered_loads
 from btqueue.scenario import Scenario
 from btqueue.scenario.traits import traits
-from btqueue.text_files import table_beside
 
 CARRIED = 0.99
 """Share of the offered load of every flow above which the load of a network counts as carried."""
@@ -87,8 +88,9 @@ def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
 @cache
 def _table() -> dict[tuple[str, str, str], dict[str, MeasuredError]]:
     """Return the errors by answers, system and regime, then by metric; of all regimes where it is empty."""
+    text = files("btqueue.network").joinpath("measured_errors.csv").read_text(encoding="utf-8")
     found: dict[tuple[str, str, str], dict[str, MeasuredError]] = {}
-    for row in table_beside("btqueue.network", "measured_errors.csv"):
+    for row in csv.DictReader(text.splitlines()):
         sizes = float(row["median"]), float(row["high"]), float(row["worst"])
         of_class = found.setdefault((row["answers"], row["system"], row["regime"]), {})
         of_class[row["metric"]] = MeasuredError(int(row["points"]), *sizes)

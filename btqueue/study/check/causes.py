@@ -42,6 +42,7 @@ from btqueue.study.check.agreement import (
 from btqueue.study.check.results import ForeignResults
 from btqueue.study.comparison import long_name
 from btqueue.study.points import is_number, label, parse_one
+from btqueue.study.sensitivity.factors import changed as scenario_with
 from btqueue.text_files import table_beside
 
 SEARCHED = 3
@@ -110,13 +111,13 @@ class Neighbour:
 
 
 def neighbours(scenario: Scenario, results: ForeignResults) -> Iterator[Neighbour]:
-    """Yield the changes to try, none twice: of one key, or of several that go together."""
+    """Yield the changes to try that the scenario can have, none twice: of a key, or of several together."""
     tried = []
     for name, values, meaning in _ladders(scenario, results):
         keys = name.split()
         for value in values:
             changes = dict(zip(keys, value if len(keys) > 1 else (value,), strict=True))
-            if changes not in tried and any(scenario.value_of(key) != new for key, new in changes.items()):
+            if changes not in tried and scenario_with(scenario, changes) not in (None, scenario):
                 tried.append(changes)
                 own = scenario.value_of(keys[0])
                 number = isinstance(own, int | float) and meaning.startswith("another")

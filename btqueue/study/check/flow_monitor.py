@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, finite
-from btqueue.text_files import BadText, decoded
+from btqueue.text_files import decoded
 
 SECOND_NS = 1e9
 """Nanoseconds of a second."""
@@ -116,8 +116,6 @@ def _flows(path: Path) -> list[MonitoredFlow]:
         if "<!DOCTYPE" in text:  # it may define entities, which grow without bound
             raise BadResults(f"{path.name}: has a DOCTYPE, which FlowMonitor does not write")
         root = ElementTree.fromstring(text)
-    except BadText as error:
-        raise BadResults(f"{path.name}: {error}") from None
     except ElementTree.ParseError as error:
         raise BadResults(f"{path.name}: is no complete XML file ({error})") from None
     if root.tag != "FlowMonitor" or root.find("FlowStats") is None:

@@ -42,7 +42,7 @@ from btqueue.study.check.results import (
     known_name,
     unmatched,
 )
-from btqueue.text_files import BadText, decoded
+from btqueue.text_files import decoded
 
 USUAL: Final = MappingProxyType(
     {
@@ -209,8 +209,6 @@ def _runs_of_csv(path: Path) -> list[Run]:
                 value = finite_or_none(text, where) if text else None
                 if value is not None:
                     run.scalars[place] = value
-    except BadText as error:
-        raise BadResults(f"{path.name}: {error}") from None
     except csv.Error as error:
         raise BadResults(f"{path.name}: is no complete CSV file ({error})") from None
     finally:
@@ -295,10 +293,7 @@ def finite_or_none(text: str, where: str) -> float | None:
 
 
 def _lines(path: Path, notes: list[str]) -> Iterator[tuple[int, str]]:
-    try:
-        text = decoded(path.read_bytes())
-    except BadText as error:
-        raise BadResults(f"{path.name}: {error}, so no OMNeT++ result file") from None
+    text = decoded(path.read_bytes())
     lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise BadResults(f"{path.name}: is empty")

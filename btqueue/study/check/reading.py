@@ -150,11 +150,8 @@ def _flow(rows: list[tuple[str, Row]], scenario: Scenario) -> int | None:
 
 def _rows(path: Path) -> list[tuple[str, Row]]:
     """Return the place of each row, for messages, and its values by column."""
-    try:
-        text = decoded(path.read_bytes())
-        header, table = read_table(text, ",;\t")
-    except BadText as error:
-        raise BadResults(f"{path.name}: {error}") from None
+    text = decoded(path.read_bytes())
+    header, table = read_table(text, ",;\t")
     if not header:
         raise BadResults(f"{path.name}: is empty; a CSV file needs the columns metric and value")
     names = [ALIASES.get(name.lower(), name.lower()) for name in header]
@@ -296,6 +293,8 @@ def read_results(
         found = _read(path, scenario, format or _format_of(path, head), renamed, flow)
     except BadCapture as error:
         raise BadResults(str(error)) from None
+    except BadText as error:
+        raise BadResults(f"{path.name}: {error}") from None
     except UnusableFile as error:
         raise BadResults(f"{path}: {error}") from None
     except OSError as error:

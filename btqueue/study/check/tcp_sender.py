@@ -67,16 +67,16 @@ class Outstanding:
 class Segments:
     """The segments that wait for an acknowledgement, in the order of their bytes, which have no gaps.
 
-    Each is found by bisection, and selectively acknowledged segments are skipped: a capture of a million
-    packets takes as many steps, however many of them are on their way at a time.
+    Each is found by bisection: a capture of a million packets takes as many steps, however many of them are
+    on their way at a time.
     """
 
     def __init__(self) -> None:
         """Begin without any."""
         self._all: list[Outstanding] = []
-        self._first = self.sacked = 0
-        self._open = [0]
-        """For each segment the next place that was not selectively acknowledged, or a place before that."""
+        self._first = 0
+        self._missing: list[Outstanding] = []
+        """Those that were not selectively acknowledged, in the same order."""
 
     def __len__(self) -> int:
         """Return how many wait."""
@@ -87,14 +87,20 @@ class Segments:
         """Return the segment with the first bytes."""
         return self._all[self._first]
 
+    @property
+    def sacked(self) -> int:
+        """Return how many were selectively acknowledged."""
+        return len(self) - len(self._missing)
+
     def append(self, one: Outstanding) -> None:
         """Add a segment that follows the last one."""
         self._all.append(one)
-        self._open.append(len(self._all))
+        self._missing.append(one)
 
     def pop(self) -> Outstanding:
         """Take the oldest one out."""
-        self.sacked -= self._is_sacked(self._first)
+        if self._missing and self._missing[0] is self.oldest:
+            del self._missing[0]
         self._first += 1
         return self._all[self._first - 1]
 
@@ -105,29 +111,15 @@ class Segments:
 
     def sack(self, begin: int, end: int) -> list[Outstanding]:
         """Mark the segments within an interval as arrived, and return the newly marked segments."""
-        place = self._next_open(bisect_left(self._all, begin, self._first, key=lambda one: one.begin))
-        found = []
-        while place < len(self._all) and self._all[place].end <= end:
-            found.append(self._all[place])
-            self._open[place] = place + 1
-            place = self._next_open(place)
-        self.sacked += len(found)
+        first = bisect_left(self._missing, begin, key=lambda one: one.begin)
+        last = bisect_right(self._missing, end, first, key=lambda one: one.end)
+        found = self._missing[first:last]
+        del self._missing[first:last]
         return found
 
     def any_repeated_missing(self) -> bool:
         """Whether one that was sent again has not been selectively acknowledged."""
-        places = range(self._first, len(self._all))
-        return any(self._all[place].times_sent > 1 and not self._is_sacked(place) for place in places)
-
-    def _is_sacked(self, place: int) -> bool:
-        return self._open[place] > place
-
-    def _next_open(self, place: int) -> int:
-        following = self._open
-        while following[place] > place:
-            following[place] = following[following[place]]  # halves the way for the next search
-            place = following[place]
-        return place
+        return any(one.times_sent > 1 for one in self._missing)
 
 
 @dataclass

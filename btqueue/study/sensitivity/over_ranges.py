@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,26 +51,6 @@ class TooFewPoints(RuntimeError):
     """Too many points have no value for an index that means anything; the message says how many."""
 
 
-@dataclass(frozen=True)
-class Indices:
-    """The indices that were found.
-
-    Attributes:
-        values: by name of the index, shape (outputs, inputs), of pairs (outputs, inputs, inputs); NaN for an
-            output that does not vary, and for an input paired with itself.
-        points: points that were evaluated.
-        missing: how many of these have no value of an output, shape (outputs,).
-        groups: blocks.
-        kept: how many of these were used, shape (outputs,).
-    """
-
-    values: dict[str, np.ndarray]
-    points: int
-    missing: np.ndarray
-    groups: int
-    kept: np.ndarray
-
-
 def sobol_points(inputs: int, samples: int, pairs: bool = False) -> int:
     """Return how many points `sobol_indices` needs."""
     block = 2 + (2 * inputs if pairs else inputs)  # two, and for each input one or two that mix them
@@ -80,7 +59,7 @@ def sobol_points(inputs: int, samples: int, pairs: bool = False) -> int:
 
 def sobol_indices(
     function: Function, names: Sequence[str], samples: int, seed: int, *, pairs: bool = False
-) -> Indices:
+) -> dict[str, np.ndarray]:
     """Return Sobol's shares of the variance, by Saltelli's scheme (2010), with bootstrapped 95 % intervals.
 
     ``first``: the share of the variance that fixing this input alone would remove. ``total``: the share that
@@ -94,6 +73,11 @@ def sobol_indices(
             which Sobol's sequence needs.
         seed: seed of the scrambling and of the bootstrap.
         pairs: whether to find the indices of pairs.
+
+    Returns:
+        By name the indices, shape (outputs, inputs), of pairs (outputs, inputs, inputs); NaN for an output
+        that does not vary, and for an input paired with itself. ``missing``: how many points have no value of
+        an output, and ``kept``: how many blocks were used, both of shape (outputs,).
 
     Raises:
         MissingPackage: SALib is not installed.
@@ -126,7 +110,7 @@ def sobol_indices(
                 indices[ours][place] = np.ma.filled(np.ma.asarray(found[NAMES[ours]], float), math.nan)
     for name in PAIRS if pairs else ():  # SALib leaves the rest of the part above the diagonal
         indices[name] = np.where(np.isnan(indices[name]), indices[name].swapaxes(-1, -2), indices[name])
-    return Indices(indices, len(values), missing.sum(axis=0), len(complete), kept)
+    return {**indices, "missing": missing.sum(axis=0), "kept": kept}
 
 
 def _power_of_two(samples: int) -> int:
@@ -218,13 +202,13 @@ def global_sensitivity(
     reasons = Counter(str(answer.failure) for answer in answers if answer.failure is not None)
     doubts = [answer.notes["warnings"][0] for answer in answers if answer.notes.get("warnings")]
     attrs = {
-        "study": "sobol", "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
-        "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
+        "study": "sobol", "points": points, "groups": _power_of_two(samples), "samples": samples,
+        "seed": seed, "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
         **solver.about, "doubted": len(doubts), "doubt": doubts[0] if doubts else "",
         "simulated": sum(answer.notes.get("answered_by") == "simulation" for answer in answers),
     }  # fmt: skip
-    labels = coordinates(names, varied, missing=found.missing, kept=found.kept)
-    if "pair" in found.values:
+    labels = coordinates(names, varied, missing=found.pop("missing"), kept=found.pop("kept"))
+    if pairs:
         labels["other"] = labels["key"]
     dims = ("metric", "key", "other")
-    return xr.Dataset({name: (dims[: v.ndim], v) for name, v in found.values.items()}, labels, attrs)
+    return xr.Dataset({name: (dims[: v.ndim], v) for name, v in found.items()}, labels, attrs)
