@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from btqueue.cli.errors import BadInput, duration, put, put_titles, say
+from btqueue.cli.errors import BadInput, put, put_titles, say
+from btqueue.progress_bars import bars
 
 if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
@@ -90,23 +89,12 @@ def settings_of(replications: int | None, quick: bool, picture_format: str) -> S
 
 
 def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool) -> Drawn:
-    """Draw a figure, with a line on the terminal that says how far it is."""
+    """Draw a figure, with a bar on the terminal that says how far it is."""
     from btqueue.reproduction.figures.catalogue import draw
 
-    shown = not quiet and sys.stderr.isatty()
-
-    def report(what: str, done: int, total: int, left_s: float) -> None:
-        if shown:
-            left = "" if math.isnan(left_s) or not left_s else f", {duration(left_s)} left"
-            part = f", {what}" if what else ""
-            sys.stderr.write(f"\r\033[K{entry.name}{part}: {done} of {total} points{left}")
-            sys.stderr.flush()
-
     try:
-        return draw(entry, out, settings, store, report, force=force)
+        with bars(quiet=quiet) as make:
+            return draw(entry, out, settings, store, make(entry.name), force=force)
     except KeyboardInterrupt:
         say(f"{store.computed} new answers are kept: the same command goes on from there")
         raise
-    finally:
-        if shown:
-            sys.stderr.write("\r\033[K")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib import import_module
@@ -268,29 +268,3 @@ def entries(subject: str) -> list[ClosedForm]:
     return [
         ClosedForm(name, unit, notation, build, TWINS.get(twin, twin)) for name, unit, build, twin in rows
     ]
-
-
-def table() -> str:
-    """The catalogue in Markdown, a block for each subject; of the packet types only DM1 and DH5."""
-    return "\n".join(line for subject in SUBJECTS for line in _block(subject))
-
-
-def _block(subject: str) -> Iterable[str]:
-    import sympy
-
-    shown = [
-        entry
-        for entry in entries(subject)
-        if {"DM1", "DH5"}.issuperset(PACKET_TYPES.keys() & entry.name.replace(",", "").split())
-    ]
-    yield from (f":::{{dropdown}} {subject}: {len(shown)} forms", "")
-    symbols = {name: about for entry in shown for name, about in entry.symbols.items()}
-    listed = (
-        f"${sympy.latex(sympy.Symbol(name))}$ {meaning} ({unit})" for name, (unit, meaning) in symbols.items()
-    )
-    yield from (f"{'; '.join(listed)}.", "")
-    for entry in shown:
-        yield from (f"**{entry.name}** ({entry.unit}); twin: `{entry.twin}`", "")
-        for line in entry.lines():
-            yield from (f"$${line}$$", "")
-    yield from (":::", "")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import closed_forms_page
 import jax
 import numpy as np
 import pytest
@@ -26,7 +27,6 @@ from btqueue.queueing.polling.model import polling_model
 from btqueue.queueing.polling.polling import solve_polling
 from btqueue.queueing.vacations import Discrete, Time, vacation_queue
 from btqueue.study.closed_forms import closed_forms as catalogue
-from btqueue.study.closed_forms import table
 
 FORMS = catalogue()
 FOUR_OR_EIGHT = Discrete([4.0, 8.0], [0.5, 0.5])
@@ -457,7 +457,7 @@ def test_a_form_runs_in_jax_and_has_its_gradient_there():
 
 def test_the_documentation_shows_the_catalogue(pytestconfig):
     page = (pytestconfig.rootpath / "docs/explanation/closed-forms.md").read_text("utf-8")
-    assert table() in page
+    assert closed_forms_page.page() in page
 
 
 def test_the_examples_of_the_catalogue():

@@ -19,8 +19,8 @@ from typing import Any
 
 from btqueue.files import UnusableFile, read_text, require_writable, written_whole
 from btqueue.plots import save
-from btqueue.reproduction.figures.points import Store
-from btqueue.reproduction.figures.work import Picture, Report, Settings, Work
+from btqueue.reproduction.figures.points import Progress, Store
+from btqueue.reproduction.figures.work import Picture, Settings, Work
 from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest
 
@@ -203,7 +203,7 @@ def draw(
     folder: Path,
     settings: Settings,
     store: Store,
-    report: Report | None = None,
+    report: Progress | None = None,
     *,
     force: bool = False,
 ) -> Drawn:
@@ -228,7 +228,7 @@ def draw(
         folder.mkdir(parents=True, exist_ok=True)
     began, computed = time.monotonic(), store.computed
     drawer, claims = drawer_of(entry)
-    work = Work(entry.paper, entry.citation, settings, store, report or (lambda *_: None))
+    work = Work(entry.paper, entry.citation, settings, store, report)
     files, captions = [], []
     for picture in drawer(work):
         name = f"{entry.stem}{'-' if picture.part else ''}{picture.part}.{settings.format}"

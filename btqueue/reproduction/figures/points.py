@@ -8,7 +8,6 @@ them once, and work that was interrupted goes on where it was.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,8 +21,8 @@ from btqueue.study.sweep_store import definition, from_plain, to_plain
 LASTING = ("scenario", "not built", "no convergence")
 """Kinds of failures that are answers, too, and are kept."""
 
-Progress = Callable[[int, int, float], None]
-"""Called with the number of points that are finished, of all points, and the seconds left (NaN: unknown)."""
+Progress = Callable[[int, int], None]
+"""Called with the number of points that are finished, and of all points."""
 
 
 class ComputationFailed(RuntimeError):
@@ -71,8 +70,8 @@ def answers(
     found = [_found(scenario, engines, store) for scenario in scenarios]
     missing = [place for place, one in enumerate(found) if len(one) < len(engines)]
     done = len(scenarios) - len(missing)
-    began, report = time.monotonic(), progress or (lambda *_: None)
-    report(done, len(scenarios), float("nan") if missing else 0.0)
+    report = progress or (lambda *_: None)
+    report(done, len(scenarios))
     for count, place in enumerate(missing, start=1):
         for engine in engines:
             if engine not in found[place]:
@@ -81,8 +80,7 @@ def answers(
                     raise ComputationFailed(f"{engine}: {answer.failure}")
                 store.keep(scenarios[place], engine, answer)
                 found[place][engine] = answer
-        left_s = (time.monotonic() - began) / count * (len(missing) - count)
-        report(done + count, len(scenarios), left_s)
+        report(done + count, len(scenarios))
     return found
 
 

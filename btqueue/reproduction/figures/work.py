@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.caches import cache_folder, keep
-from btqueue.reproduction.figures.points import Store, answers
+from btqueue.reproduction.figures.points import Progress, Store, answers
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import ENGINES, Answer, Engine, PointResult
 from btqueue.study.points import grid
@@ -56,10 +56,6 @@ class Picture:
     caption: str = ""
 
 
-Report = Callable[[str, int, int, float], None]
-"""Called with the name of the points, points finished, all points, and seconds left (NaN: unknown)."""
-
-
 @dataclass
 class Work:
     """The workbench of one figure.
@@ -78,7 +74,7 @@ class Work:
     citation: str
     settings: Settings
     store: Store
-    report: Report = lambda *_: None
+    report: Progress | None = None
     notes: list[str] = field(default_factory=list)
     asked: set[Scenario] = field(default_factory=set)
 
@@ -130,10 +126,10 @@ class Work:
         Args:
             scenarios: the points.
             engines: "solve", "simulate", or both.
-            label: name of the points, for progress and notes, as "n = 4".
+            label: name of the points, for notes, as "n = 4".
         """
         self.asked.update(scenarios)
-        found = answers(scenarios, engines, self.store, lambda *state: self.report(label, *state))
+        found = answers(scenarios, engines, self.store, self.report)
         for engine in engines:
             self._note_failures(engine, [one[engine] for one in found], label)
         return found

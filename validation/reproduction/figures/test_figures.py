@@ -156,7 +156,7 @@ def test_what_is_known_is_not_computed_again_unless_something_has_changed(asked,
 def test_what_was_finished_before_an_interruption_is_kept(asked):
     scenarios = [load("venugopal-2006/piconet").with_(traffic__load_kbps=x) for x in (80.0, 90.0, 95.0)]
 
-    def interrupt_later(done, total, left_s):
+    def interrupt_later(done, total):
         if done == 2:
             raise KeyboardInterrupt
 
