@@ -259,7 +259,7 @@ def _reno(
     lone = found[:, 0] * (1.0 - p) * answered
     place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
     quick = found.sum(axis=1)
-    timers, again, twice = 1.0 - quick + found[:, 0] - lone, np.zeros(len(flight)), np.zeros(len(flight))
+    timers, (again, twice, shown) = 1.0 - quick + found[:, 0] - lone, np.zeros((3, len(flight)))
     half = np.maximum(4, flight)
     leads_to[every, place[SLOW][half]] += timers
     leads_to[every, place[LATE][half]] += lone * late
@@ -278,11 +278,14 @@ def _reno(
         np.add.at(leads_to[f], place[AVOIDANCE][np.maximum(4, outstanding)], second)
         np.add.at(leads_to[f], place[SLOW][np.maximum(4, outstanding)], first - second)
         again[f], twice[f] = first[seen].sum(), second.sum()
+        # the inflated window lets segments out half a round before the end of the first recovery, or at it
+        shown[f] = twice[f] * (0.5 if sent >= DUPLICATE_THRESHOLD else 1.0)
         timers[f] += (there - second).sum()
     mean_holes = chance @ np.arange(1, MOST_HOLES + 1)
     repair = path.repair_trip(flight)
     after_repair = np.maximum(timers - (1.0 - quick) - (found[:, 0] - lone), 0.0)
     seconds = (lone + 2.0 * twice + after_repair) * repair + (lone + twice) * _until_found_s(path, flight)
+    seconds += shown * path.round_trip(flight)
     seconds += timers * (_expiries_s(path, flight) + path.round_trip(flight))
     return Recovery(
         seconds=seconds,

@@ -228,13 +228,17 @@ def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
 
     Segments go in bursts: in a slow start at the beginning of the round; after a recovery half a round later
     than an even flow. The lag is smaller by the segments that the inflated window released a round before, on
-    average f/8 of the f/2 segments, or fewer where the receive window limits them.
+    average f/8 of the f/2 segments, or fewer where the receive window limits them. If it released none, the
+    path is empty: the first acknowledgement comes a round later, and the others as the bottleneck serves.
     """
-    idle = np.maximum(0.0, 1.0 - flight * path.service_s / path.base_s)
+    busy = np.minimum(flight * path.service_s / path.base_s, 1.0)
     room = np.clip(path.window - flight, 0.0, flight / 2.0)
-    early = (room - room**2 / flight) / flight
-    trip = path.round_trip(flight) * idle
-    return np.maximum(0.5 - early - 1.0 / flight, 0.0) * trip, 0.5 * trip
+    early, held = (room - room**2 / flight) / flight, (1.0 - 2.0 * room / flight) ** 2
+    trip = path.round_trip(flight)
+    empty = held * busy * (1.0 - 1.0 / flight) * path.base_s
+    return np.maximum(0.5 - early - 1.0 / flight, 0.0) * (1.0 - busy) * trip + empty, 0.5 * (
+        1.0 - busy
+    ) * trip
 
 
 def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) -> Vector:

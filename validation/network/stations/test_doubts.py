@@ -167,9 +167,9 @@ def filled_ring(visits):
     return ring | quiet | {"polling.limit": 36 // visits}
 
 
-def gateway(window, jitter_s):
+def gateway(window, jitter_s, **changes):
     link = {"name": "net", "from": "host", "to": "gw", "kind": "wired"}
-    link |= {"jitter_s": jitter_s, "buffer_packets": 1000}
+    link |= {"jitter_s": jitter_s, "buffer_packets": 1000} | changes
     return GATEWAY | {"network.outside_links": [link], "transport.receive_window_segments": window}
 
 
@@ -184,6 +184,10 @@ SHORT_FADES = LONE | {
     [
         (gateway(12, 0.02), None),
         (gateway(6, 0.02), "jitter_s"),
+        (gateway(64, 0.0, delay_s=0.05, loss=0.03), None),
+        (gateway(64, 0.0, delay_s=0.05, loss=0.05), "lost at random"),
+        (gateway(64, 0.0, delay_s=0.05, loss=0.003) | {"transport.min_rto_s": 0.2}, "lost at random"),
+        (gateway(64, 0.0, delay_s=0.05, loss=0.03, buffer_packets=30), "lost at random"),
         (SHORT_FADES, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy"}, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy", "transport.min_rto_s": 0.2}, None),
