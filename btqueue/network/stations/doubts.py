@@ -50,8 +50,8 @@ SELDOM, LOSSY = 2e-3, 0.015
 """Loss of a random source, and of a lone source that always has data, up to which TCP's law was right: the
 latter in 12 of 13 random scenarios without bridges; the remaining one had busy air (`HALF`)."""
 LOSSY_ALONE = 0.035
-"""The same for a lone connection whose buffers hold its window: at 1 to 3 % of losses the law was 0 to 4 % too
-high in goodput in simulations of 3,000 s."""
+"""The same for a lone connection whose buffers hold its window: at 1 to 3 % of losses the law was 0 to 4 %
+too high in goodput in simulations of 3,000 s."""
 SELDOM_NEAR = 0.15
 """Utilisation of the slowest station by a window of few segments, up to which polls are a small part of its
 round trip; from fewer than ten random scenarios."""
