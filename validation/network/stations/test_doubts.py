@@ -179,6 +179,12 @@ SHORT_FADES = LONE | {
 }  # fmt: skip
 
 
+SETTLED = LONE | {
+    "traffic.source": "greedy", "transport.variant": "vegas", "transport.receive_window_segments": 16,
+    "transport.initial_window_segments": 1,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -193,6 +199,9 @@ SHORT_FADES = LONE | {
         (SHORT_FADES | {"traffic.source": "greedy", "transport.min_rto_s": 0.2}, None),
         (filled_ring(visits=2), "just fill a station"),
         (filled_ring(visits=3), None),
+        (SETTLED, None),
+        (SETTLED | {"transport.alpha": 3.0, "transport.beta": 6.0}, "Vegas settles"),
+        (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
         (RINGS | {"traffic.load_kbps": 20.0}, None),
         (RINGS | {"traffic.load_kbps": 46.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),
