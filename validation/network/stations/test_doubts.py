@@ -179,6 +179,10 @@ SHORT_FADES = LONE | {
 }  # fmt: skip
 
 
+WITH_ENDS = {
+    "traffic.source": "poisson", "traffic.load_kbps": 60.0, "traffic.message_bytes": 1000,
+    "transport.nagle": "minshall",
+}  # fmt: skip
 SETTLED = LONE | {
     "traffic.source": "greedy", "transport.variant": "vegas", "transport.receive_window_segments": 16,
     "transport.initial_window_segments": 1,
@@ -199,6 +203,9 @@ SETTLED = LONE | {
         (SHORT_FADES | {"traffic.source": "greedy", "transport.min_rto_s": 0.2}, None),
         (filled_ring(visits=2), "just fill a station"),
         (filled_ring(visits=3), None),
+        (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS, None),
+        (gateway(12, 0.0, delay_s=0.02, loss=0.001) | WITH_ENDS, "catch up on the air"),
+        (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS | {"traffic.message_bytes": 1800}, "catch up on the air"),
         (SETTLED, None),
         (SETTLED | {"transport.alpha": 3.0, "transport.beta": 6.0}, "Vegas settles"),
         (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
