@@ -678,7 +678,7 @@ class _Builder:
         kinds, span_s = (), (0.0, 0.0)
         if short:
             ends = traffic.message_bytes % transport.mss_bytes, transport.mss_bytes
-            times = [_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends]
+            times = [least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends]
             span_s = times[0], times[1]
         full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
         if cut:
@@ -716,10 +716,10 @@ class _Builder:
             # two short segments do not meet; works of pairs go with the squares of times
             brief = np.array([often > 0.0 for _, often, _ in kinds])
             part = np.array([share for share, *_ in kinds])
-            squares = part * np.array([_least_s(visits) for *_, visits in kinds]) ** 2
+            squares = part * np.array([least_s(visits) for *_, visits in kinds]) ** 2
             meets = 1.0 - float(part[brief].sum() * squares[brief].sum() / squares.sum())
         one_size = waits or messages or len(parts) == 1
-        uneven = 1.0 if one_size else _least_s(self._visits(route, whole)) / _least_s(forth[0])
+        uneven = 1.0 if one_size else least_s(self._visits(route, whole)) / least_s(forth[0])
         if self.low_energy:
             forth[0], behind = self._in_events(own, route, forth[0], behind, load, every)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
@@ -916,7 +916,7 @@ class _Builder:
         return tuple(found)
 
 
-def _least_s(visits: tuple[Visit, ...]) -> float:
+def least_s(visits: tuple[Visit, ...]) -> float:
     """Return the time of a lone segment at its stops (s), without waits: buckets have tokens for it."""
     stops = [visit for visit in visits if visit.kind != "bucket"]
     return sum(visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S for visit in stops)

@@ -183,6 +183,10 @@ WITH_ENDS = {
     "traffic.source": "poisson", "traffic.load_kbps": 60.0, "traffic.message_bytes": 1000,
     "transport.nagle": "minshall",
 }  # fmt: skip
+OFFERED = LONE | {
+    "traffic.source": "request-reply", "traffic.request_bytes": 300, "traffic.reply_bytes": 8192,
+    "transport.protocol": "centaurus", "transport.centaurus_early_data": True,
+}  # fmt: skip
 SETTLED = LONE | {
     "traffic.source": "greedy", "transport.variant": "vegas", "transport.receive_window_segments": 16,
     "transport.initial_window_segments": 1,
@@ -206,6 +210,8 @@ SETTLED = LONE | {
         (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS, None),
         (gateway(12, 0.0, delay_s=0.02, loss=0.001) | WITH_ENDS, "catch up on the air"),
         (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS | {"traffic.message_bytes": 1800}, "catch up on the air"),
+        (OFFERED, None),
+        (OFFERED | {"traffic.reply_bytes": 600}, "offer of an object"),
         (SETTLED, None),
         (SETTLED | {"transport.alpha": 3.0, "transport.beta": 6.0}, "Vegas settles"),
         (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
