@@ -38,6 +38,8 @@ FAR = 9.0
 STEADY = 1e-6
 """Squared coefficient of variation of a wait below which it is constant; so are uniform times beside it."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+MOST_PAUSES = 100
+"""Pauses between visits in a round trip above which their number is not taken apart."""
 STEPS, CHANCES = np.polynomial.hermite_e.hermegauss(9)
 CHANCES /= CHANCES.sum()
 """Standard deviations from the mean at which a number of frames is taken, and their weights."""
@@ -215,6 +217,8 @@ def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[floa
     if pause_s <= 0.0:
         return None
     count = frames + STEPS * (flow.window * mine.train.spread) ** 0.5
+    if count.max() > MOST_PAUSES * port.limit:
+        return None  # a sum of many services
     found = []
     for pauses in range(int(count.max() / port.limit) + 2):
         chances = CHANCES * np.maximum(1.0 - abs(count / port.limit - pauses), 0.0)

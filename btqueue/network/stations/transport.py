@@ -478,7 +478,7 @@ def shown_by_timer(
     every = _every(flow)
     if every <= 1 or flow.cut or flow.transport.ack_clock == "tick" or limit >= rest.window * frames:
         return rest.shown
-    pauses = np.arange(int(frames / limit) + 2)
+    pauses = floor(frames / limit) + np.array([0.0, 1.0])
     chances = np.maximum(1.0 - abs(frames / limit - pauses), 0.0)
     divided = float(chances[frames * frame_s + pauses * pause_s > flow.transport.ack_delay_s].sum())
     often = 1.0 - max(1.0 - 2.0 * divided, 0.0) ** (rest.window / every)
