@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from unittest.mock import patch
 
 import numpy as np
 import xarray as xr
@@ -22,7 +23,7 @@ class CountingSolver:
     def __init__(self, metrics: Metrics) -> None:
         self.metrics, self.asked = metrics, list[str]()
 
-    def __call__(self, base, points, workers) -> Iterator[PointResult]:
+    def __call__(self, base, points, **_) -> Iterator[PointResult]:
         for number in reversed(range(len(points))):
             self.asked.append(repr(sorted(points[number].items())))
             yield PointResult(number, {"solve": self.answer(points[number])})
@@ -124,9 +125,15 @@ def tent(changes):
     return {"goodput_kbps": 100.0 - 2 * abs(limit - 8), "rtt_s": limit / 20}
 
 
-def choose_limit(metrics=tent, **options):
+def dimension_by(solver, **options):
+    """Dimension with a solver in the place of the engine."""
+    with patch("btqueue.study.dimensioning.search.map_points", solver):
+        return dimension(BASE, **options)
+
+
+def choose_limit(metrics=tent, solver=None, **options):
     question = {"maximize": "goodput_kbps", "choose": "polling.limit=1..20", "confirm": False}
-    return dimension(BASE, **{**question, "solver": CountingSolver(metrics), **options})
+    return dimension_by(solver or CountingSolver(metrics), **{**question, **options})
 
 
 def simulated(*, common=2.0, own=0.1, seed=1, truth=tent, **options):

@@ -44,7 +44,6 @@ from btqueue.study.dimensioning.search import (
     Candidate,
     Outcome,
     Progress,
-    Solver,
     Table,
     find_best,
 )
@@ -148,7 +147,6 @@ def dimension(
     confirm: bool = True,
     engine: Literal["auto", "solve", "simulate"] = "auto",
     workers: int | None = None,
-    solver: Solver | None = None,
     simulator: Simulator | None = None,
     progress: Progress | None = None,
     simulating: Callable[[int, int], None] | None = None,
@@ -174,7 +172,6 @@ def dimension(
         engine: "solve" (theory; a point at which that does not stand is simulated) or "simulate" all points;
             "auto" solves, and also simulates points at which theory stands and gives a metric no value.
         workers: processes at once, all cores by default.
-        solver: answers points, in place of the engine's own.
         simulator: simulator of one scenario; btqueue's own by default, with replications on all cores.
         progress: called with the number of points solved and the most that will be solved.
         simulating: called likewise for the points that are simulated.
@@ -198,7 +195,6 @@ def dimension(
         budget,
         engine="simulate" if engine == "simulate" else "solve",
         metrics=task.metrics if engine == "auto" else (),
-        solver=solver,
         workers=workers,
         progress=progress,
     )

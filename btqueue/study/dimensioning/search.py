@@ -13,20 +13,18 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import ScenarioError
 from btqueue.study.dimensioning.problem import Place, Task
-from btqueue.study.evaluate import Answer, Engine, Failure, PointResult
+from btqueue.study.evaluate import Answer, Engine, Failure
 from btqueue.study.many_points import map_points
 from btqueue.study.points import label
-
-Solver = Callable[[Scenario, Sequence[Mapping[str, Any]], int | None], Iterable[PointResult]]
-"""Solves points (changes by key) of a scenario in a number of processes, in any order."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of points solved and the most that will be solved."""
@@ -107,7 +105,6 @@ class Table:
         *,
         engine: Engine = "solve",
         metrics: Sequence[str] = (),
-        solver: Solver | None = None,
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -118,15 +115,13 @@ class Table:
             budget: most points to solve.
             engine: whose answers are looked at.
             metrics: that a point is simulated for where theory stands and gives them no value.
-            solver: solver of points; the engine's own by default.
             workers: processes at once.
             progress: called after each point.
         """
         self.task, self.budget, self.known = task, budget, dict[Place, Candidate]()
         self.expected = budget if task.size is None else min(budget, task.size)
         self.engine: Engine = engine
-        self._metrics = metrics
-        self._solver, self._workers, self._progress = solver or self._answers, workers, progress
+        self._metrics, self._workers, self._progress = metrics, workers, progress
 
     def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
         """Return the candidates at places, solving unknown ones.
@@ -146,29 +141,21 @@ class Table:
             raise BudgetSpent
         return [self.known[place] for place in wanted if place in self.known]
 
-    def _answers(
-        self, base: Scenario, points: Sequence[Mapping[str, Any]], workers: int | None
-    ) -> Iterator[PointResult]:
-        """Yield the engine's answers, all with the scenario's seed, so that differences vary less."""
-        few = self.engine == "solve" and len(points) < SMALL_BATCH
-        return map_points(
-            base, points, engines=(self.engine,), workers=1 if few else workers, metrics=self._metrics
-        )
-
     def _solve(self, places: Sequence[Place]) -> None:
+        """Add the engine's answers, all with the scenario's seed, so that differences vary less."""
         if not places:
             return
         points = [self.task.changes(place) for place in places]
-        results = iter(self._solver(self.task.base, points, self._workers))
-        try:
+        workers = 1 if self.engine == "solve" and len(points) < SMALL_BATCH else self._workers
+        asked = map_points(
+            self.task.base, points, engines=(self.engine,), workers=workers, metrics=self._metrics
+        )
+        with closing(asked) as results:
             for result in results:
                 place = places[result.number]
                 self.known[place] = self._candidate(place, points[result.number], result.answers[self.engine])
                 if self._progress is not None:
                     self._progress(len(self.known), max(self.expected, len(self.known)))
-        finally:
-            if isinstance(results, Generator):
-                results.close()
 
     def _candidate(self, place: Place, changes: Mapping[str, Any], answer: Answer) -> Candidate:
         task, keys = self.task, self.task.keys(changes)

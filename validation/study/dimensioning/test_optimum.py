@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from dimension_stand_ins import BASE, CountingSolver, random_problem
+from dimension_stand_ins import CountingSolver, dimension_by, random_problem
 
 import btqueue as bt
 from btqueue.study.dimensioning import dimension
@@ -41,7 +41,7 @@ def test_the_search_finds_the_optimum_of_random_problems_with_a_part_of_the_poin
     arguments, metrics = random_problem(seed)
     size = math.prod(len(values) for values in arguments["choose"].values())
     solver = CountingSolver(metrics)
-    found = dimension(BASE, **arguments, solver=solver, confirm=False, budget=min(2000, size // 3))
+    found = dimension_by(solver, **arguments, confirm=False, budget=min(2000, size // 3))
     truth = brute_force(arguments, metrics)
     assert found.outcome.method == "search" and not found.outcome.proved
     assert len(solver.asked) == len(set(solver.asked)), "a point was solved twice"
@@ -56,7 +56,7 @@ def test_the_search_finds_the_optimum_of_random_problems_with_a_part_of_the_poin
 def test_enumeration_finds_the_optimum_and_says_that_it_is_proved(seed):
     arguments, metrics = random_problem(seed)
     arguments["choose"] = {name: list(values)[::3] for name, values in arguments["choose"].items()}
-    found = dimension(BASE, **arguments, solver=CountingSolver(metrics), confirm=False, budget=5000)
+    found = dimension_by(CountingSolver(metrics), **arguments, confirm=False, budget=5000)
     truth = brute_force(arguments, metrics)
     assert found.outcome.proved and found.outcome.method == "enumeration"
     assert (found.best and found.best.objective) == (
@@ -78,12 +78,11 @@ def test_the_search_finds_the_optimum_of_problems_with_continuous_keys(seed):
             "rtt_s": rate + 4 * limit,
         }
 
-    found = dimension(
-        BASE,
+    found = dimension_by(
+        CountingSolver(metrics),
         maximize="goodput_kbps",
         subject_to=f"rtt_s <= {bound!r}",
         choose=["flow_control.token_rate_kbps=50..400", "polling.limit=1..25"],
-        solver=CountingSolver(metrics),
         confirm=False,
         budget=1500,
     )

@@ -3,13 +3,12 @@
 import math
 
 import pytest
-from dimension_stand_ins import BASE, CountingSolver, tent
+from dimension_stand_ins import CountingSolver, dimension_by, tent
 from hypothesis import given
 from hypothesis import strategies as st
 
 from btqueue.scenario import ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_expression
-from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.problem import parse_constraint
 from btqueue.study.summary import Estimate
 
@@ -90,6 +89,6 @@ def test_aggregates_are_over_the_flows_that_have_a_value():
 def test_what_cannot_be_read_is_said_in_words(question, words):
     solver = CountingSolver(tent)
     with pytest.raises(ScenarioError) as caught:
-        dimension(BASE, **{"choose": "polling.limit=1..5", "solver": solver, **question})
+        dimension_by(solver, **{"choose": "polling.limit=1..5", **question})
     assert words in str(caught.value)
     assert not solver.asked
