@@ -94,8 +94,8 @@ def test_simulated_slopes_are_secants_over_a_tenth_of_the_key_to_both_sides(engi
 
     engines.network.solve, engines.simulator.simulate = Mock(side_effect=engines.network.NoConvergence), cubed
     scenario = Scenario().changed({key: value, "run.replications": 3})
-    (row,) = local_sensitivity(scenario, ["goodput_kbps"], [key], workers=1).rows
-    assert row.derivative.value == pytest.approx(3.0 * value**2 + step**2)
+    found = local_sensitivity(scenario, ["goodput_kbps"], [key], workers=1)
+    assert found["derivative"].item() == pytest.approx(3.0 * value**2 + step**2)
 
 
 def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
