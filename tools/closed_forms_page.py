@@ -1,6 +1,6 @@
 """The catalogue of closed forms in Markdown, as `docs/explanation/closed-forms.md` shows it.
 
-    python tools/closed_forms_page.py
+python tools/closed_forms_page.py
 """
 
 from collections.abc import Iterator
