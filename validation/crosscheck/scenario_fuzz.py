@@ -138,9 +138,9 @@ def serve() -> None:
     warnings.simplefilter("error")
     print(json.dumps(STARTED), file=answers, flush=True)
     for line in sys.stdin:
-        fuzzed = Fuzzed(**undated(json.loads(line)))
-        signal.setitimer(signal.ITIMER_PROF, CPU_S)  # the signal ends the process, wherever it is
         try:
+            fuzzed = Fuzzed(**undated(json.loads(line)))
+            signal.setitimer(signal.ITIMER_PROF, CPU_S)  # the signal ends the process, wherever it is
             found = judge(fuzzed)
         except KeyboardInterrupt:
             found = {"read": "interrupted", "faults": []}

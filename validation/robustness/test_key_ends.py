@@ -113,7 +113,7 @@ def test_every_number_at_its_ends_is_answered_or_refused(worker, files, engine, 
         for value in dict.fromkeys((low, high, max(low, 1 if kind.type is int else LEAST_POSITIVE))):
             long = value == high and key in LONG_AT_THE_GREATEST[engine]
             scenario = asked(with_value(data, key, value, files), engine)
-            found = worker.answer(scenario, interrupt_s=1.0 if long else None)
+            found = worker.answer(scenario, interrupt_s=2.0 if long else None)
             wrong += [f"{key} = {value}: {fault}" for fault in found["faults"]]
     assert not wrong, "\n".join(wrong)
 
