@@ -140,7 +140,9 @@ def serve() -> None:
     for line in sys.stdin:
         try:
             fuzzed = Fuzzed(**undated(json.loads(line)))
-            signal.setitimer(signal.ITIMER_PROF, CPU_S)  # the signal ends the process, wherever it is
+            signal.setitimer(
+                signal.ITIMER_PROF, float(sys.argv[1])
+            )  # the signal ends the process, wherever it is
             found = judge(fuzzed)
         except KeyboardInterrupt:
             found = {"read": "interrupted", "faults": []}
@@ -170,8 +172,9 @@ def undated(value: Any) -> Any:
 class Worker:
     """A process that judges scenarios one by one, each by a deadline; started anew when it has ended."""
 
-    def __init__(self) -> None:
-        """Start nothing yet."""
+    def __init__(self, cpu_s: float = CPU_S) -> None:
+        """Start nothing yet; a scenario may take so much processor time (s)."""
+        self.cpu_s = cpu_s
         self.process: subprocess.Popen[str] | None = None
 
     def answer(self, fuzzed, interrupt_s: float | None = None) -> dict[str, Any]:
@@ -183,7 +186,7 @@ class Worker:
         """
         if self.process is None or self.process.poll() is not None:
             self.close()
-            pipe, command = subprocess.PIPE, [sys.executable, str(HERE)]
+            pipe, command = subprocess.PIPE, [sys.executable, str(HERE), str(self.cpu_s)]
             self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, encoding="utf-8")
             if self._line(STARTING_S) != json.dumps(STARTED):
                 raise RuntimeError("a process does not start")
@@ -202,7 +205,7 @@ class Worker:
         if code is None:
             return {"read": "hang", "faults": [f"no answer in {WALL_S:g} s"]}
         if code == -signal.SIGPROF:
-            return {"read": "hang", "faults": [f"no answer in {CPU_S:g} s of processor time"]}
+            return {"read": "hang", "faults": [f"no answer in {self.cpu_s:g} s of processor time"]}
         return {"read": "died", "faults": [f"the process ended with {code}"]}
 
     def _line(self, timeout_s: float) -> str | None:

@@ -103,7 +103,6 @@ def judge(fuzzed):
     return {{"read": "taken", "faults": []}}
 
 scenario_fuzz.judge, scenario_fuzz.compile_all = judge, lambda: None
-scenario_fuzz.CPU_S = 0.5
 scenario_fuzz.serve()
 """
 
@@ -112,7 +111,7 @@ def test_a_worker_that_dies_or_hangs_is_a_fault_of_its_seed(monkeypatch, tmp_pat
     script = tmp_path / "strange.py"
     script.write_text(STRANGE.format(here=str(scenario_fuzz.HERE.parent)))
     monkeypatch.setattr(scenario_fuzz, "HERE", script)
-    worker, found = Worker(), []
+    worker, found = Worker(cpu_s=0.5), []
     for number in range(5):  # only the third waits for nothing
         monkeypatch.setattr(scenario_fuzz, "WALL_S", 1.0 if number == 3 else 600.0)
         found.append(worker.answer(Fuzzed(number, {}, "", False)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from any_scenario import OWN, Fuzzed, ends, needed, vocabulary
-from scenario_fuzz import Worker, write_files
+from scenario_fuzz import WALL_S, Worker, write_files
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.overrides import merged
@@ -86,7 +86,7 @@ def with_value(data: dict[str, Any], key: str, value: Any, files: dict[str, list
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     """A process for the engines."""
-    started = Worker()
+    started = Worker(cpu_s=WALL_S)  # it may have to compile first
     yield started
     started.close()
 
