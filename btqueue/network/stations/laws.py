@@ -774,7 +774,7 @@ class Laws:
                 chance: that the data end their visit, or not.
                 base: wait of an answer that is not held back.
                 slots: until the first visit after the visit of the data, in an idle piconet.
-                on: chance that the visit of the data goes on with the next segment.
+                on: chance that the visit of the data goes on.
             """
             if flow is None or chance <= 0.0 or flow.host_s + flow.jitter_s <= 0.0:
                 return 0.0
@@ -793,7 +793,7 @@ class Laws:
             waits = none * then + (1.0 - none) * np.where(hold > first, random, first - hold)
             if base < slots:  # in the visit of the data
                 waits = np.where(hold > base, waits, base - hold)
-            rides = on * (hold < float(queues.slots[queues.prev[c]]))  # beside data of the next segment
+            rides = on * (hold < float(queues.slots[queues.prev[c]]))  # beside other data
             return chance * float(((1.0 - rides) * (waits - base)).mean())
 
         if place is None or not follows:
@@ -818,7 +818,8 @@ class Laws:
                 pending += (
                     EMPTY * (1.0 - over) + float(up) - float(place.up) - 1.0
                 )  # behind data down: no longer
-                after = late(1.0 - over, EMPTY, EMPTY + EMPTY * n, behind)
+                goes_on = 1.0 - (1.0 - behind) * (1.0 - queues.further_data(c)) if answers else 0.0
+                after = late(1.0 - over, EMPTY, EMPTY + EMPTY * n, goes_on)
                 after += late(over, met(order.missed_up, order.passed[1]), order.missed_up)
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used

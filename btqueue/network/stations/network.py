@@ -274,6 +274,8 @@ class Flow:
         meets: share of the segments that meet others of the flow under way: short ones have waited for some.
         behind_s: mean wait for segments of the same stream, where it follows from the rule by which short
             segments wait (s).
+        ends: numbers of its source's and its destination's node.
+        layer_s: longest time of a layer of a host that takes one segment at a time.
     """
 
     source: str
@@ -299,6 +301,8 @@ class Flow:
     uneven: float = 1.0
     meets: float = 1.0
     behind_s: float | None = None
+    ends: tuple[int, int] = (-1, -1)
+    layer_s: float = 0.0
 
     @property
     def pairs(self) -> float:
@@ -751,6 +755,8 @@ class _Builder:
             uneven,
             meets,
             cut.behind_s if cut else None,
+            (plan.source, plan.target),
+            max(transport.ip_delay_s, own.link.l2cap_delay_s),
         )
 
     def _visits(

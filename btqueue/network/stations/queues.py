@@ -881,6 +881,12 @@ class Queues:
         some = (1.0 - none) * (1.0 - float(self.regular[self.flow[d]]))
         return some, float(self.slots[d] / self.frames[d])
 
+    def further_data(self, c: int) -> float:
+        """Return the chance that an acknowledgement finds data at its own port, or relayed data opposite."""
+        d, here = int(self.prev[c]), (self.port == self.port[c]) & ~self.back
+        relayed = 0.0 if d < 0 or self.host[d] else float(self.present[self.port[d]])
+        return 1.0 - (1.0 - relayed) * (1.0 - min(float((self.rate * self.works)[here].sum()), 1.0))
+
     def elsewhere(self, c: int, slots: float) -> float:
         """Return the time (slots) that trains elsewhere still take when a segment comes from a host.
 

@@ -164,6 +164,13 @@ GATEWAY = {
 }  # fmt: skip
 
 
+UPLOADS = {
+    "network.peripherals": 3, "network.flows": "uplink", "link.packets": ["2-DH5", "2-DH1"],
+    "polling.limit": 10, "traffic.source": "greedy", "transport.receive_window_segments": 20,
+    "radio.model": "perfect", "flow_control.enabled": False,
+}  # fmt: skip
+
+
 def filled_ring(visits):
     """Return two connections of twelve segments of three frames, which need so many visits."""
     ring = {"network.peripherals": 2, "network.flows": "ring", "traffic.source": "greedy"}
@@ -220,6 +227,11 @@ SETTLED = LONE | {
         (SETTLED, None),
         (SETTLED | {"transport.alpha": 3.0, "transport.beta": 6.0}, "Vegas settles"),
         (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
+        # the central takes 89 segments a second, in 20 or in 5 ms each
+        (UPLOADS | {"transport.ip_delay_s": 0.02}, "one segment at a time"),
+        (UPLOADS | {"link.l2cap_delay_s": 0.02}, "one segment at a time"),
+        (UPLOADS | {"transport.ip_delay_s": 0.005}, None),
+        (UPLOADS | {"transport.tcp_delay_s": 0.02}, None),
         (RINGS | {"traffic.load_kbps": 20.0}, None),
         (RINGS | {"traffic.load_kbps": 46.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),
