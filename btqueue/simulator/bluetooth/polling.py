@@ -8,9 +8,10 @@ present. A packet stays in its queue until its transmission ends.
 from btqueue.simulator.bluetooth import adaptation, arq, bridges, voice
 from btqueue.simulator.bluetooth.baseband_queue import take_from_port
 from btqueue.simulator.bluetooth.disciplines import begin_visit, next_station, visit_is_over
-from btqueue.simulator.bluetooth.radio import reception_fails
+from btqueue.simulator.bluetooth.radio import is_hit, reception_fails
 from btqueue.simulator.hosts.forwarding import arrive
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
+from btqueue.simulator.machinery.packet_queue import serve
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records import piconets
 from btqueue.simulator.records.conventions import NOTHING, SLOT
@@ -64,6 +65,21 @@ def go_on(sim, index, now):
 @compiled
 def receive(sim, index, port_index, answering_port, now):
     """Take the packet just transmitted off its queue and return it; NOTHING if it stays or is lost."""
+    central = sim.piconets[index]
+    if not central.plain:
+        return receive_with_options(sim, index, port_index, answering_port, now)
+    if central.packet == NOTHING:
+        return NOTHING
+    packet = serve(sim, port_index, now)
+    central.waiting -= 1
+    if is_hit(sim, port_index, central.on_air_type, now):
+        sim.packets[packet].corrupted = True
+    return packet
+
+
+@outlined
+def receive_with_options(sim, index, port_index, answering_port, now):
+    """Receive where there may be ARQ, gated service, limited buffers or a log."""
     central = sim.piconets[index]
     packet = NOTHING
     if central.packet != NOTHING:
@@ -208,35 +224,45 @@ def send_nothing(sim, index, now):
 
 @compiled
 def transmit(sim, index, place, port_index, now):
-    """Put the port's head packet on the air; POLL or NULL if none is ready, or it would not end in time."""
+    """Put the port's head packet on the air, or POLL or NULL (one slot) if there is none."""
     central = sim.piconets[index]
-    packet = sim.queues[port_index].head
-    kind = NOTHING
-    if sim.queues[port_index].length > 0 and sim.packets[packet].ready_at <= now:
-        kind = sim.packets[packet].type
-        if sim.ports[port_index].adaptive or central.voice_period > 0 or central.rendezvous:
-            kind = type_that_fits(sim, index, place, port_index, now)
-    if kind == NOTHING:
-        send_nothing(sim, index, now)
+    if not central.plain:
+        transmit_with_options(sim, index, place, port_index, now)
         return
-    central.packet = packet
-    central.on_air_type = kind
-    packet_type = sim.packet_types[kind]
+    queue = sim.queues[port_index]
+    if queue.length == 0:
+        central.packet = NOTHING
+        schedule(sim, central.timer, now + SLOT)
+        return
+    central.packet = queue.head
+    central.on_air_type = sim.packets[queue.head].type
+    packet_type = sim.packet_types[central.on_air_type]
     sim.links[place].data_slots += packet_type.slots
-    packet_event(sim, trace.PACKET_TRANSMITTED, port_index, packet, now)
     schedule(sim, central.timer, now + packet_type.duration)
 
 
 @outlined
-def type_that_fits(sim, index, place, port_index, now):
-    """Return the type in which the port's head packet is sent; NOTHING if it would not end in time."""
+def transmit_with_options(sim, index, place, port_index, now):
+    """Transmit where the packet may not be ready yet, or has to be cut, or to end in time."""
     central = sim.piconets[index]
-    packet = sim.queues[port_index].head
-    kind, room = sim.packets[packet].type, room_on_air(sim, index, place, now)
+    queue = sim.queues[port_index]
+    if queue.length == 0 or sim.packets[queue.head].ready_at > now:
+        send_nothing(sim, index, now)
+        return
+    packet = queue.head
+    kind = sim.packets[packet].type
     if sim.ports[port_index].adaptive:
-        kind = adaptation.choose_type(sim, port_index, packet, room, now)
+        kind = adaptation.choose_type(sim, port_index, packet, room_on_air(sim, index, place, now), now)
         central.on_air_bytes = arq.part_in(sim, kind, sim.packets[packet])
-    return kind if sim.packet_types[kind].duration <= room else NOTHING
+    packet_type = sim.packet_types[kind]
+    if packet_type.duration > room_on_air(sim, index, place, now):
+        send_nothing(sim, index, now)
+        return
+    central.packet = packet
+    central.on_air_type = kind
+    sim.links[place].data_slots += packet_type.slots
+    packet_event(sim, trace.PACKET_TRANSMITTED, port_index, packet, now)
+    schedule(sim, central.timer, now + packet_type.duration)
 
 
 @compiled

@@ -99,6 +99,7 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
     rates = draft.tables.error_rates[:, -2]  # of voice packets, where extended voice links have a column
     repeated = links is not None and links.window > 0 and bool(np.any(rates))
     cyclic = discipline <= piconets.GATED
+    windows = polling.bridge_schedule != "walk-in"
     meets = polling.bridge_schedule == "lcs" and (len(bridges) > 0 or away != NOTHING)
     meetings = len(bridges) + (0 if away == NOTHING else draft.bridges[away]["count"] - 1)
     draft.piconets.add(
@@ -106,6 +107,7 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
         node=piconet.central,
         first_link=len(draft.links),
         links=len(piconet.members),
+        plain=is_plain(scenario) and not (windows and (bridges or away != NOTHING)),
         discipline=discipline,
         limit=limit,
         meets=meets,
@@ -141,6 +143,19 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
             up=add_radio_port(draft, link, member, piconet.central, nodes.UPLINK, up_limit),
             down=add_radio_port(draft, link, piconet.central, member, nodes.DOWNLINK, down_limit),
         )
+
+
+def is_plain(scenario: Scenario) -> bool:
+    """Whether half-frames need none of the rarer options of links and polling."""
+    link = scenario.link
+    return (
+        link.arq == "none"
+        and link.adaptation == "fixed"
+        and link.baseband_delay_s == 0
+        and link.node_buffer_bytes is None
+        and scenario.voice.packet == "none"
+        and scenario.polling.discipline != "gated"
+    )
 
 
 def radio_port_options(scenario: Scenario) -> dict[str, object]:

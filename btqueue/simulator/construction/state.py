@@ -70,6 +70,7 @@ class EmptyNetwork:
             heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
             sim = sim.replaced(log=_zeros(log_dtype, LOG_LENGTH), heap=heap, islands=islands)
             sim.clock[0].logging = True
+            sim.piconets.plain = False
         if self.ticks:
             draw_phases(sim, seed, replication)
         with np.errstate(over="ignore"):  # of random numbers, where nothing is compiled

@@ -14,6 +14,7 @@ E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
 
 piconet_dtype = record_type(
     integers("timer stream node first_link links discipline limit max_weight"),
+    flags("plain"),
     # the visit in progress: `station` counts from `first_link`
     integers("station frame visit_limit gate_down gate_up phase packet on_air_type on_air_bytes"),
     flags("carried_data visiting hit polled"),
@@ -44,7 +45,9 @@ piconet_dtype = record_type(
     # statistics
     integers("visits voice_repeated"),
 )
-"""`voice_repeated`: slots of repetitions of voice packets."""
+"""`voice_repeated`: slots of repetitions of voice packets.
+`plain`: none of the rarer options is in use, so half-frames use the faster code: no ARQ, adaptation,
+voice, windows, gated service, baseband delay, limited node buffers or log."""
 
 link_dtype = record_type(
     integers("piconet node up down bridge limit weight skip_until_cycle skip_until"),
