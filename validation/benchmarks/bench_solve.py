@@ -62,8 +62,8 @@ def test_one_solve(measured, case):
 @each_case
 def test_sweep(measured, case):
     """10,000 points in a minute on two cores."""
-    scenario, (_, _, key, ends) = scenario_of(case), CASES[case]
-    places = product(np.linspace(*ends, 20).tolist(), WINDOWS)
+    scenario, (_, _, key, (low, high)) = scenario_of(case), CASES[case]
+    places = product(np.linspace(low, high, 20).tolist(), WINDOWS)
     grid = [{key: value, "transport.receive_window_segments": window} for value, window in places]
     bt.solve(scenario)
 

@@ -60,7 +60,7 @@ def play_on_gpu(**environment: str) -> list[dict]:
     # threads of the CUDA simulator do not know that random numbers may wrap around
     arguments = ("-W", "ignore::RuntimeWarning", "-c", PLAY)
     scenarios = json.dumps([{**SHORT, **changes} for changes in SCENARIOS.values()])
-    done = python(*arguments, scenarios, **{"NUMBA_DISABLE_JIT": "0"} | environment)
+    done = python(*arguments, scenarios, cwd=None, **{"NUMBA_DISABLE_JIT": "0"} | environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

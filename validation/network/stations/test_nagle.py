@@ -105,10 +105,10 @@ def test_jitter_of_a_segment_alone_and_of_two_at_once():
 def test_messages_of_a_time_are_a_poisson_number_of_geometric_bursts(within):
     """Bursts of this time by their number, and the rest of the burst in which it begins."""
     source, seconds, counts = Source(100, 30.0, 0.6, False), 0.2, np.arange(60)
-    bursts = stats.poisson(source.rate * (1.0 - source.more) * seconds)
-    law = np.eye(60)[0] * bursts.pmf(0)
+    bursts = stats.poisson.pmf(np.arange(60), source.rate * (1.0 - source.more) * seconds)
+    law = np.eye(60)[0] * bursts[0]
     for number in range(1, 60):
-        law += bursts.pmf(number) * stats.nbinom.pmf(counts - number, number, 1.0 - source.more)
+        law += bursts[number] * stats.nbinom.pmf(counts - number, number, 1.0 - source.more)
     if within:
         law = np.convolve(stats.geom.pmf(counts, 1.0 - source.more), law)[:60]
     np.testing.assert_allclose(written(source, seconds, 60, within=within), law, atol=1e-12)
