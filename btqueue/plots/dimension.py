@@ -247,7 +247,7 @@ def _map(figure: Figure, axes: Axes, found: Dimensioning, height: _Height, acros
 
 
 def _scale(axes: Axes, which: str, choice: Choice) -> None:
-    """Set the scale of an axis: logarithmic for such a range, ticks at whole numbers for whole numbers."""
+    """Set the scale of an axis: logarithmic for a logarithmic range; whole numbers have whole ticks."""
     if choice.interval is not None and choice.interval.scale == "log":
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     elif choice.ordered and all(isinstance(value, int) for value in choice.values or (0.5,)):

@@ -1,4 +1,4 @@
-"""Checks that need more than one key. Each rule yields a key, why its value cannot be, and what is allowed.
+"""Checks that need more than one key. Each rule yields a key, why its value cannot be, and allowed values.
 
 A rule yields a whole problem where the value to be shown is not the value of the key.
 """

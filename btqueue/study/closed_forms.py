@@ -170,7 +170,7 @@ def _expression(form: str, arguments: str, symbols: Notation) -> Any:
 
     Args:
         form: its name, behind one of `MODULES`.
-        arguments: ``name=value`` of those that are not the symbols of `PARAMETERS`; a value may be a symbol.
+        arguments: ``name=value`` of arguments other than the symbols of `PARAMETERS`; values may be symbols.
         symbols: symbols of the subject.
     """
     module, _, name = form.partition(".")

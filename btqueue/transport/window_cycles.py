@@ -236,9 +236,8 @@ def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
     early, held = (room - room**2 / flight) / flight, (1.0 - 2.0 * room / flight) ** 2
     trip = path.round_trip(flight)
     empty = held * busy * (1.0 - 1.0 / flight) * path.base_s
-    return np.maximum(0.5 - early - 1.0 / flight, 0.0) * (1.0 - busy) * trip + empty, 0.5 * (
-        1.0 - busy
-    ) * trip
+    idle_s = (1.0 - busy) * trip
+    return np.maximum(0.5 - early - 1.0 / flight, 0.0) * idle_s + empty, 0.5 * idle_s
 
 
 def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) -> Vector:

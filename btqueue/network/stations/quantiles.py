@@ -212,7 +212,7 @@ def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[floa
     limited = piconet.discipline == "e-limited" and piconet.members > 1 and port.limit < frames
     if not limited or shared:
         return None
-    frame_s = (mine.train.air + mine.train.frames) / mine.train.frames * SLOT_S / piconet.free_share
+    frame_s = network.frame_s(mine)
     pause_s = mean_s * port.limit / frames - port.limit * frame_s
     if pause_s <= 0.0:
         return None

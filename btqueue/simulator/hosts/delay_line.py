@@ -5,7 +5,7 @@ interval: the processing of two layers), then takes a random delay; it never ove
 The time of leaving is known when it enters (Lindley's recursion for a tandem), so one timer for the oldest
 segment is enough.
 
-A segment that has crossed a hop goes up at its last node, through such a line where its layers take time.
+A segment goes up at its last node through another delay line, where the layers of that node take time.
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled

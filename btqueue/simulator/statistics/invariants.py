@@ -42,7 +42,7 @@ class InvariantViolated(RuntimeError):
 
 
 def check_invariants(sim: State) -> list[np.ndarray]:
-    """Bring the counts up to now and return what `walk` finds, if counts and Little's law hold.
+    """Bring the counts up to now and return the findings of `walk`, if counts and Little's law hold.
 
     For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each
     queue: inside at the start + offered = refused + served + inside now, and the area under the queue length

@@ -162,7 +162,9 @@ def _values(scenario: Scenario, key: str, text: str) -> tuple[Any, ...]:
     if "/" in text:
         return (tuple(map(float, text.split("/"))),)
     if text == "any":
-        return _choices(field_at(Scenario, key).annotation)  # type: ignore[union-attr] (the key is known)
+        field = field_at(Scenario, key)
+        assert field is not None  # the table names keys of scenarios alone
+        return _choices(field.annotation)
     if text == "unscaled":
         return (LONGEST_WINDOW // transport.mss_bytes,)
     if text[0] == "=":

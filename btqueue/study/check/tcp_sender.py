@@ -76,7 +76,7 @@ class Segments:
         self._all: list[Outstanding] = []
         self._first = 0
         self._missing: list[Outstanding] = []
-        """Those that were not selectively acknowledged, in the same order."""
+        """The segments that were not selectively acknowledged, in the same order."""
 
     def __len__(self) -> int:
         """Return how many wait."""

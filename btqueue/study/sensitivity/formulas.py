@@ -116,10 +116,11 @@ def applicable(setting: Setting) -> Mapping[str, Numbers]:
     The mapping's keys are names in `btqueue.study.closed_forms.closed_forms`. Numbers outside the domain of a
     formula (a loss of 0 in TCP's laws) are left out.
     """
-    found: dict[str, Numbers] = {}
-    for name, numbers in chain(*(rule(setting).items() for rule in RULES)):
-        if all(math.isfinite(number.value) for number in numbers.values()):
-            found[name] = numbers  # noqa: PERF403
+    found = {
+        name: numbers
+        for name, numbers in chain(*(rule(setting).items() for rule in RULES))
+        if all(math.isfinite(number.value) for number in numbers.values())
+    }
     return MappingProxyType(found)
 
 

@@ -236,9 +236,12 @@ def test_piconets_nearby_spoil_packets_of_one_length_alike():
 
 @pytest.mark.parametrize(("load_kbps", "close"), [(5.0, 0.02), (110.0, 0.05)])
 @pytest.mark.parametrize("limit", [5, 10])
-@pytest.mark.parametrize("tcp_delay_s", [0.002, 0.005, 0.02])
+@pytest.mark.parametrize("tcp_delay_s", [0.000625, 0.002, 0.005, 0.02])
 def test_acknowledgements_that_hosts_hold_back_wait_for_the_next_visit(load_kbps, close, limit, tcp_delay_s):
-    """In an idle piconet it is the next of equal cycles, 16 slots after the data for 5 ms; else any visit."""
+    """In an idle piconet it is the next of equal cycles, 16 slots after the data for 5 ms; else any visit.
+
+    A delay of a slot at each layer ends with the POLL after the data: too late for its answer.
+    """
     scenario = bt.Scenario().changed(
         {
             "network.peripherals": 3,
