@@ -12,7 +12,7 @@ from btqueue.scenario.topology import FlowPlan, topology
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
-Kind = Literal["load", "window", "cwnd", "slots", "tokens", "outside", "timer"]
+Kind = Literal["load", "window", "cwnd", "slots", "tokens", "outside", "host", "timer"]
 
 
 class Bound(NamedTuple):
@@ -20,9 +20,10 @@ class Bound(NamedTuple):
 
     Attributes:
         kind: its load, the receive window, the congestion window, slots of a piconet, tokens, an outside
-            link, or the retransmission timer.
+            link, the layers of a host, or the retransmission timer.
         kbps: the goodput that it allows if nothing else limits the flow (kbit/s); NaN if that is not known.
-        name: name of the piconet or the outside link; of the congestion window, the place of its losses.
+        name: name of the piconet, the outside link or the host; of the congestion window, the place of its
+            losses.
     """
 
     kind: Kind
@@ -95,6 +96,8 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
         key = f"le.{_of_events(scenario)}"
     own = scenario.of_flow(flow.spec)
     t = own.transport
+    if bound.kind == "host":
+        key = "transport.ip_delay_s" if t.ip_delay_s >= own.link.l2cap_delay_s else "link.l2cap_delay_s"
     if bound.kind == "load" and own.traffic.source == "file":
         key = "traffic.arrival_file"
     if bound.kind == "window" and (t.send_buffer_segments or math.inf) < t.receive_window_segments:
@@ -132,5 +135,7 @@ def _words(bound: Bound, value: Any, slots: str = "") -> str:
         return f"{slots} of piconet {bound.name}" if slots else "the radio"
     if bound.kind == "cwnd":
         return f"the congestion window{bound.name and f' after losses at {bound.name}'}"
+    if bound.kind == "host":
+        return f"the layers of host {bound.name}"
     words = {"load": "its load", "tokens": "the tokens", "timer": "the retransmission timer"}
     return words.get(bound.kind, f"link {bound.name}")

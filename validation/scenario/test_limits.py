@@ -42,6 +42,7 @@ CASES = {
         "network.outside_links[1].rate_kbps",
         "lan",
     ),
+    "host": (ALONE.changed({"link.l2cap_delay_s": 0.03}), "link.l2cap_delay_s", "p1.1"),
     "cwnd": (ALONE.changed(LOSSY), "link.arq", "the radio"),
     "timer": (ALONE.changed(LOSSY | {"radio.ber": 2e-5}), "transport.min_rto_s", ""),
 }

@@ -109,6 +109,7 @@ class Laws:
         self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
+        self.spaced = np.zeros_like(self.fixed)  # the same before a layer of a host, or behind it
         self.most = np.zeros(len(network.ports))
         self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
         self.waits = np.zeros(flows)  # of segments for others, on the way forth
@@ -146,6 +147,11 @@ class Laws:
         # segments and acknowledgements of each flow, by the direction of a link that they pass
         self.passing: dict[int, Vector] = {}
         for f, flow in enumerate(network.flows):
+            for layer in flow.layers:
+                r, share = self.number["wire", layer.wire], flow.acks if layer.back else 1.0
+                self.uses[f, r] = 1.0
+                self.fixed[int(layer.back), f, r] += flow.layer_s * share
+                self.spaced[int(layer.back), f, r] += layer.apart_s * share
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
@@ -940,6 +946,7 @@ class Laws:
                 queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
         turns, in_turn = self.turns.before, self.turns.waits(sends, ahead, most, steady=links.steady)
+        self._less_before_layers(sends, answers, ahead, own)
         own[:, self.brought] = 0.0
         own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
@@ -959,6 +966,8 @@ class Laws:
         for f in self.firsts:
             flow = flows[f]
             longest = again = 0.0
+            layers = [self.number["wire", layer.wire] for layer in flow.layers]
+            others[f] += sum(float(total[r] - own[f, r]) for r in layers)
             for way, visits in enumerate((flow.forth, flow.back)):
                 for stop, visit in enumerate(visits):
                     r = self.number[visit.kind, visit.index]
@@ -1003,6 +1012,7 @@ class Laws:
                         others[f] += left[f, visit.index]
                 if visits is flow.forth:
                     self.waits[f] = others[f]
+            longest += max((float(own[f, r]) for r in layers if not links.endless[f]), default=0.0)
             # a segment waits for the segments ahead in its batch, at the slowest station
             slowest, longer = max(
                 (
@@ -1031,6 +1041,27 @@ class Laws:
         self.queues, self.waits = [self.queues[f] for f in like], self.waits[like]
         found = {f: found[first] for f, first in enumerate(like.tolist()) if first in found}
         return others[like], mine[like], found
+
+    def _less_before_layers(self, sends: Vector, answers: Vector, ahead: Vector, own: Matrix) -> None:
+        """Take the waits at the neighbours of layers of hosts from the waits at these layers.
+
+        In a row of servers with constant times a segment waits as long as at the slowest server alone, in
+        whatever order. So a layer adds to the wait for its neighbour on the air or on a wire if it is slower.
+
+        Source: H. D. Friedman, Reduction methods for tandem queuing systems, Operations Research 13(1), 1965.
+
+        Args:
+            sends: segments of each flow, with repetitions (1/s).
+            answers: segments whose acknowledgements leave alone (1/s).
+            ahead: segments ahead in a batch.
+            own: waits for segments of each flow at each resource (s); changed in place.
+        """
+        forth, back = self.spaced
+        use = sends @ forth + answers @ back
+        work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + 1.0) / 2.0
+        work += answers[:, None] * back**2 / np.maximum(self.acks, 1e-9)[:, None] / 2.0
+        less = work / np.maximum(1.0 - use, 1.0 - NEARLY)
+        own[...] = np.where(use > 0.0, np.maximum(own - less, 0.0), own)
 
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
         """Return the part of the wait for segments of the same flow that is spent in the network (s).

@@ -76,7 +76,7 @@ def _every(plan: Topology, network: Network, point: Point, f: int, used: Any, go
 def _binding(
     flow: Flow, point: Point, f: int, every: list[Bound], goodput: float, timeouts: float, overflow: Any
 ) -> Bound:
-    stations = [one for one in every if one.kind in ("slots", "tokens", "outside")]
+    stations = [one for one in every if one.kind in ("slots", "tokens", "outside", "host")]
     full = min(stations, key=lambda one: one.kbps, default=None)
     if flow.load < inf and point.rate[f] >= CARRIED * flow.load:
         return Bound("load", goodput)
@@ -97,7 +97,10 @@ BUFFERS = {"tokens": "the token buffer", "slots": "the baseband queue", "outside
 
 def _stations(plan: Topology, point: Point, flow: Flow, f: int) -> list[tuple[int, tuple[Kind, str]]]:
     """Return numbers and names of the stations that a flow visits, there and back."""
-    ends, found = plan.flows[f], []
+    ends, found = plan.flows[f], list[tuple[int, tuple[Kind, str]]]()
+    for layer in flow.layers:
+        name = plan.nodes[layer.node]
+        found.append((point.links.number["wire", layer.wire], ("host", name)))
     ways = ((flow.forth, ends.source, ends.target), (flow.back, ends.target, ends.source))
     for visits, source, target in ways:
         hops = iter(plan.route(source, target))

@@ -115,6 +115,7 @@ class End:
                             for value in (links.away[link], links.busy[visit.index], links.frame[visit.index])
                         )
                     found.append((visit._replace(index=0, turn=0), state))
+        found += [round(float(self.used[self.laws.number["wire", layer.wire]]), 9) for layer in flow.layers]
         return tuple(found), flow.transport.model_dump_json(), flow.traffic.pause_s
 
     def lone(self, visits: tuple[Visit, ...], place: Any) -> tuple[float, Any]:
@@ -158,6 +159,11 @@ class End:
                     queue = laws.turns.number.get(visit.turn, -1)
                     if queue >= 0:
                         turns[key] = turns.get(key, 0.0) + times * float(laws.turns.before[1, queue])
+        for layer in self.flow.layers:
+            times = acks if layer.back else 1.0
+            if visits is self.flow.back:  # acknowledgements alone
+                times = 1.0 * layer.back
+            found["wire", layer.wire] = times * self.flow.layer_s
         for key, service in list(found.items()):
             if not bare:
                 shared = service / max(1.0 - float(self.used[laws.number[key]]), LEAST_ROOM)

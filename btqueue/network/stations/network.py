@@ -237,6 +237,24 @@ class Bucket:
     places: float
 
 
+class Layer(NamedTuple):
+    """The layers of a host, one way, that take one segment at a time (Johansson et al. 2000, section 4.1).
+
+    The slowest of them stands for all: behind it segments are so far apart that they wait for no other.
+
+    Attributes:
+        node: number of the host.
+        wire: number of the wire that stands for it.
+        back: whether acknowledgements of the flow pass it, not its segments.
+        apart_s: time of the flow's segments at the station before or behind it (s).
+    """
+
+    node: int
+    wire: int
+    back: bool
+    apart_s: float
+
+
 class Piece(NamedTuple):
     """Equal segments of a message: their number, their size over a full segment, and their visits."""
 
@@ -274,8 +292,8 @@ class Flow:
         meets: share of the segments that meet others of the flow under way: short ones have waited for some.
         behind_s: mean wait for segments of the same stream, where it follows from the rule by which short
             segments wait (s).
-        ends: numbers of its source's and its destination's node.
         layer_s: longest time of a layer of a host that takes one segment at a time.
+        layers: rows of such layers that it passes. Their time is part of `host_s`.
     """
 
     source: str
@@ -301,8 +319,8 @@ class Flow:
     uneven: float = 1.0
     meets: float = 1.0
     behind_s: float | None = None
-    ends: tuple[int, int] = (-1, -1)
     layer_s: float = 0.0
+    layers: tuple[Layer, ...] = ()
 
     @property
     def pairs(self) -> float:
@@ -337,7 +355,8 @@ class Network:
     Attributes:
         turns: number of the wire of each queue: the ends of the links of a medium take turns.
         traits: the keys that make a difference, for doubts about unread keys.
-        run_s: time that a run lasts (s); the answer is for an endless run.
+        run_s, warmup_s: time of a run, and the time before it without measurements (s); the answer is for an
+            endless run.
         anchored: links of Bluetooth Low Energy, each with the numbers of its wires down and up.
     """
 
@@ -351,6 +370,7 @@ class Network:
     turns: tuple[int, ...] = ()
     traits: tuple[Trait, ...] = ()
     run_s: float = inf
+    warmup_s: float = 0.0
     anchored: tuple[tuple[anchors.Station, int, int], ...] = ()
 
     def frame_s(self, visit: Visit) -> float:
@@ -380,9 +400,9 @@ def alike(network: Network) -> list[int]:
             for port, after in pairwise(ports)
             if port.piconet == after.piconet
         ]
-        own = (flow.source, flow.load, flow.batch, flow.more, flow.kilobits, flow.host_s, flow.jitter_s,
-               flow.protocol, flow.window, id(flow.transport), id(flow.traffic), flow.acks, flow.short,
-               flow.cut, (flow.reverse or 0) > f, *turns)  # fmt: skip
+        own = (flow.source, flow.load, flow.batch, flow.more, flow.kilobits, flow.host_s, flow.layer_s,
+               flow.jitter_s, flow.protocol, flow.window, id(flow.transport), id(flow.traffic), flow.acks,
+               flow.short, flow.cut, (flow.reverse or 0) > f, *turns)  # fmt: skip
         visits = [
             (back, visit._replace(index=0, node=min(visit.node, 0), turn=min(visit.turn, 0)))
             for back, visit in way
@@ -390,7 +410,9 @@ def alike(network: Network) -> list[int]:
         colours.append(hash((own, *visits)))
     while True:
         places: dict[tuple, list[int]] = {}
-        for colour, way in zip(colours, ways, strict=True):
+        for colour, way, flow in zip(colours, ways, flows, strict=True):
+            for layer in flow.layers:
+                places.setdefault(("wire", layer.wire), []).append(hash((colour, layer.back)))
             for stop, (_, visit) in enumerate(way):
                 places.setdefault((visit.kind, visit.index), []).append(hash((colour, stop)))
                 for kind, number in (("node", visit.node), ("turn", visit.turn)):
@@ -408,7 +430,7 @@ def alike(network: Network) -> list[int]:
         ]
         new = []
         for f, flow in enumerate(flows):
-            met = []
+            met: list[Any] = [at["wire", layer.wire] for layer in flow.layers]
             for _, visit in ways[f]:
                 met.append(
                     (at[visit.kind, visit.index], at.get(("node", visit.node)), at.get(("turn", visit.turn)))
@@ -462,7 +484,7 @@ class _Builder:
             return Network(
                 (), (), (), tuple(self.wire_list), (), flows, self.scenario.network.relay,
                 tuple(wire for _, wire in self.turns.values()), traits(self.scenario),
-                self.scenario.run.duration_s, tuple(self.anchored.values()),
+                *self._run_s(), tuple(self.anchored.values()),
             )  # fmt: skip
         for bridge in self.plan.bridges:  # centrals poll bridges even if they carry no flow
             for index in bridge.piconets:
@@ -482,8 +504,12 @@ class _Builder:
             self.scenario.network.relay,
             tuple(wire for _, wire in self.turns.values()),
             traits(self.scenario),
-            self.scenario.run.duration_s,
+            *self._run_s(),
         )
+
+    def _run_s(self) -> tuple[float, float]:
+        run = self.scenario.run
+        return run.duration_s, run.warmup_s if run.warmup_s != "auto" else 0.0
 
     # -------------------------------------------------------------------------------------------- stations
 
@@ -731,6 +757,7 @@ class _Builder:
         uneven = 1.0 if one_size else least_s(self._visits(route, whole)) / least_s(forth[0])
         if self.low_energy:
             forth[0], behind = self._in_events(own, route, forth[0], behind, load, every)
+        layer_s = max(transport.ip_delay_s, own.link.l2cap_delay_s)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
@@ -760,9 +787,29 @@ class _Builder:
             uneven,
             meets,
             cut.behind_s if cut else None,
-            (plan.source, plan.target),
-            max(transport.ip_delay_s, own.link.l2cap_delay_s),
+            layer_s,
+            self._layers(plan, forth[0], behind, layer_s),
         )
+
+    def _layers(self, plan: FlowPlan, forth: Visits, back: Visits, layer_s: float) -> tuple[Layer, ...]:
+        """Return the rows of layers that a flow passes; they take `layer_s` (s)."""
+
+        def time_s(visit: Visit) -> float:
+            return visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S * (visit.kind == "port")
+
+        ways = ((forth, plan.source, plan.target), (back, plan.target, plan.source))
+        found = []
+        for number, (visits, source, target) in enumerate(ways if layer_s else ()):
+            stops = [visit for visit in visits if visit.kind != "bucket"]
+            # acknowledgements are as far apart as the segments that have passed the same layers
+            apart = [layer_s if number else time_s(stops[at]) for at in (0, -1)] if stops else []
+            for node, down, apart_s in zip((source, target), (True, False), apart, strict=False):
+                name = f"layers of {self.plan.nodes[node]} {'down' if down else 'up'}"
+                if name not in self.wires:
+                    self.wires[name] = len(self.wire_list)
+                    self.wire_list.append(Wire(name, 1.0, 0.0, inf))
+                found.append(Layer(node, self.wires[name], bool(number), apart_s))
+        return tuple(found)
 
     def _visits(
         self, route: tuple[Hop, ...], sizes: Sequence[tuple[float, float]], beside: float = 0.0

@@ -182,6 +182,8 @@ def settle(
         # any division of a wait among equally full resources is equivalent
         if np.abs(used @ (wait - before)).max(initial=0.0) < within * longest:
             break
+    if off > WAITS_SETTLED and np.any(start):  # other resources are full than at the start
+        return settle(window, load, base, service, within=within)
     return np.minimum(load, window / trip), wait, off
 
 

@@ -31,7 +31,7 @@ UNKNOWN = 1.05
 long, and the round trip without waits is not known."""
 WAITING = 0.5
 """Share of the time in which a sender waits for its timer, from which on the timer is the limit."""
-STATIONS = ("slots", "tokens", "outside")
+STATIONS: tuple[Kind, ...] = ("slots", "tokens", "outside", "host")
 LOSSES = {
     "refused_at_token_buffer": "the token buffer",
     "refused_at_baseband": "the baseband queue",
@@ -62,7 +62,7 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
     for rate, visited in zip(goodput, stations, strict=True):
         for queue in visited:
             through[queue] += rate
-    found: list[list[Bound]] = []
+    hosts, found = _hosts(scenario, plan, counts), list[list[Bound]]()
     for number, flow in enumerate(plan.flows):
         own = scenario.of_flow(flow.spec)
         if own.traffic.source == "request-reply" or own.transport.protocol == "centaurus":
@@ -75,6 +75,9 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
             mine = busy * rate / through[queue] if through[queue] > 0.0 else 0.0
             room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
             every.append((busy, Bound(kind, room, name)))
+        for mine, busy, node in hosts[number]:
+            room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
+            every.append((busy, Bound("host", room, plan.nodes[node])))
         every += _of_transport(own, counts, number, plan)
         if own.traffic.source != "greedy":
             offered = counts.flows["messages"][number] * bits[number] / 1000.0 / float(counts.seconds)
@@ -83,9 +86,41 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
     return found
 
 
+def _hosts(scenario: Scenario, plan: Topology, counts: Counts) -> list[list[tuple[float, float, int]]]:
+    """Return the layers of hosts that take one segment at a time and that each flow passes.
+
+    Each as the share of the time that they work for the flow, and for all flows, and the number of the host.
+    """
+    used: dict[tuple[int, bool], float] = {}
+    mine: list[dict[tuple[int, bool], float]] = []
+    for number, flow in enumerate(plan.flows):
+        own = scenario.of_flow(flow.spec)
+        each_s = max(own.transport.ip_delay_s, own.link.l2cap_delay_s) / float(counts.seconds)
+        data, acks = (float(counts.flows[name][number]) * each_s for name in ("segments_sent", "acks_sent"))
+        mine.append(
+            {
+                (flow.source, True): data,
+                (flow.target, False): data,
+                (flow.target, True): acks,
+                (flow.source, False): acks,
+            }
+        )
+        for line, share in mine[-1].items():
+            used[line] = used.get(line, 0.0) + share
+    return [[(share, used[line], line[0]) for line, share in one.items() if share > 0.0] for one in mine]
+
+
 def _ordered(every: list[tuple[float, Bound]], rate: float) -> list[Bound]:
     """Return the bound that limits a flow of this goodput, then the next one behind it."""
-    order: dict[Kind, int] = {"load": 0, "timer": 1, "slots": 2, "tokens": 2, "outside": 2, "window": 3}
+    order: dict[Kind, int] = {
+        "load": 0,
+        "timer": 1,
+        "slots": 2,
+        "tokens": 2,
+        "outside": 2,
+        "host": 2,
+        "window": 3,
+    }
     overflows = any(one.kind == "cwnd" and one.name in BUFFERS for _, one in every)
     enough = OFTEN_FULL if overflows else FULL
     full = [

@@ -122,6 +122,15 @@ def test_the_fixed_point_of_windows_keeps_littles_law_and_every_capacity(flows, 
     assert (wait[~full] < 1e-9).all()  # only what is full makes anyone wait
 
 
+def test_the_fixed_point_of_windows_is_found_from_waits_at_another_full_resource():
+    """Six ports of 0.12 s fill before the layer of their host, of 0.0185 s, which had the wait before."""
+    service = np.hstack([0.12 * np.eye(6), np.full((6, 1), 0.0185)])
+    start = np.array([0.0] * 6 + [4.766])
+    rate, wait, off = settle(np.full(6, 44.0), np.full(6, np.inf), np.full(6, 0.27), service, start)
+    assert rate == pytest.approx(1.0 / 0.12) and wait[:6] == pytest.approx(44.0 * 0.12 - 0.27)
+    assert wait[6] == 0.0 and off < 1e-9
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 7), st.sampled_from(["downlink", "uplink"]), st.floats(0.05, 0.4),
@@ -197,6 +206,38 @@ def test_segments_wait_for_a_wire_as_in_an_md1_queue(load):
         0.02 + (SEGMENT_BITS + ACK_BITS) / 500e3 + wait, rel=1e-4
     )
     assert float(metrics["goodput_kbps"][0]) == pytest.approx(load)
+
+
+@pytest.mark.parametrize("key", ["transport__ip_delay_s", "link__l2cap_delay_s"])
+@pytest.mark.parametrize(("host_s", "wire_kbps"), [(0.04, 500.0), (0.01, 500.0), (0.04, 1e6)])
+def test_segments_wait_in_a_row_of_layers_and_a_wire_as_before_the_slowest_of_them(key, host_s, wire_kbps):
+    """Friedman (1965): servers of constant service in a row have the wait of an M/D/1 queue."""
+    load, links = 180.0, [("a", "b", wire_kbps, {"half_duplex": False})]
+    changes = {key: host_s, "transport__receive_window_segments": 200}
+    metrics = over_wires(links, [("a", "b")], load=load, **changes)
+    slowest = max(host_s, SEGMENT_BITS / wire_kbps / 1e3)
+    use = load / SEGMENT_KBIT * slowest
+    lone = 0.02 + 4.0 * host_s + (SEGMENT_BITS + ACK_BITS) / wire_kbps / 1e3
+    wait = use * slowest / 2.0 / (1.0 - use)
+    assert float(metrics["rtt_s"][0]) == pytest.approx(lone + wait, rel=1e-4)
+
+
+@pytest.mark.parametrize("way", ["uplink", "downlink"])
+@pytest.mark.parametrize("source", ["greedy", "poisson"])
+def test_the_layers_of_a_host_limit_all_its_flows_together(source, way):
+    """Three flows share the layer of the central, which takes 30 ms for a segment: 90 ms for all three."""
+    changes = {
+        "network.peripherals": 3, "network.flows": way, "traffic.source": source, "traffic.load_kbps": 150.0,
+        "transport.receive_window_segments": 20, "transport.delayed_ack": False, "link.l2cap_delay_s": 0.03,
+        "run.duration_s": 200.0, "run.replications": 2,
+    }  # fmt: skip
+    scenario = bt.Scenario().changed(changes)
+    theory, simulated = bt.solve(scenario), bt.simulate(scenario)
+    each = scenario.transport.mss_bytes * 8.0 / 1000.0 / 0.03 / 3.0
+    for found in (theory, simulated):
+        assert np.asarray(found["goodput_kbps"]) == pytest.approx(each, rel=0.01)
+    assert np.asarray(theory["rtt_s"]) == pytest.approx(20.0 * 0.09, rel=1e-6)  # Little's law
+    assert np.asarray(simulated["rtt_s"]) == pytest.approx(20.0 * 0.09, rel=0.01)
 
 
 def test_a_lone_periodic_source_never_waits():
