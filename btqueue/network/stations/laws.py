@@ -421,7 +421,7 @@ class Laws:
             start, met, clock, mean = None, {}, 0.0, np.zeros(2)
             # a new segment begins where the acknowledgement that lets it out has arrived
             for begun in (1.0, released) if released else (1.0,):
-                there, place = self.way(forth, start, load_of, rate, met, clock, f=f)
+                there, place = self.way(forth, start if at_once else None, load_of, rate, met, clock, f=f)
                 there, back = there + hosts, 0.0
                 clock += there / SLOT_S
                 if flow.back:
