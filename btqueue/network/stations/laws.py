@@ -860,7 +860,8 @@ class Laws:
         wait(many * away * order.polls[up], many * (not work), min(breaks, 1.0))
         pending += own / max(turns, 1.0) - 1.0
         if c >= 0 and fresh:
-            over = queues.ends_visit(c, over)
+            over, cut = queues.ends_visit(c, over), own * queues.sent_before(c)
+            total, pending = total + cut, pending - cut  # others' work since then is sent before the rest
         over = max(over, order.closes)
         used = max(used + frames - (breaks + over) * limit, 0.0)
         total += pending

@@ -20,7 +20,9 @@ delay is stretched by the work that this port does not cause. So the port is the
 which each service has its share of the vacations: Pollaczek and Khinchine's wait, after half a cycle. Under
 exhaustive service of equal links it is the mean wait of the pseudo-conservation law (O. Boxma and W.
 Groenendijk, J. Appl. Prob. 24, 1987), but for :math:`n / (1 - \rho')` in the place of :math:`n (1 - \rho_1) /
-(1 - \rho)`.
+(1 - \rho)`. A visit that ends within a train lets trains of other links overtake its last frames: without
+this wait delays of stars of four stations (segments of three and five frames, limits of 1 to 20) were up to
+3.7 % too short at 0.35 of the capacity and 7.4 % at 0.6, with it they are within 3.3 % and 5 %.
 
 **Further ports.** Trains that the central relays arrive in the cycle in which they are served, so that no
 queue forms there. An acknowledgement waits behind the segments of its first port.
@@ -31,7 +33,7 @@ Nothing is fitted.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, expm1, floor, gcd, inf, log
+from math import ceil, exp, expm1, floor, gcd, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -116,6 +118,18 @@ def fills_after(first: Sent, second: Sent, limit: int) -> float:
     rests = np.bincount(np.arange(first.law.size) % limit, first.law, limit)
     missing = (limit - np.arange(second.law.size) % limit) % limit
     return float(second.law @ np.where(missing > 0, rests[missing], 0.0))
+
+
+def _cut(ahead: float, frames: float, limit: int) -> float:
+    """Return the sum of the parts of a train that are sent before the ends of visits that cut it.
+
+    Args:
+        ahead: frames of other trains ahead of it, from the begin of a visit.
+        frames: of the train.
+        limit: frames of a visit.
+    """
+    first, last = floor(ahead / limit + SAME) + 1, ceil((ahead + frames) / limit - SAME)
+    return sum((place * limit - ahead) / frames for place in range(first, last))
 
 
 class Order(NamedTuple):
@@ -832,6 +846,8 @@ class Queues:
             self._behind_regular(residual)
         self.behind = self.behind + self.closes * load[self.port] * self.cycle[self.port]
         self.load_of = load[self.port]
+        for c in np.flatnonzero(self.host & ~self.back):
+            self.behind[c] += self._overtaken(int(c))
 
     def _behind_regular(self, residual: Vector) -> None:
         """Replace waits behind Poisson streams by waits behind periodic ones, the own stream left out."""
@@ -840,6 +856,39 @@ class Queues:
             works = self._by_flow(here * self.rate * self.service)
             grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 0.0
             self.behind[c] = float(here @ residual) * grown
+
+    def sent_before(self, c: int) -> float:
+        """Return the part of a train that is sent before a visit ends, beyond the part of a lone train.
+
+        Behind other trains of its port a train may be cut by the end of a visit that it would not fill alone.
+        The number of trains ahead is taken as geometric, as for `ends_visit`.
+
+        Args:
+            c: crossing of a train from a host.
+        """
+        load, limit = min(float(self.load_of[c]), MOST_LOAD), int(self.limit[c])
+        frames = float(self.frames[c])
+        if not self.plain[c] or limit >= ENDLESS:
+            return 0.0
+        alone = _cut(0.0, frames, limit)
+        if self.spread[c] > 0.0 or abs(frames - round(frames)) > SAME:  # a visit may end anywhere
+            return load * max((frames - 1.0) / limit / 2.0 - alone, 0.0)
+        ahead = range(1, limit // gcd(limit, round(frames)))
+        return sum((1.0 - load) * load**k * (_cut(k * frames, frames, limit) - alone) for k in ahead)
+
+    def _overtaken(self, c: int) -> float:
+        """Return the wait of a train for trains of other links that overtake its last frames (slots).
+
+        Trains that came to the other links since their last visits are sent before the last m of n frames of
+        a train that is cut. They lose m frames, and the train loses their n: without the cut each would be
+        sent as a whole.
+
+        Args:
+            c: crossing of a train from a host.
+        """
+        visit = float(self.limit[c] * self.slots[c] / self.frames[c])
+        away = EMPTY * (float(self.members[c]) - 1.0)
+        return self.sent_before(c) * (stretch(visit + away, 1.0, self.pairs[c]) - visit - away)
 
     def ends_visit(self, c: int, alone: float) -> float:
         """Return the chance that the last frame of a train is the last of its visit.

@@ -7,9 +7,16 @@ import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate, spared_by_neighbour
 from btqueue.network.stations.network import network_of
+from btqueue.network.stations.point import operating_point
 
 DATA_SLOTS, ACK_SLOTS, PACKETS = 23, 3, 5
 ROOMY = {"flow_control__baseband_packets": 10_000}
+FOUR_LINKS = {
+    "network.peripherals": 4, "link.packets": ["2-DH5", "2-DH1"], "traffic.source": "poisson",
+    "traffic.message_bytes": 1460, "transport.receive_window_segments": 44, "transport.delayed_ack": False,
+    "radio.model": "perfect", "flow_control.enabled": False, "run.duration_s": 600.0, "run.replications": 6,
+}  # fmt: skip
+"""Segments of three frames."""
 FADING = ("per-link", "per-piconet")
 VOICE = {"voice__packet": "HV3", "voice__links": 1}
 
@@ -262,3 +269,25 @@ def test_acknowledgements_that_hosts_hold_back_wait_for_the_next_visit(load_kbps
     solved, simulated = bt.solve(scenario), bt.simulate(scenario)
     assert solved.attrs["stands"]
     assert float(solved["rtt_s"].mean()) == pytest.approx(float(simulated["rtt_s"].mean()), rel=close)
+
+
+@pytest.mark.parametrize(
+    ("limit", "cut"), [(3, 0.0), (4, 1 / 3), (5, 2 / 3), (6, 0.0), (1, 0.0), (2, -1 / 3)]
+)
+def test_a_train_of_three_frames_behind_another_one_is_cut_where_visits_end_within_it(limit, cut):
+    """Behind one train it has frames 4 to 6; alone it has frames 1 to 3, which visits of two cut as well."""
+    changes = FOUR_LINKS | {"polling.limit": limit, "traffic.load_kbps": 1.0}
+    queues = operating_point(network_of(bt.Scenario().changed(changes))).links.polled
+    load = float(queues.load_of[0])
+    assert queues.sent_before(0) == pytest.approx(load * cut, abs=3.0 * load**2)
+
+
+@pytest.mark.parametrize("way", ["downlink", "uplink"])
+@pytest.mark.parametrize("limit", [4, 5, 7])
+def test_trains_that_are_cut_by_the_end_of_a_visit_are_overtaken(limit, way):
+    """Without these waits delays are 3 to 4 % too short; half-widths of six runs are below 1 %."""
+    changes = FOUR_LINKS | {"polling.limit": limit, "network.flows": way, "traffic.load_kbps": 90.0}
+    scenario = bt.Scenario().changed(changes)
+    theory, simulated = bt.solve(scenario), bt.simulate(scenario)
+    assert float(theory["delay_s"].mean()) == pytest.approx(float(simulated["delay_s"].mean()), rel=0.025)
+    assert float(theory["rtt_s"].mean()) == pytest.approx(float(simulated["rtt_s"].mean()), rel=0.03)
