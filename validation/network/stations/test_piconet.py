@@ -275,7 +275,7 @@ def test_acknowledgements_that_hosts_hold_back_wait_for_the_next_visit(load_kbps
     ("limit", "cut"), [(3, 0.0), (4, 1 / 3), (5, 2 / 3), (6, 0.0), (1, 0.0), (2, -1 / 3)]
 )
 def test_a_train_of_three_frames_behind_another_one_is_cut_where_visits_end_within_it(limit, cut):
-    """Behind one train it has frames 4 to 6; alone it has frames 1 to 3, which visits of two cut as well."""
+    """Behind one train it has frames 4 to 6; a visit of two frames cuts it wherever it begins."""
     changes = FOUR_LINKS | {"polling.limit": limit, "traffic.load_kbps": 1.0}
     queues = operating_point(network_of(bt.Scenario().changed(changes))).links.polled
     load = float(queues.load_of[0])
