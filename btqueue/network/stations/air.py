@@ -532,7 +532,6 @@ class Links:
         # round and waits of each bridge whose visits by a port are full, or by none (-1)
         self.settled: dict[tuple[int, int], tuple[float, list[float]]] = {}
         self.filled: dict[int, Matrix] = {}  # waits at full visits, by the first link of a bridge
-        self.ready = False
         self.given: list[bytes] = []  # the numbers that the air was found for
         self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
         for f, flow in enumerate(network.flows):
@@ -625,7 +624,6 @@ class Links:
         self.range = (
             np.array([np.minimum(alone, self.present), np.maximum(both, self.present)]) / self.present
         )
-        self.ready = True
 
     def _larger(self, values: Vector) -> Vector:
         """Return the larger of the values of both ports of each link, none below 0, (links,)."""

@@ -219,16 +219,14 @@ class Laws:
         alone = self.alone
         regular = self.regular & (rate * self.round_s < 1.0)
         links.alone = np.maximum(links.stop_and_wait | regular, 1.0 - self.meets)
-        ready = links.ready
         links.update(rate * sent, rate * alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
         if not polled.count:
             return
         apart = np.zeros(len(rate))
-        if ready:
-            at = polled.host & polled.back
-            cycle_s = np.maximum(links.idle[polled.link[at]] * SLOT_S, SLOT_S)
-            apart[polled.flow[at]] = np.minimum(self.layers_s[polled.flow[at]] / cycle_s, 1.0)
+        at = polled.host & polled.back
+        cycle_s = np.maximum(links.idle[polled.link[at]] * SLOT_S, SLOT_S)
+        apart[polled.flow[at]] = np.minimum(self.layers_s[polled.flow[at]] / cycle_s, 1.0)
         under = np.maximum(rate * self.round_s, 1e-9)
         beside = 1.0 - (under / (1.0 + under)) ** np.maximum(self.windows - 1.0, 0.0)
         beside = np.where(links.regular, np.clip(under - 1.0, 0.0, 1.0), beside)
@@ -260,7 +258,7 @@ class Laws:
         """Return the delay that each segment of a flow causes to the next unacknowledged one (s)."""
         queues = self.polled
         mine = [c for (g, back, _), c in queues.number.items() if g == f and not back and queues.host[c]]
-        if not mine or not self.links.ready:
+        if not mine:
             return 0.0
         return max(float(queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c]) for c in mine)
 
