@@ -44,7 +44,7 @@ SETTLED = 1e-8
 ROUGH = 1e-4
 """The same where only the flows whose load is carried are looked for."""
 NEAR, CLOSE = 0.3, 1e-2
-"""Change below which a step uses the turn before, and above which no point is found in a turn."""
+"""Change below which a step uses the turn before, and above which laws of losses are rough."""
 WAITS_SETTLED = 1e-10
 """The same for waits at full resources, at given rates of flows that pass no full resource."""
 FILLED = 1e-13
@@ -133,7 +133,6 @@ def settle(
     base: Vector,
     service: Matrix,
     start: Vector | float = 0.0,
-    within: float = WAITS_SETTLED,
 ) -> tuple[Vector, Vector, float]:
     """Return rates of flows, waits at resources, and the largest deviation of a full one from capacity.
 
@@ -180,7 +179,7 @@ def settle(
                 break
             wait, (trip, over, off) = np.maximum(new, 0.0), nearer
         # any division of a wait among equally full resources is equivalent
-        if np.abs(used @ (wait - before)).max(initial=0.0) < within * longest:
+        if np.abs(used @ (wait - before)).max(initial=0.0) < WAITS_SETTLED * longest:
             break
     if off > WAITS_SETTLED and np.any(start):  # other resources are full than at the start
         return settle(window, load, base, service, within=within)
@@ -358,8 +357,7 @@ class Search:
         )
         held, offered = np.minimum(self.window, self._limits(base)), np.minimum(load, most)
         bound = binding(self.service, laws.turns, queued)
-        closer = WAITS_SETTLED if laws.change < CLOSE else ROUGH  # no point is found in a rough turn
-        new, self.wait, _ = settle(held, offered, self.lone - self._late_s(), bound, self.wait, closer)
+        new, self.wait, _ = settle(held, offered, self.lone - self._late_s(), bound, self.wait)
         before = self.full
         self.full = np.where((new @ self.service > CROWDED) & self.fills, 1.0, 0.0)
         moved = np.abs(self.lone - lone_before) / np.maximum(self.lone, 1e-9)
@@ -523,9 +521,9 @@ class Steps:
         self.change = self.rates.farthest
         before, self.off = self.off, max(self.change, here.moved)
         # as much as all further turns will move it, if each moves it by the same part of the turn before
-        ahead = self.off * self.off / max(before - self.off, 1e-300) if self.off < before else inf
+        ahead = self.off * self.off / (before - self.off) if self.off < before < inf else inf
         known = (here.same and ahead < enough) or (self.off < enough and number > 1)
-        return known and laws.change < CLOSE
+        return known and (laws.change < CLOSE or not laws.chains)
 
     def next(self, here: Turn, number: int, laws: Laws) -> Vector:
         """Return the rates of the next turn (1/s); of links and round trips `laws` takes mixtures, too."""
