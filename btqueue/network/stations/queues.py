@@ -204,15 +204,12 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
         work: (K, N) slots of work that come for others in a slot.
         full_visit: (N,) slots of work of a full visit.
     """
-    most = visits[:, None] * full_visit
-    time = slots + np.where(work > 0.0, most, 0.0).sum(axis=1)
+    most = np.where(work > 0.0, visits[:, None] * full_visit, 0.0)
+    time = slots + most.sum(axis=1)
     for _ in range(len(full_visit) + 1):
         below = time[:, None] * work < most
-        slope = (work * below).sum(axis=1)
-        new = (slots + np.where(below, 0.0, np.where(work > 0.0, most, 0.0)).sum(axis=1)) / np.maximum(
-            1.0 - slope, 1.0 - MOST_LOAD
-        )
-        new = np.minimum(new, time)
+        free = np.maximum(1.0 - (work * below).sum(axis=1), 1.0 - MOST_LOAD)
+        new = np.minimum((slots + (most * ~below).sum(axis=1)) / free, time)
         if not (new < time * (1.0 - 1e-9)).any():
             break
         time = new
@@ -370,6 +367,11 @@ class Queues:
         self.at_link = (self.link[None, :] == np.arange(count)[:, None]).astype(float)
         same = links.piconet[links.port_link][:, None] == links.piconet[None, :]
         self.same = same.astype(float)  # (P, N)
+        self.cyclic = np.ones(ports, bool)
+        self.cyclic[self.port] = self.plain
+        # work at further ports: visits are full while the port is busy, acknowledgements share frames
+        empty = np.where(self.back, self.frames, self.frames / self.limit)
+        self.taken = self.slots - EMPTY * empty
         self.own_link = (links.port_link[:, None] == np.arange(count)[None, :]).astype(float)
         order = np.arange(self.count)
         mine = self.flow[:, None] == self.flow
@@ -379,6 +381,19 @@ class Queues:
         self.mine = mine
         self.opposite = links.opposite
         self.there = links.opposite >= 0
+        self.at = self.port[:, None] == self.port
+        self.facing = np.where(self.there, self.opposite, 0)[self.port]
+        self.against = mine & (self.port == self.facing[:, None]) & self.there[self.port][:, None]
+        # segments of the same flow are elsewhere, except segments that followed it in the same visit: half of
+        # a cycle's, none behind a train that fills its visit
+        first = np.searchsorted(self.flow, self.flow)
+        follow = (self.limit >= 2.0 * self.frames[first]) & (order != first)
+        self.follows = np.where(self.link == self.link[first], 0.5 * follow, 1.0)
+        self.others_at = self.at & ~mine & self.host
+        known = (mine & self.at & (order < order[:, None])).any(axis=1)
+        self.is_further = ~known & (self.back | ~self.host)
+        after = self.back & self.host & self.in_order & (self.prev >= 0)
+        self.ends_after = after * (self.fills_last * self.chunks)[np.maximum(self.prev, 0)]
         # trains that may be under way elsewhere when a segment comes from a host, and the trains before them
         elsewhere = (piconet[:, None] == piconet) & (self.port[:, None] != self.port)
         self.meets = (elsewhere & ~mine).astype(float)
@@ -425,6 +440,7 @@ class Queues:
         before = np.where(self.prev >= 0, self.prev, 0)
         # acknowledgements that go the other way than their data on the same link
         self.partner = before  # the data of an acknowledgement
+        self.data, self.ends_at = self.port[before], self.fills_last[before]
         self.answers = (self.prev >= 0) & self.back & ~self.back[before] & (self.link == self.link[before])
         related = self.answers[:, None] & (before[:, None] == c)
         apart = (self.link[:, None] == self.link) & self.up[:, None] & ~self.up & ~related & ~related.T
@@ -541,15 +557,11 @@ class Queues:
         frames_in, _, work_in = self.inflow
         facing = [np.where(self.there, values[self.opposite], 0.0) for values in self.inflow]
         frames_by, work_by = links.by_link(frames_in), links.by_link(work_in)
-        visits = self.frames / self.limit
-        # work at further ports: visits are full while the port is busy, acknowledgements share frames
-        taken = np.where(self.back, self.slots - EMPTY * self.frames, self.slots - EMPTY * visits)
+        visits, taken = self.frames / self.limit, self.taken
         brought = self.plain * _ratio(self.further @ (rate * taken), rate)
         alone = self.slots + EMPTY * (self.members - 1.0) * visits + brought
         driven = (self.at_port @ (self.brings * (rate * works))) @ self.at_link.T
         paired = facing[2] - EMPTY * (facing[0] - facing[1])
-        in_order = np.ones(len(frames_in))
-        in_order[self.port] = self.plain
         trains = self.at_port @ rate
         squares = self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers)
         filled_of, own = self.filled_of, self.own_link
@@ -569,7 +581,7 @@ class Queues:
             self.cycle = EMPTY * links.members[links.port_link] / free  # (P,)
             share = facing_part + elsewhere * _ratio(work_at, work_by)
             busy = facing_work + elsewhere * work_at - share * driven
-            others = np.where(in_order[:, None] > 0.0, busy, work_at - own_work)
+            others = np.where(self.cyclic[:, None], busy, work_at - own_work)
             others = np.where(self.filled, ALWAYS, np.maximum(others * kept, 0.0)) * self.same
             service = stretched(alone, visits, others[self.port], full_visit)
             self.load = self.at_port @ (rate * service)
@@ -692,16 +704,12 @@ class Queues:
             rate: rate of the trains, (C,) a slot.
             at_once: share of the acknowledgements that follow their data at once, (C,).
         """
-        ports = len(self.there)
         if not len(self.away):
-            return np.zeros(len(self.links.names)), np.zeros(self.count), np.zeros(ports)
-        data = self.port[self.partner]
-        goes_on = self.present[data]
-        comes = 1.0 - self._none_comes(self.at_port @ rate)[data]
-        ends_at = self.fills_last[self.partner]
-        ends = np.where(self.up, ends_at, 1.0)
-        seldom = np.where(self.late, ends_at + (1.0 - ends_at) * goes_on, 1.0)
-        behind = goes_on * seldom + (1.0 - goes_on) * ends * comes
+            return np.zeros(len(self.links.names)), np.zeros(self.count), np.zeros(len(self.there))
+        goes_on = self.present[self.data]
+        comes = 1.0 - self._none_comes(self.at_port @ rate)[self.data]
+        seldom = np.where(self.late, self.ends_at + (1.0 - self.ends_at) * goes_on, 1.0)
+        behind = goes_on * seldom + (1.0 - goes_on) * np.where(self.up, self.ends_at, 1.0) * comes
         behind = self.answers * (at_once * behind + (1.0 - at_once) * comes)
         # other flows' trains at both ports, and answers of other flows
         number, more = rate * self.away[self.port], 1.0 + self.varied[self.port]
@@ -721,12 +729,11 @@ class Queues:
         # a visit of one frame that both share counts once
         twice = behind - at_once * goes_on * (self.answers & self.up)
         fills -= twice * (self.limit == 1) * self.filled_of
-        # data that arrive beside an answer find no train ahead, and the visit goes on
-        beside, late = self.answers & self.up, self.late & (self.limit > 1)
-        alone = np.zeros(ports)
-        np.add.at(alone, data[beside], (rate * self.slots * (1.0 - behind))[beside])
-        # in short visits the last two answers up of a run are alone
-        np.add.at(alone, data[late], (2.0 * rate * self.slots * goes_on * (1.0 - goes_on))[late])
+        # data that arrive beside an answer find no train ahead, and the visit goes on; in short visits the
+        # last two answers up of a run are alone
+        often = (self.answers & self.up) * (1.0 - behind)
+        often += 2.0 * (self.late & (self.limit > 1)) * goes_on * (1.0 - goes_on)
+        alone = np.bincount(self.data, rate * self.slots * often, len(self.there))
         return shared, fills - less, alone
 
     def _by_flow(self, values: Vector) -> Vector:
@@ -754,27 +761,18 @@ class Queues:
         """Find work and queues that a train of each crossing meets; arguments as in `update`."""
         rate, works, flow = self.rate, self.works, self.flow
         frames_in, filled_in, work_in = self.inflow
-        own_link = self.own_link[self.port]
-        facing = np.where(self.there, self.opposite, 0)[self.port]
-        there = self.there[self.port]
+        own_link, facing, there = self.own_link[self.port], self.facing, self.there[self.port]
         # others' work while a train waits for a visit: acknowledgements of the same flow go with its data
         work = self.work_at - own_link * work_in[self.port][:, None]
-        against = (self.mine & (self.port[None, :] == facing[:, None])) * there[:, None]
+        against = self.against
         own_back = against @ (rate * works)
         all_back = np.where(there, work_in[facing], 0.0)
         mine_there = _ratio(own_back, all_back)
         relayed = self.relayed[flow]
         save = self.save[self.link]
         single = work - own_link * ((all_back - save) * mine_there)[:, None]
-        elsewhere = (self.mine & (self.port[:, None] != self.port)) * (rate * works)
-        first = np.zeros(len(self.network.flows), int)
-        for c in range(self.count - 1, -1, -1):
-            first[flow[c]] = c
-        # segments of the same flow are elsewhere, except segments that followed it in the same visit: half of
-        # a cycle's, none behind a train that fills its visit
-        at_first = self.link == self.link[first[flow]]
-        follow = (self.limit >= 2.0 * self.frames[first[flow]]) & (np.arange(self.count) != first[flow])
-        part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * np.where(at_first, 0.5 * follow, 1.0))
+        elsewhere = (self.mine & ~self.at) * (rate * works)
+        part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * self.follows)
         apart = work - part[:, None] * (elsewhere @ self.at_link.T)
         others = np.maximum(np.where(relayed[:, None], apart, single), 0.0) * self.same[self.port]
         if self.regular.any():
@@ -799,7 +797,7 @@ class Queues:
         turn = np.where(self.back & self.host, 1.0 - clocked[flow], 1.0)
         joined = self.joined * turn
         before = np.zeros_like(joined)
-        prev = np.where(self.prev >= 0, self.prev, 0)
+        prev = np.maximum(self.prev, 0)
         for _ in range(3):
             before = joined * (works[prev] + before[:, prev])
         squares = (works**2 + self.spread) * self.chunks + 2.0 * works * before
@@ -812,18 +810,13 @@ class Queues:
         ahead = np.where(self.back, 0.0, self.pairs_of[flow])
         residual = rate * (1.0 + 2.0 * ahead) * self.square * self.varies / 2.0
         self.behind = ((self.at_port @ residual) / (1.0 - load))[self.port]
-        at = self.port[:, None] == self.port
         let = np.where(self.back, 0.0, np.minimum(self.pairs_of, self.window - 1.0)[flow])
         residual = residual * (1.0 + 2.0 * let) / (1.0 + 2.0 * ahead)
-        alien = (at & ~self.mine & self.host) @ residual / (1.0 - load[self.port])
-        most = (at & ~self.mine & self.host) @ (self.window[flow] * self.service * (rate > 0.0))
+        alien = self.others_at @ residual / (1.0 - load[self.port])
+        most = self.others_at @ (self.window[flow] * self.service * (rate > 0.0))
         alien = np.where(alien > 0.0, -alien * np.expm1(-most / np.maximum(alien, 1e-12)), 0.0)
-        known = (self.mine & at) & (np.arange(self.count)[None, :] < np.arange(self.count)[:, None])
-        after = self.back & self.host & self.in_order & (self.prev >= 0)
-        after = after * (1.0 - clocked[flow]) * (self.fills_last * self.chunks)[prev]
-        used = load[self.port]
-        further = ~known.any(axis=1) & (self.back | ~self.host)
-        self.later = np.where(further, alien, 0.0) * (1.0 - after * used * (1.0 - used))
+        after, used = self.ends_after * (1.0 - clocked[flow]), load[self.port]
+        self.later = np.where(self.is_further, alien, 0.0) * (1.0 - after * used * (1.0 - used))
         if self.regular.any():
             self._behind_regular(residual)
         self.behind = self.behind + self.closes * load[self.port] * self.cycle[self.port]
