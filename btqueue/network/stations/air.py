@@ -652,20 +652,21 @@ class Links:
         The time that the other links take grows with the cycle up to a full visit, and is concave. Newton's
         steps reach the longest cycle from above, at most one for each link that is no longer full.
         """
-        polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
+        fixed = own + self.without_load[rows]
         if self.lone:
-            return own + polls[rows]
+            return fixed
         always = self.full_link & (self.bridge < 0)
         most = self.most_slots - always * (EMPTY * self.idle_polls - self.ends) / self.share
-        fixed, same = own + polls[rows], self.same[rows]
         # frames of POLL and NULL that a bridge answers first are a load, at most one each cycle
-        each = np.where(self.probes > 0.0, EMPTY, 0.0)
-        cycle = fixed + same @ (np.maximum(most, 0.0) + each)
+        same, full, each = self.same[rows], np.maximum(most, 0.0), np.where(self.probes > 0.0, EMPTY, 0.0)
+        whole = same @ (full + each)
+        cycle = fixed + whole
         for _ in range(2 * len(most) + 1):
             part = same * (~always & (self.load * cycle[:, None] < most))  # (rows, links) that are not full
-            seldom = same * (self.probes * cycle[:, None] < each)
-            less = np.maximum(part @ self.load, 0.0) + seldom @ self.probes
-            work = same @ (np.maximum(most, 0.0) + each) - part @ np.maximum(most, 0.0) - seldom @ each
+            less, work = np.maximum(part @ self.load, 0.0), whole - part @ full
+            if self.network.bridges:
+                seldom = same * (self.probes * cycle[:, None] < each)
+                less, work = less + seldom @ self.probes, work - seldom @ each
             new = (fixed + work) / (1.0 - less)
             if not (new < cycle).any():
                 break

@@ -349,7 +349,7 @@ class Queues:
         batches = [flow.batch > 1.0 or flow.more > 0.0 for flow in network.flows]
         jumbled = {int(piconet[c]) for c in range(self.count) if batches[self.flow[c]]}
         self.in_order = np.array([self.orders[int(p)].plain for p in piconet])
-        self.plain = self.in_order & ~np.isin(piconet, list(jumbled))
+        self.plain = self.in_order & [int(p) not in jumbled for p in piconet]
         self.closes = np.array([self.orders[int(p)].closes for p in piconet])
         self.interleaved = np.array([self.orders[int(p)].interleaved for p in piconet])
         # an acknowledgement that goes up on the link on which its data have come down follows them at once
@@ -462,12 +462,13 @@ class Queues:
         data = before[before]
         self.passes = self.passes * self.fills_last[before][:, None] * self.fills_last[data]
         self.round_trip = visit[data] + np.where(relayed[data], visit[before[data]], 0.0)
-        answered = np.isin(c, before[self.turns_up])
+        answered = np.bincount(before[self.turns_up], minlength=self.count) > 0
         # two frames behind their data
         self.late = self.answers & ~self.up & (self.frames[before] < 1.0 + SAME)
         late = self.late & (self.limit > 1)
         self.breaks = np.maximum(np.ceil(self.frames / self.limit - SAME) - 1.0, 0.0)
-        answered = answered + 2.0 * np.isin(c, before[late]) * (RUN[:, None] > 1.0)
+        two = np.bincount(before[late], minlength=self.count) > 0
+        answered = answered + 2.0 * two * (RUN[:, None] > 1.0)
         ends = RUN[:, None] * self.frames + answered
         whole = np.floor((ends + SAME) / self.limit)
         even = np.maximum(ends / self.limit - 0.5 * (1.0 - 1.0 / self.limit), 0.0)  # they end anywhere

@@ -49,7 +49,7 @@ class Turns:
 
     def __init__(self, network: Network, number: dict[tuple[str, int], int]) -> None:
         """Read the queues of the wires of a network, whose resources have these numbers."""
-        flows, media = network.flows, np.array(network.turns, int)
+        flows = network.flows
         users: dict[int, set[int]] = {}  # flows whose segments, not acknowledgements alone, meet at a medium
         begun: dict[int, set[int]] = {}
         for f, flow in enumerate(flows):
@@ -59,7 +59,7 @@ class Turns:
                     users.setdefault(visit.index, set()).add(min(f, flow.reverse or 0) if both else f)
                     begun.setdefault(visit.index, set()).add(visit.turn)
         met = [wire for wire, queues in begun.items() if len(queues) > 1 and len(users[wire]) > 1]
-        kept = {int(queue): n for n, queue in enumerate(np.flatnonzero(np.isin(media, met)))}
+        kept = {queue: n for n, queue in enumerate(q for q, one in enumerate(network.turns) if one in met)}
         self.wires = np.array([number["wire", network.turns[queue]] for queue in kept], int)
         self.shared = np.zeros(len(number), bool)
         self.shared[self.wires] = True
