@@ -254,7 +254,8 @@ def growth(works: Vector, regular: Vector) -> float:
 
 
 def _ratio(part: NDArray, whole: NDArray) -> NDArray:
-    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0.0)
+    """Return the quotients; 0 where the whole is."""
+    return part / np.where(whole > 0.0, whole, inf)
 
 
 class Queues:
