@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
+from scipy.special import gammainc, gammaln, xlogy
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import buffers, transport
@@ -72,8 +72,9 @@ class Law(NamedTuple):
         shape, scale = mean**2 / variance, variance / mean
 
         def integral(end: Vector) -> Vector:  # of the gamma law up to there
-            end = np.maximum(end, 0.0)
-            return end * gammainc(shape, end / scale) - mean * gammainc(shape + 1.0, end / scale)
+            end = np.maximum(end, 0.0) / scale
+            chance, density = gammainc(shape, end), np.exp(xlogy(shape, end) - end - gammaln(shape + 1.0))
+            return end * scale * chance - mean * (chance - density)
 
         if self.width <= STEADY * mean:
             return gammainc(shape, np.maximum(times, 0.0) / scale)
