@@ -202,6 +202,8 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
     held = begin <= wait
     free = float(load[~held] @ service[~held]) - 1.0
     work, rest = (window * service)[held], rest[held]
+    if free < 0.0:  # below the root, by Jensen's inequality; the root itself of equal round trips
+        wait = max(wait, -float(work.sum()) / free - float(work @ rest) / float(work.sum()))
     for _ in range(SWEEPS):
         use = work / (rest + wait)
         step = (float(use.sum()) + free) / float((use / (rest + wait)).sum())
