@@ -271,7 +271,6 @@ class Queues:
         full_visit: (N,) work of a full visit.
         service: (C,) delay of the next train of the port by a train.
         square: (C,) mean square of the delay that an arriving train finds, twice its residual.
-        load: (P,) of the ports.
         under_way: (C,) residual work of trains elsewhere, before it is stretched.
         saved: (C,) slots that others save a train that share its frames.
         later: (C,) wait behind other flows at further ports, where segments of these flows come from hosts.
@@ -562,34 +561,21 @@ class Queues:
         visits, taken = self.frames / self.limit, self.taken
         brought = self.plain * _ratio(self.further @ (rate * taken), rate)
         alone = self.slots + EMPTY * (self.members - 1.0) * visits + brought
-        driven = (self.at_port @ (self.brings * (rate * works))) @ self.at_link.T
-        paired = facing[2] - EMPTY * (facing[0] - facing[1])
         trains = self.at_port @ rate
         squares = self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers)
         filled_of, own = self.filled_of, self.own_link
-        elsewhere, facing_part = 1.0 - own, own * _ratio(paired, facing[2])[:, None]
-        facing_work, own_work = own * paired[:, None], own * work_in[:, None]
         broken, spread = self.at_port @ (rate * self.breaks), (self.same - own) @ squares
-        kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
-        settled = False
+        settled, shared = False, frames_by
         asked = found = self.present
+        quiet = self._none_comes(trains) if len(self.away) else trains
         for _ in range(TURNS):
-            shared, fills, alone_then = self._meetings(rate, at_once)
-            save = EMPTY * (shared + self.at_link @ (rate * fills))
-            work_at = work_by - save
-            whole = _ratio(work_at, frames_by - shared)
-            full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
-            free = 1.0 - np.minimum(self.same @ work_at, MOST_LOAD)
+            shared, fills, alone_then = self._meetings(rate, at_once, quiet)
+            self.save = EMPTY * (shared + self.at_link @ (rate * fills))
+            self.work_at = work_by - self.save
+            free = 1.0 - np.minimum(self.same @ self.work_at, MOST_LOAD)
             self.cycle = EMPTY * links.members[links.port_link] / free  # (P,)
-            share = facing_part + elsewhere * _ratio(work_at, work_by)
-            busy = facing_work + elsewhere * work_at - share * driven
-            others = np.where(self.cyclic[:, None], busy, work_at - own_work)
-            others = np.where(self.filled, ALWAYS, np.maximum(others * kept, 0.0)) * self.same
-            service = stretched(alone, visits, others[self.port], full_visit)
-            self.load = self.at_port @ (rate * service)
             before = self.present
-            mine = own @ work_at
-            away = np.maximum(self.cycle * (1.0 - mine), EMPTY)
+            away = np.maximum(self.cycle * (1.0 - own @ self.work_at), EMPTY)
             varies = self.cycle * _ratio(spread, 1.0 - (1.0 - free) ** 2) / away**2
             self.away, self.varied = away, np.maximum(varies, 1e-6)
             quiet = self._none_comes(trains)
@@ -598,15 +584,23 @@ class Queues:
             under = broken * self.cycle
             none = part * np.maximum(1.0 - under, 0.0) + alone_then
             self.present = np.clip((1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD)), 0.0, MOST_LOAD)
-            self.service = service
             if settled := bool(np.abs(self.present - before).max() < SETTLED):
                 break
             slope = np.sign(before - asked) * _ratio(self.present - found, np.abs(before - asked))
             asked, found = before, self.present
             damp = np.clip(slope / np.minimum(slope - 1.0, -1.0), 0.0, MOST_DAMPED)  # where they swing
             self.present = damp * before + (1.0 - damp) * found
-        self.full_visit, self.work_at, self.save = full_visit, work_at, save
-        self.apart = others
+        whole = _ratio(self.work_at, frames_by - shared)
+        self.full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
+        driven = (self.at_port @ (self.brings * (rate * works))) @ self.at_link.T
+        paired, elsewhere = facing[2] - EMPTY * (facing[0] - facing[1]), 1.0 - own
+        share = own * _ratio(paired, facing[2])[:, None] + elsewhere * _ratio(self.work_at, work_by)
+        busy = own * paired[:, None] + elsewhere * self.work_at - share * driven
+        others = np.where(self.cyclic[:, None], busy, self.work_at - own * work_in[:, None])
+        if self.regular.any():
+            others = others * self._kept(self.at_port)[:, None]
+        self.apart = np.where(self.filled, ALWAYS, np.maximum(others, 0.0)) * self.same
+        self.service = service = stretched(alone, visits, self.apart[self.port], self.full_visit)
         self.brought, self.alone = brought / np.maximum(alone, 1e-9), alone
         # relayed answers to data that ended their visits come behind the next train, which finds a shorter
         # one
@@ -699,17 +693,17 @@ class Queues:
         """Return the chance that no train comes between two visits, at rates of `trains` a slot, (P,)."""
         return (1.0 + trains * self.away * self.varied) ** (-1.0 / self.varied)
 
-    def _meetings(self, rate: Vector, at_once: Vector) -> tuple[Vector, Vector, Vector]:
+    def _meetings(self, rate: Vector, at_once: Vector, quiet: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the frames a slot that trains share on each link, (N,), and visits that runs fill, (C,).
 
         Args:
             rate: rate of the trains, (C,) a slot.
             at_once: share of the acknowledgements that follow their data at once, (C,).
+            quiet: chance that no train comes to a port between two visits, (P,).
         """
         if not len(self.away):
             return np.zeros(len(self.links.names)), np.zeros(self.count), np.zeros(len(self.there))
-        goes_on = self.present[self.data]
-        comes = 1.0 - self._none_comes(self.at_port @ rate)[self.data]
+        goes_on, comes = self.present[self.data], 1.0 - quiet[self.data]
         seldom = np.where(self.late, self.ends_at + (1.0 - self.ends_at) * goes_on, 1.0)
         behind = goes_on * seldom + (1.0 - goes_on) * np.where(self.up, self.ends_at, 1.0) * comes
         behind = self.answers * (at_once * behind + (1.0 - at_once) * comes)
@@ -726,8 +720,8 @@ class Queues:
         less = part * self.frames * (met * np.minimum(each[:, None], each)).sum(axis=1)
         shared = self.at_link @ (rate * (self.frames * behind + meets))
         run = self.present[self.port]
-        chance = (1.0 - run) ** 2 * run ** (RUN[:, None] - 1.0)
-        fills = ((chance * self.run_fills).sum(axis=0) - self.run_fills[0]) * ~self.back
+        mean = (1.0 - run) ** 2 * (np.vander(run, len(RUN), increasing=True).T * self.run_fills).sum(axis=0)
+        fills = (mean - self.run_fills[0]) * ~self.back
         # a visit of one frame that both share counts once
         twice = behind - at_once * goes_on * (self.answers & self.up)
         fills -= twice * (self.limit == 1) * self.filled_of
