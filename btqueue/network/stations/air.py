@@ -620,6 +620,8 @@ class Links:
                 break
             if not self.network.bridges:
                 self.utilisation = np.clip(following, 0.0, 1.0)
+        if not self.network.bridges:
+            self._meet()
         self.beside = 1.0 + busy * longer
         self.range = (
             np.array([np.minimum(alone, self.present), np.maximum(both, self.present)]) / self.present
@@ -630,15 +632,17 @@ class Links:
         return np.append(values, 0.0)[self.ports_of].max(axis=0)
 
     def _find_cycles(self) -> None:
-        """Set idle and full cycles, and the rounds of bridges, at present loads."""
+        """Set full cycles at present loads; with bridges idle ones and rounds, too."""
+        if self.network.bridges:
+            self._meet()
         alone = (self.limit >= ENDLESS) & (self.others(self.load) == 0.0)  # a visit that need not end
         visits = np.where(alone, ENDLESS, self.visit)[self.port_link]
-        self._meet()
         ends = np.where(alone, 0.0, self.ends)[self.port_link]
         self.busy = (
             self._cycles(visits * self.frame + ends, self.port_link) * self.visit[self.port_link] / visits
         )
-        self._bridges()
+        if self.network.bridges:
+            self._bridges()
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs of data and their acknowledgements that a window of one keeps apart."""
@@ -699,8 +703,6 @@ class Links:
     def _bridges(self) -> None:
         """Replace cycles of links of bridges, and of piconets with a bridge as central, by their rounds."""
         network, turns, elsewhere = self.network, self.turns, self.rounds.elsewhere
-        if not network.bridges:
-            return
         links, own = self.links_of, self.own_of
         round_, gone = self.idle.copy(), np.zeros_like(self.idle)
         polled = self.waits + EMPTY
