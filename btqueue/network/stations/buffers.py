@@ -549,8 +549,8 @@ def refused(network: Network, point: Point) -> Vector:
     periodic sources and sources in bursts, and for connections whose windows are limited by frequent losses.
     """
     found, flows = np.full(len(network.flows), np.nan), network.flows
-    for f, flow in enumerate(flows):
-        way = flow.forth
+    for f in point.links.firsts:
+        flow, way = flows[f], flows[f].forth
         if len(way) < 2 or (way[0].kind, way[1].kind) != ("bucket", "port") or flow.messages:
             continue
         visit = way[1]
@@ -573,7 +573,7 @@ def refused(network: Network, point: Point) -> Vector:
         share = 0.0 if queue is None else solved(queue).packet_loss
         if flow.protocol == "none" or share * point.rate[f] < OFTEN:
             found[f] = share
-    return found
+    return found[point.links.like]
 
 
 def _at_random(flow: Flow) -> bool:
