@@ -53,13 +53,12 @@ class Brought:
             if n not in self.never and port.up and port.bridge >= 0 and port.places < inf
         }
 
-    def refused(self, links: Links, rate: Vector, sent: Vector) -> Vector:
+    def refused(self, links: Links, coming: Vector) -> Vector:
         """Return the chance of a segment to lose a packet at each port of a bridge, shape (ports,).
 
         Args:
             links: the air, with the lengths of rounds.
-            rate: segments a second, shape (flows,).
-            sent: transmissions of each, shape (flows,).
+            coming: segments sent a second, shape (flows,).
         """
         found = np.zeros(len(self.network.ports))
         found[self.never] = 1.0  # the bridges at both ends are never there at once
@@ -71,7 +70,7 @@ class Brought:
             round_s = SLOT_S * float(links.rounds.round[links.port_link[n]])
             if bridge.schedule != "walk-in":
                 round_s = bridge.window_s * len(bridge.piconets)
-            fit, mean = port.places // group, max(float(rate * sent @ packets) * round_s / group, 1e-9)
+            fit, mean = port.places // group, max(float(coming @ packets) * round_s / group, 1e-9)
             if most <= port.places:
                 # it is full only where errors leave packets of the visit before behind
                 found[n] = float(pdtrc(fit - 1.0, mean * left)) if left > 0.0 else 0.0

@@ -37,8 +37,6 @@ MANY_VISITS = 200
 """Visits of a train above which their mean number replaces the distribution."""
 CROWDED = 0.97
 """Utilisation above which a resource is taken as full."""
-SOME_LOST = 0.05
-"""Largest change of the losses at bridges in a turn."""
 IN_A_ROW = np.arange(1.0, 400.0)
 """Segments before one that jitter may delay beyond it."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -97,6 +95,7 @@ class Laws:
         self.network, self.plain = network, network.flows
         self.refuses = refuses  # whether packets are lost if a bridge has no room for them
         self.lost = np.zeros(len(network.ports))  # chance of this loss for a segment, in the last turn
+        self.step, self.before = np.ones(len(network.ports)), np.zeros(len(network.ports))  # towards it
         self.like = np.array(alike(network), int)  # number of the first flow with the same answer
         self.firsts = sorted(set(self.like.tolist()))
         self.links = Links(network)
@@ -1163,11 +1162,14 @@ class Laws:
         self.plain = tuple(flows)
         self.network = replace(self.network, flows=self.plain)
 
-    def refuse(self, rate: Vector, sent: Vector) -> None:
-        """Set the losses of the flows at the buffers of bridges."""
-        # rates answer losses steeply
-        change = self.brings.refused(self.links, rate, sent) - self.lost
-        self.lost = self.lost + np.clip(change, -SOME_LOST, SOME_LOST)
+    def refuse(self, coming: Vector) -> None:
+        """Set the losses of the flows at the buffers of bridges, with these segments sent a second.
+
+        Rates answer losses steeply: steps towards them are halved where they turn back.
+        """
+        move = self.brings.refused(self.links, coming) - self.lost
+        self.step = np.where(move * self.before < 0.0, self.step / 2.0, np.minimum(1.3 * self.step, 1.0))
+        self.lost, self.before = self.lost + self.step * move, move
         self.network = replace(self.network, flows=losing(self.plain, self.lost))
 
     def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:

@@ -343,8 +343,6 @@ class Search:
         self.service = laws.starved(rate, forth * self.sent[:, None] + back * laws.alone[:, None])
         if self.flushes and number < FLUSHES:
             laws.flush(rate, self.sent, forth, there, own_waits + others, self.full)
-        if laws.refuses:
-            laws.refuse(rate, self.sent)
         self.network = laws.network
         flows = self.network.flows
         talks = sessions.sessions_of(laws, self.asking, rate, self.service)
@@ -360,6 +358,8 @@ class Search:
         held, offered = np.minimum(self.window, self._limits(base)), np.minimum(load, most)
         bound = binding(self.service, laws.turns, queued)
         new, self.wait, _ = settle(held, offered, self.lone - self._late_s(), bound, self.wait)
+        if laws.refuses:
+            laws.refuse(new * self.sent)
         before = self.full
         self.full = np.where((new @ self.service > CROWDED) & self.fills, 1.0, 0.0)
         moved = np.abs(self.lone - lone_before) / np.maximum(self.lone, 1e-9)

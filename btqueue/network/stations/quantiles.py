@@ -66,7 +66,7 @@ class Law(NamedTuple):
         return found
 
     def _part(self, times: Vector, mean: float, variance: float) -> Vector:
-        if variance <= STEADY * mean**2:
+        if mean == 0.0 or variance <= STEADY * mean**2:
             after = times - mean
             return np.clip(after / self.width, 0.0, 1.0) if self.width else (after >= 0.0).astype(float)
         shape, scale = mean**2 / variance, variance / mean
@@ -172,8 +172,9 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     parts = _met(parts, float(point.stray[f]) if back else float(laws.waits[f]), used)
     if wait_s > 0.0:
         parts = _answered(parts, wait_s, transport.by_clock_s(flow))
-    mean = sum(chance * one for chance, one, _ in parts)
-    known = max(mean_s - width / 2.0, 0.0)
+    mean, known = sum(chance * one for chance, one, _ in parts), mean_s - width / 2.0
+    if known < 0.0:
+        return None  # the mean leaves no room for the uniform wait
     if mean > known:
         parts = [(chance, one * known / mean, var * (known / mean) ** 2) for chance, one, var in parts]
     return Law(max(known - mean, 0.0), width, tuple(parts))

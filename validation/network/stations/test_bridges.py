@@ -99,6 +99,23 @@ def test_whole_segments_need_room_at_the_bridge(places, passes):
     assert any("no segment gets through" in one for one in answer(s)[1]["warnings"]) == (not passes)
 
 
+def test_losses_of_many_windows_at_bridges_settle_although_rates_answer_them_steeply():
+    s = scenario(
+        network__piconets=4,
+        network__peripherals=5,
+        network__flows="pairs",
+        link__packets=["DM5", "DM3"],
+        traffic__source="poisson",
+        traffic__load_kbps=37.8,
+        flow_control__baseband_packets=20,
+        polling__bridge_buffer_packets=20,
+        transport__receive_window_segments=8,
+    )
+    metrics, notes = answer(s)
+    assert notes["residual"] < 1e-3
+    assert (metrics["segment_loss"] > 0.01).all() and (metrics["goodput_kbps"] > 1.0).all()
+
+
 def test_windows_in_turn_of_a_line_of_centrals_never_meet():
     s = scenario(
         network__piconets=3,

@@ -14,7 +14,8 @@ SHARES = np.array(PERCENTILES) / 100.0
 
 
 def test_laws_of_one_part_are_those_of_the_textbook():
-    assert Law(1.0, 2.0, ((1.0, 0.0, 0.0),)).quantiles(SHARES) == pytest.approx(1.0 + 2.0 * SHARES, rel=1e-4)
+    for none in ((1.0, 0.0, 0.0), (1.0, 0.0, 0.5)):  # a wait with a mean of 0
+        assert Law(1.0, 2.0, (none,)).quantiles(SHARES) == pytest.approx(1.0 + 2.0 * SHARES, rel=1e-4)
     gamma = Law(0.5, 0.0, ((1.0, 3.0, 4.5),))
     assert gamma.quantiles(SHARES) == pytest.approx(0.5 + 1.5 * gammaincinv(2.0, SHARES), rel=1e-4)
 
@@ -93,6 +94,20 @@ def test_acknowledgements_that_come_over_a_wire_wait_for_their_visit():
     truth = float(simulated["queue_packets"].sel(queue="downlink"))
     place = list(solved["queue"].values).index("downlink")
     assert float(solved["queue_packets"].values[place]) == pytest.approx(truth, rel=0.15)
+
+
+def test_quantiles_are_not_given_where_a_mean_leaves_no_room_for_the_wait_for_a_visit():
+    flows = [
+        {"from": "c1", "to": "p1.1", "law": "greedy"},
+        {"from": "c1", "to": "p1.2", "protocol": "none", "header_bytes": 28},
+    ]
+    asked = bt.Scenario().changed({
+        "network.peripherals": 2, "network.flows": flows, "polling.discipline": "gated",
+        "traffic.source": "poisson", "traffic.load_kbps": 30.0, "traffic.message_bytes": 200,
+        "transport.receive_window_segments": 8, "link.packets": ["2-DH5", "2-DH3", "2-DH1"],
+    })  # fmt: skip
+    solved = bt.solve(asked)
+    assert np.isfinite(solved["delay_s"].values[1]) and "delay_p95_s" not in solved
 
 
 def test_quantiles_of_bursts_are_not_given_where_links_are_polled():
