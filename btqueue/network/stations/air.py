@@ -590,8 +590,9 @@ class Links:
         self.open_load, self.plain_load = (
             np.array([~self.steady, self.plain]) @ self.work * SLOT_S / self.share
         )
-        spared = EMPTY * self.idle_polls * self.by_link(sent @ self.whole[0] + answered @ self.whole[1])
-        work = self.by_link(slots + frames) - spared  # less the empty frames that full visits spare
+        whole = sent @ self.whole[0] + answered @ self.whole[1]
+        # less the empty frames that full visits spare
+        work = self.by_link(slots + frames) - EMPTY * self.idle_polls * self.by_link(whole)
         # slots of the other half of a frame while a port is busy
         alone = (mean + 1.0) / self.share_of
         both = (mean + 1.0 + self.there * longer) / self.share_of
@@ -604,8 +605,11 @@ class Links:
             own = np.where(full, 1.0, begun)
             busy = self.there * own[self.opposite]
             self.frame_now = (mean + 1.0 + busy * often) / self.share_of
-            paired = np.minimum(frames, facing) * np.maximum(own, busy) * together
-            self.load = (work - 2.0 * self._larger(paired)) / self.share * SLOT_S
+            often_paired = np.maximum(own, busy) * together
+            paired = self._larger(np.minimum(frames, facing) * often_paired)
+            both_whole = self._larger(np.minimum(whole, self.there * whole[self.opposite]) * often_paired)
+            work_now = work - 2.0 * paired + EMPTY * self.idle_polls * both_whole
+            self.load = work_now / self.share * SLOT_S
             self._find_cycles()
             between = self.busy / self.visit[self.port_link] - self.frame
             crowded = np.where(full, 1.0, np.clip(data * (between + both) * SLOT_S, 0.0, 1.0))

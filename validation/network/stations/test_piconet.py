@@ -289,3 +289,19 @@ def test_trains_that_are_cut_by_the_end_of_a_visit_are_overtaken(limit, way):
     theory, simulated = bt.solve(scenario), bt.simulate(scenario)
     assert float(theory["delay_s"].mean()) == pytest.approx(float(simulated["delay_s"].mean()), rel=0.025)
     assert float(theory["rtt_s"].mean()) == pytest.approx(float(simulated["rtt_s"].mean()), rel=0.03)
+
+
+@pytest.mark.parametrize("load", [20.0, 60.0, 100.0])
+def test_frames_that_share_a_visit_spare_one_empty_frame(load: float):
+    """A packet each way adds 2 (6 - 2) slots to a cycle in two visits, and 10 - 2 in one."""
+    ends = [("c1", f"p1.{k}") for k in (1, 2, 3)]
+    both = [{"from": one, "to": two} for pair in ends for one, two in (pair, pair[::-1])]
+    network = network_of(
+        bt.Scenario().changed({
+            "network.peripherals": 3, "network.flows": both, "polling.limit": 1, "link.packets": ["DH5"],
+            "transport.protocol": "none", "traffic.source": "poisson", "traffic.message_bytes": 250,
+            "traffic.load_kbps": load,
+        })
+    )  # fmt: skip
+    point = operating_point(network)
+    assert point.links.links.load == pytest.approx(point.rate[::2] * 8.0 * SLOT_S, rel=1e-9)
