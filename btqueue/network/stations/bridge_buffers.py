@@ -18,6 +18,7 @@ from scipy.special import bdtrc, pdtrc
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.air import Links, never_meet
 from btqueue.network.stations.network import Flow, Network
+from btqueue.network.stations.queues import CYCLIC
 
 Vector = NDArray[np.float64]
 
@@ -31,6 +32,8 @@ class _Coming(NamedTuple):
         group: packets that come at once.
         parts: groups of a segment.
         left: chance that errors leave packets of a group behind.
+        whole: whether packets that come at once always do: no error, gate, end of a stay or shorter segment
+            divides them.
     """
 
     most: float
@@ -38,6 +41,7 @@ class _Coming(NamedTuple):
     group: float
     parts: float
     left: float
+    whole: bool
 
 
 class Brought:
@@ -46,12 +50,16 @@ class Brought:
     def __init__(self, network: Network) -> None:
         """Read the ports of bridges with buffers of limited room."""
         self.network = network
+        # the bridges at both ends are never there at once
         self.never = [n for n, port in enumerate(network.ports) if never_meet(network, port)]
         self.coming = {
             n: self._coming(n)
             for n, port in enumerate(network.ports)
             if n not in self.never and port.up and port.bridge >= 0 and port.places < inf
         }
+        too_many = [n for n, one in self.coming.items() if one.group > network.ports[n].places]
+        # ports that no segment passes, whatever the rates
+        self.shut = {*self.never, *(n for n in too_many if self.coming[n].whole)}
 
     def refused(self, links: Links, coming: Vector) -> Vector:
         """Return the chance of a segment to lose a packet at each port of a bridge, shape (ports,).
@@ -61,8 +69,8 @@ class Brought:
             coming: segments sent a second, shape (flows,).
         """
         found = np.zeros(len(self.network.ports))
-        found[self.never] = 1.0  # the bridges at both ends are never there at once
-        for n, (most, packets, group, parts, left) in self.coming.items():
+        found[self.never] = 1.0
+        for n, (most, packets, group, parts, left, _) in self.coming.items():
             port = self.network.ports[n]
             if group == 0.0:
                 continue
@@ -82,10 +90,13 @@ class Brought:
 
     def _coming(self, n: int) -> _Coming:
         network, port = self.network, self.network.ports[n]
-        windows = network.bridges[port.bridge].schedule != "walk-in"
+        bridge = network.bridges[port.bridge]
+        windows = bridge.schedule != "walk-in"
         packets, sources, group, parts, left = np.zeros(len(network.flows)), {}, 0.0, 1.0, 0.0
+        whole = network.relay == "segment" or (not windows and bridge.cycles == 0.0)
         for f, flow in enumerate(network.flows):
             ports = [visit for visit in flow.forth if visit.kind == "port"]
+            turns = {network.piconets[network.ports[visit.index].piconet].discipline for visit in ports}
             for place, visit in enumerate(ports):
                 if visit.index != n:
                     continue
@@ -100,9 +111,12 @@ class Brought:
                     size = min(size, *(float(network.ports[one.index].limit) for one in ports[:place]), size)
                 group, parts = max(group, size), max(parts, ceil(visit.train.packets / size))
                 error = 1.0 - visit.train.packets / visit.train.frames
+                alike = not (flow.short or flow.kinds or flow.messages) and flow.uneven == 1.0
+                never_divided = network.relay == "segment" or (error <= 1e-9 and turns <= set(CYCLIC))
+                whole = whole and alike and never_divided
                 if error > 1e-9:
                     left = max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
-        return _Coming(sum(sources.values()), packets, group, parts, left)
+        return _Coming(sum(sources.values()), packets, group, parts, left, whole)
 
 
 def losing(flows: tuple[Flow, ...], lost: Vector) -> tuple[Flow, ...]:

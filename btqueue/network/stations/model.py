@@ -32,8 +32,9 @@ JUST_CARRIED = (
     "window allows, and the answer is the round trip of the full window, which was 13 to 85 % too long"
 )
 NO_ROOM = (
-    "a bridge has no room for the packets of a visit, and no segment gets through: in one of 23 random "
-    "scenarios segments did, and in runs of 100 s timeouts were 22 % too few"
+    "a bridge has no room for the packets of a visit, and no segment gets through, unless errors, gates or "
+    "ends of a stay divide its packets: in 4 of 100 random scenarios segments did, and in 12 timeouts were "
+    "up to 75 % too few"
 )
 TURNS, DAMPED = 8, 0.6
 """Most iterations between the segments of a stream and the round trips, and the damping factor."""
@@ -102,7 +103,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "warnings": [
             *([KEPT_OUT] if kept_out else []),
             *([JUST_CARRIED] if found.tight.any() else []),
-            *([NO_ROOM] if point.links.lost.any() and not found.rate.all() else []),
+            *([NO_ROOM] if _may_pass(network, point) else []),
             *doubts(network, point, found.rtt_s, known),
             *anchors.doubts(network, point),
         ],
@@ -128,6 +129,17 @@ class Found(NamedTuple):
     fast_retransmits: Any
     losses: Any
     tight: Any
+
+
+def _may_pass(network: Network, point: Point) -> bool:
+    """Return whether bridges may at times have room for a segment of a flow that gets nothing through."""
+    laws = point.links
+    return bool(laws.lost.any()) and any(
+        flow.load > 0.0
+        and point.rate[f] == 0.0
+        and not laws.brings.shut & {visit.index for visit in flow.forth if visit.kind == "port"}
+        for f, flow in enumerate(network.flows)
+    )
 
 
 def _of_flows(

@@ -96,7 +96,25 @@ def test_whole_segments_need_room_at_the_bridge(places, passes):
         transport__receive_window_segments=1,
     )
     assert (goodput(s) > 0.0) == passes
-    assert any("no segment gets through" in one for one in answer(s)[1]["warnings"]) == (not passes)
+    assert not any("no segment gets through" in one for one in answer(s)[1]["warnings"])
+    if not passes:  # the timer has doubled to its end
+        assert answer(s)[0]["timeouts_per_s"] == pytest.approx(1.0 / s.transport.max_rto_s)
+
+
+@pytest.mark.parametrize(
+    ("changes", "divided"),
+    [
+        ({}, False),
+        ({"polling__discipline": "gated"}, True),
+        ({"polling__residence": "cycle"}, True),
+        ({"radio__model": "constant", "radio__per": 0.05, "radio__ber": 0.0, "link__arq": "unlimited"}, True),
+        ({"traffic__source": "poisson", "traffic__message_bytes": 1600, "traffic__load_kbps": 20.0}, True),
+    ],
+)
+def test_packets_that_come_at_once_pass_a_small_buffer_only_where_something_divides_them(changes, divided):
+    s = scenario(polling__bridge_buffer_packets=3, **changes)
+    assert goodput(s) == 0.0
+    assert any("no segment gets through" in one for one in answer(s)[1]["warnings"]) == divided
 
 
 def test_losses_of_many_windows_at_bridges_settle_although_rates_answer_them_steeply():
