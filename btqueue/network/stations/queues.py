@@ -177,11 +177,11 @@ def order_of(piconet: Piconet, flows: int, train: float) -> Order:
         return cyclic._replace(
             first=(soon, n + rest), missed_up=EMPTY, missed_down=(EMPTY, EMPTY), interleaved=True
         )
-    many = float(ENDLESS)
+    many, down = float(ENDLESS), 1.0 + EMPTY / n  # one of n links has just been polled: another goes first
     if name == "slq":
-        return Order((1.0, 2.0), (0.0, 0.0), 0.0, EMPTY, (EMPTY, EMPTY), (many, many, many), plain=False)
+        return Order((down, 2.0), (0.0, 0.0), 0.0, EMPTY, (EMPTY, EMPTY), (many, many, many), plain=False)
     if name == "ldq":
-        return Order((1.0, n), (0.0, 1.0), 0.0, cycle, (EMPTY, EMPTY), (0.5, many, 0.5), plain=False)
+        return Order((down, n), (0.0, 1.0), 0.0, cycle, (EMPTY, EMPTY), (0.5, many, 0.5), plain=False)
     polls = piconet.idle_polls
     repeated = (1.0 - polls) ** (n - 1.0) * EMPTY + polls * away
     if name == "prc-lwrr":  # the idle links were polled one after the other before the train

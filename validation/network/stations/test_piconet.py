@@ -73,6 +73,15 @@ def test_a_lone_round_trip_frame_by_frame(flows, stations, limit):
     )
 
 
+@pytest.mark.parametrize("discipline", ["slq", "ldq"])
+@pytest.mark.parametrize("stations", [2, 4])
+def test_the_longest_queue_waits_for_a_poll_and_for_another_behind_a_poll_of_its_link(discipline, stations):
+    """Half a poll; another, if the poll was its own; four frames of five slots, and the last three."""
+    sparse = {"network__peripherals": stations, "traffic__load_kbps": 1e-6}
+    delay_s = mean(star(network__flows="downlink", polling__discipline=discipline, **sparse), "delay_s")
+    assert delay_s / SLOT_S == pytest.approx(1 + 2 / stations + 4 * 6 + 3, abs=1e-3)
+
+
 def played_round_trip(up: bool, stations: int, limit: int, start: int) -> int:
     """Play POLLs and NULLs of the first station until the acknowledgement of five packets is there.
 
