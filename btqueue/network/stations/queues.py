@@ -900,6 +900,7 @@ class Queues:
         drawn, fixed = self.ahead[:, self.flow[d]].tolist()
         none = (1.0 - float(self.load_of[d])) / (1.0 + drawn + 2.0 * fixed)
         some = (1.0 - none) * (1.0 - float(self.regular[self.flow[d]]))
+        some *= self.network.flows[self.flow[d]].meets  # short segments do not meet (Nagle's algorithm)
         return some, float(self.slots[d] / self.frames[d])
 
     def further_data(self, c: int) -> float:

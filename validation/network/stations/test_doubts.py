@@ -200,6 +200,11 @@ WITH_ENDS = {
     "traffic.source": "poisson", "traffic.load_kbps": 60.0, "traffic.message_bytes": 1000,
     "transport.nagle": "minshall",
 }  # fmt: skip
+STREAM = LONE | WITH_ENDS | {"link.packets": ["DM5", "DM3"], "traffic.message_bytes": 256}
+FADES = {
+    "radio.model": "gilbert-elliott", "radio.ber_bad": 1e-3, "radio.good_s": 0.6, "radio.bad_s": 0.1,
+    "link.packets": ["2-DH5", "2-DH1"], "traffic.load_kbps": 300.0,
+}  # fmt: skip
 OFFERED = LONE | {
     "traffic.source": "request-reply", "traffic.request_bytes": 300, "traffic.reply_bytes": 8192,
     "transport.protocol": "centaurus", "transport.centaurus_early_data": True,
@@ -227,6 +232,14 @@ SETTLED = LONE | {
         (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS, None),
         (gateway(12, 0.0, delay_s=0.02, loss=0.001) | WITH_ENDS, "catch up on the air"),
         (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS | {"traffic.message_bytes": 1800}, "catch up on the air"),
+        (STREAM | {"traffic.load_kbps": 180.0}, None),
+        (STREAM | {"traffic.load_kbps": 260.0}, "of the time of a station is used"),
+        (STREAM | {"network.peripherals": 2}, None),
+        (STREAM | {"network.peripherals": 2, "polling.discipline": "exhaustive"}, None),
+        (STREAM | {"traffic.source": "ibp"}, "come in bursts"),
+        (STREAM | {"traffic.source": "periodic", "traffic.load_kbps": 900.0}, None),
+        (STREAM | FADES, "worse states of a radio"),
+        (STREAM | {"transport.min_rto_s": 0.02}, "as long as the least timeout"),
         (OFFERED, None),
         (OFFERED | {"traffic.reply_bytes": 600}, "offer of an object"),
         (SETTLED, None),
