@@ -288,7 +288,7 @@ class End:
         later = [self.lone(piece.visits, again) for piece in pieces]
         ends = (later if sum(piece.count for piece in pieces) > 1 else first)[-1][1]
         wires = {visit[:2] for visit in pieces[0].visits if visit.kind == "wire"}
-        crossing = any(visit[:2] in wires for visit in flow.back)
+        shared = [visit for visit in flow.back if visit[:2] in wires]
         kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
         left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
         limit, threshold = flow.window, float(flow.transport.initial_ssthresh_segments)
@@ -329,12 +329,15 @@ class End:
             if waits == k:
                 since = self.held[0] if k == 0 and self.held else arrived[-1]
             elif arrived[-1] > since + self.delay:
-                acked.append((since + self.delay + back, waits, k))
+                leaves, free = since + self.delay, arrived[-1] - sum(visit.delay_s for visit in shared)
+                if shared and leaves > free - gap[i]:  # this segment is on their medium
+                    leaves = max(leaves, free)
+                acked.append((leaves + back, waits, k))
                 self.pending, waits, since = 0.0, k, arrived[-1]
             self.pending += share
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
-                met = 0.0 if held or not crossing else self.meets(pieces, k, most)
+                met = 0.0 if held or not shared else self.meets(pieces, k, most)
                 met += _beyond_jitter_s(flow.back, arrived[-1] - np.array(arrived[:-1]))
                 acked.append((arrived[-1] + back + met, waits, k + 1))
                 if self.held:  # it shows the round trip of the oldest segment

@@ -118,14 +118,43 @@ def test_timers_expire_where_no_acknowledgement_comes_for_their_time(delay_s, ji
     assert doubted(wire(1000.0, delay_s, jitter_s=jitter_s, **keys), "retransmission timeouts") == expires
 
 
+SINGLE = {"traffic.reply_bytes": 1460, "traffic.pause_s": 0.1}
+NO_COUNT = {"transport.windows": "bytes", "transport.nagle": False}
+
+
 @pytest.mark.parametrize(
-    ("pause_s", "segments", "goodbye", "left"),
-    [(0.3, 3, 0, False), (0.1, 3, 0, True), (0.1, 1, 0, False), (0.1, 1, 100, True)],
+    ("link", "keys", "left"),
+    [
+        ({}, {"traffic.pause_s": 0.3}, False),
+        ({}, {"traffic.pause_s": 0.1}, True),
+        ({"delay_s": 0.12}, {}, False),
+        ({"delay_s": 0.08}, {}, True),
+        ({}, {"transport.connection_per_session": True, "transport.handshake": True}, False),
+        ({}, SINGLE, False),
+        ({}, SINGLE | {"traffic.goodbye_bytes": 100}, True),
+        ({}, SINGLE | NO_COUNT, True),
+        ({"half_duplex": True}, SINGLE, False),
+        ({"half_duplex": True, "rate_kbps": 100.0}, SINGLE, True),
+    ],
 )
-def test_acknowledgements_are_left_over_for_the_next_session(pause_s, segments, goodbye, left):
-    keys = {"transport.delayed_ack": True, "transport.ack_delay_s": 0.2, "transport.windows": "segments"}
-    keys |= {"traffic.reply_bytes": segments * 1460, "traffic.goodbye_bytes": goodbye}
-    assert doubted(wire(**keys, **{"traffic.pause_s": pause_s}), "delayed acknowledgements") == left
+def test_acknowledgements_are_left_over_for_the_next_session(link, keys, left):
+    delayed = {"transport.delayed_ack": True, "transport.ack_delay_s": 0.2, "transport.windows": "segments"}
+    assert (
+        doubted(wire(**link, **delayed | {"traffic.reply_bytes": 4380} | keys), "for the next message")
+        == left
+    )
+
+
+def test_an_acknowledgement_by_a_timer_waits_for_the_segment_on_its_medium():
+    """The first of two segments arrives after 140 ms; the second one fills the medium from 120 to 240 ms.
+
+    The law gives a segment the time of half an acknowledgement, too.
+    """
+    keys = {"transport.delayed_ack": True, "transport.ack_delay_s": 0.05, "transport.windows": "segments"}
+    keys |= {"traffic.reply_bytes": 2920, "traffic.pause_s": 1.0}
+    found, _ = answer(wire(100.0, half_duplex=True, **keys))
+    back = 8 * HEADER / 1e5 + 0.02
+    assert found["rtt_s"][1] == pytest.approx(back + (0.24 + 0.26 + 0.05) / 2, abs=4 * HEADER / 1e5 + 1e-9)
 
 
 @pytest.mark.parametrize(("pause_s", "lost"), [(0.0, False), (0.01, True)])
