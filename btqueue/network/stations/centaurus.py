@@ -86,7 +86,8 @@ def _object_cost(
     ) / max(count, 1)
 
     def mean(data: float, forth: float, behind: float) -> float:
-        through = (1.0 - forth) * (1.0 - behind)
+        # data that come with an offer do not wait for its answer
+        through = (1.0 - forth) * (1.0 if transport.centaurus_early_data else 1.0 - behind)
         offer = (
             Branch(1.0 - through, transport.centaurus_watchdog_s, accepted=False),
             Branch(through, alone + back, accepted=True),

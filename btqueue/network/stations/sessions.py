@@ -138,12 +138,13 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, Any]:
             )
     links = [laws.links.port_link[visit.index] for visit in client.flow.forth if visit.kind == "port"]
     if len(found) == 1 and links and laws.links.limit[links].min() > 1.0:
-        played = (
-            centaurus_sessions(client, server)
-            if client.flow.protocol == "centaurus"
-            else _tcp(client, server)
-        )
-        found = dict.fromkeys(found, played.cycle_s - client.flow.traffic.pause_s)
+        play = centaurus_sessions if client.flow.protocol == "centaurus" else _tcp
+        cycles_s = [play(client, server).cycle_s]
+        for end in (client, server):  # the medium is idle while timers hold acknowledgements
+            end.reset()
+            end.delay = 0.0
+        cycles_s.append(play(client, server).cycle_s)
+        found = dict.fromkeys(found, min(cycles_s) - client.flow.traffic.pause_s)
     known[pair[0]] = found
     return found
 
@@ -575,11 +576,6 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
                 "high"
             )
             break
-    if any(flow.loss + flow.ack_loss > 0.001 for flow in pairs if flow.protocol == "centaurus"):
-        yield (
-            "packets of CentaurusComm are lost: goodput was 31 % too low to 28 % too high in simulations of "
-            "400 s, in which few watchdogs expire"
-        )
     for flow in pairs:
         longest = min(flow.window, max(sum(piece.count for piece in message) for message in flow.messages))
         room = min((visit.places + 1.0 for visit in flow.forth), default=inf)

@@ -76,6 +76,18 @@ def test_objects_of_centaurus_on_a_poll_of_their_own():
     assert found["session_time_s"][0] == pytest.approx(240 * SLOT_S)  # as simulated, to the slot
 
 
+def test_data_that_come_with_an_offer_do_not_need_its_answer():
+    """A lost control message costs a watchdog, and PROCEED does not matter for request and reply."""
+    keys = {"transport.protocol": "centaurus", "transport.header_bytes": 28, "traffic.reply_bytes": 200}
+    keys |= {"transport.preset": "rfc", "transport.centaurus_watchdog_s": 1e4}
+    cost = {}
+    for early in (False, True):
+        keys |= {"transport.centaurus_early_data": early}
+        lossless, lossy = (answer(wire(loss=one, **keys))[0]["session_time_s"][0] for one in (0.0, 1e-5))
+        cost[early] = lossy - lossless
+    assert cost[False] - cost[True] == pytest.approx(2 * 1e-5 * 1e4, rel=1e-3)
+
+
 def test_lost_lone_segments_wait_for_a_timer_that_doubles():
     loss, keys = 0.05, {"traffic.pause_s": 100.0, "transport.windows": "segments", "transport.min_rto_s": 1.0}
     keys |= {"traffic.request_bytes": 16, "traffic.reply_bytes": 16, "transport.max_rto_s": 1e6}
