@@ -53,6 +53,7 @@ class Train(NamedTuple):
         frames: transmissions.
         air: slots of all transmissions, together.
         loss: chance that the segment does not come through whole.
+        first: slots of its first packet; only the last one may be shorter.
         spread: variance of the number of transmissions, as if the radio changed its state between them.
         fast, slow: slots of all transmissions and one-slot answers, in the better and in the worse states.
         worse: share of the time in the worse states; none if the radio does not fade.
@@ -67,6 +68,7 @@ class Train(NamedTuple):
     frames: float
     air: float
     loss: float
+    first: float
     spread: float = 0.0
     fast: float = 0.0
     slow: float = 0.0
@@ -78,18 +80,17 @@ class Train(NamedTuple):
     loss_slow: float = 0.0
 
     @property
-    def first(self) -> float:
-        """Slots of its first packet: only the last one may be shorter, and has a slot at least."""
-        if self.packets <= 1.0:
-            return self.slots
-        return float(2 * int(((self.slots - 1.0) / (self.packets - 1.0) + 1.0) / 2.0) - 1)
+    def last(self) -> float:
+        """Time of its last packet over that of the mean packet, with the one-slot answers."""
+        shorter = self.slots - (self.packets - 1.0) * self.first + 1.0
+        return shorter * self.packets / (self.slots + self.packets)
 
     def plus(self, other: Train, share: float) -> Train:
         """Return the mean of trains: `other` has this share."""
         return Train(*(a + share * b for a, b in zip(self, other, strict=True)))
 
 
-NO_TRAIN = Train(0.0, 0.0, 0.0, 0.0, 0.0)
+NO_TRAIN = Train(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Visit(NamedTuple):
@@ -1212,13 +1213,14 @@ def _tried(link: Any, kinds: list[PacketType], errors: Vector) -> Train:
     slots = np.array([float(kind.slots) for kind in kinds])
     count, once = float(len(slots)), float(slots.sum())
     if link.arq == "none":
-        return Train(count, once, count, once, 1.0 - float(np.prod(1.0 - errors)))
+        return Train(count, once, count, once, 1.0 - float(np.prod(1.0 - errors)), float(slots[0]))
     errors = np.minimum(errors, 1.0 - HARDLY_EVER)
     lost = np.zeros_like(errors) if link.arq == "unlimited" else errors**link.arq
     reached = np.concatenate([[1.0], np.cumprod(1.0 - lost)])
     tries = reached[:-1] * (1.0 - lost) / (1.0 - errors)
     spread = float((errors / (1.0 - errors) ** 2).sum())
-    return Train(count, once, float(tries.sum()), float(tries @ slots), 1.0 - float(reached[-1]), spread)
+    frames, air, loss = float(tries.sum()), float(tries @ slots), 1.0 - float(reached[-1])
+    return Train(count, once, frames, air, loss, float(slots[0]), spread)
 
 
 def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None) -> float:

@@ -57,9 +57,9 @@ def test_visits_are_those_of_a_negative_binomial_train(limit):
     law = nbinom.pmf(count, packets, good)
     exact = float(law @ np.ceil((packets + count) / limit))
     whole = float(law @ ((packets + count) % limit == 0))
-    one = Train(packets, packets * 5.0, frames, frames * 5.0, 0.0, packets * (1 - good) / good**2)
+    one = Train(packets, packets * 5.0, frames, frames * 5.0, 0.0, 5.0, packets * (1 - good) / good**2)
     assert visits_of(one, frames, 0.0, float(limit)) == pytest.approx((exact, whole), abs=1e-3)
-    still = Train(packets, packets * 5.0, float(packets), packets * 5.0, 0.0)
+    still = Train(packets, packets * 5.0, float(packets), packets * 5.0, 0.0, 5.0)
     assert visits_of(still, float(packets), 0.0, float(limit))[0] == ceil(packets / limit)
 
 
