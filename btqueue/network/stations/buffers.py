@@ -697,7 +697,7 @@ def doubts(network: Network, point: Point) -> list[str]:
         windows = np.array([network.flows[f].window for f in users])
         elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()
         # a window that opens first waits for tokens
-        elsewhere = elsewhere and (one.kind != "bucket" or 2.0 * one.places > one.most)
+        elsewhere = elsewhere and (one.kind != "bucket" or _opens_again(network, point, r, one))
         if one.queue == 0.0 and elsewhere and not network.bridges:
             continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and any(int(f) in lost and lost[int(f)].overflows for f in users):
@@ -756,22 +756,59 @@ def _is_exact(network: Network, point: Point, f: int, r: int) -> bool:
 
 
 def _in_bursts(network: Network, point: Point, r: int, buffer: Buffer) -> bool:
-    """Return whether a window that is always open sends more segments at once than a buffer has room for.
+    """Return whether a window that is always open sends more segments at once than a buffer has room for."""
+    return any(
+        min(_at_once(network.flows[f], point), network.flows[f].window)
+        > _segments_held(network, point, f, r, buffer)
+        for f in map(int, np.flatnonzero(point.service[:, r] > 0.0))
+        if point.links.links.endless[f]
+        and network.flows[f].protocol == "tcp"
+        and not network.flows[f].messages
+    )
+
+
+def _at_once(flow: Flow, point: Point) -> float:
+    """Return the most segments that an open window sends at once.
 
     An acknowledgement of several segments lets as many leave, and one more while the window grows. In slow
     start, which follows timeouts, the window doubles while the station serves half of it (M. Allman et al.,
-    RFC 5681, section 3.1), so that the other half waits.
+    RFC 5681, section 3.1), so that the other half waits. Acknowledgements that wait behind data of the other
+    direction leave together, and a whole window follows them (L. Zhang, S. Shenker and D. D. Clark, SIGCOMM
+    1991).
     """
+    if any(point.wait[point.links.number[visit[:2]]] > 0.0 for visit in flow.back):
+        return flow.window
+    together = 1.0 / max(flow.acks, 0.1) + 1.0
+    return max(together, flow.window / 2.0) if flow.loss > 0.0 or flow.ack_loss > 0.0 else together
+
+
+def _segments_held(network: Network, point: Point, f: int, r: int, buffer: Buffer) -> float:
+    """Return the segments that may come at once: one in service, or those for the tokens of a full bucket."""
+    kind, index = point.links.names[r]
+    at_once = 1.0
+    if kind == "bucket":
+        at_once = network.buckets[index].depth / network.buckets[index].rate / float(point.service[f, r])
+    return (buffer.places + 2.0 * buffer.sent) / max(buffer.segment, 1.0) + at_once
+
+
+def _opens_again(network: Network, point: Point, r: int, buffer: Buffer) -> bool:
+    """Return whether windows that lose segments at a station while they open are full for most of a run.
+
+    Such a loss leaves half of a window, which grows by a segment a round trip, so that a quarter is missing
+    in the mean until it is open. Meanwhile the station, of utilisation u by full windows, catches up by
+    (1 - u) / u of a window w a round trip: it holds the integral of 1 - w (1 - u) / u at most, and the
+    segments that an acknowledgement lets out.
+    """
+    used = float(point.rate @ point.service[:, r])
     for f in map(int, np.flatnonzero(point.service[:, r] > 0.0)):
         flow = network.flows[f]
-        if flow.protocol != "tcp" or flow.messages or not point.links.links.endless[f]:
-            continue
-        together = 1.0 / max(flow.acks, 0.1) + 1.0
-        if flow.loss > 0.0 or flow.ack_loss > 0.0:
-            together = max(together, flow.window / 2.0)
-        if flow.window > together > (buffer.places + 2.0 * buffer.sent) / max(buffer.segment, 1.0) + 1.0:
-            return True
-    return False
+        grows, left = max(min(flow.acks, 1.0), HELD), (1.0 - used) / used
+        most = min(flow.window, grows / left if left > 0.0 else inf)
+        waiting = most - most**2 * left / (2.0 * grows) + _at_once(flow, point)
+        opens_s = 0.5 * flow.window**2 / float(point.rate[f]) / grows
+        if opens_s / 4.0 > HELD * network.run_s or waiting > _segments_held(network, point, f, r, buffer):
+            return False
+    return True
 
 
 def _is_a_saw(network: Network, point: Point, r: int) -> bool:

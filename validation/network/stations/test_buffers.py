@@ -157,3 +157,30 @@ def test_a_window_that_grows_only_when_full_is_small_when_the_next_segment_is_lo
         )
     )  # fmt: skip
     assert metrics["timeouts_per_s"][0] == pytest.approx(timeouts, abs=0.015)
+
+
+STAR = {
+    **DOWNLOADS, "flow_control.buffer_packets": 20, "flow_control.token_rate_kbps": 300.0,
+    "transport.receive_window_segments": 16,
+}  # fmt: skip
+"""Two links of 324 kbit/s for packets of 1539 bytes: windows of 80 packets wait at the ports."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "doubted"),
+    [
+        ({"flow_control.token_rate_kbps": 450.0}, False),
+        ({"flow_control.token_rate_kbps": 352.0}, True),  # the bucket hardly catches up while windows grow
+        ({"flow_control.token_rate_kbps": 352.0, "flow_control.buffer_packets": 60}, False),
+        ({"flow_control.token_rate_kbps": 450.0, "run.duration_s": 20.0}, True),  # windows are not open yet
+        # acknowledgements wait behind the data of the other flow, and a window follows them at once
+        ({"flow_control.token_rate_kbps": 450.0, "network.flows": "ring"}, True),
+        ({"flow_control.token_rate_kbps": 450.0, "network.flows": "ring", "flow_control.buffer_packets": 80,
+          "flow_control.baseband_packets": 200}, False),
+    ],
+)  # fmt: skip
+def test_a_bucket_before_full_ports_overflows_unless_it_catches_up_while_windows_open(
+    changes: dict[str, Any], doubted: bool
+) -> None:
+    _, notes = answer(bt.Scenario().changed({**STAR, **changes}))
+    assert any("may overflow" in said for said in notes["warnings"]) == doubted
