@@ -182,7 +182,7 @@ def settle(
         if np.abs(used @ (wait - before)).max(initial=0.0) < WAITS_SETTLED * longest:
             break
     if off > WAITS_SETTLED and np.any(start):  # other resources are full than at the start
-        return settle(window, load, base, service, within=within)
+        return settle(window, load, base, service)
     return np.minimum(load, window / trip), wait, off
 
 
