@@ -28,6 +28,8 @@ Vector = NDArray[np.float64]
 
 PLAYED = 400
 """Segments of a message that are computed one by one; the others have the same spacing."""
+AT_ONCE_S = 1e-9
+"""Time within which a segment comes before a timer that expires at the same time (s)."""
 LEAST_ROOM = 0.05
 """Least share of the time of a medium that is left to a session."""
 
@@ -239,6 +241,11 @@ class End:
                 break
         return max(left, 0.0)
 
+    def _next_one(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
+        """Return the message that this end sends after a message."""
+        messages = [one for one in self.flow.messages if one]
+        return messages[(messages.index(tuple(pieces)) + 1) % len(messages)]
+
     def release(self, course: Course) -> Course:
         """Return the course of a message after the other end's timer has sent an acknowledgement."""
         if self.held is None:
@@ -306,7 +313,8 @@ class End:
             while flight + share > max(most, share) + 1e-9 and (taken < len(acked) or waits < k):
                 if taken == len(acked):  # only the timer sends the acknowledgement
                     acked.append((since + self.delay + back, waits, k))
-                    self.pending, waits = 0.0, k
+                    oldest = self.held[1] if self.held else oldest
+                    self.pending, self.held, waits = 0.0, None, k
                 at, low, high = acked[taken]
                 taken += 1
                 now = max(now, at)
@@ -322,18 +330,19 @@ class End:
             earlier = np.append(earlier, now - written + gap[i]) if acked_first else earlier
             lone += _beyond_jitter_s(pieces[i].visits, earlier)
             arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
-            if k == 0 and self.held and arrived[0] > self.held[0] + self.delay:
+            if k == 0 and self.held and arrived[0] > self.held[0] + self.delay + AT_ONCE_S:
                 at = self.held[0] + self.delay + back
                 older.append((at, at - self.held[1]))
                 self.pending, self.held = 0.0, None
             if waits == k:
                 since = self.held[0] if k == 0 and self.held else arrived[-1]
-            elif arrived[-1] > since + self.delay:
+            elif arrived[-1] > since + self.delay + AT_ONCE_S:
                 leaves, free = since + self.delay, arrived[-1] - sum(visit.delay_s for visit in shared)
                 if shared and leaves > free - gap[i]:  # this segment is on their medium
                     leaves = max(leaves, free)
                 acked.append((leaves + back, waits, k))
-                self.pending, waits, since = 0.0, k, arrived[-1]
+                oldest = self.held[1] if self.held else oldest
+                self.pending, self.held, waits, since = 0.0, None, k, arrived[-1]
             self.pending += share
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
@@ -353,6 +362,7 @@ class End:
         if waits < len(kinds):
             leaves = since + self.delay
             short = self.nagle is True or (self.nagle and shares[-1] < 1.0)
+            short = short and self._next_one(pieces)[0].share < 1.0  # a full segment does not wait
             if short or flow.transport.connection_per_session:  # the next one waits, or never comes
                 acked.append((leaves + back, waits, len(kinds)))
                 self.pending = 0.0

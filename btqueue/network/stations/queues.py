@@ -729,7 +729,7 @@ class Queues:
         # last two answers up of a run are alone
         often = (self.answers & self.up) * (1.0 - behind)
         often += 2.0 * (self.late & (self.limit > 1)) * goes_on * (1.0 - goes_on)
-        alone = np.bincount(self.data, rate * self.slots * often, len(self.there))
+        alone = np.bincount(self.data, rate * self.slots * often, len(self.there)).astype(float)
         return shared, fills - less, alone
 
     def _by_flow(self, values: Vector) -> Vector:

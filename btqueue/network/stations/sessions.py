@@ -23,8 +23,10 @@ from btqueue.network.stations.messages import LEAST_ROOM, Course, End, Sessions
 from btqueue.network.stations.network import EMPTY, Flow, Network, Piece, Visit, least_s
 from btqueue.network.stations.session_losses import Sender, costs
 
-SESSIONS = 4
-"""Sessions until windows, phases and waiting acknowledgements repeat from session to session."""
+SESSIONS, MOST_SESSIONS = 4, 40
+"""Sessions until windows and phases repeat from session to session; and acknowledgements that wait, too."""
+SAME_S = 1e-9
+"""Difference up to which two times of sessions are equal (s)."""
 
 
 READ = frozenset(
@@ -193,8 +195,9 @@ def _tcp(client: End, server: End) -> Sessions:
     courses: list[Played] = []
     samples: Samples = ([], [])
     played: list[tuple[float, float, Samples]] = []
-    period = int(max(client.every, 1.0)) if not fresh else 1  # of acknowledgements that wait
-    for _ in range(SESSIONS + 2 * period - 2):
+    counts = client.every > 1.0 and not fresh  # acknowledgements that wait for the next session
+    period = 1
+    for _ in range(MOST_SESSIONS if counts else SESSIONS):
         start, courses, samples = now, [], ([], [])
         if fresh:
             client.reset()
@@ -242,13 +245,15 @@ def _tcp(client: End, server: End) -> Sessions:
         if traffic.pause_s > 0.0:
             place = None
         now += traffic.pause_s
-        settled = abs(now - start - cycle) < 1e-9 and period == 1
+        settled = abs(now - start - cycle) < SAME_S and not counts
         cycle, session = now - start, answered - asked
         played.append((cycle, session, samples))
         if lossy and not fresh:
             client.window, server.window = windows
-        if settled:
+        period = _period([one[0] for one in played]) if counts else 1
+        if settled or (counts and period):
             break
+    period = period or len(played) // 2
     cycle, session = (float(np.mean([one[i] for one in played[-period:]])) for i in (0, 1))
     trips = [[trip for one in played[-period:] for _, trip in one[2][side]] for side in (0, 1)]
     client_s, server_s = (float(np.mean(values)) if values else np.nan for values in trips)
@@ -256,6 +261,15 @@ def _tcp(client: End, server: End) -> Sessions:
     expiries = sum(_expiries(end, [one for one in courses if one.end is end], connect, now) for end in both)
     found = found._replace(expiries=expiries)
     return _with_losses(found, courses, both) if lossy else found
+
+
+def _period(cycles: list[float]) -> int:
+    """Return the sessions after which their times repeat, as they have three times; 0 if they have not."""
+    for period in range(1, len(cycles) // 3 + 1):
+        last = np.reshape(cycles[-3 * period :], (3, period))
+        if np.ptp(last, axis=0).max() < SAME_S:
+            return period
+    return 0
 
 
 def _finish(
