@@ -365,7 +365,8 @@ class End:
             short = short and self._next_one(pieces)[0].share < 1.0  # a full segment does not wait
             if short or flow.transport.connection_per_session:  # the next one waits, or never comes
                 acked.append((leaves + back, waits, len(kinds)))
-                self.pending = 0.0
+                oldest = self.held[1] if self.held else oldest
+                self.pending, self.held = 0.0, None
             else:
                 self.held, self.back = self.held or (since, sent[waits]), back
         return Course(sent, arrived, acked, leaves, older, oldest), ends
