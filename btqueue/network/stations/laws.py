@@ -104,6 +104,7 @@ class Laws:
         self.names, self.number = resources(network)
         self.turns = Turns(network, self.number)
         self.works: dict[int, Any] = {}  # work of sessions on each medium; it does not depend on the point
+        self.sessions: dict[Any, Any] = {}  # that are known, by the signatures of their ends
         flows = len(network.flows)
         self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))

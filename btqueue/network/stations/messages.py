@@ -118,7 +118,7 @@ class End:
                         )
                     found.append((visit._replace(index=0, turn=0), state))
         found += [round(float(self.used[self.laws.number["wire", layer.wire]]), 9) for layer in flow.layers]
-        return tuple(found), flow.transport.model_dump_json(), flow.traffic.pause_s
+        return tuple(found), flow.transport, flow.traffic.pause_s
 
     def lone(self, visits: tuple[Visit, ...], place: Any) -> tuple[float, Any]:
         """Return the time of a lone segment (s), and where in a cycle of polls it ends."""

@@ -96,7 +96,7 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
     flows, found, works = laws.network.flows, {}, {}
     plain = np.array([not flow.messages for flow in flows])
     room: dict[Any, float] = {}
-    known: dict[Any, Sessions] = {}
+    known: dict[Any, Sessions] = laws.sessions
     for f in asking:
         pair = pair_of(flows, f)
         used = rate @ service - rate[pair] @ service[pair]
