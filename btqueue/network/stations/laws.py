@@ -126,6 +126,11 @@ class Laws:
         self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
         self.windows = np.array([flow.window for flow in network.flows])
         self.acks = np.array([flow.acks for flow in network.flows])
+        self.together = np.minimum([flow.together for flow in network.flows], 1e9)
+        # segments of the same batch ahead of a segment
+        self.ahead = np.array(
+            [transport.before(flow) or transport.ahead(flow) * flow.pairs for flow in network.flows]
+        )
         self.meets = np.array([flow.meets for flow in network.flows])
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # mean square of a service over its squared mean
@@ -914,8 +919,7 @@ class Laws:
         """
         network, links, queues = self.network, self.links, self.polled
         flows = network.flows
-        polled = set(queues.port.tolist())
-        ahead = np.array([transport.before(flow) or transport.ahead(flow) * flow.pairs for flow in flows])
+        ahead, polled = self.ahead, set(queues.port.tolist())
         sends, answers = rate * sent, rate * self.alone
         acks = np.maximum(self.acks, 1e-9)
         # services including the other half of the frames
@@ -934,9 +938,7 @@ class Laws:
             1.0 - NEARLY,
         )
         quiet = full <= 0.0
-        most = np.minimum([flow.together for flow in flows], 1e9)[:, None] * np.maximum(
-            forth, back / acks[:, None]
-        )
+        most = self.together[:, None] * np.maximum(forth, back / acks[:, None])
         queued = np.where(quiet, work / spare, 0.0)
         own = _up_to(queued, most)  # no more than a window can wait
         for f, flow in enumerate(flows):

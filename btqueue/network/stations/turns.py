@@ -115,6 +115,8 @@ class Turns:
             most: that the window of a flow lets wait at each resource, (flows, resources) (s).
             steady: whether a flow always has data: they wait for each other at full queues only, (flows,).
         """
+        if not self.number:
+            return self.packets[0]
         open_ = np.where(steady, 0.0, sends)[:, None] * self.packets[0]
         spare = np.maximum(1.0 - open_.sum(axis=0) * self.rounds, 1.0 - NEARLY)
         services = self.packets[0] * self.rounds
