@@ -277,9 +277,11 @@ class Laws:
         Returns:
             Numbers of the ports, and the mean of the squared coefficients of variation there.
         """
+        if self.network.flows[f].load < inf:
+            return np.zeros(0, int), 0.0
         ports, links = np.arange(len(self.network.ports)), self.links
         filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
-        forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
+        forth = (links.frames[0, f] > 0.0) & filled
         alike = forth & (service[ports] >= CROWDED * service.max(initial=0.0))
         found = np.flatnonzero(alike).astype(np.int64)
         if not len(found):
@@ -919,7 +921,7 @@ class Laws:
         """
         network, links, queues = self.network, self.links, self.polled
         flows = network.flows
-        ahead, polled = self.ahead, set(queues.port.tolist())
+        ahead = self.ahead
         sends, answers = rate * sent, rate * self.alone
         acks = np.maximum(self.acks, 1e-9)
         # services including the other half of the frames
@@ -938,6 +940,8 @@ class Laws:
             1.0 - NEARLY,
         )
         quiet = full <= 0.0
+        elsewhere = quiet.copy()  # than at ports of the polled air
+        elsewhere[queues.port] = False
         most = self.together[:, None] * np.maximum(forth, back / acks[:, None])
         queued = np.where(quiet, work / spare, 0.0)
         own = _up_to(queued, most)  # no more than a window can wait
@@ -1018,8 +1022,7 @@ class Laws:
             slowest, longer = max(
                 (
                     (forth[f, r], forth[f, r] + (flow.uneven - 1.0) * data[f, r])
-                    for r in range(len(self.names))
-                    if quiet[r] and r not in polled
+                    for r in np.flatnonzero(elsewhere & (forth[f] > 0.0))
                 ),
                 default=(0.0, 0.0),
             )
@@ -1195,6 +1198,7 @@ class Laws:
             )
             * SLOT_S
         )
+        most = links.frames.max(axis=0)
         for n, bridge in enumerate(network.bridges):
             own = links.piconet == bridge.own
             legs = (links.bridge == n) | own
@@ -1203,14 +1207,13 @@ class Laws:
                 link = links.port_link[p]
                 if links.bridge[link] == n:
                     gathered = links.rounds.round[link] * SLOT_S
-                    mine = links.frames.max(axis=0)[:, p]
-                    visit = np.maximum(port.limit - mine, 0.0) * links.frame[p] * SLOT_S
+                    visit = np.maximum(port.limit - most[:, p], 0.0) * links.frame[p] * SLOT_S
                     work = by_flow[:, link]
                     found[:, p] += np.minimum((work.sum() - (1.0 - kept) * work) * gathered, visit)
                 if not legs[link] or (port.up and links.bridge[link] == n) or (not port.up and own[link]):
                     continue
-                rest = legs & (links.piconet != links.piconet[link])
-                found[:, p] += ((by_link @ rest).sum() - (1.0 - kept) * (by_link @ rest)) / left
+                rest = by_link @ (legs & (links.piconet != links.piconet[link]))
+                found[:, p] += (rest.sum() - (1.0 - kept) * rest) / left
         return found
 
     def tokens_back(self, f: int, tokens: Tail) -> float:
