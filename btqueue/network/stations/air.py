@@ -527,6 +527,7 @@ class Links:
         self.links_of = [np.flatnonzero(self.bridge == n) for n in bridges]
         self.own_of = [np.flatnonzero(self.piconet == network.bridges[n].own) for n in bridges]
         self.legs_of = [np.r_[one, other] for one, other in zip(self.links_of, self.own_of, strict=True)]
+        self.ports_at = [np.flatnonzero(np.isin(self.port_link, legs)) for legs in self.legs_of]
         self.leg = {(int(self.bridge[link]), int(self.piconet[link])): link for link in range(count)[::-1]}
         self.turns, self.elsewhere = np.zeros((len(bridges), 2)), np.zeros(len(network.piconets))
         # round and waits of each bridge whose visits by a port are full, or by none (-1)
@@ -713,8 +714,8 @@ class Links:
         for n, bridge in enumerate(network.bridges):
             both = self.legs_of[n]
             if bridge.schedule != "walk-in":
-                longest = self.frame[np.isin(self.port_link, both)].max(initial=0.0)
-                self.busy[np.isin(self.port_link, both)] /= bridge.share(longest)
+                longest = self.frame[self.ports_at[n]].max(initial=0.0)
+                self.busy[self.ports_at[n]] /= bridge.share(longest)
                 polled[both] = self.away[both]
                 continue
             round_[both] = turns[n, 0]
@@ -723,7 +724,7 @@ class Links:
             gone[links[n]] = turns[n, 0] - polled[links[n]] - np.maximum(taken, EMPTY)
             filled = [link for link in links[n] if self.is_filled(int(link))]
             full, legs = self._filled_round(bridge, links[n]) if filled else 0.0, self._legs(n)
-            for port in np.flatnonzero(np.isin(self.port_link, both)):
+            for port in self.ports_at[n]:
                 link = self.port_link[port]
                 self.busy[port] = full if link in filled else self._turn(n, legs, int(port))[0]
         between = self.rounds.polls
