@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincc
+from scipy.special import gammainc, gammaincc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import air, buffers, fading, sessions, transport
@@ -22,6 +22,7 @@ from btqueue.network.stations.point import CARRIED, WAITING, Point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.traits import neutral_values
+from btqueue.transport.vegas import LEAST_WINDOW
 
 Vector = NDArray[np.float64]
 
@@ -1013,8 +1014,11 @@ def of_vegas(asked: Asked) -> Iterator[str]:
                     "trip: up to 40 % off"
                 )
                 return
-            rests = asked.point.rate[f] * asked.rtt[f] > HALF * asked.point.links.rests[f].window
-            if not endless and (rests or asked.point.own_stray[f] > SMALL * asked.rtt[f]):
+            under_way = float(asked.point.rate[f] * asked.rtt[f])
+            rests = under_way > HALF * asked.point.links.rests[f].window
+            # the least window holds few back of the segments that come one by one
+            held = gammainc(LEAST_WINDOW, under_way) if asked.by_one(f) else 1.0
+            if not endless and (rests or held * asked.point.own_stray[f] > SMALL * asked.rtt[f]):
                 yield (
                     "TCP Vegas takes the waits of bursts for congestion and holds segments back: round trips "
                     "up to 55 % off"

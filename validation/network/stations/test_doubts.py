@@ -245,6 +245,8 @@ SETTLED = LONE | {
         (SETTLED, None),
         (SETTLED | {"transport.alpha": 3.0, "transport.beta": 6.0}, "Vegas settles"),
         (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
+        (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 120.0}, None),
+        (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 300.0}, "Vegas takes"),
         # layers that take one segment at a time are stations; with hardly any wait goodput was 8 % too high
         (UPLOADS | {"transport.ip_delay_s": 0.02}, None),
         (UPLOADS | {"transport.tcp_delay_s": 0.02}, None),
