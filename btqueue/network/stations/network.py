@@ -493,14 +493,14 @@ class _Builder:
                 if central != bridge.node:
                     self._port(Hop("bluetooth", index, central, bridge.node))
         return Network(
-            tuple(self.port_list),
+            self._in_packets("port", self.port_list, flows),
             tuple(
                 replace(self._piconet(index), **self._beside_voice(index, flows))
                 for index in range(len(self.plan.piconets))
             ),
             tuple(self._bridge(index) for index in range(len(self.plan.bridges))),
             tuple(self.wire_list),
-            tuple(self.bucket_list),
+            self._in_packets("bucket", self.bucket_list, flows),
             flows,
             self.scenario.network.relay,
             tuple(wire for _, wire in self.turns.values()),
@@ -513,6 +513,14 @@ class _Builder:
         return run.duration_s, run.warmup_s if run.warmup_s != "auto" else 0.0
 
     # -------------------------------------------------------------------------------------------- stations
+
+    def _in_packets(self, kind: str, stations: list[Any], flows: tuple[Flow, ...]) -> tuple[Any, ...]:
+        """Return stations with places in packets: segments wait whole where packets are cut on the air."""
+        packets = [1.0] * len(stations)
+        if self.scenario.link.adaptation != "fixed":
+            for visit in (visit for flow in flows for visit in flow.forth if visit.kind == kind):
+                packets[visit.index] = max(packets[visit.index], visit.train.packets)
+        return tuple(replace(one, places=one.places * n) for one, n in zip(stations, packets, strict=True))
 
     def _bridge_of(self, node: int) -> int:
         return next((n for n, bridge in enumerate(self.plan.bridges) if bridge.node == node), -1)
@@ -855,6 +863,7 @@ class _Builder:
             port, train = self._port(hop), NO_TRAIN
             for size, share in sizes:
                 train = train.plus(self._train(hop, size, beside), share)
+            taken = 1.0 if s.link.adaptation != "fixed" else max(train.packets, 1.0)  # places of a segment
             enters = place == 0 or before == "outside" or s.network.relay == "segment"
             if enters and s.flow_control.enabled:
                 bucket = self._bucket(port)
@@ -869,12 +878,10 @@ class _Builder:
                         0.0,
                         0.0,
                         0.0,
-                        self.bucket_list[bucket].places / train.packets,
+                        self.bucket_list[bucket].places / taken,
                     )
                 )
-            places = (
-                self.port_list[port].places / max(train.packets, 1.0) - 0.5
-            )  # half of a segment is being sent
+            places = self.port_list[port].places / taken - 0.5  # half of a segment is being sent
             if place and self.port_list[port].up and self.port_list[port].bridge >= 0:
                 places = inf  # a bridge loses the packets of a visit beyond its buffer, whatever the window
             node = -1
@@ -885,7 +892,7 @@ class _Builder:
             # the packets of a segment come at once: a queue that holds fewer packets loses a part of every
             # segment
             at_once = enters and not s.flow_control.enabled
-            blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
+            blocked = (at_once and self.port_list[port].places < taken) or places < 0.0
             repeats = s.link.arq != "none" and train.frames > train.packets
             flush = (s.link.flush_timeout_s if repeats else None) or inf
             lost = 1.0 if blocked else train.loss

@@ -184,3 +184,23 @@ def test_a_bucket_before_full_ports_overflows_unless_it_catches_up_while_windows
 ) -> None:
     _, notes = answer(bt.Scenario().changed({**STAR, **changes}))
     assert any("may overflow" in said for said in notes["warnings"]) == doubted
+
+
+def test_where_packets_are_cut_on_the_air_a_place_holds_a_segment() -> None:
+    """A window of 8 segments fits into 8 places; into 5 the simulation tells."""
+    asked = bt.Scenario().changed({
+        "network.peripherals": 2, "network.flows": "downlink", "network.relay": "segment",
+        "link.adaptation": "thresholds", "link.arq": "unlimited", "radio.model": "perfect",
+        "traffic.source": "greedy", "flow_control.enabled": False, "transport.delayed_ack": False,
+        "transport.receive_window_segments": 8, "flow_control.central_buffer_packets": 1000,
+    })  # fmt: skip
+    roomy, fits, small = (
+        bt.solve(asked.with_(flow_control__central_buffer_packets=places)) for places in (1000, 8, 5)
+    )
+    assert fits.attrs["stands"] and not small.attrs["stands"]
+    assert fits["goodput_kbps"].values == pytest.approx(roomy["goodput_kbps"].values, rel=1e-9)
+    assert fits["rtt_s"].values == pytest.approx(roomy["rtt_s"].values, rel=1e-9)
+    simulated = bt.simulate(asked.changed({"flow_control.central_buffer_packets": 5, "run.replications": 2}))
+    assert float(small["goodput_kbps"].mean()) == pytest.approx(
+        float(simulated["goodput_kbps"].mean()), rel=0.02
+    )
