@@ -328,7 +328,7 @@ class End:
             lone = first[i][0] + late if now == start else later[i][0]
             earlier = np.maximum(now - np.array(sent[:-1]), gap[i] * np.arange(k, 0, -1))
             earlier = np.append(earlier, now - written + gap[i]) if acked_first else earlier
-            lone += _beyond_jitter_s(pieces[i].visits, earlier)
+            lone += beyond_jitter_s(pieces[i].visits, earlier)
             arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
             if k == 0 and self.held and arrived[0] > self.held[0] + self.delay + AT_ONCE_S:
                 at = self.held[0] + self.delay + back
@@ -347,7 +347,7 @@ class End:
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
                 met = 0.0 if held or not shared else self.meets(pieces, k, most)
-                met += _beyond_jitter_s(flow.back, arrived[-1] - np.array(arrived[:-1]))
+                met += beyond_jitter_s(flow.back, arrived[-1] - np.array(arrived[:-1]))
                 acked.append((arrived[-1] + back + met, waits, k + 1))
                 if self.held:  # it shows the round trip of the oldest segment
                     oldest = self.held[1]
@@ -372,7 +372,7 @@ class End:
         return Course(sent, arrived, acked, leaves, older, oldest), ends
 
 
-def _beyond_jitter_s(visits: tuple[Visit, ...], earlier_s: Vector) -> float:
+def beyond_jitter_s(visits: tuple[Visit, ...], earlier_s: Vector) -> float:
     """Return how much longer jitter delays the last one of a row than a lone one (s)."""
     return sum(in_order_s(one.jitter_s, earlier_s) - one.jitter_s for one in visits if one.jitter_s > 0.0)
 

@@ -614,8 +614,10 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
         ways = [visit for end in pair_of(network.flows, f) for visit in network.flows[end].forth]
         jitter_s = sum(visit.jitter_s for visit in ways)
         several = any(network.flows[end].segments > 1 for end in pair_of(network.flows, f))
-        tcp_s = min(one.rtt_s) if network.flows[f].protocol == "tcp" else one.session_s
-        if several and jitter_s > ROUGH * tcp_s:
+        flow = network.flows[f]
+        rough_s = ROUGH * (min(one.rtt_s) if flow.protocol == "tcp" else one.session_s)
+        known = flow.protocol == "centaurus" and not flow.transport.centaurus_early_data
+        if several and jitter_s > rough_s and not known:
             yield (
                 f"jitter of {jitter_s:g} s delays the segments of a message beyond each other: goodput was "
                 "up to 17 % too high"
