@@ -58,7 +58,7 @@ SELDOM_NEAR = 0.15
 round trip; from fewer than ten random scenarios."""
 MET = 0.1
 """Share of a round trip that is a wait for others, up to which bursts on the air were right: 9 of 9
-random scenarios."""
+random scenarios; and segments under way of which hardly one catches up with another."""
 HALF = 0.5
 """Utilisation of a lone link with losses or 1-limited visits, or carried share of the load, above which laws
 of losses and of phases were rough."""
@@ -587,8 +587,9 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         )
         # lone messages meet the rest of another segment as often as the air is used
         met_s = 0.5 * on_air_s * float(asked.point.rate[f]) * on_air_s
-        lone = flow.batch <= 1.0 and not flow.more and flow.loss + flow.ack_loss == 0.0
-        known = lone and len(asked.network.flows) == 1 and met_s < TOLERATED * asked.rtt[f]
+        alone = flow.loss + flow.ack_loss == 0.0 and len(asked.network.flows) == 1
+        seldom = asked.point.rate[f] * asked.rtt[f] < MET or (alone and met_s < TOLERATED * asked.rtt[f])
+        known = flow.batch <= 1.0 and not flow.more and seldom
         if flow.uneven > 1.0 + SMALL and wires and on_air_s > SMALL * asked.rtt[f] and not known:
             yield (
                 "short segments of a message catch up on the air with long ones that came before them over a "

@@ -231,6 +231,7 @@ SETTLED = LONE | {
         (filled_ring(visits=3), None),
         (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS, None),
         (gateway(12, 0.0, delay_s=0.02, loss=0.001) | WITH_ENDS, "catch up on the air"),
+        (gateway(12, 0.0, delay_s=0.02, loss=0.001) | WITH_ENDS | {"traffic.load_kbps": 10.0}, None),
         (gateway(12, 0.0, delay_s=0.02) | WITH_ENDS | {"traffic.message_bytes": 1800}, "catch up on the air"),
         (STREAM | {"traffic.load_kbps": 180.0}, None),
         (STREAM | {"traffic.load_kbps": 260.0}, "of the time of a station is used"),
