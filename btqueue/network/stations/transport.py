@@ -43,9 +43,6 @@ BACKOFFS = 6
 """Doublings of a timer that are told apart."""
 NEARLY = 0.995
 """Highest utilisation in formulas of waits: the rate over the rate that losses allow."""
-COUNTED = 6
-"""Segments that path and buffer hold, from which on the law of a sawtooth window is trusted: it was right for
-all 77 random connections over one link that it was applied to."""
 CROWDED = 1.5
 """Windows, in multiples of a buffer, above which other buffers than the first overflow as well."""
 PARTS = 4
@@ -722,7 +719,9 @@ def _acks(flow: Flow, service_s: float) -> float:
     return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
 
 
-def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
+def saw(
+    flow: Flow, base_s: float, service_s: float, room: int, in_vain: float, *, batch: bool = False
+) -> Law:
     """Return the law of a window whose only losses are repeated overflows of a buffer (a sawtooth).
 
     In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
@@ -735,6 +734,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         base_s: round trip of a lone segment.
         service_s: time between segments at the bottleneck.
         room: segments that path and buffer hold.
+        in_vain: part of the lost segment that finds room, and is sent.
         batch: whether a window moves as a whole: then the last segment of the next window is lost as well,
             before the first loss is noticed.
     """
@@ -754,7 +754,8 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
     trips = np.maximum(base_s, seen * service_s)
     at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
     delivered = grows + 2.0 * room + (3.0 if batch else 1.0)
-    lost_s = losses * service_s * (0.5 if batch else 0.0)  # it has crossed one of two hops
+    # a whole segment has crossed one of two hops
+    lost_s = service_s * (losses * 0.5 if batch else in_vain)
     idle = float((trips / np.maximum(seen, 1.0)).sum()) - len(seen) * service_s
     seconds = delivered * service_s + lost_s + max(idle, 0.0)
     window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
@@ -766,9 +767,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
-        known=room >= COUNTED
-        and flow.acks == 1.0
-        and flow.transport.variant in ("newreno", "sack")
+        known=flow.transport.variant in ("reno", "newreno", "sack")
         and (room + DUPLICATES + 1) * service_s < flow.transport.min_rto_s,
     )
 

@@ -364,7 +364,7 @@ def _no_voice(point: Point) -> Iterator[str]:
 ALONE = 0.05
 """Segments under way up to which one is alone."""
 FEWEST = 6
-"""Segments that path and buffer hold from which on a saw is known (`stations.transport.COUNTED`)."""
+"""Segments that path and buffer hold from which on sums over a saw are near their integrals."""
 MOST_CARRIED = 0.6
 """Share of the capacity up to which carried round trips were compared with simulations."""
 HELD = 0.01
