@@ -133,7 +133,7 @@ def test_tokens_are_spent_on_what_the_buffer_lets_pass(places: int) -> None:
         (
             {"flow_control.buffer_packets": 29},
             True,
-        ),  # a fifth segment and the packets on the air make a sixth
+        ),  # with the packets on the air it holds a sixth segment
         ({"flow_control.token_rate_kbps": 310.0}, True),  # the port is nearly as slow
     ],
 )
