@@ -365,6 +365,9 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     """
     if len(flow.forth) > 1 and any(stop.train.slow > stop.train.fast for stop in flow.forth):
         return False  # while the radio is bad the queue is elsewhere
+    ports = [network.ports[one.index] for one in flow.forth if one.kind == "port"]
+    if not {network.piconets[port.piconet].discipline for port in ports} <= set(CYCLIC):
+        return False
     train = visit.train
     even = visit.kind != "port" or train.spread < VARIES * train.frames**2
     if flow.transport.variant == "reno" and any(stop.train.spread > 0.0 for stop in flow.forth):
@@ -379,8 +382,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     port = network.ports[visit.index]
     single = _alone(network, visit) or port.limit == 1
     part = 0.0 if single else 1.0 / max(train.packets, 2.0)
-    direct = len(flow.forth) == 1 and network.piconets[port.piconet].discipline in CYCLIC
-    return direct and int(room) == int(room + part + 1e-9) and even
+    return len(flow.forth) == 1 and int(room) == int(room + part + 1e-9) and even
 
 
 def _alone(network: Network, visit: Visit) -> bool:
