@@ -366,6 +366,8 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     if len(flow.forth) > 1 and any(stop.train.slow > stop.train.fast for stop in flow.forth):
         return False  # while the radio is bad the queue is elsewhere
     ports = [network.ports[one.index] for one in flow.forth if one.kind == "port"]
+    if any(one[:2] == visit[:2] for one in flow.back):
+        return False  # its acknowledgements take turns with segments
     if not {network.piconets[port.piconet].discipline for port in ports} <= set(CYCLIC):
         return False
     train = visit.train

@@ -222,3 +222,35 @@ def test_where_packets_are_cut_on_the_air_a_place_holds_a_segment() -> None:
     assert float(small["goodput_kbps"].mean()) == pytest.approx(
         float(simulated["goodput_kbps"].mean()), rel=0.02
     )
+
+
+WIRE = {
+    "network.topology": "custom",
+    "network.piconet_list": [{"name": "bt", "central": "gateway", "peripherals": ["phone"]}],
+    "network.flows": [{"from": "host", "to": "phone"}], "network.relay": "segment",
+    "traffic.source": "greedy", "transport.variant": "newreno", "transport.receive_window_segments": 44,
+    "transport.delayed_ack": False, "flow_control.enabled": False, "flow_control.baseband_packets": 1000,
+}  # fmt: skip
+LINE = {
+    "name": "line", "from": "host", "to": "gateway", "kind": "wired", "rate_kbps": 300.0, "delay_s": 0.1,
+    "buffer_packets": 10,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "changes", "doubted"),
+    [
+        ({}, {}, False),
+        ({"half_duplex": True}, {}, True),  # segments and acknowledgements take turns
+        ({"rate_kbps": 640.0}, {}, True),  # the air is nearly as slow
+        ({}, {"polling.discipline": "ldq", "network.piconet_list": [
+            {"name": "bt", "central": "gateway", "peripherals": ["phone", "pad"]}]}, True),
+        ({}, {"transport.delayed_ack": True}, True),  # five pairs fill the buffer
+        ({"buffer_packets": 20, "rate_kbps": 480.0}, {"transport.delayed_ack": True}, False),
+    ],
+)  # fmt: skip
+def test_the_saw_of_one_window_before_a_wire_is_known(
+    line: dict[str, Any], changes: dict[str, Any], doubted: bool
+) -> None:
+    _, notes = answer(bt.Scenario().changed({**WIRE, "network.outside_links": [{**LINE, **line}], **changes}))
+    assert any("may overflow" in said for said in notes["warnings"]) == doubted
