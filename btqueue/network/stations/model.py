@@ -148,15 +148,13 @@ def _of_flows(
     """Return the transport of all flows, in arrays; `overflow`: see `buffers.saws`."""
     flows = network.flows
     each = [
-        Found(point.rate[f], point.rate[f], np.nan, 0.0, 0.0, np.nan, False)
+        # the first segment waits for ever, and its timer has doubled to its end
+        Found(point.rate[f], point.rate[f], np.nan, 1.0 / flow.transport.max_rto_s, 0.0, np.nan, False)
         if f in kept_out
         else _of_flow(network, point, f, overflow.get(f))
-        for f in range(len(flows))
+        for f, flow in enumerate(flows)
     ]
     found = Found(*map(np.array, zip(*each, strict=True)))
-    for f, flow in enumerate(flows):
-        if flow.protocol == "tcp" and flow.load > 0.0 and not point.rate[f] and f not in overflow:
-            found.timeouts[f] = transport.expiries(flow, network.warmup_s, network.run_s)
     for f, session in point.sessions.items():
         pair = sessions.pair_of(flows, f)
         found.rate[pair] = [flows[one].segments / session.cycle_s for one in pair]

@@ -954,24 +954,6 @@ def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
     return Law(1.0 / seconds, 1.0 + events, events / seconds, 0.0, loss, 1.0, base_s)
 
 
-def expiries(flow: Flow, warmup_s: float, run_s: float) -> float:
-    """Return the timeouts a second in a run in which no segment comes through: the timer doubles (RFC 6298).
-
-    Args:
-        flow: of the connection, which sends its first segment at the start.
-        warmup_s: time before the measurements (s).
-        run_s: time of the measurements (s).
-    """
-    transport, ends_s, number = flow.transport, warmup_s + run_s, 0
-    now = rto = transport.initial_rto_s
-    while now <= ends_s and rto < transport.max_rto_s and transport.rto_backoff:
-        number += now > warmup_s
-        rto = min(2.0 * rto, transport.max_rto_s)
-        now += rto
-    later_s = max(warmup_s - now, 0.0) // rto * rto + rto if now <= warmup_s else 0.0
-    return float(number + max((ends_s - now - later_s) // rto + 1.0, 0.0)) / run_s
-
-
 class Repairs(NamedTuple):
     """Events a second, round trip (s) and losses of a connection whose source limits its rate."""
 

@@ -8,7 +8,7 @@ import pytest
 import btqueue as bt
 from btqueue.network.stations.air import slowed
 from btqueue.network.stations.network import network_of
-from btqueue.network.stations.transport import Path, Queue, expiries, held_back, resting_window
+from btqueue.network.stations.transport import Path, Queue, held_back, resting_window
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import Round
 
@@ -185,14 +185,3 @@ def test_a_free_running_clock_shifts_the_pairs_that_are_acknowledged_unless_it_k
     (flow,) = network_of(bt.Scenario().changed({"network.peripherals": 1} | keys)).flows
     # as near as a round trip has to be; without the shift it is 6 % short
     assert resting_window(flow, 1.0, 1.0).shown == pytest.approx(np.mean(trips[1000:]), rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("warmup_s", "run_s", "expired"),
-    [(0.0, 100.0, 5), (30.0, 100.0, 2), (93.0, 64.0, 1), (1000.0, 6400.0, 100)],
-)
-def test_a_timer_that_doubles_expires_at_known_times(warmup_s, run_s, expired):
-    """After 3, 9, 21, 45, 93 s and then every 64 s, if no segment comes through."""
-    scenario = bt.Scenario().changed({"transport.initial_rto_s": 3.0, "transport.max_rto_s": 64.0})
-    (flow, *_) = network_of(scenario).flows
-    assert expiries(flow, warmup_s, run_s) * run_s == pytest.approx(expired)
