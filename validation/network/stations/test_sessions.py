@@ -179,6 +179,17 @@ def test_an_acknowledgement_by_a_timer_waits_for_the_segment_on_its_medium():
     assert found["rtt_s"][1] == pytest.approx(back + (0.24 + 0.26 + 0.05) / 2, abs=4 * HEADER / 1e5 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("protocol", "reply_bytes", "lost"),
+    [("tcp", 3000, False), ("tcp", 1500, True), ("centaurus", 1000, True), ("centaurus", 3000, False)],
+)
+def test_each_message_of_an_object_waits_for_a_poll(protocol, reply_bytes, lost):
+    """A cycle of polls is 5 and 9 % of a session over TCP, and 3 and 1.5 % of one over CentaurusComm."""
+    keys = {"network.peripherals": 2, "network.flows": [{"from": "p1.1", "to": "c1"}], "traffic.pause_s": 0.1}
+    keys |= {"transport.protocol": protocol, "transport.header_bytes": 28, "traffic.reply_bytes": reply_bytes}
+    assert doubted(piconet(**keys), "in phase with the polls") == lost
+
+
 @pytest.mark.parametrize(("pause_s", "lost"), [(0.0, False), (0.01, True)])
 def test_a_pause_loses_the_phase_to_the_polls(pause_s, lost):
     keys = {"traffic.request_bytes": 100, "traffic.reply_bytes": 500, "traffic.pause_s": pause_s}
