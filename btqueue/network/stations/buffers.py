@@ -647,14 +647,16 @@ def _at_random(flow: Flow) -> bool:
 def waiting(network: Network, point: Point) -> dict[str, float]:
     """Return the mean number of packets in the queues up and down, of all links; empty if not known.
 
-    They are known for piconets of several links without bridges, whose sources have nothing to send at times.
+    They are known for piconets of several links without bridges, whose sources have nothing to send at times,
+    and where segments do not wait whole to be cut on the air.
     Packets of hosts wait in the queue with vacations, at most a window of them. A packet that the central
     relays waits for the end of the visit that has brought it, and for the visit to its next link. Little's
     law gives the number of these, and of the acknowledgements.
     """
     laws, flows = point.links, network.flows
     polled = laws.polled
-    known = polled.count and not network.bridges and not laws.links.endless.any()
+    cut_on_air = any(one.kind == "link.adaptation" and one.value != "fixed" for one in network.traits)
+    known = polled.count and not network.bridges and not laws.links.endless.any() and not cut_on_air
     known = known and all(p.members > 1 and p.discipline in CYCLIC for p in network.piconets)
     if not known or any(flow.short or not _at_random(flow) for flow in flows):
         return {}

@@ -222,6 +222,10 @@ def test_where_packets_are_cut_on_the_air_a_place_holds_a_segment() -> None:
     assert float(small["goodput_kbps"].mean()) == pytest.approx(
         float(simulated["goodput_kbps"].mean()), rel=0.02
     )
+    random = asked.with_(traffic__source="poisson", traffic__load_kbps=100.0)
+    for adaptation in ("fixed", "thresholds"):  # packets in queues are known, and segments are not
+        known = "queue_packets" in bt.solve(random.with_(link__adaptation=adaptation))
+        assert known == (adaptation == "fixed")
 
 
 WIRE = {
