@@ -1222,7 +1222,8 @@ class Laws:
         if tokens.share <= 0.0 or not at:
             return tokens.between(0.0, inf)
         wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
-        return longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf) - wait
+        both = longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf)
+        return max(both - wait, 0.0)  # far from the point its port has waits without a use
 
     def _sent_before(self, f: int, bucket: int) -> float:
         """Return how long the packets of a segment but the last need, from a bucket to the next one (s).

@@ -314,3 +314,19 @@ def test_frames_that_share_a_visit_spare_one_empty_frame(load: float):
     )  # fmt: skip
     point = operating_point(network)
     assert point.links.links.load == pytest.approx(point.rate[::2] * 8.0 * SLOT_S, rel=1e-9)
+
+
+def test_overloaded_links_both_ways_with_tokens_have_an_answer():
+    """Far from the point acknowledgements waited less than no time for tokens, and rates were negative."""
+    ends = [("p1.4", "c1"), ("c1", "p1.2"), ("c1", "p1.5"), ("p1.6", "c1"), ("p1.3", "c1")]
+    asked = bt.Scenario().changed({
+        "network.peripherals": 6, "network.flows": [{"from": one, "to": two} for one, two in ends],
+        "radio.model": "constant", "radio.ber": 7.4e-5, "link.packets": ["DM3", "DM1"],
+        "link.arq": "unlimited",
+        "polling.discipline": "lwrr", "flow_control.enabled": True, "flow_control.token_rate_kbps": 127.0,
+        "flow_control.bucket_bytes": 1500, "flow_control.buffer_packets": 25, "traffic.source": "poisson",
+        "flow_control.baseband_packets": 20, "traffic.two_way": True, "traffic.load_kbps": 99.9,
+        "traffic.message_bytes": 4096, "transport.receive_window_segments": 12, "transport.mss_bytes": 536,
+        "transport.delayed_ack": False, "transport.windows": "segments",
+    })  # fmt: skip
+    assert (bt.solve(asked)["goodput_kbps"].values > 0.0).all()
