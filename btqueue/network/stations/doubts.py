@@ -7,6 +7,7 @@ of random scenarios against the simulator (`docs/explanation/model-against-simul
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from math import exp
 from typing import NamedTuple
 
@@ -316,7 +317,8 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
     if only_tcp and not point.rate.any():
         return list(of_unread_keys(asked))  # nothing comes through, whatever the waits
     certain = all(asked.certain(f) for f in range(len(network.flows)))
-    found = [found for rule in (OF_GOODPUT if certain else RULES) for found in rule(asked)]
+    rules = OF_GOODPUT if certain else RULES
+    found = [one for rule in rules for one in islice(rule(asked), None if rule in SEVERAL else 1)]
     found += air.doubts(network, point)
     found += fading.doubts(network, point, timed)
     found += transport.doubts(network, point)
@@ -416,7 +418,6 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
                     "several windows of one segment share the medium, and the order in which they are served "
                     "is not known: goodput was up to 56 % off"
                 )
-                return
             continue
         if (full & mine).any() or asked.point.turns_s[f] > 0.0:
             share = asked.point.waits[f] / max(asked.rtt[f], 1e-12)
@@ -428,7 +429,6 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
                     f"windows of {flow.window:g} segments together just fill a station, where bursts of "
                     "different flows meet: goodput was up to 20 % too high"
                 )
-                return
             continue
         others = used[mine] - asked.point.rate[f] * asked.point.service[f][mine]
         air = sum(
@@ -441,12 +441,10 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
                 f"windows of {flow.window:g} segments do not fill the stations that they share, and goodput "
                 "depends on how bursts of different flows meet: it was up to 25 % off"
             )
-            return
         near = float(used[mine].max(initial=0.0))
         if senders == 1 and _is_rough(asked, f, flow, near):
             found = f"a window of {flow.window:g} segments does not fill its path"
             yield f"{found}: goodput was up to 10 % off"
-            return
 
 
 def _leaves_visits_short(asked: Asked, flow: Flow) -> bool:
@@ -569,7 +567,6 @@ def of_bursts(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if endless and flow.uneven > 1.0 + SMALL and not asked.filled(f):
             yield "short segments of a message catch up with long ones before them: goodput was 7 % too high"
-            return
         if endless or not flow.load:
             continue
         wires, back = ({v.index for v in way if v.kind == "wire"} for way in (flow.forth, flow.back))
@@ -581,7 +578,6 @@ def of_bursts(asked: Asked) -> Iterator[str]:
                 "messages of several segments share a half-duplex medium with their acknowledgements: round "
                 "trips were up to 20 % too short"
             )
-            return
         on_air_s = max(
             (float(asked.point.service[f, v.index]) for v in flow.forth if v.kind == "port"), default=0.0
         )
@@ -595,7 +591,6 @@ def of_bursts(asked: Asked) -> Iterator[str]:
                 "short segments of a message catch up on the air with long ones that came before them over a "
                 "wire: round trips were up to 10 % too short"
             )
-            return
         ahead = transport.ahead(flow)
         several = transport.before(flow) > 1.0
         fades = several and any(visit.train.worse > 0.0 for visit in flow.forth)
@@ -608,7 +603,6 @@ def of_bursts(asked: Asked) -> Iterator[str]:
                 "links, data in both directions, or a radio that fades): round trips were up to 16 % off, "
                 "with several links 40 %"
             )
-            return
         first = flow.forth[0]
         # segments of a burst leave at once, in a geometric number
         spills = flow.more ** (first.places + 1.0) > RARE and flow.window > first.places
@@ -617,7 +611,6 @@ def of_bursts(asked: Asked) -> Iterator[str]:
                 f"bursts of a source overflow a buffer of {first.places:.3g} segments: round trips were up "
                 "to 50 % too long"
             )
-            return
         if flow.more > 0.0 and flow.batch <= 1.0:
             continue
         slowest = float((asked.point.service[f]).max(initial=0.0))
@@ -632,7 +625,6 @@ def of_bursts(asked: Asked) -> Iterator[str]:
                 f"messages of {flow.batch:g} segments arrive at once, and the path is busy, relays them, or "
                 "has a smaller window: round trips were 4 % off in the median and up to 30 %"
             )
-            return
 
 
 def of_nagle(asked: Asked) -> Iterator[str]:
@@ -660,7 +652,6 @@ def of_nagle(asked: Asked) -> Iterator[str]:
                 "the last segment of a message is not full, and does not wait for the acknowledgements of "
                 f"full ones, and {found}: round trips were up to 25 % off"
             )
-            return
         if not flow.cut:
             continue
         if asked.small(f) and flow.source != "periodic" and not endless:
@@ -671,27 +662,23 @@ def of_nagle(asked: Asked) -> Iterator[str]:
                 f"a window of {flow.window:g} segments makes full segments wait behind a short one: goodput "
                 "was up to twice the simulated one, round trips up to 26 % off"
             )
-            return
         released = sum(share * often for share, often, _ in flow.kinds)
         if released > 0.0 and asked.several(f) and not asked.disciplines(f) <= set(CYCLIC):
             yield (
                 "short messages wait for acknowledgements (Nagle's algorithm), and links are not polled in "
                 "cyclic order: round trips were up to 42 % too short"
             )
-            return
         late = float(asked.point.links.answers[f].wait_s) > MET * asked.rtt[f] and asked.several(f)
         if released > 0.0 and flow.acks < 1.0 and late and not endless:
             yield (
                 "short messages wait for delayed acknowledgements over several links: whether a timer or a "
                 "segment comes first is known on average only, and round trips were up to 31 % too short"
             )
-            return
         if flow.source == "periodic" and released > 0.0 and size <= full and under_way > IN_TURN:
             yield (
                 "short messages at equal distances wait for acknowledgements (Nagle's algorithm) and stay in "
                 "phase with the polls: round trips were up to 57 % off"
             )
-            return
         mine = asked.point.service[f, ports:] > 0.0
         most = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0))
         crowded = asked.air(f) > (SHARED_AIR if most > HALF else VISITED)
@@ -703,7 +690,6 @@ def of_nagle(asked: Asked) -> Iterator[str]:
                 "messages share segments (Nagle's algorithm), and wait for each other or for other flows: "
                 "round trips were up to 20 % off"
             )
-            return
 
 
 def _short_among_full(asked: Asked, f: int, flow: Flow, under_way: float) -> str:
@@ -746,13 +732,11 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                 "delayed acknowledgements count bytes, and short segments do not complete the count: "
                 "acknowledgements wait for the timer, and round trips were up to five times as long"
             )
-            return
         if part and flow.protocol == "tcp" and flow.transport.ack_every_segments > PAIR and asked.several(f):
             yield (
                 "[transport] ack_every_segments: acknowledgements for more than two segments wait for "
                 "several messages: round trips were up to 20 % too short"
             )
-            return
         if endless:
             waits = float(asked.point.waits[f])
             if (
@@ -764,13 +748,6 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                     "the time between segments is longer than the timer of delayed acknowledgements, so that "
                     "each segment is acknowledged alone: goodput was up to 6 % too high"
                 )
-                return
-            if not waits and asked.several(f) and flow.acks < 1.0 and 1.0 < flow.window * flow.acks <= PAIR:
-                yield (
-                    "few delayed acknowledgements are under way over links that are polled in turn: how "
-                    "segments pair up is not known, and round trips were up to 17 % too short"
-                )
-                return
             if not waits and transport.left_over(
                 flow, float(asked.point.base[f] - asked.point.gather[f]), float(asked.point.service[f].max())
             ):
@@ -778,7 +755,6 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                     "a window is no multiple of the segments of an acknowledgement: whether the remaining "
                     "segment waits for the timer was not always right, and goodput was up to 15 % off"
                 )
-                return
             continue
         wait = asked.point.links.answers[f].wait_s
         rough = asked.air(f, regular=True) > MOST_ANSWERS or flow.source != "poisson"
@@ -793,7 +769,6 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                 "windows of one acknowledgement, or with relayed messages of several segments round trips "
                 "were 7 % off in the median and up to 30 %"
             )
-            return
 
 
 def of_hosts(asked: Asked) -> Iterator[str]:
@@ -806,24 +781,20 @@ def of_hosts(asked: Asked) -> Iterator[str]:
                 "[transport] ack_path = direct: over relays and in sessions round trips were 20 to 60 % too "
                 "long"
             )
-            return
         endless = bool(asked.point.links.links.endless[f])
         if relayed and endless and flow.jitter_s > SMALL * asked.rtt[f] > 0.0:
             yield (
                 "[run] jitter_s: segments of full windows over a relay bunch together behind random times: "
                 "goodput was 13 % too high"
             )
-            return
         tokens = asked.used[count:][asked.point.service[f, count:] > 0.0]
         if flow.messages and tokens.max(initial=0.0) > SMALL_OPEN:
             yield "segments of sessions wait for tokens one by one: round trips were up to 65 % too long"
-            return
         if relayed and endless and tokens.max(initial=0.0) > CARRIED:
             yield (
                 "full windows wait for tokens, and a relay gives them in another order than their senders: "
                 "goodput was up to 25 % too high, round trips half as long"
             )
-            return
         several = flow.batch > 1.0 and tokens.max(initial=0.0) > 0.0
         depth = min(
             (asked.network.buckets[v.index].depth for v in flow.forth if v.kind == "bucket"), default=0.0
@@ -833,21 +804,18 @@ def of_hosts(asked: Asked) -> Iterator[str]:
                 "[flow_control] bucket_bytes: the bucket holds less than a segment, whose packets wait for "
                 "tokens one by one: goodput was up to 7 % and round trips 15 % off"
             )
-            return
         waits = asked.point.token_s[f] > SMALL * asked.rtt[f] or flow.batch * flow.kilobits * 1000.0 > depth
         if several and tcp and not endless and waits:
             yield (
                 "messages of several segments wait for tokens, and their acknowledgements do behind them: "
                 "round trips were up to 55 % too long"
             )
-            return
         late = flow.acks * flow.window <= 1.0 < 1.0 / max(flow.acks, SMALL)
         if tcp and not endless and not flow.messages and late and flow.window > PAIR:
             yield (
                 "a window has room for the segments of one acknowledgement only, which the timer sends: "
                 "round trips were up to 25 % too short"
             )
-            return
 
 
 def _repaired_unseen(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bool:
@@ -880,7 +848,6 @@ def of_carried_acknowledgements(asked: Asked) -> Iterator[str]:
                 "acknowledgements are carried by data segments or sent alone, depending on how connections "
                 "begin: goodput was up to 8 % off, with windows of one and two segments up to 80 %"
             )
-            return
 
 
 def _lasts(flow: Flow, law: transport.Law, slowest: float) -> bool:
@@ -917,7 +884,6 @@ def of_losses(asked: Asked) -> Iterator[str]:
                 f"{flow.loss:.1%} of the segments are lost at random, and the source does not always have "
                 "data: goodput was up to 15 % off, round trips up to 35 % in a piconet and 80 % over several"
             )
-            return
         known = flow.window <= 1.0 or flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
         slowest = float(asked.point.service[f].max(initial=0.0))
         held = bool(asked.point.waits[f] > 0.0)  # full windows, as without losses
@@ -949,11 +915,6 @@ def of_losses(asked: Asked) -> Iterator[str]:
                 f"{flow.loss:.1%} of the segments are lost at random: with this sender, loss or load the law "
                 "of TCP was up to 20 % off in goodput, and up to 25 % in round trips"
             )
-            return
-        if not fits and float(asked.used[: len(asked.network.ports)].max(initial=0.0)) > HALF:
-            found = f"{flow.loss:.1%} of the segments are lost, and the air is busy"
-            yield f"{found}: goodput was up to 15 % off, round trips up to 10 %"
-            return
 
 
 def of_phases(asked: Asked) -> Iterator[str]:
@@ -976,7 +937,6 @@ def of_phases(asked: Asked) -> Iterator[str]:
                 "round trips depend on the phases of periodic sources, which stay constant in a run; this is "
                 "the mean over phases, and was up to 40 % off"
             )
-            return
 
 
 def _settles(asked: Asked, f: int, flow: Flow) -> bool:
@@ -1014,7 +974,6 @@ def of_vegas(asked: Asked) -> Iterator[str]:
                     "the window of TCP Vegas settles at a value that depends on the shortest measured round "
                     "trip: up to 40 % off"
                 )
-                return
             under_way = float(asked.point.rate[f] * asked.rtt[f])
             rests = under_way > HALF * asked.point.links.rests[f].window
             # the least window holds few back of the segments that come one by one
@@ -1024,7 +983,6 @@ def of_vegas(asked: Asked) -> Iterator[str]:
                     "TCP Vegas takes the waits of bursts for congestion and holds segments back: round trips "
                     "up to 55 % off"
                 )
-                return
 
 
 def of_relays(asked: Asked) -> Iterator[str]:
@@ -1034,13 +992,11 @@ def of_relays(asked: Asked) -> Iterator[str]:
             continue
         if asked.network.relay == "segment" and not asked.network.bridges and not endless:
             yield "a central relays whole segments: round trips were up to 8 % too short, delays up to 14 %"
-            return
         if not endless and flow.window <= PAIR and asked.air(f) > BUSY:
             yield (
                 f"a window of {flow.window:g} segments is relayed by a central on busy air: round trips were "
                 "up to 16 % too long"
             )
-            return
         visits = [v for v in flow.forth if v.kind == "port"]
         full, piconets = asked.fills_alone(f), asked.network.piconets
         cyclic = all(piconets[asked.network.ports[v.index].piconet].discipline in CYCLIC for v in visits)
@@ -1051,13 +1007,11 @@ def of_relays(asked: Asked) -> Iterator[str]:
                 "a relayed segment needs several visits, and the order of its packets is known on average "
                 "only: round trips were 20 % off in the median"
             )
-            return
         if endless and flow.acks < 1.0 and not full:
             yield (
                 "full windows are relayed and acknowledged in pairs, and how segments pair up on the way is "
                 "not known: goodput was up to 16 % too high"
             )
-            return
 
 
 def of_voice(asked: Asked) -> Iterator[str]:
@@ -1075,7 +1029,6 @@ def of_voice(asked: Asked) -> Iterator[str]:
                 "voice links cut the time for data into gaps that a frame must fit into, which is known on "
                 "average only: near saturation round trips were ten times as long"
             )
-            return
 
 
 def of_tokens(asked: Asked) -> Iterator[str]:
@@ -1086,14 +1039,12 @@ def of_tokens(asked: Asked) -> Iterator[str]:
         waits = not endless and asked.point.own_stray[f] > 0.1 * asked.rtt[f]
         if waits and used > (BUSY_WIRE if asked.by_one(f) else BUSY):
             yield f"sources at random use {used:.0%} of the tokens: waits for tokens were up to 20 % off"
-            return
         late = asked.expired(f) if waits else 0.0
         if late > LATE or late * asked.point.rate[f] > sessions.TIMEOUTS:
             yield (
                 f"{late:.1%} of the segments wait for tokens longer than their timer: their repetitions "
                 "are not counted, and round trips were up to 15 % too short"
             )
-            return
         apart = any(
             visit.train.packets > 1.0 and asked.network.ports[visit.index].limit > visit.train.frames
             for visit in flow.forth
@@ -1104,7 +1055,6 @@ def of_tokens(asked: Asked) -> Iterator[str]:
                 "packets of a segment wait for tokens one by one, while a visit has room for several: round "
                 "trips were 7 % off in the median and up to 20 %"
             )
-            return
 
 
 def of_the_edge(asked: Asked) -> Iterator[str]:
@@ -1114,12 +1064,10 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
         fills = flow.protocol == "tcp" and more * asked.network.run_s < ROUND_TRIPS * flow.window
         if endless and more > 0.0 and fills:
             yield "the load is hardly above the capacity, so that the window takes most of a run to fill"
-            return
         known = asked.filled(f) or (asked.small(f) and not flow.cut)
         known = known or (flow.source == "periodic" and f not in asked.point.found)
         if endless and 0.9 * flow.load < asked.point.rate[f] and not known:
             yield "the load is within 10 % of the capacity, so that the source has nothing to send at times"
-            return
         tight = asked.point.rate[f] < CARRIED * flow.load
         tight = tight or asked.point.rate[f] * asked.rtt[f] > HARDLY_ROOM * flow.window
         if not endless and np.isfinite(flow.load) and tight:
@@ -1127,14 +1075,12 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
                 "the window limits a source that has nothing to send at times: goodput was up to 10 % off, "
                 "round trips 9 % too short"
             )
-            return
         late = transport.delays_received(flow) and not flow.messages
         if not endless and late and asked.rtt[f] > flow.transport.min_rto_s:
             yield (
                 "round trips with delayed acknowledgements are longer than the least timeout: timeouts "
                 "without a loss are not counted"
             )
-            return
 
 
 def of_datagrams(asked: Asked) -> Iterator[str]:
@@ -1150,7 +1096,6 @@ def of_datagrams(asked: Asked) -> Iterator[str]:
                     f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput "
                     "was up to 72 % too high"
                 )
-                return
             continue
         tokens = (asked.used[start:] > CROWDED) & (asked.point.service[f, start:] > 0.0)
         if (tokens.any() and flow.forth[-1].train.packets > 1.0) or flow.reverse is not None:
@@ -1158,7 +1103,6 @@ def of_datagrams(asked: Asked) -> Iterator[str]:
                 "datagrams overflow the queue for tokens, or both ways of a link, packet by packet: goodput "
                 "was up to 11 % too high"
             )
-            return
 
 
 def of_turns(asked: Asked) -> Iterator[str]:
@@ -1181,7 +1125,6 @@ def of_turns(asked: Asked) -> Iterator[str]:
                 f"packets wait for the turns of other stations at a shared medium for {share:.0%} of a round "
                 "trip: round trips were up to 50 % off"
             )
-            return
 
 
 def of_jitter(asked: Asked) -> Iterator[str]:
@@ -1201,7 +1144,6 @@ def of_jitter(asked: Asked) -> Iterator[str]:
                 "[run] jitter_s: random times at hosts hold segments behind each other: round trips were up "
                 "to 20 % and delays up to 26 % too short"
             )
-            return
         delays = [visit.jitter_s for visit in (*flow.forth, *flow.back) if visit.jitter_s > 0.0]
         mine = asked.point.service[f] > 0.0
         if not endless or not delays or len(asked.network.flows) > 1 or asked.used[mine].max() < NEAR_FULL:
@@ -1214,7 +1156,6 @@ def of_jitter(asked: Asked) -> Iterator[str]:
                 "[network] jitter_s: random delays hold the segments of a window back, so that its full "
                 "station is idle at times: goodput was up to 18 % too high"
             )
-            return
 
 
 def of_sessions(asked: Asked) -> Iterator[str]:
@@ -1230,7 +1171,6 @@ def of_sessions(asked: Asked) -> Iterator[str]:
             f"sessions and other flows share a {asked.point.links.names[r][0]}: times of sessions were up to "
             "9 % off, and round trips up to 54 %"
         )
-        return
 
 
 def of_the_run(asked: Asked) -> Iterator[str]:
@@ -1249,13 +1189,11 @@ def of_the_run(asked: Asked) -> Iterator[str]:
                 f"a window of {flow.window:g} segments takes {asked.opens_s(f):.3g} s to open after an early "
                 f"timeout, and a run lasts {run_s:.5g} s: round trips were up to 30 % too long"
             )
-            return
         if endless and flow.protocol == "tcp" and rtt_s * ROUND_TRIPS > run_s:
             yield (
                 f"a full window has a round trip of {rtt_s:.3g} s, and a run lasts {run_s:.5g} s: it ends "
                 "before windows are open, and round trips were 40 times too long"
             )
-            return
 
 
 def of_the_air(asked: Asked) -> Iterator[str]:
@@ -1265,7 +1203,6 @@ def of_the_air(asked: Asked) -> Iterator[str]:
         used = float(links.load[links.piconet == number].sum())
         if used > 1.0 + SMALL:
             yield f"the segments on the air would need {used:.0%} of its time: goodput was up to 50 % off"
-            return
 
 
 def of_jumps(asked: Asked) -> Iterator[str]:
@@ -1323,6 +1260,8 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
             yield f"{key}: theory does not use this key, so the answer is without its effect"
 
 
+SEVERAL = (of_busy_resources, of_disciplines, of_unread_keys)
+"""Rules of which all sentences are doubts; of each other rule the first one is."""
 OF_GOODPUT = (of_datagrams, of_the_air, of_jumps, of_lost_feedback, of_unread_keys)
 """Rules about more than waits."""
 RULES = (
