@@ -782,7 +782,8 @@ def _is_exact(network: Network, point: Point, f: int, r: int) -> bool:
     """
     flow = network.flows[f]
     first, train = flow.forth[0], flow.forth[-1].train
-    if point.links.names[r] != (first.kind, first.index) or flow.batch > 1.0 or flow.more > 0.0:
+    plain = flow.batch <= 1.0 and flow.more == 0.0 and flow.reverse is None
+    if point.links.names[r] != (first.kind, first.index) or not plain:
         return False
     if first.kind != "port" or len(flow.forth) > 1:
         return first.kind == "bucket" and train.packets <= 1.0

@@ -1084,24 +1084,15 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
 
 
 def of_datagrams(asked: Asked) -> Iterator[str]:
-    """Yield datagrams in bursts beyond a buffer, or beyond the capacity of tokens, or of a link both ways."""
-    start = len(asked.network.ports) + len(asked.network.wires)
+    """Yield datagrams in bursts beyond a buffer."""
     for f, flow in enumerate(asked.network.flows):
         if flow.protocol != "none" or flow.messages or not flow.load:
             continue
         messages = max(flow.forth[0].places / max(flow.batch, 1.0), 0.0)  # that the first buffer holds
-        if not asked.point.links.links.endless[f]:
-            if flow.more**messages > RARE:
-                yield (
-                    f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput "
-                    "was up to 72 % too high"
-                )
-            continue
-        tokens = (asked.used[start:] > CROWDED) & (asked.point.service[f, start:] > 0.0)
-        if (tokens.any() and flow.forth[-1].train.packets > 1.0) or flow.reverse is not None:
+        if not asked.point.links.links.endless[f] and flow.more**messages > RARE:
             yield (
-                "datagrams overflow the queue for tokens, or both ways of a link, packet by packet: goodput "
-                "was up to 11 % too high"
+                f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput was "
+                "up to 72 % too high"
             )
 
 
@@ -1196,15 +1187,6 @@ def of_the_run(asked: Asked) -> Iterator[str]:
             )
 
 
-def of_the_air(asked: Asked) -> Iterator[str]:
-    """Yield air with a utilisation above 1: rates and services are inconsistent."""
-    links = asked.point.links.links
-    for number in range(len(asked.network.piconets)):
-        used = float(links.load[links.piconet == number].sum())
-        if used > 1.0 + SMALL:
-            yield f"the segments on the air would need {used:.0%} of its time: goodput was up to 50 % off"
-
-
 def of_jumps(asked: Asked) -> Iterator[str]:
     """Yield fixed points that were not fully found: laws jump where a station fills."""
     filled = all(asked.filled(f) for f, _, _ in asked.flows())
@@ -1262,11 +1244,11 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 
 SEVERAL = (of_busy_resources, of_disciplines, of_unread_keys)
 """Rules of which all sentences are doubts; of each other rule the first one is."""
-OF_GOODPUT = (of_datagrams, of_the_air, of_jumps, of_lost_feedback, of_unread_keys)
+OF_GOODPUT = (of_datagrams, of_jumps, of_lost_feedback, of_unread_keys)
 """Rules about more than waits."""
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
-    of_datagrams, of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
+    of_datagrams, of_jumps, of_turns, of_sessions, of_the_run,
     of_hosts, of_jitter, of_lost_feedback, of_unread_keys,
 )  # fmt: skip

@@ -653,11 +653,6 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
         )
     if len(found) > 1:
         yield "several clients wait for each other: round trips were 46 % too short to 61 % too long"
-        if any(flow.traffic.pause_s for flow in pairs):
-            yield (
-                "several clients with pauses may synchronise: goodput was 7 % too low to 16 % too high, and "
-                "up to 49 % too high where segments wait for acknowledgements (Nagle's algorithm)"
-            )
         if any(found[f].session_s > network.flows[f].transport.min_rto_s for f in found if pairs[0] in tcp):
             yield (
                 "sessions wait for others longer than the least timeout: timeouts without a loss are not "
