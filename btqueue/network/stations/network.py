@@ -864,11 +864,15 @@ class _Builder:
             for size, share in sizes:
                 train = train.plus(self._train(hop, size, beside), share)
             taken = 1.0 if s.link.adaptation != "fixed" else max(train.packets, 1.0)  # places of a segment
+            held = inf  # segments for which a node has bytes, beside one that is being sent
+            if s.link.node_buffer_bytes is not None:
+                pdu = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
+                held = s.link.node_buffer_bytes // pdu - 1.0
             enters = place == 0 or before == "outside" or s.network.relay == "segment"
             if enters and s.flow_control.enabled:
                 bucket = self._bucket(port)
                 price = sum(share * _price(s, self._radio(hop), size) for size, share in sizes)
-                rate = self.bucket_list[bucket].rate
+                rate, room = self.bucket_list[bucket].rate, self.bucket_list[bucket].places / taken
                 found.append(
                     Visit(
                         "bucket",
@@ -878,17 +882,14 @@ class _Builder:
                         0.0,
                         0.0,
                         0.0,
-                        self.bucket_list[bucket].places / taken,
+                        min(room, held),
+                        node=hop.source if held < room else -1,
                     )
                 )
             places = self.port_list[port].places / taken - 0.5  # half of a segment is being sent
             if place and self.port_list[port].up and self.port_list[port].bridge >= 0:
                 places = inf  # a bridge loses the packets of a visit beyond its buffer, whatever the window
-            node = -1
-            if s.link.node_buffer_bytes is not None:
-                size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
-                if (held := s.link.node_buffer_bytes // size - 1.0) < places:
-                    places, node = held, hop.source
+            places, node = (held, hop.source) if held < places else (places, -1)
             # the packets of a segment come at once: a queue that holds fewer packets loses a part of every
             # segment
             at_once = enters and not s.flow_control.enabled
