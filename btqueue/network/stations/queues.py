@@ -993,7 +993,7 @@ class Tail(NamedTuple):
     @staticmethod
     def of(share: float, wait: float) -> Tail:
         """Return the tail of a mean wait, where a share of the segments waits at all."""
-        return Tail(share, wait / share) if share > 0.0 else NONE
+        return Tail(share, wait / share) if share > 0.0 and wait > 0.0 else NONE
 
     @property
     def wait(self) -> float:

@@ -1,5 +1,7 @@
 """One piconet by theory: hand calculations, exact values, limits and identities."""
 
+from math import inf
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate, spared_by_neighbour
 from btqueue.network.stations.network import network_of
 from btqueue.network.stations.point import operating_point
+from btqueue.network.stations.queues import Tail, longer
 
 DATA_SLOTS, ACK_SLOTS, PACKETS = 23, 3, 5
 ROOMY = {"flow_control__baseband_packets": 10_000}
@@ -330,3 +333,8 @@ def test_overloaded_links_both_ways_with_tokens_have_an_answer():
         "transport.delayed_ack": False, "transport.windows": "segments",
     })  # fmt: skip
     assert (bt.solve(asked)["goodput_kbps"].values > 0.0).all()
+
+
+def test_beside_no_wait_the_longer_wait_is_the_other_one():
+    tokens = Tail.of(0.2, 0.01)
+    assert longer(Tail.of(0.3, 0.0), tokens, inf) == pytest.approx(tokens.wait)
