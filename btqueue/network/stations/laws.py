@@ -850,9 +850,9 @@ class Laws:
                 parts = ceil(train.frames / limit) - 1.0
                 slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
             if c >= 0 and order.plain:
-                now = stretch(slots + pending, 1.0, queues.between(c, apart))
+                now = stretch(slots + pending, 1.0, queues.on_way[c])
                 owed = stretch(slots + pending, 1.0, queues.pairs[c]) - now
-                total, pending = total + now, 0.0
+                total, pending = total + now + float(queues.with_others[c]), 0.0
             else:
                 wait(slots, 1.0)
         frames = train.frames
@@ -875,7 +875,7 @@ class Laws:
         if c >= 0:
             total += after - float(queues.saved[c])
             if fresh:
-                total += queues.elsewhere(c, pending)
+                total += queues.elsewhere(c, pending) + float(queues.with_others[c])
         busy = min(frames, limit) * (train.air / train.frames + 1.0)
         return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending, owed)
 

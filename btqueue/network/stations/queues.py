@@ -24,8 +24,9 @@ Groenendijk, J. Appl. Prob. 24, 1987), but for :math:`n / (1 - \rho')` in the pl
 this wait delays of stars of four stations (segments of three and five frames, limits of 1 to 20) were up to
 3.7 % too short at 0.35 of the capacity and 7.4 % at 0.6, with it they are within 2.6 % and 5 %.
 
-**Further ports.** Trains that the central relays arrive in the cycle in which they are served, so that no
-queue forms there. An acknowledgement waits behind the segments of its first port.
+**Further ports.** Trains that the central relays arrive in the cycle in which they are served. They wait for
+trains that share their visits and this cycle (`Queues._share_visits`). An acknowledgement comes at the end of
+a train, and waits behind others of its first port only if a train beside this one left them.
 
 Nothing is fitted.
 """
@@ -270,10 +271,11 @@ class Queues:
         others: (C, N) work a slot of the others while a train waits for a visit of its port.
         full_visit: (N,) work of a full visit.
         service: (C,) delay of the next train of the port by a train.
-        square: (C,) mean square of the delay that an arriving train finds, twice its residual.
         under_way: (C,) residual work of trains elsewhere, before it is stretched.
         saved: (C,) slots that others save a train that share its frames.
         later: (C,) wait behind other flows at further ports, where segments of these flows come from hosts.
+        with_others: (C,) more slots of a train as it shares visits and cycles with others.
+        on_way: of each crossing: work and full visits of links served while a relayed train goes on.
         behind: (P,) mean wait behind the trains of a port.
         apart: (P, N) work a slot of the other links that a port does not cause.
         fullest: (N,) work of a full visit, as windows let it be.
@@ -353,9 +355,10 @@ class Queues:
         self.closes = np.array([self.orders[int(p)].closes for p in piconet])
         self.interleaved = np.array([self.orders[int(p)].interleaved for p in piconet])
         # an acknowledgement that goes up on the link on which its data have come down follows them at once
-        both = np.where(self.prev >= 0, self.prev, 0)
-        turns = (self.prev >= 0) & self.back & ~self.back[both] & (self.link == self.link[both])
-        self.turns_up = turns & self.up & self.in_order
+        self.partner = np.maximum(self.prev, 0)  # the data of an acknowledgement, or the crossing before
+        self.answers = (self.prev >= 0) & self.back & ~self.back[self.partner]
+        self.answers &= self.link == self.link[self.partner]
+        self.turns_up = self.answers & self.up & self.in_order
         self.joint_visits = self.full_visits.copy()
         for c in np.flatnonzero(self.turns_up):
             first, second = sent[self.prev[c]], sent[c]
@@ -392,28 +395,14 @@ class Queues:
         self.others_at = self.at & ~mine & self.host
         known = (mine & self.at & (order < order[:, None])).any(axis=1)
         self.is_further = ~known & (self.back | ~self.host)
-        after = self.back & self.host & self.in_order & (self.prev >= 0)
-        self.ends_after = after * (self.fills_last * self.chunks)[np.maximum(self.prev, 0)]
+        self.after = self.back & self.host & self.in_order & (self.prev >= 0)
+        self.goes_on = 1.0 - (self.fills_last * self.chunks)[self.partner]
         # trains that may be under way elsewhere when a segment comes from a host, and the trains before them
-        elsewhere = (piconet[:, None] == piconet) & (self.port[:, None] != self.port)
-        self.meets = (elsewhere & ~mine).astype(float)
-        self.joined = np.zeros((self.count, self.count))
-        place = np.array([network.ports[p].link for p in self.port])
-        for e in np.flatnonzero(self.host):
-            for c in np.flatnonzero((self.prev >= 0) & (self.meets[e] > 0.0)):
-                d = self.prev[c]
-                if self.port[d] == self.port[e]:
-                    continue
-                if self.back[c] == self.back[d]:  # relayed
-                    ahead = (place[c] - place[d]) % self.members[c]
-                    soon = (place[e] - place[d]) % self.members[c] > ahead > 0
-                    self.joined[e, c] = float(soon and network.relay == "packet") * self.chunks[d]
-                elif not self.up[d] and self.link[c] == self.link[d]:
-                    self.joined[e, c] = 1.0 - self.fills_last[d]
-        self.after = np.ones(self.count)  # of data, (C,): whether acknowledgements come at once after a visit
-        self.relayed = np.zeros(len(network.flows), bool)
-        for c in np.flatnonzero(~self.host):
-            self.relayed[self.flow[c]] = True
+        self.meets = ((piconet[:, None] == piconet) & ~self.at & ~mine).astype(float)
+        place = np.zeros(count)
+        place[links.port_link] = [port.link for port in network.ports]
+        self._pass_on(place, packets=network.relay == "packet")
+        self.relayed = np.bincount(self.flow[~self.host], minlength=len(network.flows)) > 0
         self.window = np.array([min(let_out(flow), flow.together, float(ENDLESS)) for flow in network.flows])
         self.regular = np.array([float(flow.source == "periodic") for flow in network.flows])
         self.ahead = np.zeros((2, len(network.flows)))  # drawn in a burst, and of the same message
@@ -431,17 +420,13 @@ class Queues:
         self.given: list[bytes] = []  # the numbers that settled queues were found for
         self.beside = np.zeros(0)  # as the last update had it
         self.service = self.slots.copy()
-        self.present = np.zeros(ports)
+        self.present, self.widened = np.zeros(ports), np.zeros(self.count)
         self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
 
     def _pair_up(self) -> None:
         """Set which trains may share frames, and the visits filled by trains that follow each other."""
-        c = np.arange(self.count)
-        before = np.where(self.prev >= 0, self.prev, 0)
-        # acknowledgements that go the other way than their data on the same link
-        self.partner = before  # the data of an acknowledgement
+        c, before = np.arange(self.count), self.partner
         self.data, self.ends_at = self.port[before], self.fills_last[before]
-        self.answers = (self.prev >= 0) & self.back & ~self.back[before] & (self.link == self.link[before])
         related = self.answers[:, None] & (before[:, None] == c)
         apart = (self.link[:, None] == self.link) & self.up[:, None] & ~self.up & ~related & ~related.T
         # answers that go up come behind their data; the queue of other flows' data has their meetings
@@ -454,14 +439,6 @@ class Queues:
         # a relayed train comes behind the visit in which it went up
         self.joins = self.joins + np.where(relayed, visit[before], 0.0)
         self.in_visits = np.where(relayed, np.ceil(self.frames / self.limit - SAME) - 1.0, self.full_visits)
-        # where data end their visits, the answers of two flows meet at a link, one on its way up and one
-        # down, if the segment of one flow came in the cycle in which the other flow's went up and down
-        down = relayed & self.back & self.answers[before]
-        self.passes = (self.link[:, None] == self.link) & (self.answers & self.up)[:, None] & down
-        self.passes &= self.flow[:, None] != self.flow
-        data = before[before]
-        self.passes = self.passes * self.fills_last[before][:, None] * self.fills_last[data]
-        self.round_trip = visit[data] + np.where(relayed[data], visit[before[data]], 0.0)
         answered = np.bincount(before[self.turns_up], minlength=self.count) > 0
         # two frames behind their data
         self.late = self.answers & ~self.up & (self.frames[before] < 1.0 + SAME)
@@ -474,6 +451,40 @@ class Queues:
         even = np.maximum(ends / self.limit - 0.5 * (1.0 - 1.0 / self.limit), 0.0)  # they end anywhere
         self.run_fills = np.where(self.spread > 0.0, even, whole)
         self.run_fills[:, self.limit >= ENDLESS] = 0.0
+
+    def _pass_on(self, place: Vector, *, packets: bool) -> None:
+        """Set which trains and links a train meets that the central passes on, and trains before others.
+
+        Args:
+            place: of each link in the polling order, (N,).
+            packets: whether packets are passed on one by one.
+        """
+        known, first, number = self.prev >= 0, self.partner, np.arange(len(place))
+        start, end, members = self.link[first], self.link, self.members
+        after = (place - place[start][:, None]) % members[:, None]
+        apart = (place[end] - place[start]) % members
+        self.passed = (after > 0.0) & (after < apart[:, None])
+        self.ends = (number == start[:, None]) | (number == end[:, None])
+        # [c, d]: d crosses both ports of c; d has come to the port of c in the cycle in which c comes
+        before = np.where(known, self.port[first], -1)
+        self.along = self.at & (before[:, None] == before)
+        since = np.where(self.host, 0.0, (place[start] - place[end]) % members)
+        behind = (since[:, None] == since) & self.back[:, None] & ~self.back
+        # an acknowledgement of data that end their visit is at the head of the next one
+        first_one = 1.0 - self.fills_last[first[first]][:, None]
+        earlier = np.where(behind, first_one, since[:, None] > since)
+        self.earlier = np.where(self.at & ~self.mine & (since > 0.0), earlier, 0.0)
+        # data that find others on their way in the opposite direction may not fit into the rest of the visit
+        rest = self.limit - (self.frames - 1.0) % self.limit - 1.0
+        beyond = np.clip(1.0 - rest[:, None] / np.minimum(self.frames, self.limit), 0.0, 1.0)
+        facing = self.opposite[self.port][:, None] == self.port
+        self.midst = beyond * (facing & (self.host & ~self.back)[:, None] & ~self.back)
+        # trains before those that may be under way when a segment comes
+        relayed, turns = self.back == self.back[first], ~self.up[first] & (start == end)
+        soon = ((place[end][:, None] - place[start]) % members > apart) & (apart > 0.0) & packets
+        joined = np.where(relayed, soon * self.chunks[first], turns * (1.0 - self.fills_last[first]))
+        apart_from = self.host[:, None] & known & (self.port[first] != self.port[:, None])
+        self.joined = joined * apart_from * self.meets
 
     def update(
         self,
@@ -545,9 +556,6 @@ class Queues:
         relays comes after the visit in which it went up: during this time, too, another train may come to the
         opposite port.
 
-        Round trips of rings of 2, 3, 4 and 6 stations (segments of five frames, limits of 1 to 20) were off
-        by 1.9 % at a use of 0.25, 3.1 % at 0.4, 4.4 % at 0.55, and 7.4 % at 0.8 (root mean square of 20).
-
         Args:
             at_once: share of the acknowledgements that follow their data at once, (C,).
 
@@ -602,34 +610,8 @@ class Queues:
         self.apart = np.where(self.filled, ALWAYS, np.maximum(others, 0.0)) * self.same
         self.service = service = stretched(alone, visits, self.apart[self.port], self.full_visit)
         self.brought, self.alone = brought / np.maximum(alone, 1e-9), alone
-        # relayed answers to data that ended their visits come behind the next train, which finds a shorter
-        # one
-        late = self.back & ~self.host
-        late = self.further @ (rate * taken * late * self.fills_last[self.partner[self.prev]])
-        run = self.present[self.port]
-        shorter = 1.0 - ~self.back * self.plain * _ratio(late, rate) / np.maximum(alone, 1e-9)
-        self.square = service**2 * (run + (1.0 - run) * shorter**2)
         self.with_it = service + (1.0 - self.plain) * _ratio(self.further @ (rate * taken), rate)
         return settled
-
-    def between(self, c: int, apart: float) -> list[tuple[float, float]]:
-        """Return work and full visits of the links served between visits to two links that a train crosses.
-
-        The links are the two themselves, and a share of the others if these are visited in between.
-
-        Args:
-            c: crossing of the second link.
-            apart: links between both.
-        """
-        near = {int(self.link[c]), int(self.link[self.prev[c]])}
-        part = apart / max(float(self.members[c]) - 2.0, 1.0)
-        return [
-            (rate, full) if link in near else (rate * part, full * part)
-            for link, (rate, full) in enumerate(
-                zip(self.others[c].tolist(), self.fullest.tolist(), strict=True)
-            )
-            if rate > 0.0 and (link in near or part > 0.0)
-        ]
 
     def vacations(self, port: int, frame: float, limit: int) -> list[Time]:
         r"""Return the times between visits of 0, 1, ... limit frames to a port of a host (slots).
@@ -681,14 +663,6 @@ class Queues:
         """Return whether acknowledgements of one-frame segments go down, too late for the next frame."""
         return bool(self.count) and bool((self.late & (self.piconet == piconet)).any())
 
-    def fills_visits(self, piconet: int) -> bool:
-        """Return whether segments come one by one, are relayed, and end the last of their visits."""
-        if not self.count:
-            return False
-        data = (self.piconet == piconet) & ~self.back
-        whole = self.plain & (self.fills_last == 1.0) & self.relayed[self.flow]
-        return bool(data.any()) and bool(whole[data].all())
-
     def _none_comes(self, trains: Vector) -> Vector:
         """Return the chance that no train comes between two visits, at rates of `trains` a slot, (P,)."""
         return (1.0 + trains * self.away * self.varied) ** (-1.0 / self.varied)
@@ -707,14 +681,14 @@ class Queues:
         seldom = np.where(self.late, self.ends_at + (1.0 - self.ends_at) * goes_on, 1.0)
         behind = goes_on * seldom + (1.0 - goes_on) * np.where(self.up, self.ends_at, 1.0) * comes
         behind = self.answers * (at_once * behind + (1.0 - at_once) * comes)
-        # other flows' trains at both ports, and answers of other flows
+        # other flows' trains at both ports
         number, more = rate * self.away[self.port], 1.0 + self.varied[self.port]
-        passed = self.passes @ (number * more + rate * self.round_trip)
-        behind = behind + (1.0 - behind) * np.minimum(passed, 1.0)
         longer = rate * (self.in_visits * self.cycle[self.port] + self.joins)
         met = self.meeting * (number * more + longer) / (1.0 + more * (number[:, None] + number) / 2.0)
         each = self.filled_of / self.frames
         met = np.minimum(met / self.frames[:, None], 1.0)
+        longer = self.slots / self.frames - EMPTY  # a frame beside one of these
+        self.widened = _ratio((rate * self.frames * longer) @ met, rate) + self.frames * (met @ longer)
         meets = self.frames * (1.0 - np.prod(1.0 - met, axis=1))
         part = _ratio(meets, self.frames * met.sum(axis=1))
         less = part * self.frames * (met * np.minimum(each[:, None], each)).sum(axis=1)
@@ -755,7 +729,7 @@ class Queues:
 
     def _meet(self, clocked: Vector, beside: Vector, steady: NDArray[np.bool_]) -> None:
         """Find work and queues that a train of each crossing meets; arguments as in `update`."""
-        rate, works, flow = self.rate, self.works, self.flow
+        rate, works, flow, prev = self.rate, self.works, self.flow, self.partner
         frames_in, filled_in, work_in = self.inflow
         own_link, facing, there = self.own_link[self.port], self.facing, self.there[self.port]
         # others' work while a train waits for a visit: acknowledgements of the same flow go with its data
@@ -775,10 +749,14 @@ class Queues:
             others = others * self._kept(self.mine.astype(float))[:, None]
         self.others = np.where(self.filled[self.port], ALWAYS * self.same[self.port], others)
         self.fullest = self.full_visit * np.minimum(self.links.visit / self.most, 1.0)  # as windows let them
-        self.pairs = [
-            [(rate_, full_) for rate_, full_ in zip(row, self.fullest.tolist(), strict=True) if rate_ > 0.0]
-            for row in self.others.tolist()
-        ]
+        # while a train goes from link to link, only hosts bring work to these two
+        fresh = (~self.mine * self.host * ~self.back * rate * works) @ self.at_link.T
+        on_way = np.where(self.ends, np.minimum(fresh, self.others), self.others * self.passed)
+        full = self.fullest.tolist()
+        self.pairs, self.on_way = (
+            [[pair for pair in zip(row, full, strict=True) if pair[0] > 0.0] for row in work.tolist()]
+            for work in (self.others, on_way)
+        )
         # packets of others that go the other way share the frames of a train
         own_there = against @ (rate * self.frames)
         all_there = np.where(there, frames_in[facing], 0.0)
@@ -793,7 +771,6 @@ class Queues:
         turn = np.where(self.back & self.host, 1.0 - clocked[flow], 1.0)
         joined = self.joined * turn
         before = np.zeros_like(joined)
-        prev = np.maximum(self.prev, 0)
         for _ in range(3):
             before = joined * (works[prev] + before[:, prev])
         squares = (works**2 + self.spread) * self.chunks + 2.0 * works * before
@@ -804,21 +781,54 @@ class Queues:
         self.port_load = self.at_port @ (rate * self.service * random * self.links.plain[flow])
         load = np.minimum(load, MOST_LOAD)
         ahead = np.where(self.back, 0.0, self.pairs_of[flow])
-        residual = rate * (1.0 + 2.0 * ahead) * self.square * self.varies / 2.0
+        residual = rate * (1.0 + 2.0 * ahead) * self.service**2 * self.varies / 2.0
         self.behind = ((self.at_port @ residual) / (1.0 - load))[self.port]
         let = np.where(self.back, 0.0, np.minimum(self.pairs_of, self.window - 1.0)[flow])
         residual = residual * (1.0 + 2.0 * let) / (1.0 + 2.0 * ahead)
         alien = self.others_at @ residual / (1.0 - load[self.port])
         most = self.others_at @ (self.window[flow] * self.service * (rate > 0.0))
         alien = np.where(alien > 0.0, -alien * np.expm1(-most / np.maximum(alien, 1e-12)), 0.0)
-        after, used = self.ends_after * (1.0 - clocked[flow]), load[self.port]
-        self.later = np.where(self.is_further, alien, 0.0) * (1.0 - after * used * (1.0 - used))
+        # an acknowledgement comes when a train goes on, and finds others only if this one left another
+        after, finds = self.after * (1.0 - clocked[flow]) * random, load[self.port] * self.goes_on
+        self.later = np.where(self.is_further, alien, 0.0) * (1.0 - after * (1.0 - finds))
         if self.regular.any():
             self._behind_regular(residual)
         self.behind = self.behind + self.closes * load[self.port] * self.cycle[self.port]
         self.load_of = load[self.port]
         for c in np.flatnonzero(self.host & ~self.back):
             self.behind[c] += self._overtaken(int(c))
+        self._share_visits(random)
+
+    def _share_visits(self, random: Vector) -> None:
+        """Find how much longer a train takes as it shares visits and cycles with others (slots).
+
+        * Its frames are longer beside other trains. A train that the central relays waits for the trains
+          behind it in its visit, and on its next link for the trains ahead that go the same way.
+        * Acknowledgements that wait for the visit of data, or data that go the other way when a train comes,
+          take frames of its visit. If its last frame would have ended this visit, it waits for another one.
+        * A relayed train waits for the trains that have come to its port in the same cycle.
+
+        Delays of 22 rings of 2, 3, 4 and 7 stations (segments of five frames, limits of 3 to 25) that fill up
+        to 0.75 of the air were 5.8 % too short to 7 % too long, round trips 3.3 % and 7 %.
+
+        Args:
+            random: 0 for trains of flows that always have data, else 1, (C,).
+        """
+        rate, prev, relayed = self.rate, self.partner, ~self.host & ~self.back
+        follow = self.present[self.port[prev]] * np.maximum(1.0 - self.frames[prev] / self.limit[prev], 0.0)
+        same_way = _ratio(self.along @ rate, (self.at_port @ rate)[self.port[prev]])
+        found = np.where(relayed, follow * (1.0 + same_way) * self.slots[prev], 0.0)
+        found += np.where(relayed | ~self.relayed[self.flow], self.widened, 0.0)
+        # until the next visit behind a train, as long visits are followed by long absences
+        again = (self.away * (1.0 + self.varied))[self.port]
+        ends = np.array([self.ends_visit(c, end) for c, end in enumerate(self.fills_last.tolist())])
+        waiting = self.others_at & self.back
+        ahead = np.where(self.host[:, None], waiting * ends[self.partner], self.earlier)
+        cycle = again + self.back * self.slots[self.partner[prev]]
+        found += cycle * (ahead @ (rate * self.slots))
+        found += cycle * again * ends * ~self.back * (ahead @ (rate * self.back))
+        found += again * (self.midst @ (rate * self.slots))
+        self.with_others = np.where(self.in_order & ~(self.host & self.back), found, 0.0) * random
 
     def _behind_regular(self, residual: Vector) -> None:
         """Replace waits behind Poisson streams by waits behind periodic ones, the own stream left out."""

@@ -97,7 +97,7 @@ BUSY = PLAIN | RANDOM | {"network.flows": "downlink", "traffic.load_kbps": 145.0
 TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 62.5}
 CHAIN, ALONE = "chen-2004/adaptive-4", "avancha-2002/bluetooth-tcp"
 ROUGH = [
-    ("Bernoulli", PLAIN, {"traffic.source": "ibp", "traffic.load_kbps": 100.0, "traffic.two_way": True}),
+    ("Bernoulli", PLAIN, {"traffic.source": "ibp", "traffic.load_kbps": 40.0, "network.flows": "ring"}),
     ("which link is next", BUSY, {"polling.discipline": "fep"}),
     ("random fill", BUSY, {}),
     ("windows of one segment", PLAIN | GREEDY, {"transport.receive_window_segments": 1}),
@@ -253,6 +253,8 @@ SETTLED = LONE | {
         (UPLOADS | {"transport.tcp_delay_s": 0.02}, None),
         (PAIRS_OF_FOUR | {"transport.ip_delay_s": 0.0125}, "just fill a station"),
         (RINGS | {"traffic.load_kbps": 20.0}, None),
+        (RINGS | {"traffic.load_kbps": 38.0}, None),
+        (RINGS | {"traffic.load_kbps": 38.0, "polling.limit": 2}, "random fill"),
         (RINGS | {"traffic.load_kbps": 46.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),
         (RINGS | {"polling.discipline": "lwrr", "traffic.load_kbps": 10.0}, "which link is next"),

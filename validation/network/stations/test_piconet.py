@@ -335,6 +335,27 @@ def test_overloaded_links_both_ways_with_tokens_have_an_answer():
     assert (bt.solve(asked)["goodput_kbps"].values > 0.0).all()
 
 
+@pytest.mark.parametrize(
+    ("flows", "stations", "load_kbps", "metrics"),
+    [
+        ("ring", 2, 75.0, ["delay_s", "rtt_s"]),
+        ("ring", 4, 32.0, ["delay_s", "rtt_s"]),
+        ("ring", 7, 20.0, ["delay_s", "rtt_s"]),
+        ([{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}], 4, 80.0, ["delay_s"]),
+    ],
+)
+def test_trains_that_share_visits_wait_for_each_other(flows, stations, load_kbps, metrics):
+    """Without these waits the last three delays are 6 to 7 % too short; half-widths are below 1 %."""
+    scenario = bt.Scenario().changed(
+        FOUR_LINKS | {"network.peripherals": stations, "network.flows": flows, "polling.limit": 10}
+        | {"link.packets": ["DH5"], "traffic.load_kbps": load_kbps}
+    )  # fmt: skip
+    theory, simulated = bt.solve(scenario), bt.simulate(scenario)
+    for metric in metrics:
+        expected = float(simulated[metric].mean())
+        assert float(theory[metric].mean()) == pytest.approx(expected, rel=0.05), metric
+
+
 def test_beside_no_wait_the_longer_wait_is_the_other_one():
     tokens = Tail.of(0.2, 0.01)
     assert longer(Tail.of(0.3, 0.0), tokens, inf) == pytest.approx(tokens.wait)
