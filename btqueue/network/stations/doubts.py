@@ -41,7 +41,7 @@ BUSY, BUSY_ALONE = 0.45, 0.6
 """Utilisation of a resource by random sources, above which their waits are rough: by several links, by
 one."""
 BUSY_RELAY = 0.6
-"""The same for several links whose central passes all segments on, where they fit into a visit: of 172 random
+"""The same for several links whose central passes all segments on, where they fit into a visit: of 243 random
 piconets between both bounds one was wrong (round trips 7.9 % too short)."""
 PAIRED_WINDOW = 4
 """Initial window from which on data in both directions are acknowledged in pairs, if the window is even."""
