@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
 from math import ceil, exp, inf, isnan, nan
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -421,11 +422,13 @@ class Laws:
             (f, 1, stop) in self.polled.number for stop in (0, 1)
         )  # there answers delayed by hosts are known
         endless = float(self.links.endless[f] and at_once)
-        total = np.zeros(2)
-        for part, released, forth in flow.kinds or ((1.0, endless, flow.forth),):
+        total, after_full = np.zeros(2), None
+        for part, released, forth in sorted(flow.kinds, key=itemgetter(1)) or [(1.0, endless, flow.forth)]:
             start, met, clock, mean = None, {}, 0.0, np.zeros(2)
-            # a new segment begins where the acknowledgement that lets it out has arrived
+            # a new segment begins where the acknowledgement that lets it out has arrived: the short end of a
+            # long message that of a full segment
             for begun in (1.0, released) if released else (1.0,):
+                start = after_full if start and after_full else start
                 there, place = self.way(forth, start if at_once else None, load_of, rate, met, clock, f=f)
                 there, back = there + hosts, 0.0
                 clock += there / SLOT_S
@@ -442,6 +445,8 @@ class Laws:
                     clock += back / SLOT_S
                 mean += begun * (np.array([there, back]) - mean)
             total += part * mean
+            if not released and flow.kinds and flow.traffic.message_bytes > flow.transport.mss_bytes:
+                after_full = start
         return float(total[0]), float(total[1])
 
     def way(
