@@ -34,7 +34,7 @@ Nothing is fitted.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, expm1, floor, gcd, inf, log
+from math import ceil, exp, expm1, floor, gcd, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -348,6 +348,14 @@ class Queues:
         self.full_visits = np.array([one.full_visits for one in sent])
         self.fills_last = np.array([one.fills_last for one in sent])
         self.chunks = np.array([one.chunks for one in sent])
+        # the same of whole messages, whose trains come together, over the squares of their trains
+        batch = np.array([max(network.flows[f].batch, 1.0) for f in self.flow])
+        whole, limits = np.where(self.back, 1.0, batch) * self.frames, np.maximum(self.limit, 1)
+        together = (whole // limits * limits**2 + (whole % limits) ** 2) / (whole * self.frames)
+        self.visits_squared = np.where((batch > 1.0) & ~self.back, together, self.chunks)
+        self.at_a_time = (self.visits_squared / self.chunks)[
+            np.maximum(self.prev, 0)
+        ]  # trains before in a visit
         batches = [flow.batch > 1.0 or flow.more > 0.0 for flow in network.flows]
         jumbled = {int(piconet[c]) for c in range(self.count) if batches[self.flow[c]]}
         self.in_order = np.array([self.orders[int(p)].plain for p in piconet])
@@ -773,7 +781,7 @@ class Queues:
         before = np.zeros_like(joined)
         for _ in range(3):
             before = joined * (works[prev] + before[:, prev])
-        squares = (works**2 + self.spread) * self.chunks + 2.0 * works * before
+        squares = (works**2 + self.spread) * self.visits_squared + 2.0 * works * before * self.at_a_time
         self.under_way = (self.meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)
@@ -838,25 +846,31 @@ class Queues:
             grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 0.0
             self.behind[c] = float(here @ residual) * grown
 
-    def sent_before(self, c: int) -> float:
+    def sent_before(self, c: int, least: int = 0) -> float:
         """Return the mean part of a train that is sent before a visit ends within it.
 
-        Behind other trains of its port a train may be cut by the end of a visit that it would not fill alone;
-        their number is taken as geometric, as for `ends_visit`. A longer train is cut wherever it begins.
+        Behind other trains of its port a train may be cut by the end of a visit that it would not fill alone.
+        The number of messages ahead is taken as geometric, as for `ends_visit`. A longer train is cut
+        wherever it begins.
 
         Args:
             c: crossing of a train from a host.
+            least: messages ahead from which on trains count.
         """
         load, limit = min(float(self.load_of[c]), MOST_LOAD), int(self.limit[c])
         frames = float(self.frames[c])
-        if not self.plain[c] or limit >= ENDLESS or frames > limit:
+        if not (self.plain if least else self.in_order)[c] or limit >= ENDLESS or frames > limit:
             return 0.0
         if self.spread[c] > 0.0 or abs(frames - round(frames)) > SAME:  # a visit may end anywhere
             return load * (frames - 1.0) / limit / 2.0
-        count = round(frames)
-        ahead = [k * count % limit for k in range(1, limit // gcd(limit, count))]  # frames in its first visit
-        parts = [(limit - used) / count * (used + count > limit) for used in ahead]
-        return sum((1.0 - load) * load ** (k + 1) * part for k, part in enumerate(parts))
+        size = round(frames)
+        count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
+        found = 0.0
+        for messages in range(least, limit // gcd(limit, count * size)):
+            ahead = [(messages * count + k) * size % limit for k in range(count)]  # frames in its first visit
+            part = sum((limit - used) / size for used in ahead if used + size > limit) / count
+            found += (1.0 - load) * load**messages * part
+        return found
 
     def _overtaken(self, c: int) -> float:
         """Return the wait of a train for trains of other links that overtake its last frames (slots).
@@ -870,13 +884,13 @@ class Queues:
         """
         visit = float(self.limit[c] * self.slots[c] / self.frames[c])
         away = EMPTY * (float(self.members[c]) - 1.0)
-        return self.sent_before(c) * (stretch(visit + away, 1.0, self.pairs[c]) - visit - away)
+        return self.sent_before(c, 1) * (stretch(visit + away, 1.0, self.pairs[c]) - visit - away)
 
     def ends_visit(self, c: int, alone: float) -> float:
         """Return the chance that the last frame of a train is the last of its visit.
 
-        The first of the trains that follow each other begins a visit. With k frames in visits of M the j-th
-        train ends a visit if M divides j k; the number of trains is taken as geometric. Where packets are
+        The first of the messages that follow each other begins a visit. With k frames in visits of M the j-th
+        train ends a visit if M divides j k; the number of messages is taken as geometric. Where packets are
         repeated, any frame may end a visit.
 
         Args:
@@ -889,8 +903,10 @@ class Queues:
             return alone
         if self.spread[c] > 0.0 or abs(self.frames[c] - frames) > SAME:
             return (1.0 - load) * alone + load / limit
-        cycle = limit // gcd(limit, frames)
-        return (1.0 - load) * load ** (cycle - 1) / (1.0 - load**cycle)
+        count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
+        cycle = limit // gcd(limit, count * frames)
+        ends = [j for j in range(cycle) for k in range(1, count + 1) if (j * count + k) * frames % limit == 0]
+        return sum((1.0 - load) * load**j for j in ends) / count / (1.0 - load**cycle)
 
     def next_one(self, c: int) -> tuple[float, float]:
         """Return how often a segment leaves another one at its port, and the slots of a frame of the other.
@@ -974,14 +990,36 @@ class Queues:
             for (g, back, _), one in self.number.items()
             if g == f and back and self.link[one] == self.link[c]
         )
-        uneven = (drawn + self.uneven[f] * fixed) / max(drawn + fixed, 1e-12)
-        ahead = uneven * service + min(self.network.flows[f].acks, 1.0) * beside
+        beside *= min(self.network.flows[f].acks, 1.0)
+        of_message = self._of_message(c, fixed, float(self.uneven[f])) + fixed * beside
         rest = sum(self.behind[one] * self.slot_s[one] for one in mine if one != c)
+        wait = float(self.behind[c]) + drawn * (service + beside) + of_message
         return Own(
-            load, (float(self.behind[c]) + (drawn + fixed) * ahead) * slot_s, service * slot_s,
-            turn * slot_s, fixed, drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s,
-            float(rest),
+            load, wait * slot_s, service * slot_s, turn * slot_s, fixed, of_message * slot_s,
+            drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s, float(rest),
         )  # fmt: skip
+
+    def _of_message(self, c: int, ahead: float, uneven: float) -> float:
+        """Return the wait of a train behind the trains of its message, which come with it (slots).
+
+        They leave in one visit up to its limit. Between two visits trains of other links are sent that have
+        come since the last visits there. In other than cyclic order each train has its mean delay.
+
+        Args:
+            c: crossing of the trains.
+            ahead: mean number of these trains ahead of it.
+            uneven: slots of a train ahead over the mean slots of a train.
+        """
+        limit, slots, frames = int(self.limit[c]), float(self.slots[c]), float(self.frames[c])
+        if ahead <= 0.0 or not self.in_order[c]:
+            return ahead * uneven * float(self.service[c])
+        count = round(2.0 * ahead) + 1
+        visits = [max(ceil((k + 1) * frames / limit - SAME), 1) for k in range(count)]
+        if self.spread[c] > 0.0 or abs(frames - round(frames)) > SAME:
+            visits = [1.0 + k * frames / limit for k in range(count)]
+        more = (sum(visits) / count - visits[0]) * (limit < ENDLESS)
+        visit, away = min(limit, count * frames) * slots / frames, EMPTY * (float(self.members[c]) - 1.0)
+        return ahead * uneven * slots + more * (stretch(visit + away, 1.0, self.pairs[c]) - visit)
 
 
 class Tail(NamedTuple):
@@ -1054,6 +1092,7 @@ class Own(NamedTuple):
         service: time that each earlier segment of the flow adds to this wait (s).
         turn: time of the port for each of its segments while it is busy (s).
         fixed: segments of the same message that are ahead.
+        of_message: part of the wait that is behind these.
         bursty: whether segments come several at once.
         share: share of this wait that is behind the flow's segments.
         trip: round trip without waits (s).
@@ -1065,6 +1104,7 @@ class Own(NamedTuple):
     service: float
     turn: float
     fixed: float
+    of_message: float
     bursty: bool
     share: float
     trip: float
@@ -1073,7 +1113,7 @@ class Own(NamedTuple):
     @property
     def of_others(self) -> float:
         """Mean wait behind trains of other flows (s)."""
-        return (1.0 - self.share) * (self.wait - self.fixed * self.service)
+        return (1.0 - self.share) * (self.wait - self.of_message)
 
     def within(self, window: float, tokens: Tail = NONE) -> float:
         """Return the mean wait of segments that a window lets out, for the port and for tokens (s).
@@ -1100,7 +1140,7 @@ class Own(NamedTuple):
         if window == inf:
             return self.wait
         window = max(window - max(self.trip / self.service - 1.0, 0.0), 1.0)
-        wait = max(self.wait - self.fixed * self.service, 0.0)  # but for rounding
+        wait = max(self.wait - self.of_message, 0.0)  # but for rounding
         waiting = self.load * wait / self.service
         more = waiting / max(self.load + waiting, 1e-12)
         size, free = 2.0 * self.fixed + 1.0, window - 1.0
@@ -1110,5 +1150,6 @@ class Own(NamedTuple):
         )
         first = min(window, size)
         ahead = first * (first - 1.0) / 2.0 / size + (1.0 - first / size) * (first - 1.0)
-        inside = wait * (1.0 - beyond / size) + ahead * self.service
+        each = self.of_message / self.fixed if self.fixed else self.service
+        inside = wait * (1.0 - beyond / size) + ahead * each
         return (1.0 - self.share) * self.wait + self.share * inside

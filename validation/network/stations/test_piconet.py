@@ -359,3 +359,23 @@ def test_trains_that_share_visits_wait_for_each_other(flows, stations, load_kbps
 def test_beside_no_wait_the_longer_wait_is_the_other_one():
     tokens = Tail.of(0.2, 0.01)
     assert longer(Tail.of(0.3, 0.0), tokens, inf) == pytest.approx(tokens.wait)
+
+
+@pytest.mark.parametrize(
+    ("changes", "before"),
+    [
+        ({"traffic.message_bytes": 2000, "traffic.load_kbps": 110.0}, -0.11),  # Nagle: the end waits
+        ({"traffic.message_bytes": 2000, "traffic.load_kbps": 110.0, "transport.nagle": False}, 0.13),
+        ({"traffic.message_bytes": 2920, "traffic.load_kbps": 70.0, "link.packets": ["DH5", "DH1"],
+          "polling.limit": 10, "network.peripherals": 3}, -0.1),  # the second segment ends each visit
+        ({"traffic.message_bytes": 2920, "traffic.load_kbps": 70.0, "network.flows": "uplink",
+          "polling.limit": 20}, 0.15),
+    ],
+)  # fmt: skip
+def test_segments_of_a_message_follow_each_other_in_their_visits(changes, before):
+    """Round trips of messages of two segments; they stood when they were off by `before`."""
+    scenario = bt.Scenario().changed(FOUR_LINKS | {"network.flows": "downlink"} | changes)
+    theory, simulated = bt.solve(scenario), bt.simulate(scenario)
+    assert theory.attrs["stands"]
+    off = float(theory["rtt_s"].mean()) / float(simulated["rtt_s"].mean()) - 1.0
+    assert abs(off) < 0.045 and abs(off) < abs(before) / 2.0
