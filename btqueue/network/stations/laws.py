@@ -236,9 +236,10 @@ class Laws:
         under = np.maximum(rate * self.round_s, 1e-9)
         beside = 1.0 - (under / (1.0 + under)) ** np.maximum(self.windows - 1.0, 0.0)
         beside = np.where(links.regular, np.clip(under - 1.0, 0.0, 1.0), beside)
-        clocked = np.maximum(apart, self.timed)
         answered, beside = rate * alone * self.acks, beside * self.meets
-        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
+        polled.update(
+            rate * sent, answered, apart, self.timed, self.layers_s, beside, links.full_link, links.endless
+        )
 
     def receiver(self, f: int, rate: float, *, carried: bool) -> None:
         """Set how the receiver of a flow over a piconet of several links acknowledges.

@@ -405,6 +405,7 @@ class Queues:
         self.is_further = ~known & (self.back | ~self.host)
         self.after = self.back & self.host & self.in_order & (self.prev >= 0)
         self.goes_on = 1.0 - (self.fills_last * self.chunks)[self.partner]
+        self.several = (self.frames > self.limit)[self.partner]
         # trains that may be under way elsewhere when a segment comes from a host, and the trains before them
         self.meets = ((piconet[:, None] == piconet) & ~self.at & ~mine).astype(float)
         place = np.zeros(count)
@@ -498,7 +499,9 @@ class Queues:
         self,
         sends: Vector,
         acks: Vector,
-        clocked: Vector,
+        apart: Vector,
+        timed: Vector,
+        held_s: Vector,
         beside: Vector,
         full: NDArray[np.bool_],
         steady: NDArray[np.bool_],
@@ -508,13 +511,16 @@ class Queues:
         Args:
             sends: segments a second.
             acks: acknowledgements a second.
-            clocked: share of the acknowledgements that come at a random time.
+            apart: share of the acknowledgements that hosts hold back until a random time in a cycle.
+            timed: share of the acknowledgements that a timer sends.
+            held_s: time for which hosts hold acknowledgements back (s).
             beside: share of a flow's own segments that are under way beside one of them.
             full: links with a queue that never runs empty, (N,).
             steady: flows that always have data.
         """
+        clocked = np.maximum(apart, timed)
         flow, at_once = self.flow, 1.0 - clocked[self.flow]
-        given = [one.tobytes() for one in (sends, acks, clocked, full, steady, self.links.visit)]
+        given = [one.tobytes() for one in (sends, acks, clocked, timed, full, steady, self.links.visit)]
         known = given == self.given
         if not self.count or (known and (beside == self.beside).all()):
             return
@@ -533,7 +539,7 @@ class Queues:
             # links kept full by flows that do not cross the port themselves, (P, N)
             self.filled = (self.pass_by @ (self.uses * steady[:, None]) > 0.0) & full & (self.own_link == 0.0)
             self.given = given if self._serve(at_once) else []
-        self._meet(clocked, beside, steady)
+        self._meet(clocked, timed, held_s, beside, steady)
 
     def _alone(self, rate: Vector, members: float) -> float:
         """Return the share of trains that are alone in their visit, where a visit takes all packets found.
@@ -735,8 +741,10 @@ class Queues:
                 found[k] = (1.0 - 1.0 / growth(away, self.regular)) / away.sum()
         return found
 
-    def _meet(self, clocked: Vector, beside: Vector, steady: NDArray[np.bool_]) -> None:
-        """Find work and queues that a train of each crossing meets; arguments as in `update`."""
+    def _meet(
+        self, clocked: Vector, timed: Vector, held_s: Vector, beside: Vector, steady: NDArray[np.bool_]
+    ) -> None:
+        """Find work and queues that a train of each crossing meets; `clocked` or others as in `update`."""
         rate, works, flow, prev = self.rate, self.works, self.flow, self.partner
         frames_in, filled_in, work_in = self.inflow
         own_link, facing, there = self.own_link[self.port], self.facing, self.there[self.port]
@@ -760,6 +768,9 @@ class Queues:
         # while a train goes from link to link, only hosts bring work to these two
         fresh = (~self.mine * self.host * ~self.back * rate * works) @ self.at_link.T
         on_way = np.where(self.ends, np.minimum(fresh, self.others), self.others * self.passed)
+        on_way = np.where(
+            (self.frames > self.limit)[:, None], self.others, on_way
+        )  # it waits between its visits
         full = self.fullest.tolist()
         self.pairs, self.on_way = (
             [[pair for pair in zip(row, full, strict=True) if pair[0] > 0.0] for row in work.tolist()]
@@ -797,7 +808,13 @@ class Queues:
         most = self.others_at @ (self.window[flow] * self.service * (rate > 0.0))
         alien = np.where(alien > 0.0, -alien * np.expm1(-most / np.maximum(alien, 1e-12)), 0.0)
         # an acknowledgement comes when a train goes on, and finds others only if this one left another
-        after, finds = self.after * (1.0 - clocked[flow]) * random, load[self.port] * self.goes_on
+        # or if another one has come while its host held it back
+        stay = _ratio(self.others_at @ (rate * self.service), self.others_at @ rate)
+        met = -np.expm1(-_ratio(held_s[flow] / self.slot_s, stay))
+        met = np.maximum(np.minimum(met, clocked[flow]), timed[flow])
+        after, used = self.after * (1.0 - met) * random, load[self.port]
+        # behind a train of several visits it comes like any other one
+        finds = np.where(self.several, 1.0 - (1.0 - self.goes_on) * used * (1.0 - used), used * self.goes_on)
         self.later = np.where(self.is_further, alien, 0.0) * (1.0 - after * (1.0 - finds))
         if self.regular.any():
             self._behind_regular(residual)
@@ -836,7 +853,8 @@ class Queues:
         found += cycle * (ahead @ (rate * self.slots))
         found += cycle * again * ends * ~self.back * (ahead @ (rate * self.back))
         found += again * (self.midst @ (rate * self.slots))
-        self.with_others = np.where(self.in_order & ~(self.host & self.back), found, 0.0) * random
+        known = self.in_order & ~(self.host & self.back) & (self.frames <= self.limit)
+        self.with_others = np.where(known, found, 0.0) * random
 
     def _behind_regular(self, residual: Vector) -> None:
         """Replace waits behind Poisson streams by waits behind periodic ones, the own stream left out."""
