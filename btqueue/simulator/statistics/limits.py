@@ -91,11 +91,12 @@ def _hosts(scenario: Scenario, plan: Topology, counts: Counts) -> list[list[tupl
 
     Each as the share of the time that they work for the flow, and for all flows, and the number of the host.
     """
+    each_s = max(scenario.transport.ip_delay_s, scenario.link.l2cap_delay_s) / float(counts.seconds)
+    if each_s == 0.0:
+        return [[]] * len(plan.flows)
     used: dict[tuple[int, bool], float] = {}
     mine: list[dict[tuple[int, bool], float]] = []
     for number, flow in enumerate(plan.flows):
-        own = scenario.of_flow(flow.spec)
-        each_s = max(own.transport.ip_delay_s, own.link.l2cap_delay_s) / float(counts.seconds)
         data, acks = (float(counts.flows[name][number]) * each_s for name in ("segments_sent", "acks_sent"))
         mine.append(
             {
