@@ -575,7 +575,10 @@ class Links:
         mean = np.divide(slots, frames, out=np.ones_like(slots), where=frames > 0.0)
         other = np.divide(facing_slots, facing, out=np.ones_like(slots), where=facing > 0.0)
         ratio = np.divide(facing, frames, out=np.zeros_like(slots), where=frames > 0.0)
-        together = 1.0 - self._apart(sent, answered, frames, facing)
+        # beside an acknowledgement a full port sends data of other flows, if it has any
+        mixed = ((sent[:, None] * self.frames[0] > 0.0).sum(axis=0) > 1) & full
+        mixed |= self.there & mixed[self.opposite]
+        together = 1.0 - np.where(mixed, 0.0, self._apart(sent, answered, frames, facing))
         longer = together * (other - 1.0)  # the other half of a frame that both ports share
         often = np.minimum(ratio, 1.0) * longer
         # with frames in its queue: each shares with a frame of the other port, as far as there are any

@@ -379,3 +379,15 @@ def test_segments_of_a_message_follow_each_other_in_their_visits(changes, before
     assert theory.attrs["stands"]
     off = float(theory["rtt_s"].mean()) / float(simulated["rtt_s"].mean()) - 1.0
     assert abs(off) < 0.045 and abs(off) < abs(before) / 2.0
+
+
+@pytest.mark.parametrize(("window", "delayed", "slots"), [(1, False, 30 + 4), (2, True, 30 + 4 / 2)])
+def test_acknowledgements_of_small_windows_meet_data_of_other_flows_on_their_link(window, delayed, slots):
+    """Five frames of six slots, and an acknowledgement of five in the place of one, for one segment or two."""
+    changes = {
+        "network.peripherals": 1, "network.flows": [{"from": "c1", "to": "p1.1"}] * 2,
+        "link.packets": ["DH5", "DH1"], "traffic.source": "greedy", "transport.delayed_ack": delayed,
+        "transport.receive_window_segments": window, "radio.model": "perfect", "flow_control.enabled": False,
+    }  # fmt: skip
+    goodput = bt.solve(bt.Scenario().changed(changes))["goodput_kbps"]
+    assert float(goodput.sum()) == pytest.approx(1460 * 8 / 1000 / (slots * SLOT_S), rel=1e-9)
