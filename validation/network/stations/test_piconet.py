@@ -383,7 +383,7 @@ def test_segments_of_a_message_follow_each_other_in_their_visits(changes, before
 
 @pytest.mark.parametrize(("window", "delayed", "slots"), [(1, False, 30 + 4), (2, True, 30 + 4 / 2)])
 def test_acknowledgements_of_small_windows_meet_data_of_other_flows_on_their_link(window, delayed, slots):
-    """Five frames of six slots, and an acknowledgement of five in the place of one, for one segment or two."""
+    """Five frames of six slots, with an acknowledgement of five in the place of one for a segment or two."""
     changes = {
         "network.peripherals": 1, "network.flows": [{"from": "c1", "to": "p1.1"}] * 2,
         "link.packets": ["DH5", "DH1"], "traffic.source": "greedy", "transport.delayed_ack": delayed,
