@@ -68,6 +68,8 @@ MOST_DAMPED = 0.9
 Communications of the ACM 1, 1958)."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
+MOST_PLACES = 1000
+"""Places of a message's trains in visits that are told apart; of more, each is as likely as the others."""
 RUN = np.arange(1.0, 41.0)
 """Trains that follow each other at a port; longer runs are rare."""
 NODES, WEIGHTS = np.polynomial.laguerre.laggauss(8)
@@ -405,7 +407,7 @@ class Queues:
         self.is_further = ~known & (self.back | ~self.host)
         self.after = self.back & self.host & self.in_order & (self.prev >= 0)
         self.goes_on = 1.0 - (self.fills_last * self.chunks)[self.partner]
-        self.several = (self.frames > self.limit)[self.partner]
+        self.one_by_one = (self.limit == 1) & (self.frames > 1.0 + SAME)  # no visit is for two trains
         # trains that may be under way elsewhere when a segment comes from a host, and the trains before them
         self.meets = ((piconet[:, None] == piconet) & ~self.at & ~mine).astype(float)
         place = np.zeros(count)
@@ -768,9 +770,7 @@ class Queues:
         # while a train goes from link to link, only hosts bring work to these two
         fresh = (~self.mine * self.host * ~self.back * rate * works) @ self.at_link.T
         on_way = np.where(self.ends, np.minimum(fresh, self.others), self.others * self.passed)
-        on_way = np.where(
-            (self.frames > self.limit)[:, None], self.others, on_way
-        )  # it waits between its visits
+        on_way = np.where(self.one_by_one[:, None], self.others, on_way)  # between all its visits
         full = self.fullest.tolist()
         self.pairs, self.on_way = (
             [[pair for pair in zip(row, full, strict=True) if pair[0] > 0.0] for row in work.tolist()]
@@ -813,8 +813,10 @@ class Queues:
         met = -np.expm1(-_ratio(held_s[flow] / self.slot_s, stay))
         met = np.maximum(np.minimum(met, clocked[flow]), timed[flow])
         after, used = self.after * (1.0 - met) * random, load[self.port]
-        # behind a train of several visits it comes like any other one
-        finds = np.where(self.several, 1.0 - (1.0 - self.goes_on) * used * (1.0 - used), used * self.goes_on)
+        # behind a train whose packets go one by one it comes like any other one
+        finds = np.where(
+            self.one_by_one[prev], 1.0 - (1.0 - self.goes_on) * used * (1.0 - used), used * self.goes_on
+        )
         self.later = np.where(self.is_further, alien, 0.0) * (1.0 - after * (1.0 - finds))
         if self.regular.any():
             self._behind_regular(residual)
@@ -853,7 +855,7 @@ class Queues:
         found += cycle * (ahead @ (rate * self.slots))
         found += cycle * again * ends * ~self.back * (ahead @ (rate * self.back))
         found += again * (self.midst @ (rate * self.slots))
-        known = self.in_order & ~(self.host & self.back) & (self.frames <= self.limit)
+        known = self.in_order & ~(self.host & self.back) & ~self.one_by_one
         self.with_others = np.where(known, found, 0.0) * random
 
     def _behind_regular(self, residual: Vector) -> None:
@@ -883,8 +885,11 @@ class Queues:
             return load * (frames - 1.0) / limit / 2.0
         size = round(frames)
         count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
+        cycle = limit // gcd(limit, count * size)
+        if count * cycle > MOST_PLACES:
+            return (size - 1.0) / limit / 2.0 * (load if least else 1.0)
         found = 0.0
-        for messages in range(least, limit // gcd(limit, count * size)):
+        for messages in range(least, cycle):
             ahead = [(messages * count + k) * size % limit for k in range(count)]  # frames in its first visit
             part = sum((limit - used) / size for used in ahead if used + size > limit) / count
             found += (1.0 - load) * load**messages * part
@@ -923,6 +928,8 @@ class Queues:
             return (1.0 - load) * alone + load / limit
         count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
         cycle = limit // gcd(limit, count * frames)
+        if count * cycle > MOST_PLACES:
+            return gcd(limit, frames) / limit
         ends = [j for j in range(cycle) for k in range(1, count + 1) if (j * count + k) * frames % limit == 0]
         return sum((1.0 - load) * load**j for j in ends) / count / (1.0 - load**cycle)
 
@@ -1032,10 +1039,10 @@ class Queues:
         if ahead <= 0.0 or not self.in_order[c]:
             return ahead * uneven * float(self.service[c])
         count = round(2.0 * ahead) + 1
-        visits = [max(ceil((k + 1) * frames / limit - SAME), 1) for k in range(count)]
-        if self.spread[c] > 0.0 or abs(frames - round(frames)) > SAME:
-            visits = [1.0 + k * frames / limit for k in range(count)]
-        more = (sum(visits) / count - visits[0]) * (limit < ENDLESS)
+        more = ahead * frames / limit * (limit < ENDLESS)  # visits behind the first one
+        if count <= MOST_PLACES and self.spread[c] == 0.0 and abs(frames - round(frames)) < SAME:
+            visits = [ceil((k + 1) * frames / limit - SAME) for k in range(count)]
+            more = sum(visits) / count - visits[0]
         visit, away = min(limit, count * frames) * slots / frames, EMPTY * (float(self.members[c]) - 1.0)
         return ahead * uneven * slots + more * (stretch(visit + away, 1.0, self.pairs[c]) - visit)
 
