@@ -223,3 +223,13 @@ def test_timers_of_acknowledgements_expire_within_the_next_message(
     for name in ("goodput_kbps", "rtt_s", "session_time_s"):
         solved, played = (np.asarray(found[name], float) for found in (theory, simulated))
         assert np.nanmean(solved) == pytest.approx(np.nanmean(played), rel=0.02)
+
+
+@pytest.mark.parametrize(("ber", "doubted"), [(2e-4, False), (5e-4, True)])
+def test_sessions_whose_packets_are_sent_many_times_are_in_doubt(ber, doubted):
+    """A full DH5 has some 2,800 bits: it comes through in 57 or 24 of 100 times."""
+    asked = piconet(
+        **{"link.arq": "unlimited", "link.packets": ["DH5"], "radio.model": "constant", "radio.ber": ber}
+    )
+    why = bt.solve(asked).attrs["why"]
+    assert any("times in the mean" in said for said in why) == doubted
