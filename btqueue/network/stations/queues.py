@@ -355,9 +355,8 @@ class Queues:
         whole, limits = np.where(self.back, 1.0, batch) * self.frames, np.maximum(self.limit, 1)
         together = (whole // limits * limits**2 + (whole % limits) ** 2) / (whole * self.frames)
         self.visits_squared = np.where((batch > 1.0) & ~self.back, together, self.chunks)
-        self.at_a_time = (self.visits_squared / self.chunks)[
-            np.maximum(self.prev, 0)
-        ]  # trains before in a visit
+        at_a_time = self.visits_squared / self.chunks  # trains of a message in a visit
+        self.at_a_time = at_a_time[np.maximum(self.prev, 0)]
         batches = [flow.batch > 1.0 or flow.more > 0.0 for flow in network.flows]
         jumbled = {int(piconet[c]) for c in range(self.count) if batches[self.flow[c]]}
         self.in_order = np.array([self.orders[int(p)].plain for p in piconet])
@@ -746,7 +745,10 @@ class Queues:
     def _meet(
         self, clocked: Vector, timed: Vector, held_s: Vector, beside: Vector, steady: NDArray[np.bool_]
     ) -> None:
-        """Find work and queues that a train of each crossing meets; `clocked` or others as in `update`."""
+        """Find work and queues that a train of each crossing meets; arguments as in `update`.
+
+        `clocked` is the share of acknowledgements that come at a random time.
+        """
         rate, works, flow, prev = self.rate, self.works, self.flow, self.partner
         frames_in, filled_in, work_in = self.inflow
         own_link, facing, there = self.own_link[self.port], self.facing, self.there[self.port]
@@ -813,7 +815,7 @@ class Queues:
         met = -np.expm1(-_ratio(held_s[flow] / self.slot_s, stay))
         met = np.maximum(np.minimum(met, clocked[flow]), timed[flow])
         after, used = self.after * (1.0 - met) * random, load[self.port]
-        # behind a train whose packets go one by one it comes like any other one
+        # behind a train whose packets go one by one it comes at any time
         finds = np.where(
             self.one_by_one[prev], 1.0 - (1.0 - self.goes_on) * used * (1.0 - used), used * self.goes_on
         )
