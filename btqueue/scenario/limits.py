@@ -39,6 +39,8 @@ PLACES = {
     "the radio": "link.arq",
 }
 """The key behind losses at a place; losses at outside links have keys in the entries of these."""
+STATIONS: tuple[Kind, ...] = ("slots", "tokens", "outside", "host")
+"""Kinds of limits that are stations."""
 KEYS: dict[Kind, str] = {
     "load": "traffic.load_kbps",
     "window": "transport.receive_window_segments",

@@ -86,7 +86,8 @@ LEAST_WAITING = 1.5
 """Segments of a window waiting at full stations, from which on these stations are never idle: with fewer 1 of
 4 random scenarios was wrong."""
 IN_ANY_ORDER = 0.3
-"""Utilisation of the air up to which it hardly matters which link is polled next: 7 of 7 random scenarios."""
+"""Utilisation of the air up to which it hardly matters which link is polled next (7 of 7 random scenarios),
+and where visits end: of messages on their way up 65 of 71 were right, and the others at most 6.3 % off."""
 SELDOM_MET = 0.2
 """Utilisation of the air by windows of one segment, up to which they hardly meet: 6 of 7 random scenarios."""
 BUSY_PORT = 0.85
@@ -230,6 +231,12 @@ class Asked(NamedTuple):
         ports = [self.network.ports[v.index] for v in self.network.flows[f].forth if v.kind == "port"]
         return {self.network.piconets[port.piconet].discipline for port in ports}
 
+    def kind_of(self, r: int) -> str:
+        """Return the kind of a resource in words."""
+        kind, index = self.point.links.names[r]
+        layers = {layer.wire for flow in self.network.flows for layer in flow.layers}
+        return "layer of a host" if kind == "wire" and index in layers else kind
+
     def hardly_lost(self, f: int) -> bool:
         """Return whether a station is nearly full in spite of losses, with links visited in turn."""
         mine = self.point.service[f] > 0.0
@@ -368,9 +375,9 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
         )
     for r in range(ports, len(asked.used)):
         users = int((asked.point.service[:, r] > 0.0).sum())
-        name, _ = asked.point.links.names[r]
+        name = asked.kind_of(r)
         alike = all(asked.by_one(f) for f in np.flatnonzero(asked.point.service[:, r]).tolist())
-        most = BUSY_WIRE if name == "wire" or alike else BUSY_ALONE
+        most = BUSY_WIRE if name != "bucket" or alike else BUSY_ALONE
         if asked.by_chance[r] > most and users:
             yield (
                 f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {most:.0%} round trips "
@@ -607,6 +614,17 @@ def of_bursts(asked: Asked) -> Iterator[str]:
                 "links, data in both directions, or a radio that fades): round trips were up to 16 % off, "
                 "with several links 40 %"
             )
+        queues = asked.point.links.polled
+        cut = any(
+            queues.up[c] and queues.host[c] and queues.sent_before(c) > queues.sent_before(c, 1)
+            for (g, back, _), c in queues.number.items()
+            if g == f and not back
+        )
+        if cut and flow.batch > 1.0 and asked.air(f, regular=True) > IN_ANY_ORDER:
+            yield (
+                "visits end within segments of messages on their way up, whose acknowledgements wait for the "
+                "next visit: round trips were up to 15 % off"
+            )
         first = flow.forth[0]
         # segments of a burst leave at once, in a geometric number
         spills = flow.more ** (first.places + 1.0) > RARE and flow.window > first.places
@@ -757,6 +775,11 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                 yield (
                     "the time between segments is longer than the timer of delayed acknowledgements, so that "
                     "each segment is acknowledged alone: goodput was up to 6 % too high"
+                )
+            if not waits and asked.several(f) and flow.acks < 1.0 and 1.0 < flow.window * flow.acks <= PAIR:
+                yield (
+                    "few delayed acknowledgements are under way over links that are polled in turn: how "
+                    "segments pair up is not known, and round trips were up to 17 % too short"
                 )
             if not waits and transport.left_over(
                 flow, float(asked.point.base[f] - asked.point.gather[f]), float(asked.point.service[f].max())
@@ -925,6 +948,9 @@ def of_losses(asked: Asked) -> Iterator[str]:
                 f"{flow.loss:.1%} of the segments are lost at random: with this sender, loss or load the law "
                 "of TCP was up to 20 % off in goodput, and up to 25 % in round trips"
             )
+        if not fits and float(asked.used[: len(asked.network.ports)].max(initial=0.0)) > HALF:
+            found = f"{flow.loss:.1%} of the segments are lost, and the air is busy"
+            yield f"{found}: goodput was up to 15 % off, round trips up to 10 %"
 
 
 def of_phases(asked: Asked) -> Iterator[str]:
@@ -1172,8 +1198,8 @@ def of_sessions(asked: Asked) -> Iterator[str]:
     by = [(np.where(kind, asked.point.rate, 0.0)) @ asked.point.service for kind in (session, ~session)]
     for r in np.flatnonzero((by[0] > 0.0) & (by[1] > 0.0) & (asked.used > SMALL)):
         yield (
-            f"sessions and other flows share a {asked.point.links.names[r][0]}: times of sessions were up to "
-            "9 % off, and round trips up to 54 %"
+            f"sessions and other flows share a {asked.kind_of(int(r))}: times of sessions were up to 9 % "
+            "off, and round trips up to 54 %"
         )
 
 
@@ -1198,6 +1224,15 @@ def of_the_run(asked: Asked) -> Iterator[str]:
                 f"a full window has a round trip of {rtt_s:.3g} s, and a run lasts {run_s:.5g} s: it ends "
                 "before windows are open, and round trips were 40 times too long"
             )
+
+
+def of_the_air(asked: Asked) -> Iterator[str]:
+    """Yield air with a utilisation above 1: rates and services are inconsistent."""
+    links = asked.point.links.links
+    for number in range(len(asked.network.piconets)):
+        used = float(links.load[links.piconet == number].sum())
+        if used > 1.0 + SMALL:
+            yield f"the segments on the air would need {used:.0%} of its time: goodput was up to 50 % off"
 
 
 def of_jumps(asked: Asked) -> Iterator[str]:
@@ -1257,11 +1292,11 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 
 SEVERAL = (of_busy_resources, of_disciplines, of_unread_keys)
 """Rules of which all sentences are doubts; of each other rule the first one is."""
-OF_GOODPUT = (of_datagrams, of_jumps, of_lost_feedback, of_unread_keys)
+OF_GOODPUT = (of_datagrams, of_the_air, of_jumps, of_lost_feedback, of_unread_keys)
 """Rules about more than waits."""
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_carried_acknowledgements, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
-    of_datagrams, of_jumps, of_turns, of_sessions, of_the_run,
+    of_datagrams, of_the_air, of_jumps, of_turns, of_sessions, of_the_run,
     of_hosts, of_jitter, of_lost_feedback, of_unread_keys,
 )  # fmt: skip

@@ -110,7 +110,7 @@ class Laws:
         self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
-        self.spaced = np.zeros_like(self.fixed)  # the same before a layer of a host, or behind it
+        self.spaced = np.zeros_like(self.fixed)  # service at the station next to a layer of a host
         self.most = np.zeros(len(network.ports))
         self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
         self.waits = np.zeros(flows)  # of segments for others, on the way forth
@@ -429,7 +429,7 @@ class Laws:
             # a new segment begins where the acknowledgement that lets it out has arrived: the short end of a
             # long message that of a full segment
             for begun in (1.0, released) if released else (1.0,):
-                start = after_full if start and after_full else start
+                start = start if start is None or after_full is None else after_full
                 there, place = self.way(forth, start if at_once else None, load_of, rate, met, clock, f=f)
                 there, back = there + hosts, 0.0
                 clock += there / SLOT_S
@@ -824,7 +824,9 @@ class Laws:
             if place.up and host and not up:  # the central's host answers a packet up too late for a frame
                 missed = (EMPTY, EMPTY) if work else order.missed_down
                 slots = (1.0 - over) * missed[0] + over * missed[1]
-                # the visit goes on with the data of the next segment
+                # the visit goes on with the data of the next segment, and has two frames left
+                one_left = queues.ends_visit(int(queues.partner[c]), 1.0 / limit, 1) if behind else 0.0
+                behind *= max(1.0 - one_left / max(1.0 - over, 1e-9), 0.0)
                 pending += (1.0 - over) * behind * frame
                 after = late(1.0 - over, grown(missed[0], order.passed[2]), missed[0], behind)
                 after += late(over, grown(missed[1], order.passed[2]), missed[1])
@@ -957,7 +959,8 @@ class Laws:
                 queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
         turns, in_turn = self.turns.before, self.turns.waits(sends, ahead, most, steady=links.steady)
-        self._less_before_layers(sends, answers, ahead, own)
+        if self.spaced.any():
+            self._less_before_layers(sends, answers, ahead, own)
         own[:, self.brought] = 0.0
         own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)

@@ -8,7 +8,7 @@ from typing import Any
 from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import Bound, Kind
+from btqueue.scenario.limits import STATIONS, Bound, Kind
 from btqueue.scenario.topology import Topology, topology
 
 BUSY = 0.97
@@ -76,7 +76,7 @@ def _every(plan: Topology, network: Network, point: Point, f: int, used: Any, go
 def _binding(
     flow: Flow, point: Point, f: int, every: list[Bound], goodput: float, timeouts: float, overflow: Any
 ) -> Bound:
-    stations = [one for one in every if one.kind in ("slots", "tokens", "outside", "host")]
+    stations = [one for one in every if one.kind in STATIONS]
     full = min(stations, key=lambda one: one.kbps, default=None)
     if flow.load < inf and point.rate[f] >= CARRIED * flow.load:
         return Bound("load", goodput)

@@ -42,6 +42,7 @@ class Sessions(NamedTuple):
         rtt_s: mean of measured round trips.
         timeouts, fast_retransmits: expected in a session.
         expiries: of timers without a loss, expected in a session; infinite if they always expire.
+        crossed: whether a timer sends an acknowledgement while its end sends the next request.
     """
 
     cycle_s: float
@@ -51,6 +52,7 @@ class Sessions(NamedTuple):
     timeouts: tuple[float, float] = (0.0, 0.0)
     fast_retransmits: tuple[float, float] = (0.0, 0.0)
     expiries: float = 0.0
+    crossed: bool = False
 
 
 class Course(NamedTuple):
@@ -164,7 +166,7 @@ class End:
         for layer in self.flow.layers:
             times = acks if layer.back else 1.0
             if visits is self.flow.back:  # acknowledgements alone
-                times = 1.0 * layer.back
+                times = float(layer.back)
             found["wire", layer.wire] = times * self.flow.layer_s
         for key, service in list(found.items()):
             if not bare:
@@ -241,7 +243,7 @@ class End:
                 break
         return max(left, 0.0)
 
-    def _next_one(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
+    def _following(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         """Return the message that this end sends after a message."""
         messages = [one for one in self.flow.messages if one]
         return messages[(messages.index(tuple(pieces)) + 1) % len(messages)]
@@ -362,7 +364,7 @@ class End:
         if waits < len(kinds):
             leaves = since + self.delay
             short = self.nagle is True or (self.nagle and shares[-1] < 1.0)
-            short = short and self._next_one(pieces)[0].share < 1.0  # a full segment does not wait
+            short = short and self._following(pieces)[0].share < 1.0  # a full segment does not wait
             if short or flow.transport.connection_per_session:  # the next one waits, or never comes
                 acked.append((leaves + back, waits, len(kinds)))
                 oldest = self.held[1] if self.held else oldest

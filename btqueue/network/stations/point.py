@@ -139,7 +139,7 @@ def settle(
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
     First each full resource is filled by its wait alone, one after the other from any `start`; this shows the
     resources with a wait. Then Newton's steps of all these waits together follow, as long as the deviation
-    falls.
+    falls. If a wait of the start belongs to a resource that is not full, the search begins anew without it.
     """
     rate = np.minimum(load, window / base)
     if not np.any(start) and (rate @ service <= 1.0).all():

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import Bound, Kind
+from btqueue.scenario.limits import STATIONS, Bound, Kind
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
@@ -31,7 +31,6 @@ UNKNOWN = 1.05
 long, and the round trip without waits is not known."""
 WAITING = 0.5
 """Share of the time in which a sender waits for its timer, from which on the timer is the limit."""
-STATIONS: tuple[Kind, ...] = ("slots", "tokens", "outside", "host")
 LOSSES = {
     "refused_at_token_buffer": "the token buffer",
     "refused_at_baseband": "the baseband queue",
@@ -113,15 +112,7 @@ def _hosts(scenario: Scenario, plan: Topology, counts: Counts) -> list[list[tupl
 
 def _ordered(every: list[tuple[float, Bound]], rate: float) -> list[Bound]:
     """Return the bound that limits a flow of this goodput, then the next one behind it."""
-    order: dict[Kind, int] = {
-        "load": 0,
-        "timer": 1,
-        "slots": 2,
-        "tokens": 2,
-        "outside": 2,
-        "host": 2,
-        "window": 3,
-    }
+    order: dict[Kind, int] = {"load": 0, "timer": 1, **dict.fromkeys(STATIONS, 2), "window": 3}
     overflows = any(one.kind == "cwnd" and one.name in BUFFERS for _, one in every)
     enough = OFTEN_FULL if overflows else FULL
     full = [

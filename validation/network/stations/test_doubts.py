@@ -164,6 +164,13 @@ GATEWAY = {
 }  # fmt: skip
 
 
+ONE_OF_FOUR = {"network.flows": [{"from": "c1", "to": "p1.1"}], "transport.tcp_delay_s": 0.02}
+MESSAGES_UP = {
+    "network.peripherals": 4, "network.flows": "uplink", "link.packets": ["2-DH5", "2-DH1"],
+    "polling.limit": 5, "traffic.source": "poisson", "traffic.message_bytes": 2920,
+    "traffic.load_kbps": 100.0, "transport.receive_window_segments": 44, "transport.delayed_ack": False,
+    "radio.model": "perfect", "flow_control.enabled": False,
+}  # fmt: skip
 PAIRS_OF_FOUR = {
     "network.peripherals": 2, "network.flows": "downlink", "link.packets": ["2-DH5", "2-DH1"],
     "polling.limit": 10, "traffic.source": "greedy", "transport.receive_window_segments": 4,
@@ -252,6 +259,10 @@ SETTLED = LONE | {
         (UPLOADS | {"transport.ip_delay_s": 0.02}, None),
         (UPLOADS | {"transport.tcp_delay_s": 0.02}, None),
         (PAIRS_OF_FOUR | {"transport.ip_delay_s": 0.0125}, "just fill a station"),
+        (PAIRS_OF_FOUR | ONE_OF_FOUR, "how segments pair up"),
+        (PAIRS_OF_FOUR | ONE_OF_FOUR | {"transport.delayed_ack": False}, None),
+        (MESSAGES_UP, "visits end within"),
+        (MESSAGES_UP | {"polling.limit": 6}, None),
         (RINGS | {"traffic.load_kbps": 20.0}, None),
         (RINGS | {"traffic.load_kbps": 38.0}, None),
         (RINGS | {"traffic.load_kbps": 38.0, "polling.limit": 2}, "random fill"),

@@ -292,6 +292,15 @@ def test_a_train_of_three_frames_behind_another_one_is_cut_where_visits_end_with
     assert queues.sent_before(0) == pytest.approx(load * cut, abs=3.0 * load**2)
 
 
+@pytest.mark.parametrize(("limit", "chance"), [(4, 1.0), (5, 0.0), (6, 0.0), (7, 0.0)])
+def test_a_lone_train_of_three_frames_leaves_one_frame_of_a_visit_of_four(limit, chance):
+    """Then an acknowledgement is too late for the visit, whatever follows."""
+    changes = FOUR_LINKS | {"polling.limit": limit, "traffic.load_kbps": 1.0}
+    queues = operating_point(network_of(bt.Scenario().changed(changes))).links.polled
+    load = float(queues.load_of[0])
+    assert queues.ends_visit(0, 0.0, 1) == pytest.approx(chance, abs=2.0 * load)
+
+
 @pytest.mark.parametrize("way", ["downlink", "uplink"])
 @pytest.mark.parametrize("limit", [4, 5, 7])
 def test_trains_that_are_cut_by_the_end_of_a_visit_are_overtaken(limit, way):

@@ -233,3 +233,16 @@ def test_sessions_whose_packets_are_sent_many_times_are_in_doubt(ber, doubted):
     )
     why = bt.solve(asked).attrs["why"]
     assert any("times in the mean" in said for said in why) == doubted
+
+
+@pytest.mark.parametrize(("pause_s", "doubted"), [(0.05, True), (1.0, False)])
+def test_timers_that_acknowledge_during_the_next_request_are_in_doubt(pause_s, doubted):
+    """The timer of the reply lasts 0.1 s, the next request longer."""
+    changes = {
+        "network.peripherals": 1, "network.flows": "uplink", "link.packets": ["DM5", "DM1"],
+        "traffic.source": "request-reply", "traffic.request_bytes": 8000, "traffic.reply_bytes": 100,
+        "traffic.pause_s": pause_s, "transport.delayed_ack": True, "transport.ack_delay_s": 0.1,
+        "radio.model": "perfect", "flow_control.enabled": False,
+    }  # fmt: skip
+    why = bt.solve(bt.Scenario().changed(changes)).attrs["why"]
+    assert any("while the next request is sent" in said for said in why) == doubted
