@@ -1133,6 +1133,15 @@ def of_datagrams(asked: Asked) -> Iterator[str]:
                 f"bursts of datagrams overflow a buffer of {flow.forth[0].places:.3g} segments: goodput was "
                 "up to 72 % too high"
             )
+        first = flow.forth[0]
+        used = float(asked.used[asked.point.links.number[first[:2]]])
+        large = (first.places + 0.5) * max(first.train.packets, 1.0) > buffers.MOST_PLACES - 1.0
+        if large and not asked.point.links.links.endless[f] and used**messages > RARE:
+            yield (
+                f"messages of {flow.batch:g} datagrams overflow a buffer of {first.places:.3g}, which theory "
+                f"takes as unlimited beyond {buffers.MOST_PLACES} packets: goodput was up to three times the "
+                "simulated one"
+            )
 
 
 def of_turns(asked: Asked) -> Iterator[str]:

@@ -171,6 +171,11 @@ MESSAGES_UP = {
     "traffic.load_kbps": 100.0, "transport.receive_window_segments": 44, "transport.delayed_ack": False,
     "radio.model": "perfect", "flow_control.enabled": False,
 }  # fmt: skip
+DATAGRAMS = {
+    "network.peripherals": 3, "network.flows": "uplink", "link.packets": ["DH1"], "traffic.source": "poisson",
+    "traffic.message_bytes": 65_536, "traffic.load_kbps": 20.0, "transport.protocol": "none",
+    "radio.model": "perfect", "flow_control.enabled": False, "flow_control.baseband_packets": 1000,
+}  # fmt: skip
 PAIRS_OF_FOUR = {
     "network.peripherals": 2, "network.flows": "downlink", "link.packets": ["2-DH5", "2-DH1"],
     "polling.limit": 10, "traffic.source": "greedy", "transport.receive_window_segments": 4,
@@ -262,6 +267,9 @@ SETTLED = LONE | {
         (PAIRS_OF_FOUR | ONE_OF_FOUR, "how segments pair up"),
         (PAIRS_OF_FOUR | ONE_OF_FOUR | {"transport.delayed_ack": False}, None),
         (MESSAGES_UP, "visits end within"),
+        # 65,536 bytes are 2,484 packets of 27 bytes, and the queue holds 1,000: a third got through
+        (DATAGRAMS, "which theory takes as unlimited"),
+        (DATAGRAMS | {"traffic.message_bytes": 1460}, None),
         (MESSAGES_UP | {"polling.limit": 6}, None),
         (RINGS | {"traffic.load_kbps": 20.0}, None),
         (RINGS | {"traffic.load_kbps": 38.0}, None),
