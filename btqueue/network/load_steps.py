@@ -72,7 +72,7 @@ def offered_kbps(scenario: Scenario, flow: FlowPlan, step: Step) -> float:
     """Return the load of a flow in the step (kbit/s); infinite where its source has none."""
     if law_of(scenario, flow) not in ("poisson", "ibp", "periodic"):
         return np.inf
-    return ((flow.spec and flow.spec.load_kbps) if step.opening else None) or step.load_kbps
+    return (flow.spec.own.get("load_kbps") if flow.spec and step.opening else None) or step.load_kbps
 
 
 def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) -> Answer:

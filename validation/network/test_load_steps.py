@@ -5,7 +5,8 @@ import pytest
 from thesis import thesis
 
 import btqueue
-from btqueue.network.load_steps import Step, answer_in_steps, steps_of
+from btqueue.network.load_steps import Step, answer_in_steps, offered_kbps, steps_of
+from btqueue.scenario.topology import topology
 
 SCHEDULE = [{"at_s": 60, "load_kbps": 120}, {"at_s": 120, "load_kbps": 160}, {"at_s": 900, "load_kbps": 1}]
 SCENARIO = thesis().with_(
@@ -106,3 +107,19 @@ def test_equal_steps_are_no_steps():
     for name in stepped.data_vars:
         np.testing.assert_allclose(stepped[name], plain[name], rtol=1e-12, err_msg=str(name))
     assert stepped.attrs["method"].startswith("quasi-stationary")
+
+
+def test_loads_of_flows_that_repeat_the_table_are_those_of_their_own_scenario():
+    ways = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
+    for load in (40.0, 100.0):  # networks that are equal: no flow differs from its table
+        scenario = btqueue.Scenario.from_dict(
+            {
+                "network": {"peripherals": 1, "flows": [ways[0], ways[1] | {"load_kbps": load}]},
+                "traffic": {"source": "poisson", "load_kbps": load},
+                "transport": {"protocol": "none"},
+            }
+        )
+        assert [offered_kbps(scenario, flow, steps_of(scenario)[0]) for flow in topology(scenario).flows] == [
+            load,
+            load,
+        ]

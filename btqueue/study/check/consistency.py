@@ -507,14 +507,12 @@ def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
     It does not for greedy, request-reply and file sources, for loads that change, and for IBP sources, whose
     bursts make the load itself vary from run to run.
     """
-    traffic = scenario.traffic
-    loads = []
     plans = topology(scenario).flows
-    for plan in plans if flow is None else (plans[flow - 1],):
-        if ((plan.spec and plan.spec.law) or traffic.source) not in ("poisson", "periodic"):
-            return None
-        loads.append((plan.spec and plan.spec.load_kbps) or traffic.load_kbps)
-    return None if traffic.load_schedule else sum(loads) / len(loads)
+    asked = plans if flow is None else (plans[flow - 1],)
+    sources = [scenario.of_flow(plan.spec).traffic for plan in asked]
+    if any(one.source not in ("poisson", "periodic") or one.load_schedule for one in sources):
+        return None
+    return sum(one.load_kbps for one in sources) / len(sources)
 
 
 def _grown_kbps(results: ForeignResults) -> float:
