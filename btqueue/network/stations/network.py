@@ -396,6 +396,7 @@ def alike(network: Network) -> list[int]:
     colours: list[Any] = []
     for f, (flow, way) in enumerate(zip(flows, ways, strict=True)):
         ports = [network.ports[visit.index] for _, visit in way if visit.kind == "port"]
+        crossed = [(port.up, port.places, port.limit) for port in ports]
         turns = [
             (after.link - port.link) % network.piconets[port.piconet].members
             for port, after in pairwise(ports)
@@ -403,7 +404,7 @@ def alike(network: Network) -> list[int]:
         ]
         own = (flow.source, flow.load, flow.batch, flow.more, flow.kilobits, flow.host_s, flow.layer_s,
                flow.jitter_s, flow.protocol, flow.window, id(flow.transport), id(flow.traffic), flow.acks,
-               flow.short, flow.cut, (flow.reverse or 0) > f, *turns)  # fmt: skip
+               flow.short, flow.cut, (flow.reverse or 0) > f, *turns, *crossed)  # fmt: skip
         visits = [
             (back, visit._replace(index=0, node=min(visit.node, 0), turn=min(visit.turn, 0)))
             for back, visit in way

@@ -486,8 +486,9 @@ class Queues:
         first_one = 1.0 - self.fills_last[first[first]][:, None]
         earlier = np.where(behind, first_one, since[:, None] > since)
         self.earlier = np.where(self.at & ~self.mine & (since > 0.0), earlier, 0.0)
-        # data that find others on their way in the opposite direction may not fit into the rest of the visit
-        rest = self.limit - (self.frames - 1.0) % self.limit - 1.0
+        # data that find others on their way in the opposite direction may not fit into the rest of the visit;
+        # data up go with the frame that is under way down
+        rest = self.limit - (self.frames - 1.0) % self.limit - ~self.up
         beyond = np.clip(1.0 - rest[:, None] / np.minimum(self.frames, self.limit), 0.0, 1.0)
         facing = self.opposite[self.port][:, None] == self.port
         self.midst = beyond * (facing & (self.host & ~self.back)[:, None] & ~self.back)
@@ -769,6 +770,12 @@ class Queues:
         others = np.maximum(np.where(relayed[:, None], apart, single), 0.0) * self.same[self.port]
         if self.regular.any():
             others = others * self._kept(self.mine.astype(float))[:, None]
+        # trains from hosts that go the other way on the link are sent in the visit that a train waits for
+        ways = self.host & ~self.back
+        from_hosts = np.where(
+            there & ways, _ratio(self.at_port @ (rate * works * ways), work_in)[facing], 0.0
+        )
+        others = others * (1.0 - own_link * from_hosts[:, None])
         self.others = np.where(self.filled[self.port], ALWAYS * self.same[self.port], others)
         self.fullest = self.full_visit * np.minimum(self.links.visit / self.most, 1.0)  # as windows let them
         # while a train goes from link to link, only hosts bring work to these two
@@ -816,11 +823,14 @@ class Queues:
         stay = _ratio(self.others_at @ (rate * self.service), self.others_at @ rate)
         met = -np.expm1(-_ratio(held_s[flow] / self.slot_s, stay))
         met = np.maximum(np.minimum(met, clocked[flow]), timed[flow])
-        after, used = self.after * (1.0 - met) * random, load[self.port]
-        # behind a train whose packets go one by one it comes at any time
-        finds = np.where(
-            self.one_by_one[prev], 1.0 - (1.0 - self.goes_on) * used * (1.0 - used), used * self.goes_on
+        after, used, goes_on = self.after * (1.0 - met) * random, load[self.port], self.goes_on
+        # behind a train whose packets go one by one it comes at any time; trains that came between the same
+        # visits as its data have left with these, and trains that came during a visit have left in part
+        visit = (self.slots / self.service)[prev]
+        left = np.where(
+            self.host[prev], 1.0 - self.chunks[prev] * (1.0 - used) * (1.0 - visit**2), used * goes_on
         )
+        finds = np.where(self.one_by_one[prev], 1.0 - (1.0 - goes_on) * used * (1.0 - used), left)
         self.later = np.where(self.is_further, alien, 0.0) * (1.0 - after * (1.0 - finds))
         if self.regular.any():
             self._behind_regular(residual)
@@ -860,7 +870,8 @@ class Queues:
         found += cycle * again * ends * ~self.back * (ahead @ (rate * self.back))
         found += again * (self.midst @ (rate * self.slots))
         known = self.in_order & ~(self.host & self.back) & ~self.one_by_one
-        self.with_others = np.where(known, found, 0.0) * random
+        alone = self.one_by_one & ~self.relayed[self.flow] & ~(self.host & self.back)
+        self.with_others = np.where(known, found, np.where(alone, self.widened, 0.0)) * random
 
     def _behind_regular(self, residual: Vector) -> None:
         """Replace waits behind Poisson streams by waits behind periodic ones, the own stream left out."""
