@@ -378,7 +378,8 @@ def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
         each_s = laws.polled.following_s(f) or float(
             point.service[f, : len(laws.names) - len(laws.network.buckets)].max()
         )
-    lone_s = max(float(point.base[f] + point.stray[f]) - laws.answers[f].wait_s, most - beyond)
+    lone_s = float(point.base[f] + point.stray[f] + point.waits[f]) - laws.answers[f].wait_s
+    lone_s = max(lone_s, most - beyond)
     return lone_s + beyond, each_s * most / (most - beyond)
 
 
