@@ -804,7 +804,8 @@ class Queues:
         for _ in range(3):
             before = joined * (works[prev] + before[:, prev])
         squares = (works**2 + self.spread) * self.visits_squared + 2.0 * works * before * self.at_a_time
-        self.under_way = (self.meets * squares) @ (rate * idle) / 2.0
+        meets = self.meets * ~self.filled[np.ix_(self.port, self.link)]  # there is always one there
+        self.under_way = (meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)
         load = self.at_port @ (rate * self.service * random)
