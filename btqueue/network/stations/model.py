@@ -27,6 +27,10 @@ KEPT_OUT = (
     "always have some, so that one of them keeps the central to itself; which link it is depends on the run, "
     "here it is the first"
 )
+AT_TIMES = (
+    '[polling] discipline = "exhaustive": a connection that always has data keeps the central until it loses '
+    "a segment or waits for tokens: other links got up to 60 % less, and timed out"
+)
 JUST_CARRIED = (
     "a window just carries the load of its source: the waits at several stations add up to more than the "
     "window allows, and the answer is the round trip of the full window, which was 13 to 85 % too long"
@@ -66,12 +70,14 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
     if tagged.is_asked(network):
         return _sampled(scenario, network)
-    kept_out = captured(network)
-    flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
-    network = replace(network, flows=tuple(flows)) if kept_out else network
-    point = operating_point(network)
-    if any(flow.short for flow in network.flows):
-        network, point = _in_rounds(scenario, network, point)
+    kept_out, captures = captured(network)
+    point = operating_point(_without(network, kept_out))
+    if kept_out and not point.links.links.full_link.any():  # the window does not fill the link: visits end
+        kept_out, captures = set(), []
+        point = operating_point(network)
+    network = _without(network, kept_out)
+    if any(flow.short and flow.load for flow in network.flows):
+        network, point = _in_rounds(scenario, network, point, kept_out)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
         return _sampled(scenario, network)
     laws = point.links
@@ -101,7 +107,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "residual": point.residual,
         "limits": bounds,
         "warnings": [
-            *([KEPT_OUT] if kept_out else []),
+            *captures,
             *([JUST_CARRIED] if found.tight.any() else []),
             *([NO_ROOM] if _may_pass(network, point) else []),
             *doubts(network, point, found.rtt_s, known),
@@ -342,7 +348,17 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
     return found
 
 
-def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Network, Point]:
+def _without(network: Network, kept_out: set[int]) -> Network:
+    """Return the network in which these flows send nothing."""
+    if not kept_out:
+        return network
+    flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
+    return replace(network, flows=tuple(flows))
+
+
+def _in_rounds(
+    scenario: Scenario, network: Network, point: Point, kept_out: set[int]
+) -> tuple[Network, Point]:
     """Return network and point where messages share segments (Nagle's algorithm).
 
     The sizes of segments follow from the round trips, and these from the segments.
@@ -351,7 +367,7 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     like = point.links.like.tolist()
     for turn in range(TURNS):
         here = np.zeros_like(paths)
-        shared = [f for f in sorted(set(like)) if network.flows[f].short]
+        shared = [f for f in sorted(set(like)) if network.flows[f].short and f not in kept_out]
         for f in shared:
             here[f] = _path_of(network.flows[f], f, point)
         paths = paths + (1.0 if turn == 0 else DAMPED) * (here - paths)
@@ -363,7 +379,7 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
         if settled:
             break
         before = bits
-        network = network_of(scenario, cuts)
+        network = _without(network_of(scenario, cuts), kept_out)
         point = operating_point(network, point)
     point.between |= not settled
     return network, point
@@ -410,19 +426,35 @@ def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
     return nagle.between_short(source, full, path)
 
 
-def captured(network: Network) -> set[int]:
-    """Return the flows that exhaustive visits to another link keep out for ever.
+def captured(network: Network) -> tuple[set[int], list[str]]:
+    """Return the flows that exhaustive visits to another link keep out for ever, and doubts about them.
 
     A visit lasts as long as there are segments. A connection of several segments between the central and a
-    member always has some. So the first link with a connection of this kind keeps the central.
+    member always has some, unless one is lost or waits for tokens. So the first link with a connection of
+    this kind keeps the central, and no flow gets through that needs another link of the piconet.
     """
-    found, holders = set(), {}
+    holders: dict[int, list[int]] = {}  # links of these connections, by piconets
+    loose = set()
+    for flow in network.flows:
+        visit = flow.forth[-1] if flow.forth else None
+        if visit is None or visit.kind != "port" or flow.window < 2.0 or flow.load < inf:
+            continue
+        port = network.ports[visit.index]
+        before = {one.kind for one in flow.forth[:-1]}
+        if network.piconets[port.piconet].discipline != "exhaustive" or before - {"bucket"}:
+            continue
+        if flow.loss > 0.0 or flow.window > visit.places or before:
+            loose.add(port.piconet)
+        if not before:
+            holders.setdefault(port.piconet, []).append(port.link)
+    found, why = set(), []
     for f, flow in enumerate(network.flows):
         ports = [network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
-        alone = len(ports) == len(flow.forth) == 1 and flow.window >= 2.0 and flow.load == inf
-        if not alone or network.piconets[ports[0].piconet].discipline != "exhaustive":
-            continue
-        holder = holders.setdefault(ports[0].piconet, ports[0].link)
-        if holder != ports[0].link:
-            found.add(f)
-    return found
+        for port in ports:
+            links = holders.get(port.piconet, [port.link])
+            if port.link == links[0]:
+                continue
+            if port.piconet not in loose or (port.link in links and flow.load == inf and len(ports) == 1):
+                found.add(f)
+            why.append(AT_TIMES if f not in found else KEPT_OUT if len(set(links)) > 1 else "")
+    return found, [one for one in dict.fromkeys(why) if one]

@@ -794,7 +794,7 @@ class Queues:
             1.0 - _ratio(np.where(there, filled_in[facing], 0.0), all_there)
         )
         present = np.where(there, self.present[facing], 0.0)
-        self.saved = EMPTY * self.frames * present * alien * self.in_order
+        self.saved = EMPTY * self.frames * present * alien * self.in_order * (1.0 - from_hosts)
         # trains under way elsewhere; each visit of at most M frames is one, as are trains that follow at once
         cycle = self.cycle[self.port]
         idle = np.clip(1.0 - _ratio((self.work_at[self.link] * cycle), self.full_visit[self.link]), 0.0, 1.0)
@@ -805,6 +805,8 @@ class Queues:
             before = joined * (works[prev] + before[:, prev])
         squares = (works**2 + self.spread) * self.visits_squared + 2.0 * works * before * self.at_a_time
         meets = self.meets * ~self.filled[np.ix_(self.port, self.link)]  # there is always one there
+        opposite = (self.facing[:, None] == self.port) & there[:, None]
+        meets = meets * ~(opposite & ways[:, None] & ways)  # sent in the same visit
         self.under_way = (meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)

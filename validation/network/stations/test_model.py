@@ -104,6 +104,51 @@ def test_exhaustive_visits_to_a_link_that_always_has_data_keep_the_others_out():
     assert any("keeps the central to itself" in one for one in notes["warnings"])
 
 
+DOWNLOAD = {"from": "c1", "to": "p1.1"}
+SENSORS = [
+    {"from": f"p1.{n}", "to": "c1", "law": "poisson", "load_kbps": 8.0, "message_bytes": 100} for n in (2, 3)
+]
+
+
+def exhaustive(*flows, **changes):
+    return asked(network__flows=[*flows], polling__discipline="exhaustive", **changes)
+
+
+def test_a_download_under_exhaustive_visits_keeps_sensors_of_other_links_out():
+    metrics, notes = exhaustive(DOWNLOAD, *SENSORS)
+    alone, _ = exhaustive(DOWNLOAD)
+    assert metrics["goodput_kbps"].tolist() == pytest.approx([float(alone["goodput_kbps"][0]), 0.0, 0.0])
+    assert notes["warnings"] == [], "the link is certain"
+    same_link, _ = exhaustive(DOWNLOAD, SENSORS[0] | {"from": "p1.1"})
+    assert same_link["goodput_kbps"][1] == pytest.approx(8.0)
+
+
+def test_a_window_of_one_segment_ends_each_exhaustive_visit():
+    metrics, _ = exhaustive(DOWNLOAD, *SENSORS, transport__receive_window_segments=1)
+    assert metrics["goodput_kbps"][1:].tolist() == pytest.approx([8.0, 8.0])
+
+
+def test_a_lost_segment_gives_other_links_a_turn_and_the_answer_is_in_doubt():
+    lossy = {"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-6}
+    metrics, notes = exhaustive(DOWNLOAD, *SENSORS, **lossy)
+    assert (metrics["goodput_kbps"][1:] > 0.0).all()
+    assert any("until it loses a segment" in one for one in notes["warnings"])
+
+
+def test_uploads_share_segments_while_acknowledgements_wait_behind_a_download():
+    """Windows of 44 segments take half a second: some 30 messages of 100 bytes share two segments."""
+    keys = {"network.peripherals": 1, "link.packets": ["2-DH5", "2-DH1"], "transport.delayed_ack": False}
+    upload = {"from": "p1.1", "to": "c1", "law": "poisson", "load_kbps": 54.8, "message_bytes": 100}
+    download = DOWNLOAD | {"law": "greedy"}
+    few, both = (
+        bt.solve(bt.Scenario().changed(keys | {"network.flows": flows}))["goodput_kbps"].values
+        for flows in ([download], [download, upload])
+    )
+    # full segments up: 4.7 a second, each with 12 slots more up and two for its acknowledgement down
+    assert both[0] == pytest.approx(few[0], rel=0.05)
+    assert both[1] == pytest.approx(54.8)
+
+
 @settings(max_examples=60)
 @given(
     st.lists(

@@ -22,6 +22,10 @@ def test_another_load_or_direction_is_another_class():
     assert classes(network__peripherals=4, network__flows=flows) == [0, 0, 2, 0]
     mixed = [*flows[:2], {"from": "p1.3", "to": "c1"}, {"from": "p1.4", "to": "c1"}]
     assert classes(network__peripherals=4, network__flows=mixed) == [0, 0, 2, 2]
+    both = [
+        flow for n in (1, 2) for flow in ({"from": "c1", "to": f"p1.{n}"}, {"from": f"p1.{n}", "to": "c1"})
+    ]
+    assert classes(network__peripherals=2, network__flows=both) == [0, 1, 0, 1]
 
 
 @settings(max_examples=12, deadline=None)
