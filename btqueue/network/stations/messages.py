@@ -40,7 +40,7 @@ class Sessions(NamedTuple):
     Attributes:
         cycle_s: from one session to the next; session_s: from request to reply; connect_s: of a handshake.
         rtt_s: mean of measured round trips.
-        timeouts, fast_retransmits: expected in a session.
+        timeouts, fast_retransmits: expected in a session; lost_s: time that losses add to its cycle.
         expiries: of timers without a loss, expected in a session; infinite if they always expire.
         crossed: whether a timer sends an acknowledgement while its end sends the next request.
     """
@@ -51,6 +51,7 @@ class Sessions(NamedTuple):
     rtt_s: tuple[float, float] = (np.nan, np.nan)
     timeouts: tuple[float, float] = (0.0, 0.0)
     fast_retransmits: tuple[float, float] = (0.0, 0.0)
+    lost_s: float = 0.0
     expiries: float = 0.0
     crossed: bool = False
 

@@ -4,13 +4,12 @@ A session is a closed class of one customer: a client asks, thinks while the ser
 pauses, so its rate is one over its cycle. The time of a message is the sum of its rounds, each the larger of
 round trip and serialization (`messages`). Clients wait for each other: no medium works longer than it has.
 
-**Losses.** The chain of each end says by how much they lengthen its messages (`session_losses`).
+**Losses.** They are rare: one segment of a flight at most is lost, and its repetition lengthens the message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import exp, hypot, inf
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.centaurus import centaurus_sessions
 from btqueue.network.stations.messages import LEAST_ROOM, Course, End, Sessions
 from btqueue.network.stations.network import EMPTY, Flow, Network, Piece, Visit, least_s
-from btqueue.network.stations.session_losses import Sender, costs
 
 SESSIONS, MOST_SESSIONS = 4, 40
 """Sessions until windows and phases repeat from session to session; and acknowledgements that wait, too."""
@@ -32,14 +30,8 @@ SAME_S = 1e-9
 """Difference up to which two times of sessions are equal (s)."""
 
 
-READ = frozenset(
-    f"transport.{key}" for key in ("limited_transmit", "window_limited_growth", "hold_ssthresh", "timestamps")
-)
-"""Keys that matter where segments are lost, and that sessions read."""
-
-
-FEW = 2
-"""Segments of messages up to which the law of losses is more accurate."""
+DUPLICATES = 3
+"""Duplicates that make a fast retransmit."""
 ROUGH, IN_PHASE = 0.05, 0.08
 """Jitter, over a round trip, and a cycle of polls, over a session, from which on their laws are rough: of 117
 random sessions. Where all of a session is on the air, and the next one follows at once, phases are known."""
@@ -59,15 +51,12 @@ class Played(NamedTuple):
     """A message without losses.
 
     Attributes:
-        late_s: delay of its last acknowledgement behind the answer.
         answered: its course with acknowledgements behind the answer, or by a timer in a pause.
     """
 
     end: End
     pieces: Sequence[Piece]
     course: Course
-    written: float
-    late_s: float
     answered: Course
 
 
@@ -219,7 +208,7 @@ def _tcp(client: End, server: End) -> Sessions:
         answer, place = server.message(reply, course.arrived[-1], place)
         until = answer.arrived[-1] + (0.0 if goodbye else traffic.pause_s)
         ends = _finish(client, course, answer, samples[0], short=request[-1].share < 1.0, until=until)
-        courses.append(Played(client, request, course, asked, *ends))
+        courses.append(Played(client, request, course, ends))
         at_once = course.last_ack == course.arrived[-1]
         held = False
         by_timer = answer.last_ack if answer.last_ack > answer.arrived[-1] else -inf
@@ -237,10 +226,10 @@ def _tcp(client: End, server: End) -> Sessions:
             ends = _finish(
                 server, answer, None, samples[1], short=reply[-1].share < 1.0, until=until, faced_s=faced_s
             )
-        courses.append(Played(server, reply, answer, course.arrived[-1], *ends))
+        courses.append(Played(server, reply, answer, ends))
         if goodbye:
             ends = _finish(client, last, None, samples[0], short=goodbye[-1].share < 1.0, until=until)
-            courses.append(Played(client, goodbye, last, answered, *ends))
+            courses.append(Played(client, goodbye, last, ends))
         if fresh:  # acknowledgements that come later find no connection
             in_time = [[one for one in some if one[0] <= now] for some in samples]
             samples = in_time[0], in_time[1]
@@ -287,10 +276,10 @@ def _finish(
     short: bool,
     until: float,
     faced_s: float = 0.0,
-) -> tuple[float, Course]:
+) -> Course:
     """Take the round trips of a message whose last acknowledgement goes behind the answer.
 
-    Returns the extra delay of this acknowledgement (s), and the course with acknowledgements as they come.
+    Returns the course with acknowledgements as they come.
 
     Args:
         end: end of the message.
@@ -316,7 +305,7 @@ def _finish(
             samples.append((at, at - since))
     if acks and (end.nagle is True or (end.nagle and short)):
         end.quiet = acks[-1][0]
-    return acks[-1][0] - course.acks[-1][0] if acks else 0.0, course._replace(acks=acks)
+    return course._replace(acks=acks)
 
 
 def _expiries(end: End, mine: list[Played], connect_s: float, until: float) -> float:
@@ -442,84 +431,41 @@ def _room(end: End) -> float:
 
 
 def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) -> Sessions:
-    """Return sessions with the time that losses add, by the chain of each end (`session_losses`)."""
-    transport, pause = both[0].flow.transport, both[0].flow.traffic.pause_s
+    """Return sessions with the time that losses add: at most one segment of a flight is lost.
+
+    Three segments behind a lost one make a fast retransmit (RFC 5681, section 3.2), else the timer expires,
+    which starts with the acknowledgement before (RFC 6298, section 5). The rest of the message comes as much
+    later as the repetition behind the flight; it is lost with the same chance. Left out: smaller windows
+    afterwards, and timers that expire because an acknowledgement is lost.
+    """
+    transport = both[0].flow.transport
     lost_syn = 1.0 - (1.0 - both[0].flow.ack_loss) * (1.0 - both[1].flow.ack_loss)
-    spans = [one.course.arrived[-1] - one.written for one in courses]
-    left = [sum(piece.count for piece in one.pieces) for one in courses[2:]]
-    between = (spans[1], pause) if left else (spans[1] + pause,), (sum(spans[2:]) + pause + spans[0],)
-    connect, cost, session, start = 0.0, 0.0, found.session_s, inf
+    connect, adds, counts = 0.0, [0.0, 0.0], np.zeros((2, 2))
     if found.connect_s:
         connect = lost_syn * _backed_off(transport.initial_rto_s, lost_syn, transport)
-    counts, trips = [(0.0, 0.0)] * 2, [0.0] * 2
-    for side, end in reversed(list(enumerate(both))):
-        mine = [one for one in courses if one.end is end]
-        if side == 0 and courses[0].late_s:  # losses leave the server a smaller window
-            late_s = _behind(end, courses[0].course, courses[1].course, start)
-            trips[0] = (late_s - courses[0].late_s) / sum(len(one.course.acks) for one in mine)
-            mine[0] = mine[0]._replace(late_s=late_s)
-        # a client whose good-bye is one segment sends it before its pending acknowledgement
-        leaves = transport.connection_per_session and (bool(left) if side == 0 else sum(left) <= 1)
-        opens = (found.connect_s, lost_syn) if found.connect_s and side == 0 else None
-        sender = _sender(end, mine, between[side])
-        sent = costs(replace(sender, leaves=leaves, handshake=opens))
-        cost += float(sent.spans_s.sum())
-        session += float(sent.spans_s[0])
-        counts[side] = sent.counts[0], sent.counts[1]
-        trips[side] += found.rtt_s[side] + sent.rtt_s
-        start = sent.window
-    timeouts, fast = (tuple(float(one[kind]) for one in counts) for kind in (0, 1))
+    for one in courses:
+        end, sent, arrived = one.end, np.array(one.course.sent), np.array(one.course.arrived)
+        side, kinds = int(end is both[1]), [piece for piece in one.pieces for _ in range(piece.count)]
+        forth_s, back_s = end.lone(one.pieces[0].visits, None)[0], end.lone(end.flow.back, None)[0]
+        timer_s = float(np.max(arrived - sent)) + back_s
+        if transport.connection_per_session and one is courses[side]:
+            timer_s = 3.0 * found.connect_s if found.connect_s and not side else transport.initial_rto_s
+        timer_s = float(np.clip(timer_s, transport.min_rto_s, transport.max_rto_s))
+        times = len(kinds) / len(sent)  # of a message too long to be played whole
+        for k, piece in enumerate(kinds[: len(sent)]):
+            loss = loss_of(piece.visits)
+            flight = max(int(np.searchsorted(sent, arrived[k] + back_s)) - 1, k)
+            fast = flight - k >= DUPLICATES
+            begun = arrived[k + DUPLICATES] if fast else arrived[k - 1] if k else sent[0] - back_s
+            late_s = max(float(begun - arrived[flight]) + back_s + forth_s, 0.0 if fast else -timer_s)
+            late_s += 0.0 if fast else _backed_off(timer_s, loss, transport)
+            adds[one is not courses[0] and one is not courses[1]] += times * loss * late_s
+            counts[side, int(fast)] += times * (loss if fast else loss / max(1.0 - loss, 1e-9))
+    lost_s = sum(adds) + connect
+    timeouts, fast = ((float(counts[0, kind]), float(counts[1, kind])) for kind in (0, 1))
     return found._replace(
-        cycle_s=found.cycle_s + cost + connect, session_s=session, connect_s=found.connect_s + connect,
-        rtt_s=(trips[0], trips[1]), timeouts=timeouts, fast_retransmits=fast,
-    )  # fmt: skip
-
-
-def _sender(end: End, mine: list[Played], gaps_s: tuple[float, ...]) -> Sender:
-    """Return the messages of an end, for the chain of its losses; times to four digits.
-
-    Args:
-        end: end of the session.
-        mine: its messages without losses.
-        gaps_s: time from the arrival of each message until the next one is written.
-    """
-    flow, transport = end.flow, end.flow.transport
-    acks = 1.0 / max(end.every, 1.0)
-    full = mine[0].pieces[0].visits
-    forth, back = end.lone(full, None)[0], end.lone(flow.back, None)[0]
-    spacing = end.pace(full, acks)
-    messages, lost, last, waits = [], [], [], []
-    for one in mine:
-        visits = one.pieces[-1].visits
-        messages.append(sum(piece.count for piece in one.pieces))
-        lost.append(loss_of(visits))
-        waits.append(end.nagle is True and one.pieces[-1].share < 1.0 and messages[-1] > 1)
-        last.append(
-            end.pace(visits, acks)
-            if messages[-1] > 1 and not waits[-1]
-            else end.lone(visits, None)[0] - forth + spacing
-        )
-    rounded = (
-        tuple(float(f"{value:.4g}") for value in values)
-        for values in (gaps_s, (forth + back, back, spacing), last, [one.late_s for one in mine])
-    )
-    gaps_s, (round_trip_s, back_s, spacing_s), last_spacing_s, answer_s = rounded
-    return Sender(
-        messages=tuple(messages), loss=loss_of(full), last_loss=tuple(lost), ack_loss=flow.ack_loss,
-        gaps_s=gaps_s, round_trip_s=round_trip_s, back_s=back_s, spacing_s=spacing_s,
-        last_spacing_s=last_spacing_s, answer_s=answer_s, room=max(_room(end), 1.0),
-        windows=(
-            int(min(_open_window(end), 2 * max(messages))),
-            float(transport.initial_window_segments), float(transport.initial_ssthresh_segments),
-        ),
-        timer_s=(transport.initial_rto_s, transport.min_rto_s, transport.max_rto_s),
-        backoff=transport.rto_backoff, timestamps=transport.timestamps,
-        limited_transmit=transport.limited_transmit, hold_ssthresh=transport.hold_ssthresh,
-        sack=transport.variant == "sack" or transport.sack, waits=tuple(waits),
-        held=end.quiet > -inf and mine[0].pieces[0].share < 1.0,
-        limited_growth=transport.window_limited_growth,
-        ack_every=int(max(end.every, 1.0)), ack_delay_s=end.delay,
-        fresh=transport.connection_per_session,
+        cycle_s=found.cycle_s + lost_s, session_s=found.session_s + adds[0], lost_s=lost_s,
+        connect_s=found.connect_s + connect, timeouts=timeouts, fast_retransmits=fast,
     )  # fmt: skip
 
 
@@ -573,17 +519,17 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
     """Yield the doubts about sessions, with measured errors."""
     pairs = [network.flows[one] for f in found for one in pair_of(network.flows, f)]
     tcp = [flow for flow in pairs if flow.protocol == "tcp"]
-    worst = max((flow.loss for flow in tcp), default=0.0)
+    # after a loss the window opens from the half again, by 3/8 of its square in segments
     longest = max((sum(p.count for p in message) for flow in tcp for message in flow.messages), default=0)
-    if worst > 0.03:
+    reduced = max((flow.loss * 3.0 * min(flow.window, longest) ** 2 / 8.0 for flow in tcp), default=0.0)
+    costs = any(
+        one.lost_s > UNNOTICED * one.cycle_s or sum(one.timeouts) > TIMEOUTS * one.cycle_s
+        for one in found.values()
+    )
+    if costs or reduced > 1.0 - PATIENT:
         yield (
-            f"{worst:.2g} of the segments of sessions are lost: goodput was up to 20 % too high, and round "
-            "trips 15 % too short to 31 % too long"
-        )
-    elif worst > (0.02 if longest <= FEW else 0.005):
-        yield (
-            f"{worst:.2g} of the segments of sessions are lost: goodput was up to 19 % too high, timeouts "
-            "25 % too few, and round trips 10 % too short to 14 % too long"
+            "segments of sessions are lost, which theory takes as rare, without the smaller windows "
+            "afterwards: goodput was up to 47 % too high, timeouts 76 % too few, round trips twice as long"
         )
     trains = [visit.train for flow in tcp for way in (flow.forth, flow.back) for visit in way]
     tries = max((train.frames / train.packets for train in trains if train.packets), default=1.0)
@@ -658,10 +604,6 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
         yield (
             "a timer acknowledges a reply while the next request is sent, and the acknowledgement waits "
             "behind it: round trips were up to 33 % too short, and goodput up to 48 % too high"
-        )
-    if any(flow.transport.delayed_ack and not lossless(flow) for flow in tcp):
-        yield (
-            "acknowledgements are delayed, and segments are lost: timeouts were 35 % too few to 15 % too many"
         )
     cycles_s = {end: one.cycle_s for f, one in found.items() for end in pair_of(network.flows, f)}
     if any(_left_over(network, end, cycle_s) for end, cycle_s in cycles_s.items()):
