@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, ndtr, pdtr
 
 from btqueue.network.stations.network import Flow, Network
-from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.recovery import LossyPath
 from btqueue.transport.vegas import LEAST_WINDOW, Round, window_walk
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
@@ -33,6 +32,8 @@ MANY = 0.1
 """Share of lost segments from which on the chain of windows is rough."""
 VEGAS_START = 4
 """Initial window (segments) from which on Vegas leaves slow start above `beta` segments in queues."""
+TICKS = (np.arange(16) + 0.5) / 16.0
+"""Parts of the period of a clock that are left when a wait begins."""
 PAIR = 2
 """Segments of an acknowledgement for which the law of the wait is known."""
 DUPLICATES = 3
@@ -148,7 +149,7 @@ def by_clock_s(flow: Flow) -> float:
 
 
 def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carried: bool) -> Answers:
-    """Return how the receiver of a flow acknowledges (`btqueue.transport.delayed_ack`).
+    """Return how the receiver of a flow acknowledges.
 
     Args:
         flow: whose segments are acknowledged.
@@ -174,35 +175,8 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
     count = max(round(flow.batch), 1)
     rate = queue.rate
     bursts = rate * (1.0 - flow.more) / count
-    if has_law(flow) and rate > 0.0:
-        receiver = Receiver(
-            rate=rate,
-            gap=queue.service_s,
-            followed=queue.followed(flow.more),
-            forward=bursts,
-            reverse=against.rate * (1.0 - flow.more),
-            period=delay,
-            clock="tick" if transport.ack_clock == "tick" else "timer",
-        )
-        law = acknowledgements(receiver, every)
-        if not against.rate:
-            return Answers(law.wait * law.segments, law.separate)
-        # a receiver whose window holds segments back sends one of them with the acknowledgement of each
-        blocked = against.beyond(window)
-        found = max(against.work_s(window), 1e-12)  # of the receiver, at a random time
-        drained = against.use / found
-        kept = law.followed * law.behind.mean_of(drained) + (1.0 - law.followed) * law.last.mean_of(drained)
-        free = (1.0 - blocked) / law.segments
-        carries = blocked / (blocked + free)
-        before_it = (
-            max(window - PAIR, 0.0) / 2.0 * against.service_s
-        )  # half of the others are on their way back
-        return Answers(
-            law.wait * law.segments * (1.0 - carries),
-            free * (1.0 - law.piggybacked),
-            carries + (1.0 - carries) * law.piggybacked,
-            carries * min(before_it / found, 1.0) + (1.0 - carries) * kept,
-        )
+    if has_law(flow) and rate > 0.0 and against.rate > 0.0:
+        return _carried(flow, queue, against, window)
     if not count % every:
         return at_once
     # the segments left over wait for the next message or the timer
@@ -213,6 +187,31 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
     # the first segment of every second message goes with the segment left over, if it comes in time
     left = 1.0 / (1.0 + -np.expm1(-bursts * by_timer))
     return Answers(wait * left / (count // every + left), flow.acks)
+
+
+def _carried(flow: Flow, queue: Queue, against: Queue, window: float) -> Answers:
+    """Return the acknowledgements of pairs that segments of the receiver may carry, written at random.
+
+    The first segment of a pair waits for the second, which is a service behind it if one is left on the link,
+    for a segment of the receiver, or for the clock. A receiver whose window holds segments back sends one of
+    them with the acknowledgement of each segment (Johansson et al. 2000, section 4.1).
+    """
+    reverse, forward = (one.rate * (1.0 - flow.more) for one in (against, queue))
+    behind, clock_s = queue.followed(flow.more), flow.transport.ack_delay_s
+    clock_s = clock_s * TICKS if flow.transport.ack_clock == "tick" else np.array([clock_s])
+    gap_s = np.minimum(queue.service_s, clock_s)
+    none = float(np.exp(-reverse * gap_s).mean())
+    later_s = np.exp(-reverse * gap_s) * -np.expm1(-(reverse + forward) * (clock_s - gap_s))
+    later_s = float(later_s.mean()) / (reverse + forward)
+    wait_s = (1.0 - none) / reverse + (1.0 - behind) * later_s
+    free = (1.0 - against.beyond(window)) / (1.0 + behind * none + (1.0 - behind) * forward * later_s)
+    carries = against.beyond(window) / (against.beyond(window) + free)
+    work_s = max(against.work_s(window), 1e-12)  # of the receiver, at a random time
+    ahead_s = max(window - PAIR, 0.0) / 2.0 * against.service_s  # half of the others are on their way back
+    kept = carries * min(ahead_s / work_s, 1.0)
+    kept += (1.0 - carries) / (1.0 + wait_s * against.use / work_s)
+    alone = 1.0 - reverse * wait_s
+    return Answers(wait_s * (1.0 - carries), free * alone, 1.0 - (1.0 - carries) * alone, kept)
 
 
 class Received(NamedTuple):
