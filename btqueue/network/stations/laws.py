@@ -1151,32 +1151,6 @@ class Laws:
                 timeouts[f] += found.timeouts
         return extra[self.like], timeouts[self.like]
 
-    def flush(
-        self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector
-    ) -> None:
-        """Set the losses by flush timeouts of flows with these waits, (flows,) (s), at their ports.
-
-        A connection that always has data fills its queue until the last segments are too old: the timeout
-        acts as a buffer.
-        """
-        flows = []
-        for f, flow in enumerate(self.plain):
-            stops = []
-            for visit in flow.forth:
-                if visit.kind == "port" and visit.flush_s < inf:
-                    service = forth[:, visit.index]
-                    use = 1.0 if full[visit.index] > 0.0 else float((rate * sent) @ service)
-                    attempt = float(service[f]) if full[visit.index] > 0.0 else float(there[f])
-                    wait = 0.0 if flow.load == inf else float(waits[f])
-                    visit = fading.flushed(visit, wait, use, attempt / visit.train.frames)
-                    if flow.load == inf:
-                        places = visit.flush_s / max(float(service[f]), 1e-9)
-                        visit = visit._replace(places=min(visit.places, places))
-                stops.append(visit)
-            flows.append(replace(flow, forth=tuple(stops)))
-        self.plain = tuple(flows)
-        self.network = replace(self.network, flows=self.plain)
-
     def refuse(self, coming: Vector) -> None:
         """Set the losses of the flows at the buffers of bridges, with these segments sent a second.
 

@@ -37,8 +37,6 @@ Matrix = NDArray[np.float64]
 
 PASSES, SWEEPS = 90, 100
 """Most turns of all laws, and of the waits at full resources in one of them."""
-FLUSHES = 20
-"""Passes after which the losses by flush timeouts stay."""
 SETTLED = 1e-8
 """Relative change of rates and round trips from one turn to the next at which a point is found."""
 ROUGH = 1e-4
@@ -315,7 +313,6 @@ class Search:
         self.expiries, self.lone = np.zeros(len(flows)), np.zeros(len(flows))
         self.service = np.zeros((len(flows), len(laws.names)))
         self.asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
-        self.flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
         # sessions alone never saturate a station: a client waits for its answer
         self.fills = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
         laws.change = inf
@@ -341,8 +338,6 @@ class Search:
         others, own, own_waits, sure, tails = self._waits(forth, back, base)
         laws.round_s = base + others + own_waits
         self.service = laws.starved(rate, forth * self.sent[:, None] + back * laws.alone[:, None])
-        if self.flushes and number < FLUSHES:
-            laws.flush(rate, self.sent, forth, there, own_waits + others, self.full)
         self.network = laws.network
         flows = self.network.flows
         talks = sessions.sessions_of(laws, self.asking, rate, self.service)
