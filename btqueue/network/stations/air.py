@@ -247,84 +247,67 @@ def doubts(network: Network, point: Any) -> list[str]:
         network: the stations.
         point: its `btqueue.network.stations.point.Point`.
     """
-    found = []
-    bridged = [n for n, port in enumerate(network.ports) if port.bridge >= 0]
+    flows, bridged = network.flows, [n for n, port in enumerate(network.ports) if port.bridge >= 0]
     if not bridged:
-        return found
-    flows = network.flows
-    crossing = [
-        f for f, flow in enumerate(flows) if any(v.kind == "port" and v.index in bridged for v in flow.forth)
-    ]
-    use = float((point.rate @ point.service)[bridged].max())
-    if any(flows[f].load < inf and point.rate[f] > 0.95 * flows[f].load for f in crossing) and use > 0.2:
-        found.append(
-            f"[polling] bridge_schedule: the busiest link of a bridge has a utilisation of {use:.0%}; up to "
-            "20 % round trips over bridges were 3 % off in the median of 60 random networks, between 20 and "
-            "30 % up to 12 %, and at 75 % of the capacity up to 55 %"
-        )
-    if any(flows[f].load == inf and flows[f].window <= 2.0 for f in crossing):
-        found.append(
-            "[transport] receive_window_segments: with a window of 2 segments, which wait for each other at "
-            "bridges, goodput over bridges was 8 % off in the median, and up to 64 % too high"
-        )
-    elif len(crossing) > 1 and any(point.rate[f] < 0.95 * flows[f].load for f in crossing):
-        found.append(
-            "[transport] receive_window_segments: full windows of several pairs over a bridge got up to 9 % "
-            "more than in simulations, 7 % in the median of 8 scenarios that were not used to make the laws"
-        )
-    elif len(crossing) == 1 and flows[crossing[0]].load == inf:
-        found += _of_one_window(network, point, crossing[0])
-    schedules = {network.bridges[network.ports[n].bridge].schedule for n in bridged}
-    if "lcs" in schedules:
-        found.append(
-            "[polling] bridge_schedule = lcs: meetings are approximated by windows at random times; goodput "
-            "was up to 84 % off, and round trips 37 % in the median and up to 134 %"
-        )
-    if schedules & {"sniff", "pcss"}:
-        found.append(
-            f"[polling] bridge_schedule = {', '.join(sorted(schedules))}: round trips of lone segments were "
-            "3 to 6 % off in the median and up to 50 %; goodput of full windows 18 % and up to 86 %"
-        )
-    bridges = [network.bridges[n] for n in {network.ports[p].bridge for p in bridged}]
-    if any(bridge.switch_s > 0.0 for bridge in bridges):
-        found.append(
-            "[polling] switch_delay: the phase between arrivals and polls of bridges is known on average "
-            "only: round trips were 5 % off in the median of 14 random networks, and up to 19 %"
-        )
-    ends = {network.ports[visit.index] for f in crossing for visit in flows[f].forth if visit.kind == "port"}
-    if sum(port.bridge >= 0 and network.piconets[port.piconet].central_bridge >= 0 for port in ends):
-        found.append(
-            "[network] bridge: a link joins two bridges, and one of them is the central: round trips over "
-            "several of these links were 4 % off in the median, and up to 12 %"
-        )
+        return []
+    over = {
+        f: visits
+        for f, flow in enumerate(flows)
+        if (visits := [visit for visit in flow.forth if visit.kind == "port" and visit.index in bridged])
+    }
+    carried = [f for f, flow in enumerate(flows) if point.rate[f] > 0.95 * flow.load]
     stops = [
         (f, visit, network.ports[visit.index])
-        for f, flow in enumerate(flows)
-        for visit in (*flow.forth, *flow.back)
-        if visit.kind == "port" and 0.95 * flow.load < point.rate[f]
+        for f in carried
+        for visit in (*flows[f].forth, *flows[f].back)
+        if visit.kind == "port"
     ]
-    if any(visit.train.frames > port.limit for _, visit, port in stops):
-        found.append(
-            "[polling] limit, bridge_limit: a segment needs several visits in a network with bridges: round "
-            "trips were 8 % off in the median of these networks, and up to 26 %"
-        )
-    away = {n for n, piconet in enumerate(network.piconets) if piconet.central_bridge >= 0}
-    if any(f not in crossing and port.piconet in away for f, _, port in stops):
-        found.append(
-            "[network] bridge: segments stay in a piconet whose central is a bridge: round trips were 4 % "
-            "off in the median, and up to 13 %"
-        )
-    if any(waits_for_itself(network, n) for n in range(len(network.bridges))):
-        found.append(
-            "[network] bridge: bridges that are centrals wait for each other in a circle, and may "
-            "all be absent at once"
-        )
-    if any(network.bridges[network.ports[n].bridge].cycles > 0.0 for n in bridged):
-        found.append(
-            "[polling] residence: where a bridge stays longer than a visit, round trips of lone segments "
-            "were 5 % off in the median, and goodput of full windows 19 %, mostly too high"
-        )
-    return found
+    crossed = [network.ports[visit.index] for f in over for visit in flows[f].forth if visit.kind == "port"]
+    used = float((point.rate @ point.service)[bridged].max())
+    bridges = [network.bridges[network.ports[n].bridge] for n in bridged]
+    schedules = ", ".join(sorted({bridge.schedule for bridge in bridges} - {"walk-in"}))
+    central = [piconet.central_bridge >= 0 for piconet in network.piconets]
+    pairs = any(flows[f].load == inf and flows[f].window <= 2.0 for f in over)
+    f, visits = next(iter(over.items()), (0, []))
+    flow, frames = flows[f], min((network.ports[visit.index].limit for visit in visits), default=1)
+    packets = max((visit.train.packets for visit in visits), default=1.0)
+    lone = len(over) == 1 and flow.load == inf and not pairs
+    reasons = {
+        f"the busiest link of a bridge is used for {used:.0%} of the time: round trips were up to 12 % off "
+        "below 30 %, and up to 55 % above": used > 0.2
+        and any(flows[f].load < inf for f in carried if f in over),
+        "windows of two segments wait for each other: goodput was up to 64 % too high": pairs,
+        "several pairs of devices fill their windows: goodput was up to 9 % too high": len(over) > 1
+        and not pairs
+        and not set(over) <= set(carried),
+        f"exchanges of {frames} frames keep in phase with polls: goodput was 4 to 21 % too high": lone
+        and frames <= max(BRIEF, packets),
+        f"windows of {flow.window:g} segments do not fill exchanges: goodput was up to 120 % too high": lone
+        and flow.window * packets < FILLED * frames * len(visits),
+        "packets are repeated more than once in the mean: goodput was up to 5 % too high": lone
+        and any(visit.train.frames > OFTEN * visit.train.packets for visit in visits),
+        "acknowledgements are delayed: round trips were up to 15 % too short": lone and flow.acks < 1.0,
+        f"[polling] bridge_schedule = {schedules}: round trips were up to 134 % off, and goodput 86 %": bool(
+            schedules
+        ),
+        "[polling] switch_delay: round trips were up to 19 % off": any(one.switch_s > 0.0 for one in bridges),
+        "a link joins two bridges: round trips were up to 12 % off": any(
+            port.bridge >= 0 and central[port.piconet] for port in crossed
+        ),
+        "a segment needs several visits: round trips were up to 26 % off": any(
+            visit.train.frames > port.limit for _, visit, port in stops
+        ),
+        "segments stay in a piconet whose central is a bridge: round trips were up to 13 % off": any(
+            f not in over and central[port.piconet] for f, _, port in stops
+        ),
+        "bridges that are centrals wait for each other in a circle, and may all be absent at once": any(
+            waits_for_itself(network, n) for n in range(len(network.bridges))
+        ),
+        "[polling] residence: bridges stay longer than a visit: goodput was 19 % off in the median": any(
+            one.cycles > 0.0 for one in bridges
+        ),
+    }
+    return [f"[network] bridge: {reason}" for reason, holds in reasons.items() if holds]
 
 
 def until_polled(gone: float, more: float, gap: float, first: float) -> float:
@@ -406,36 +389,6 @@ def _halving(
         if abs(total - before) < 1e-10 * total:
             break
     return total, wait
-
-
-def _of_one_window(network: Network, point: Any, f: int) -> list[str]:
-    """Return the doubts about a connection that always has data and is alone over bridges."""
-    flow, found = network.flows[f], []
-    stops = [(network.ports[visit.index], visit) for visit in flow.forth if visit.kind == "port"]
-    bridged = [(port, visit) for port, visit in stops if port.bridge >= 0]
-    packets = max(visit.train.packets for _, visit in bridged)
-    frames = min(port.limit for port, _ in bridged)
-    if frames <= max(BRIEF, packets):
-        found.append(
-            f"[polling] bridge_limit, limit = {frames}: an exchange with a bridge is a segment or less, and "
-            "exchanges keep in phase with the polls around them; goodput was 4 to 21 % too high"
-        )
-    if flow.window * packets < FILLED * frames * len(bridged):
-        found.append(
-            f"[transport] receive_window_segments: windows of {flow.window:g} segments do not fill exchanges "
-            f"of {frames} frames with bridges; goodput was up to 120 % too high"
-        )
-    if any(visit.train.frames > OFTEN * visit.train.packets for _, visit in bridged):
-        found.append(
-            f"packets are repeated more than {OFTEN - 1.0:g} times on the links of bridges: goodput was up "
-            "to 5 % too high"
-        )
-    if flow.acks < 1.0:
-        found.append(
-            "delayed acknowledgements over bridges: the exchange that carries them is not known, and round "
-            "trips were up to 15 % too short"
-        )
-    return found
 
 
 class Links:

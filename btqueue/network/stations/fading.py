@@ -142,6 +142,7 @@ def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
             longest[f] > visit.flush_s
             or (not endless[f] and used[visit.index] > NEARLY_FULL)
             or visit.train.worse > 0.0
+            or len(network.bridges) > 0
             or _grows(flows[f], endless=endless[f])
         )
         for f, visit in stops
