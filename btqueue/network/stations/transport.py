@@ -12,7 +12,7 @@ from scipy.special import gammainc, ndtr, pdtr
 
 from btqueue.network.stations.network import Flow, Network
 from btqueue.transport.recovery import LossyPath
-from btqueue.transport.vegas import LEAST_WINDOW, Round, window_walk
+from btqueue.transport.vegas import LEAST_WINDOW, Round, settled, whole_window
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
 
 Vector = NDArray[np.float64]
@@ -559,14 +559,10 @@ class Path(NamedTuple):
 
     Attributes:
         on_way: round trip of a lone segment.
-        variance: variance of the time of a segment.
-        least: shortest time of a segment.
         every: segments of an acknowledgement.
     """
 
     on_way: float
-    variance: float
-    least: float
     every: int
 
     def trip(self, window: int) -> Round:
@@ -579,17 +575,15 @@ class Path(NamedTuple):
         groups, rest = max(window // every, 1), window % every
         needed = every - rest if rest and window > every else every
         usual = max(float(every), (needed + back) / groups)
-        best = max(every * self.least, (needed * self.least + back) / groups)
         marked = max(ceil((window - every + 1) / every), 1)
-        sd = (marked * every * self.variance) ** 0.5
-        return Round(marked * usual, sd, marked * min(best, usual), float(marked * every), float(marked))
+        return Round(marked * usual, float(marked * every), float(marked))
 
 
 def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Rest:
     """Return the settled window, without losses, of a connection that always has data.
 
-    The window of Vegas stays where slow start leaves it if round trips do not vary, else it makes a random
-    walk (`btqueue.transport.vegas`). Other windows open as far as the receiver lets them.
+    The window of Vegas stays where slow start leaves it (`btqueue.transport.vegas`). Other windows open as
+    far as the receiver lets them.
 
     Args:
         flow: the connection.
@@ -612,11 +606,7 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
         window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
         return Rest(window, window)
     window = int(min(flow.window, LARGEST_CHAIN))
-    trains = [visit.train for visit in flow.forth if visit.train.spread > 0.0]
-    varies = max((train.spread / train.frames**2 for train in trains), default=0.0)
-    least = min(((train.slots + train.packets) / (train.air + train.frames) for train in trains), default=1.0)
-    on_way = round(np.log(rate * lone_s) / GRID)
-    path = Path(on_way, round(varies, 3), round(least, 2), every)
+    path = Path(round(np.log(rate * lone_s) / GRID), every)
     return _vegas_rests(flow.transport, window, path, together)
 
 
@@ -652,7 +642,7 @@ def _vegas_rests(transport: Any, window: int, path: Path, together: int) -> Rest
     In slow start `together` segments are acknowledged at once.
     """
     path = path._replace(on_way=exp(path.on_way * GRID))
-    walk = window_walk(
+    cwnd = settled(
         path.trip,
         alpha=transport.alpha,
         beta=transport.beta,
@@ -661,11 +651,8 @@ def _vegas_rests(transport: Any, window: int, path: Path, together: int) -> Rest
         start=float(transport.initial_window_segments),
         every=together,
     )
-    shares = {size: share for size, share in walk.windows.items() if share > 1e-6}
-    # windows with a high rate are measured more often
-    weight = {size: share * min(size / path.on_way, 1.0) for size, share in shares.items()}
-    shown = sum(ceil(size / path.every) * path.every * part for size, part in weight.items())
-    return Rest(sum(size * share for size, share in shares.items()), shown / sum(weight.values()))
+    size = whole_window(cwnd, window)
+    return Rest(float(size), float(ceil(size / path.every) * path.every))
 
 
 def chain_of(flow: Flow, base_s: float, service_s: float, room: float, *, shared: bool = False) -> Law:

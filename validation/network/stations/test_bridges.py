@@ -148,7 +148,7 @@ def test_doubts_name_small_windows_and_windows_of_time():
     s = scenario(polling__bridge_schedule="pcss", transport__receive_window_segments=2)
     network = network_of(s)
     words = doubts(network, operating_point(network))
-    assert any("receive_window_segments" in one for one in words)
+    assert any("windows of two segments" in one for one in words)
     assert any("pcss" in one for one in words)
 
 

@@ -10,7 +10,6 @@ import btqueue as bt
 from btqueue.network.stations.air import slowed
 from btqueue.network.stations.network import network_of
 from btqueue.network.stations.transport import Path, Queue, _carried, held_back, resting_window
-from btqueue.transport.vegas import Round
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.06])
@@ -120,7 +119,7 @@ def _batches(rate, batch, most):
 
 def test_windows_of_three_and_four_show_the_same_round_trip():
     """Two segments share an acknowledgement: the first of an odd window goes with the second of the next."""
-    path = Path(on_way=1.2, variance=0.0, least=1.0, every=2)
+    path = Path(on_way=1.2, every=2)
     assert [path.trip(window).mean for window in (4, 5, 6, 12)] == [4.0, 4.0, 6.0, 12.0]
     plain = {"transport__variant": "newreno", "transport__ack_clock": "timer"}
     three, four = (
@@ -149,10 +148,6 @@ def test_acknowledgements_that_data_carry_wait_less():
         for carries in (False, True)
     )
     assert carried < 0.9 * apart
-
-
-def test_a_round_trip_whose_mean_is_its_least_has_no_spread():
-    assert Round(10.0, 0.1, 10.0, 1.0, 1.0).shorter(np.array([9.0, 11.0])).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(("window", "tick"), [(8, 7.3), (8, 8.0), (9, 7.3), (4, 13.7), (3, 13.7)])
