@@ -45,10 +45,6 @@ LEAST_AWAY = 0.01
 """Services after which a server that has found an empty queue polls it again."""
 SHORTEST, MANY = 8, 25.0
 """Messages, and multiples of the mean, for which a queue without limit has room in formulas."""
-ABRUPT = 2.0
-"""Factor by which a segment takes longer in the worse states of a radio; beyond it segments move together.
-
-Set after 14 points of a chain of four hops: goodput was 0 to 4 % too high up to it, and 10 to 27 % above."""
 NEARLY_AS_SLOW = 0.9
 """Utilisation of a station from which on a part of a window waits there, and not at the full station."""
 COUNTED = 6
@@ -221,7 +217,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
     too many.
     """
     known, found, used = buffers(network, point), {}, point.rate @ point.service
-    sent = np.zeros(len(point.links.names))
+    links, sent = point.links.links, np.zeros(len(point.links.names))
     of_flows: dict[int, list[Stop]] = {}
     for stop in stops(network, point):
         sent[stop.station] += point.rate[stop.f] * stop.packets
@@ -232,12 +228,10 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             network.flows[f], float(point.base[f] - point.gather[f] + point.stray[f]), float(point.rate[f]),
             inf, 1.0,
         )  # fmt: skip
-        in_turn = False
-        if len(point.links.in_turn(f, point.service[f])[0]) > 1:
-            if law := _over_bridges(network, point, f):
-                found[f] = law
-            continue
-        full, fits, held_at, packets = [], False, None, 1.0
+        ports = [visit.index for visit in flow.forth if visit.kind == "port"]
+        if sum(links.is_filled(links.port_link[port]) for port in ports) > 1:
+            continue  # segments wander between bridges
+        full, fits, held_at, packets, in_turn = [], False, None, 1.0, False
         for stop in own:
             if stop.visit.kind == "port" and _brings(network, stop.visit.index):
                 continue
@@ -390,35 +384,6 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
 def _alone(network: Network, visit: Visit) -> bool:
     """Whether no other link of the piconet is polled between two frames, or the stop is no port."""
     return visit.kind != "port" or network.piconets[network.ports[visit.index].piconet].members == 1
-
-
-def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | None:
-    """Return the law of a connection that several bridges limit equally, if a buffer may overflow."""
-    flow, laws = network.flows[f], point.links
-    ports, variance = laws.in_turn(f, point.service[f])
-    places = [visit.places for visit in flow.forth if visit.kind == "port" and visit.index in ports]
-    if variance == 0.0 or flow.loss > 0.0 or min(places) < 1.0 or flow.window <= min(places) + 1.0:
-        return None
-    train = next(visit.train for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
-    on_way = laws.travelling_s(f, int(ports[0]))
-    longer = transport.starved(len(ports), variance, flow.window - point.rate[f] * on_way)
-    path = transport.InTurn(
-        count=len(ports),
-        variance=variance,
-        service_s=float(point.service[f, ports[0]]) / longer,
-        group=network.ports[ports[0]].limit / train.frames,
-        base_s=on_way,
-        places=places[0] + 1.0,
-        behind=min(places[1:]) + 1.0 if len(ports) == 2 else inf,
-    )
-    law = transport.wandering(flow, path)
-    return law._replace(known=law.known and not _is_abrupt(flow))
-
-
-def _is_abrupt(flow: Flow) -> bool:
-    """Whether a radio is much slower in its worse states, at other times than the next radio on the way."""
-    trains = (visit.train for visit in flow.forth)
-    return any(one.slow > ABRUPT * one.fast > 0.0 and not one.scheduled for one in trains)
 
 
 def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
@@ -724,12 +689,6 @@ def doubts(network: Network, point: Point) -> list[str]:
         users = np.flatnonzero(point.service[:, r] > 0.0)
         if len(users) == 1 and point.counted.get(int(users[0])):
             continue  # its losses are well known
-        if len(users) == 1 and int(users[0]) in point.counted and _is_abrupt(network.flows[int(users[0])]):
-            found.append(
-                "a radio on the way is less than half as fast in its worse states, in which the buffers of "
-                "relays overflow: goodput was 10 to 27 % too high"
-            )
-            continue
         before = point.wait @ (point.service[users] > 0.0).T * point.rate[users]
         windows = np.array([network.flows[f].window for f in users])
         elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()

@@ -88,26 +88,6 @@ class _Queue(NamedTuple):
         return float(worse + known[1] - worse * known.sum())
 
 
-def dispersion(train: Train, service_s: float) -> float:
-    """Return by how much changes of the radio raise the variance of the segments served, over their mean.
-
-    Two speeds alternate, each for an exponential time: over long times the variance grows by twice the
-    variance of the speed and its correlation time (D. Cox & V. Isham, Point Processes, 1980, section 2.3).
-    A schedule that repeats adds no variance over long times, and slows all links of a way at once. For the
-    error in chains see `buffers.ABRUPT`.
-
-    Args:
-        train: the packets of a segment on the air.
-        service_s: mean service of a segment (s).
-    """
-    if train.worse <= 0.0 or train.slow <= train.fast or train.scheduled:
-        return 0.0
-    speeds = 1.0 / np.array([train.fast, train.slow])
-    share = np.array([1.0 - train.worse, train.worse])
-    apart = (speeds[0] - speeds[1]) / (share @ speeds)
-    return float(2.0 * share.prod() * apart**2 * train.stay_s * share[0] / service_s)
-
-
 def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
     """Return the doubts about radios at a point, with errors against the simulator.
 

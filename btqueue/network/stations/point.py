@@ -337,7 +337,7 @@ class Search:
         there, base, gather = self._lone_trips(forth)
         others, own, own_waits, sure, tails = self._waits(forth, back, base)
         laws.round_s = base + others + own_waits
-        self.service = laws.starved(rate, forth * self.sent[:, None] + back * laws.alone[:, None])
+        self.service = forth * self.sent[:, None] + back * laws.alone[:, None]
         self.network = laws.network
         flows = self.network.flows
         talks = sessions.sessions_of(laws, self.asking, rate, self.service)

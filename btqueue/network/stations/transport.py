@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, ndtr, pdtr
+from scipy.special import gammainc, pdtr
 
 from btqueue.network.stations.network import Flow, Network
 from btqueue.transport.recovery import LossyPath
@@ -44,12 +44,6 @@ BACKOFFS = 6
 """Doublings of a timer that are told apart."""
 NEARLY = 0.995
 """Highest utilisation in formulas of waits: the rate over the rate that losses allow."""
-CROWDED = 1.5
-"""Windows, in multiples of a buffer, above which other buffers than the first overflow as well."""
-PARTS = 4
-"""Steps of a round trip in which losses are looked for (`wandering`)."""
-AT_ONCE, SELDOM = 100.0, 1e-12
-"""Losses for each segment served, where a queue is longer than its buffer, and where it is far below."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses, and the variant whose law they take."""
 LEAST_COUNT = 1e-6
@@ -60,32 +54,6 @@ COARSE, SPARE = 0.1, 2.0
 """The same for a connection whose source offers less than losses let it send, by this factor."""
 EXACT = 1e-10
 """The same when rates have nearly settled."""
-
-
-class InTurn(NamedTuple):
-    """Stations that limit a connection equally, so that its segments wait before any of them.
-
-    Attributes:
-        count: count of the stations.
-        variance: squared coefficient of variation of a service.
-        service_s: mean service (s).
-        group: segments that a station serves in a visit.
-        base_s: time that a segment is on its way without waits (s).
-        places, behind: segments that find place before the first station, and before another one.
-    """
-
-    count: int
-    variance: float
-    service_s: float
-    group: float
-    base_s: float
-    places: float
-    behind: float
-
-    @property
-    def travelling(self) -> float:
-        """Segments on their way that do not wait."""
-        return self.base_s / self.service_s
 
 
 class Law(NamedTuple):
@@ -738,102 +706,6 @@ def saw(
         known=flow.transport.variant in ("reno", "newreno", "sack")
         and (room + DUPLICATES + 1) * service_s < flow.transport.min_rto_s,
     )
-
-
-def starved(count: int, variance: float, waiting: float) -> float:
-    """Return the factor by which services are longer because one of several equal stations is idle at times.
-
-    With N segments waiting before K stations, a station is idle for a share (K - 1) / (N + K - 1) of the time
-    if services are exponential. Else the differences of queues are a random walk between 0 and N, reflected
-    at its ends, with the smaller variance of the services.
-    """
-    return 1.0 + (count - 1.0) * variance / max(waiting, 1.0)
-
-
-def wandering(flow: Flow, path: InTurn) -> Law:
-    """Return the law of a window whose segments move between equal stations, until a buffer overflows.
-
-    A window of w has N = w - tau segments that wait, `left` of them behind the first station. The number
-    `left` is a birth-and-death chain: the first station sends at the rate of the variance of a service, and
-    gets segments back as a closed network of exponential servers returns them. A window opens by a segment
-    each round trip, which waits before the first station. A segment is lost there if more segments wait than
-    there are places; more wait while fewer than usual are travelling. With two equal stations it may be lost
-    at the second, too. The repair of a loss takes two round trips, and the segments by which the window
-    halves are missing from the first queue. The law of `left` at a loss is stationary.
-
-    Source: W. Gordon & G. Newell, Operations Research 15 (1967), for the segments that return to the first
-    queue.
-    """
-    top, travelling, variance = int(flow.window), path.travelling, max(path.variance, 1e-9)
-    most = max(round(top - travelling), 1)
-    left = np.arange(most + 1.0)
-    comes = variance * left / np.maximum(left + path.count - 2.0, 1.0)
-    goes = np.full(most, variance)
-    moves = np.diag(goes, 1) + np.diag(comes[1:], -1)
-    moves -= np.diag(moves.sum(axis=1))
-    # the chain is reversible: a similar matrix is symmetric
-    scale = np.sqrt(np.concatenate([[1.0], np.cumprod(goes / comes[1:])]))
-    values, vectors = np.linalg.eigh(scale[:, None] * moves / scale)
-    deviation = (travelling * variance) ** 0.5
-    peak = np.minimum(np.floor(path.places + left + travelling) + 1.0, top).astype(int)
-    half = np.maximum(peak // 2, 2)
-    law, lost, sent = np.zeros((len(left),) * 2), np.zeros((len(left),) * 2), np.zeros((len(left), top + 1))
-    for window in range(int(half.min()), top + 1):
-        begins = half == window
-        law[begins, begins] = 1.0
-        waiting = max(round(window - travelling), 0)
-        law = _at_most(law, waiting)
-        spare = path.places - (window - travelling - left)
-        full = (spare < 0.0) | (left > path.behind)
-        short = ndtr(-spare / max(deviation, 1e-9))
-        often = short * (1.0 - short) / max(path.group, 1e-9)
-        if window == top:  # stays until a loss
-            rates = np.diag(np.where(full, AT_ONCE, often) + SELDOM)
-            stays = law @ np.linalg.inv(rates - moves)
-            lost += stays * np.diag(rates)
-            sent[:, top] += stays.sum(axis=1)
-            break
-        part = window / PARTS
-        step = (vectors * np.exp(values * part)) @ vectors.T * scale / scale[:, None]
-        chance = np.where(full, 1.0, -np.expm1(-often * part))
-        for _ in range(PARTS):
-            lost += law * chance
-            law = law * (1.0 - chance)
-            sent[:, window] += law.sum(axis=1) * part
-            law = _at_most(law @ step, waiting)
-    size = np.arange(top + 1.0)
-    leads = lost / lost.sum(axis=1, keepdims=True)
-    begin = np.linalg.solve(np.eye(len(left)) - leads.T + 1.0, np.ones(len(left)))
-    seen = begin @ sent
-    np.add.at(seen, np.maximum(peak - 1, 1), begin * peak)
-    carried = seen.copy()
-    np.add.at(carried, peak, begin * peak)
-    waits = np.maximum(size - travelling, size / (travelling / path.group + 1.0))
-    each = path.service_s * np.array([starved(path.count, path.variance, n) for n in waits])
-    each = np.maximum(each, path.base_s / np.maximum(size, 1.0))
-    seconds = float(carried @ each)
-    again = 2.0 * ndtr(-1.0 / np.sqrt(2.0 * variance * peak))  # a further loss before the first is noticed
-    losses = 1.0 + float(begin @ again)
-    segments = float(carried.sum())
-    return Law(
-        segments / seconds,
-        1.0 + losses / segments,
-        0.0,
-        1.0 / seconds,
-        losses / (segments + losses),
-        float(carried @ size) / segments,
-        float(seen @ (size * each) / seen.sum()),
-        known=top <= CROWDED * path.places and flow.acks == 1.0 and flow.transport.variant == "newreno",
-    )
-
-
-def _at_most(law: NDArray, most: int) -> NDArray:
-    """Return laws of numbers, along the last axis, that are cut off at `most`."""
-    found = law.copy()
-    if most + 1 < law.shape[1]:
-        found[:, most] += law[:, most + 1 :].sum(axis=1)
-        found[:, most + 1 :] = 0.0
-    return found
 
 
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:

@@ -8,7 +8,7 @@ import pytest
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import network_of
-from btqueue.network.stations.transport import saw, starved
+from btqueue.network.stations.transport import saw
 from btqueue.scenario.traits import in_tables
 
 
@@ -77,15 +77,6 @@ def test_little_where_nothing_is_lost(hops: int, window: int):
     assert float(found.goodput_kbps.item() / 4 * found.rtt_s.item()) == pytest.approx(window, rel=1e-3)
 
 
-def test_loss_of_rate_of_two_queues_is_that_of_a_reflected_walk():
-    """A walk of variance 2 v a step between 0 and N is pushed back by v / N a step at each end."""
-    chance, size = 0.2, 12
-    steps = np.diag(np.full(size, chance), 1) + np.diag(np.full(size, chance), -1)
-    steps += np.diag(1 - steps.sum(axis=1))
-    law = np.linalg.matrix_power(steps, 4096)[0]
-    assert starved(2, chance, size + 1) - 1.0 == pytest.approx(chance * law[0], rel=1e-9)
-
-
 def test_a_radio_that_never_changes_is_a_constant_one():
     constant = solved("regular-2", radio__ber=2e-4)
     alternating = solved("alternating-regular", network__hops=2, radio__ber_good=2e-4, radio__ber_bad=2e-4)
@@ -100,20 +91,11 @@ def test_states_of_a_radio_share_the_time():
     assert float(alternating.goodput_kbps.item()) == pytest.approx(np.mean(rates), rel=2e-3)
 
 
-def test_stays_in_the_states_of_a_radio_fill_the_buffers_of_a_chain():
-    """As long as half a second, they move a whole window: means of independent errors were 12 % too high."""
+def test_windows_that_wander_between_bridges_with_less_room_are_in_doubt():
+    """States of a radio of 0.4 s move a whole window to one bridge: goodput was 12 % too high."""
     scenario = bt.load("chen-2004/adaptive-4").with_(
-        radio__model="gilbert-elliott",
-        radio__ber_bad=5e-3,
-        radio__bad_s=0.4,
-        run__duration_s=300,
-        run__replications=4,
+        radio__model="gilbert-elliott", radio__ber_bad=5e-3, radio__bad_s=0.4
     )
-    runs = bt.simulate(scenario)["goodput_kbps"]
-    width = (
-        6.0 * float(runs.std()) / len(runs["replication"]) ** 0.5
-    )  # one in ten thousand tests fails by chance
-    assert (
-        abs(float(bt.solve(scenario)["goodput_kbps"].mean() - runs.mean()))
-        < 0.05 * float(runs.mean()) + width
-    )
+    assert "overflow a buffer" in " ".join(bt.solve(scenario).attrs["why"])
+    room = scenario.with_(transport__receive_window_segments=7)
+    assert "overflow a buffer" not in " ".join(bt.solve(room).attrs["why"])
