@@ -22,7 +22,6 @@ Sources: H. Takagi, Queueing Analysis, vols 1 and 2 (1991, 1993); T. Lee, Queuei
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from numbers import Integral
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ class Time(NamedTuple):
     """The law of a service or of a vacation, in any unit of time: gamma, or constant.
 
     Attributes:
-        mean: mean of the time.
+        mean: mean of the time; in `counts` of several times at once, shape (n, 1).
         scv: its squared coefficient of variation; 0 for a constant time.
     """
 
@@ -62,23 +61,24 @@ class Time(NamedTuple):
         Nothing is found as a difference from 1, so that rare numbers keep their digits.
 
         Returns:
-            Pr(N = n), Pr(N >= n) and E[max(N - n, 0)] for n = 0..most, shape (3, most + 1).
+            Pr(N = n), Pr(N >= n), E[max(N - n, 0)] for n = 0..most, (3, most + 1) or (3, n, most + 1).
         """
-        number, mean = np.arange(1.0, most + 1.0), rate * self.mean
-        odds = mean * self.scv
-        chance, reached, beyond = np.ones((3, most + 1))
+        number, mean, scv = np.arange(1.0, most + 1.0), rate * np.asarray(self.mean), np.asarray(self.scv)
+        odds, some = mean * scv, np.maximum(scv, FAINT)
+        found = np.ones((3, *mean.shape[:-1], most + 1))
+        chance, reached, beyond = found
         # each probability from the one before, as log gamma functions cancel where the scv is small
         ratios = xlogy(1.0, (mean + (number - 1.0) * odds) / ((1.0 + odds) * number))
-        chance[0] = np.log1p(odds) / -self.scv if self.scv else -mean
-        chance[1:] = chance[0] + np.cumsum(ratios)
-        chance = np.exp(chance)
-        if self.scv:
-            reached[1:] = betainc(number, 1.0 / self.scv, odds / (1.0 + odds))
-        else:
-            reached[1:] = gammainc(number, mean)
-        beyond[0] = mean
-        beyond[1:] = mean * reached[:-1] + odds * (number - 1.0) * chance[:-1] - number * reached[1:]
-        return np.stack([chance, reached, np.maximum(beyond, 0.0)])
+        chance[..., :1] = np.where(scv > 0.0, np.log1p(odds) / -some, -mean)
+        chance[..., 1:] = chance[..., :1] + np.cumsum(ratios, axis=-1)
+        np.exp(chance, out=chance)
+        reached[..., 1:] = betainc(number, 1.0 / some, odds / (1.0 + odds))
+        if not scv.all():
+            np.copyto(reached[..., 1:], gammainc(number, mean), where=scv == 0.0)
+        beyond[..., :1] = mean
+        beyond[..., 1:] = mean * reached[..., :-1] + odds * (number - 1.0) * chance[..., :-1]
+        beyond[..., 1:] = np.maximum(beyond[..., 1:] - number * reached[..., 1:], 0.0)
+        return found
 
 
 class Discrete(NamedTuple):
@@ -110,8 +110,8 @@ class Discrete(NamedTuple):
 
     def counts(self, rate: float, most: int) -> NDArray:
         """Return the law of the number that comes, as of `Time.counts`."""
-        each = np.array([Time(value).counts(rate, most) for value in self.values])
-        return np.tensordot(self.chances, each, 1)
+        each = Time(np.asarray(self.values)[:, None]).counts(rate, most)
+        return np.tensordot(self.chances, each, (0, 1))
 
 
 class VacationQueue(NamedTuple):
@@ -149,7 +149,7 @@ class VacationQueue(NamedTuple):
 
 
 class _Interval(NamedTuple):
-    """How a buffer fills in an interval, and how long with each number of packets, (rows, K + 1) each.
+    """How a buffer fills in an interval, and how long with each number of packets, (..., rows, K + 1) each.
 
     There is a row for each number of packets before it, from none on.
     """
@@ -158,19 +158,24 @@ class _Interval(NamedTuple):
     lasts: NDArray
 
     @staticmethod
-    def of(time: Time | Discrete, rate: float, batch: int, size: int, rows: int) -> _Interval:
-        chance, reached, beyond = time.counts(rate, (size - 1) // batch + 1)
-        lasts = _filling(reached[1:] / rate, beyond / rate, batch, size, rows)
+    def of(laws: Sequence[Time | Discrete], rate: float, batch: int, size: int, rows: int) -> _Interval:
+        """Return the intervals of laws, one behind the other."""
+        most = (size - 1) // batch + 1
+        if all(isinstance(law, Time) for law in laws):
+            chance, reached, beyond = Time(*np.transpose(laws)[..., None]).counts(rate, most)
+        else:
+            chance, reached, beyond = np.stack([law.counts(rate, most) for law in laws], axis=1)
+        lasts = _filling(reached[:, 1:] / rate, beyond / rate, batch, size, rows)
         return _Interval(_filling(chance, reached, batch, size, rows), lasts)
 
 
-def _filling(weights: Vector, tails: Vector, batch: int, size: int, rows: int) -> NDArray:
-    """Return the matrix of q -> min(q + n batch, K), with weights of n and their sums from n on."""
-    row, content = np.zeros(2 * size), np.arange(size)
-    steps = row[size::batch]
-    steps[:] = np.where(weights > FAINT, weights, 0.0)[: len(steps)]
-    found = row[size + content[None, :] - content[:rows, None]]
-    found[:, -1] = tails[-(-content[::-1][:rows] // batch)]
+def _filling(weights: NDArray, tails: NDArray, batch: int, size: int, rows: int) -> NDArray:
+    """Return matrices of q -> min(q + n batch, K), with weights of n and their sums from n on."""
+    row, content = np.zeros((len(weights), 2 * size)), np.arange(size)
+    steps = row[:, size::batch]
+    steps[:] = np.where(weights > FAINT, weights, 0.0)[:, : steps.shape[1]]
+    found = row[:, size + content[None, :] - content[:rows, None]]
+    found[..., -1] = tails[:, -(-content[::-1][:rows] // batch)]
     return found
 
 
@@ -222,32 +227,30 @@ def vacation_queue(
     """
     size = capacity + 1
     laws = _checked(rate, service, vacations, capacity, batch, limit, repeats)
-    serving = _Interval.of(service, rate, batch, size, size)
+    serving = _Interval(*(one[0] for one in _Interval.of([service], rate, batch, size, size)))
     after = repeats * serving.fills
     after[:, :-1] += (1.0 - repeats) * serving.fills[:, 1:]  # the packet leaves
 
-    @cache
-    def away(j: int) -> _Interval:
-        """Return the vacation after j services; only after the most of them the queue may not be empty."""
+    def away(first: int, last: int, rows: int = 1) -> _Interval:
+        """Return the vacations after so many services, for queues of less than `rows` packets."""
         if laws is None:
-            fills, lasts = np.zeros((2, 1, size))
-            fills[0, min(batch, capacity)], lasts[0, 0] = 1.0, 1.0 / rate
+            fills, lasts = np.zeros((2, 1, 1, size))
+            fills[0, 0, min(batch, capacity)], lasts[0, 0, 0] = 1.0, 1.0 / rate
             return _Interval(fills, lasts)
-        return _Interval.of(laws[min(j, len(laws) - 1)], rate, batch, size, size if j == limit else 1)
+        return _Interval.of(laws[first : last + 1], rate, batch, size, rows)
 
     if limit is None:
         # a visit begins again as soon as one ends: its services are the law of that chain
-        again = after.copy()
-        again[0] = away(0).fills[0]
+        again, fresh = after.copy(), away(0, 0)
+        again[0] = starts = fresh.fills[0, 0]
         law = _stationary(again)
         services, ends = np.append(0.0, law[1:]), law[0]
-        starts, served = away(0).fills[0], np.zeros(0)
-        spent = ends * away(0).lasts[0]
+        served, spent = np.zeros(0), ends * fresh.lasts[0, 0]
     else:
         starts, services, served, spent = _limited(after, away, limit)
         ends = 1.0
     mean_away = 1.0 / rate if laws is None else laws[0].mean
-    if laws is not None and len(laws) > 1:  # limited
+    if laws is not None and limit is not None:
         mean_away = float(served @ [law.mean for law in laws])
     duration = float(services.sum()) * service.mean + ends * mean_away
     occupancy = (services @ serving.lasts + spent) / duration
@@ -268,39 +271,40 @@ def vacation_queue(
 
 
 def _limited(
-    after: NDArray, away: Callable[[int], _Interval], limit: int
+    after: NDArray, away: Callable[..., _Interval], limit: int
 ) -> tuple[Vector, Vector, Vector, Vector]:
     """Return the queue at starts of visits, services and ends of visits, and the vacation time at each queue.
 
+    Only after the most services the queue may not be empty.
+
     Args:
         after: q -> the queue after a service, (K + 1, K + 1).
-        away: interval of the vacation, by the number of services before it.
+        away: intervals of vacations, by the number of services before them.
         limit: most services.
     """
     size = len(after)
     goes_on = after.copy()
     goes_on[0] = 0.0  # a visit ends with an empty queue
-    ended, then = [np.eye(size)[0]], [away(0).fills[0]]  # by the queue that a visit begins with
-    on = goes_on.sum(axis=1)
+    ended, on = [np.eye(size)[0]], goes_on.sum(axis=1)  # by the queue that a visit begins with
     while len(ended) < limit and on.max() >= NEVER:
-        then.append(away(len(ended)).fills[0])
         ended.append(goes_on @ ended[-1])
         on = goes_on @ on
-    cycle = np.transpose(ended) @ np.array(then)
+    empty, last = away(0, len(ended) - 1), away(limit, limit, size)
+    cycle = np.transpose(ended) @ empty.fills[:, 0]
     if on.max() >= NEVER:
-        cycle += np.linalg.matrix_power(goes_on, limit) @ away(limit).fills
+        cycle += np.linalg.matrix_power(goes_on, limit) @ last.fills[0]
     starts = _stationary(cycle)
-    here, services, spent, served = starts, np.zeros(size), np.zeros(size), np.zeros(limit + 1)
+    here, services, served = starts, np.zeros(size), np.zeros(limit + 1)
     for j in range(limit):
         served[j] = here[0]
-        spent = spent + here[0] * away(j).lasts[0]
         here = np.append(0.0, here[1:])
         if here.max() <= NEVER * services.max():
             break
         services = services + here
         here = here @ after
     served[limit] = here.sum()
-    return starts, services, served, spent + here @ away(limit).lasts
+    spent = served[: len(ended)] @ empty.lasts[:, 0] + here @ last.lasts[0]
+    return starts, services, served, spent
 
 
 def _sojourn(left: Vector, rate: float, batch: int) -> tuple[float, float]:
@@ -327,7 +331,7 @@ def _checked(
     limit: int | None,
     repeats: float,
 ) -> list[Time | Discrete] | None:
-    """Return the laws of vacations as a list, one or limit + 1 of them; None if there are none.
+    """Return the laws of vacations as a list, by the number of services before; None if there are none.
 
     Raises:
         ValueError: as of `vacation_queue`.
@@ -344,7 +348,8 @@ def _checked(
         laws = None
     else:
         laws = [vacations] if isinstance(vacations, Time | Discrete) else list(vacations)
-        if len(laws) != 1 and (limit is None or len(laws) != limit + 1):
+        laws *= (limit or 0) + 1 if len(laws) == 1 else 1
+        if len(laws) != (limit or 0) + 1:
             raise ValueError(
                 f"vacations must be one law, or one for each of 0 to {limit} services, got {len(laws)}"
             )
