@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.baseband import SLOT_S, low_energy, packet_types, segment
+from btqueue.baseband import SLOT_S, low_energy, packet_types
+from btqueue.network.repetition import cut
 from btqueue.scenario.low_energy import LowEnergy
 from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.scenario import Scenario
@@ -298,8 +299,8 @@ def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
     if frame == 0:
         return OnAir(0.0, 0.0)
     if exact and link.adaptation == "fixed":
-        pieces = segment(frame, packet_types(link.packets), link.segmentation)
-        slots = sum(piece.packet.slots for piece in pieces)
+        pieces = cut(frame, link.packets, link.segmentation)
+        slots = sum(packet.slots for packet in pieces)
         return OnAir(slots + len(pieces), slots - len(pieces))
     types = packet_types(_names(scenario))
     return OnAir(*(frame * min((each.slots + k) / each.payload_bytes for each in types) for k in (1, -1)))
@@ -311,14 +312,14 @@ def _exchanged(scenario: Scenario, size: int) -> OnAir:
     A frame is an exchange there, and the empty PDU that answers takes the place of POLL and NULL.
     """
     le = scenario.le
-    cut = [
+    sent = [
         low_energy.air_time_us(le.phy, payload, encrypted=le.encrypted)
         for frame in frames_of(le, size)
         for payload in low_energy.pdus(frame, le.payload_bytes)
     ]
     empty_us = low_energy.air_time_us(le.phy, 0)
-    plus_us = sum(cut) + len(cut) * (empty_us + 1e6 * le.frame_space_s)
-    return OnAir(plus_us * 1e-6 / SLOT_S, (sum(cut) - len(cut) * empty_us) * 1e-6 / SLOT_S)
+    plus_us = sum(sent) + len(sent) * (empty_us + 1e6 * le.frame_space_s)
+    return OnAir(plus_us * 1e-6 / SLOT_S, (sum(sent) - len(sent) * empty_us) * 1e-6 / SLOT_S)
 
 
 def frames_of(le: LowEnergy, size: int) -> tuple[int, ...]:

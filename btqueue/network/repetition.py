@@ -6,8 +6,10 @@ bit error rate where they are adapted (Chen and others, ICC 2004, section IV).
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from btqueue.baseband import PacketType, packet_types, segment
+from btqueue.baseband.segmentation import Segmentation
 from btqueue.channel import ber_from_link_quality, best_packet, packet_error_rate, spared_by_neighbour
 from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
@@ -37,19 +39,25 @@ def mean_error_rate(radio: Radio, kind: PacketType) -> float:
     return 1.0 - (1.0 - error) * float(spared_by_neighbour(kind.air_time_us)) ** radio.interferers
 
 
-def kinds_of(scenario: Scenario, size: int, ber: float, quality: float) -> list[PacketType]:
+@lru_cache(maxsize=4096)
+def cut(size: int, names: tuple[str, ...], method: Segmentation) -> tuple[PacketType, ...]:
+    """Return the types of the packets into which L2CAP cuts `size` bytes."""
+    return tuple(fragment.packet for fragment in segment(size, packet_types(names), method))
+
+
+def kinds_of(scenario: Scenario, size: int, ber: float, quality: float) -> Sequence[PacketType]:
     """Return the types of the packets in which `size` bytes cross."""
     link = scenario.link
-    cut = packet_types(link.packets)
     if link.adaptation == "fixed":
-        return [fragment.packet for fragment in segment(size, cut, link.segmentation)]
+        return cut(size, link.packets, link.segmentation)
+    every = packet_types(link.packets)
     if link.adaptation_estimate == "link-quality":
         ber = float(ber_from_link_quality(int(quality + 0.5)))
     if link.adaptation == "best":
-        return _in_family(best_packet(cut, ber, bits=scenario.radio.bits), cut, size)
+        return _in_family(best_packet(every, ber, bits=scenario.radio.bits), every, size)
     adapted = packet_types(link.adaptation_packets)
     wanted = adapted[sum(threshold <= ber for threshold in link.adaptation_thresholds)]
-    return _in_family(wanted, tuple(dict.fromkeys((*cut, *adapted))), size)
+    return _in_family(wanted, tuple(dict.fromkeys((*every, *adapted))), size)
 
 
 def _in_family(wanted: PacketType, types: Sequence[PacketType], size: int) -> list[PacketType]:

@@ -1134,7 +1134,7 @@ def train_of(s: Scenario, radio: Radio, size: float, beside: float = 0.0) -> Tra
     link, pdu = s.link, size + s.link.l2cap_header_bytes
     if pdu == 0:
         return NO_TRAIN
-    states, trains, through, kinds = states_of(radio), [], [], []
+    states, trains, through, kinds = states_of(radio), [], [], ()
     for state in states:
         kinds, errors = _packets(s, radio, pdu, state)
         trains.append(_tried(link, kinds, errors))
@@ -1177,7 +1177,7 @@ def train_of(s: Scenario, radio: Radio, size: float, beside: float = 0.0) -> Tra
     )
 
 
-def _packets(s: Scenario, radio: Radio, pdu: float, state: State) -> tuple[list[PacketType], Vector]:
+def _packets(s: Scenario, radio: Radio, pdu: float, state: State) -> tuple[Sequence[PacketType], Vector]:
     """Return the packets of a PDU (bytes) in a state of the radio, and their error rates."""
     kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
     errors = {kind: packet_error(s, radio, kind, state.ber) for kind in set(kinds)}
@@ -1214,7 +1214,7 @@ def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -
     return 1.0 - whole
 
 
-def _tried(link: Any, kinds: list[PacketType], errors: Vector) -> Train:
+def _tried(link: Any, kinds: Sequence[PacketType], errors: Vector) -> Train:
     """Return the train of packets with these error rates, repeated by the rule of the link.
 
     If a packet is given up, the rest of its segment is not sent.
