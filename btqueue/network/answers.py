@@ -10,12 +10,14 @@ A model is a module with a function `answer(scenario)` that returns two dictiona
 """
 
 import math
+from collections.abc import Mapping, MutableMapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import LINK_METRICS, OF_THE_NETWORK, Results, Variable
+from btqueue.scenario.metrics import LINK_METRICS, OF_THE_NETWORK, Computed, Results, Variable
 from btqueue.scenario.topology import topology
 
 
@@ -23,23 +25,25 @@ class NoConvergence(RuntimeError):
     """The model found no consistent operating point; the message gives the reason."""
 
 
-def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> Results:
-    """Put names on a model's metrics."""
+def label(scenario: Scenario, metrics: Mapping[str, Any], attrs: MutableMapping[str, Any]) -> Results:
+    """Put names on a model's metrics, each when it is read first."""
     plan = topology(scenario)
     names = plan.flow_names
     queues = metrics.get("queue_packets", {})
-    variables: dict[str, Variable] = {}
-    for name, value in metrics.items():
+
+    def variable(name: str) -> Variable:
+        value = metrics[name]
         if name == "queue_packets":
-            variables[name] = Variable(("queue",), np.array(list(queues.values()), float))
-        elif name in OF_THE_NETWORK:
-            variables[name] = Variable((), np.asarray(value))
-        elif name in LINK_METRICS:
-            variables[name] = Variable(("link",), np.asarray(value, float))
-        else:
-            values = np.broadcast_to(value, len(names)).astype(float)
-            # a mean over no arrivals is no number
-            variables[name] = Variable(("flow",), np.where(np.isinf(values), np.nan, values))
+            return Variable(("queue",), np.array(list(value.values()), float))
+        if name in OF_THE_NETWORK:
+            return Variable((), np.asarray(value))
+        if name in LINK_METRICS:
+            return Variable(("link",), np.asarray(value, float))
+        values = np.broadcast_to(value, len(names)).astype(float)
+        # a mean over no arrivals is no number
+        return Variable(("flow",), np.where(np.isinf(values), np.nan, values))
+
+    variables = Computed(later={name: partial(variable, name) for name in metrics})
     if "goodput_kbps" in variables and "fairness" not in variables:
         variables["fairness"] = Variable((), np.asarray(jain_index(variables["goodput_kbps"].values)))
     coordinates = {
@@ -51,7 +55,7 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
         coordinates["link"] = Variable(("link",), np.arange(1, len(pairs) + 1))
         ends = [f"{plan.nodes[central]}-{plan.nodes[member]}" for central, member in pairs]
         coordinates["link_name"] = Variable(("link",), np.array(ends))
-    return Results(variables, coordinates, {"answered_by": "theory", **notes})
+    return Results(variables, coordinates, attrs)
 
 
 def jain_index(rates: np.ndarray) -> float:

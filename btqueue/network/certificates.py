@@ -26,7 +26,7 @@ import numpy as np
 from btqueue.network.bounds import capacity, packets_of, segments_of, window_kbps, window_of
 from btqueue.network.load_steps import offered_kbps, steps_of
 from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.metrics import Results
+from btqueue.scenario.metrics import PERCENTILE_OF, Results
 from btqueue.scenario.topology import Topology, topology
 
 if TYPE_CHECKING:
@@ -108,10 +108,11 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
 
 
 def _ranges(metrics: Metrics) -> Iterator[Certificate]:
-    for name, values in metrics.items():
-        if (metric := METRICS.get(str(name))) is None:
+    for name in metrics:
+        metric = METRICS.get(str(name))
+        if metric is None or name in PERCENTILE_OF.values():  # of laws of times, computed when they are read
             continue
-        for value in np.ravel(values.values):
+        for value in np.ravel(metrics[name].values):
             yield Certificate(-value, 0.0, f"{name} is {value:.6g}, below 0")
             if metric.unit == "1" and name not in NO_SHARES:
                 yield Certificate(value, 1.0, f"{name} is {value:.6g}, above 1")

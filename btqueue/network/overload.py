@@ -1,5 +1,6 @@
 """Overloaded flows (offered load above the goodput) are named in an answer, and their delays left out."""
 
+from collections.abc import MutableMapping
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ def offered_loads(scenario: Scenario) -> np.ndarray:
 
 
 def mark_overload(
-    scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    scenario: Scenario, metrics: MutableMapping[str, Any], notes: dict[str, Any]
+) -> tuple[MutableMapping[str, Any], dict[str, Any]]:
     """Return an answer (`btqueue.network.answers`) whose overloaded flows are named and have no delays.
 
     A datagram that is lost is not carried and does not wait either.

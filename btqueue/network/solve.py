@@ -6,6 +6,8 @@ refused or doubted with the same message by plans (`btqueue.network.variation`) 
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
@@ -14,7 +16,7 @@ from btqueue.network.overload import mark_overload
 from btqueue.network.stations import model
 from btqueue.scenario import Scenario
 from btqueue.scenario.limits import limits
-from btqueue.scenario.metrics import Results
+from btqueue.scenario.metrics import Computed, Results
 from btqueue.scenario.traits import in_tables
 
 ELSEWHERE = "theory has no answer here: simulate plays the network"
@@ -42,26 +44,23 @@ def solve(scenario: Scenario) -> Results:
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
     try:
-        found = gate(in_tables(scenario))
+        return gate(scenario)
     except (NoConvergence, ImpossibleAnswer) as refusal:
         refusal.add_note(ELSEWHERE)
         raise
-    if (bounds := found.attrs.pop("limits", None)) is not None:
-        found.attrs["limited_by"] = limits(scenario, bounds)
-    return found
 
 
-def gate(scenario: Scenario) -> Results:
+def gate(written: Scenario) -> Results:
     """Return the answer of theory, with its doubts.
 
     Args:
-        scenario: to be answered, `in_tables`.
+        written: the scenario to be answered, as the user wrote it.
 
     Raises:
         NoConvergence: there is no consistent operating point.
         ImpossibleAnswer: the answer breaks a law that every network keeps (`certificates`).
     """
-    found: list[str] = []
+    scenario, found = in_tables(written), []
 
     def answer(of: Scenario) -> Answer:
         metrics, notes = model.answer(of)
@@ -73,12 +72,14 @@ def gate(scenario: Scenario) -> Results:
     else:
         metrics, notes = answer(scenario)
     why = tuple(dict.fromkeys(found))
-    kind = kind_of(scenario, metrics)
-    about = {
-        "stands": not why, "why": why, "system": kind.system, "regime": kind.regime,
-        "errors_of": (errors_of := IN_DOUBT if why else THEORY),
-        "measured_errors": in_words(errors_of, kind),
+    bounds, errors_of = notes.pop("limits", None), IN_DOUBT if why else THEORY
+    kind = cache(partial(kind_of, scenario, metrics))
+    later = {
+        "system": lambda: kind().system, "regime": lambda: kind().regime,
+        "measured_errors": lambda: in_words(errors_of, kind()),
+        **({"limited_by": partial(limits, written, bounds)} if bounds is not None else {}),
     }  # fmt: skip
-    solved = label(scenario, metrics, {**about, **notes})
+    known = {"answered_by": "theory", "stands": not why, "why": why, "errors_of": errors_of}
+    solved = label(scenario, metrics, Computed({**known, **notes}, later))
     certify(scenario, solved)
     return solved

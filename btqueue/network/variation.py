@@ -26,7 +26,7 @@ from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import gate
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_metric
-from btqueue.scenario.traits import in_tables, traits
+from btqueue.scenario.traits import traits
 
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
 _WHOLE = {
@@ -287,7 +287,7 @@ class Plan:
                 self._known.pop(next(iter(self._known)))
             try:
                 alike = {other: v for key, v in place for other in self._of_medium.get(key, ())}
-                solved = gate(in_tables(_at(self.scenario, changes | alike)))
+                solved = gate(_at(self.scenario, changes | alike))
                 values = {name: np.asarray(one.values, float) for name, one in solved.metrics.items()}
                 sampled = bool(solved.attrs.get("sampled"))
                 self._known[place] = _Answer(values, tuple(solved.attrs["warnings"]), sampled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, netw
 from btqueue.network.stations.point import CARRIED, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
+from btqueue.scenario.metrics import Computed
 
 Vector = NDArray[np.float64]
 
@@ -46,7 +48,7 @@ LEAST_LOSS = 1e-3
 """Chance of a segment to find the buffer of a bridge full, below which none does."""
 
 
-def answer(scenario: Scenario) -> tuple[dict, dict]:
+def answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them.
 
     Raises:
@@ -66,7 +68,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     return metrics, notes
 
 
-def _answer(scenario: Scenario) -> tuple[dict, dict]:
+def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
     network = network_of(scenario)
     if tagged.is_asked(network):
         return _sampled(scenario, network)
@@ -97,11 +99,9 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         **_of_messages(network, point, overflow),
     }
     times = {name: metrics[name] for name in ("rtt_s", "delay_s") if name in metrics}
-    spread = quantiles.quantiles(network, point, times)
-    metrics |= {name: values for name, values in spread.items() if np.isfinite(values).any()}
     known = tcp | np.isfinite(metrics.get("delay_s", np.full(len(tcp), np.nan)))
     bounds = limits.bounds(scenario, network, point, metrics["goodput_kbps"], found.timeouts, overflow)
-    return metrics, {
+    return Computed(metrics, quantiles.quantiles(network, point, times)), {
         "method": "fixed point of the rates at all stations",
         "converged": point.converged,
         "residual": point.residual,

@@ -16,6 +16,8 @@ The sum has the mean of the fixed point. Nothing is fitted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -30,6 +32,7 @@ from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.metrics import PERCENTILES
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
@@ -91,8 +94,8 @@ class Law(NamedTuple):
         return np.array(found)
 
 
-def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[str, Vector]:
-    """Return the quantiles of round trips and delays, by metric, shape (flows,) (s).
+def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[str, Callable[[], Vector]]:
+    """Return how to compute the quantiles of round trips and delays, by metric, shape (flows,) (s).
 
     Not a number where they are not known: of connections that lose segments, of radios that fade, of sources
     in bursts in a piconet of several links, and where windows hold back a source that has nothing to send at
@@ -104,17 +107,23 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
         point: the operating point.
         means: means of round trips and delays by metric, (flows,) (s).
     """
-    shares, found = np.array(PERCENTILES) / 100.0, {}
+    found: dict[str, Callable[[], Vector]] = {}
     for name, mean in means.items():
-        values = np.full((len(PERCENTILES), len(network.flows)), np.nan)
-        for f in point.links.firsts:
-            law = (
-                of(network, point, f, float(mean[f]), back=name == "rtt_s") if np.isfinite(mean[f]) else None
-            )
-            if law is not None:
-                values[:, point.links.like == f] = law.quantiles(shares)[:, None]
-        for percent, row in zip(PERCENTILES, values, strict=True):
-            found[f"{name.removesuffix('_s')}_p{percent}_s"] = row
+        firsts = [f for f in point.links.firsts if np.isfinite(mean[f])]
+        laws = {f: of(network, point, f, float(mean[f]), back=name == "rtt_s") for f in firsts}
+        if any(laws.values()):
+            values = cache(partial(_of_flows, laws, point.links.like))
+            for n, percent in enumerate(PERCENTILES):
+                found[f"{name.removesuffix('_s')}_p{percent}_s"] = partial(lambda of, n: of()[n], values, n)
+    return found
+
+
+def _of_flows(laws: dict[int, Law | None], like: NDArray[np.int64]) -> Matrix:
+    """Return the quantiles of flows whose answer is `like` that of one with a law, (percentiles, flows)."""
+    shares, found = np.array(PERCENTILES) / 100.0, np.full((len(PERCENTILES), len(like)), np.nan)
+    for f, law in laws.items():
+        if law is not None:
+            found[:, like == f] = law.quantiles(shares)[:, None]
     return found
 
 
