@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from btqueue.baseband import PacketType, packet_types, segment
 from btqueue.baseband.segmentation import Segmentation
-from btqueue.channel import ber_from_link_quality, best_packet, packet_error_rate, spared_by_neighbour
-from btqueue.scenario import Scenario
+from btqueue.channel import Bits, ber_from_link_quality, best_packet, packet_error_rate, spared_by_neighbour
+from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
 
 HARDLY_EVER = 1e-9
@@ -45,16 +45,15 @@ def cut(size: int, names: tuple[str, ...], method: Segmentation) -> tuple[Packet
     return tuple(fragment.packet for fragment in segment(size, packet_types(names), method))
 
 
-def kinds_of(scenario: Scenario, size: int, ber: float, quality: float) -> Sequence[PacketType]:
-    """Return the types of the packets in which `size` bytes cross."""
-    link = scenario.link
+def kinds_of(link: Link, bits: Bits, size: int, ber: float, quality: float) -> Sequence[PacketType]:
+    """Return the types of the packets in which `size` bytes cross, on a radio that damages these `bits`."""
     if link.adaptation == "fixed":
         return cut(size, link.packets, link.segmentation)
     every = packet_types(link.packets)
     if link.adaptation_estimate == "link-quality":
         ber = float(ber_from_link_quality(int(quality + 0.5)))
     if link.adaptation == "best":
-        return _in_family(best_packet(every, ber, bits=scenario.radio.bits), every, size)
+        return _in_family(best_packet(every, ber, bits=bits), every, size)
     adapted = packet_types(link.adaptation_packets)
     wanted = adapted[sum(threshold <= ber for threshold in link.adaptation_thresholds)]
     return _in_family(wanted, tuple(dict.fromkeys((*every, *adapted))), size)

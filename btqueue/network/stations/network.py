@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S, PacketType
 from btqueue.baseband.voice import ESCO_PACKETS, VoiceLinks
-from btqueue.channel import ber_from_link_quality, link_quality, packet_error_rate
+from btqueue.channel import Bits, ber_from_link_quality, link_quality, packet_error_rate
 from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.bounds import segments_of
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
 from btqueue.network.stations import anchors
 from btqueue.network.stations.nagle import Cut, waits_for_all
+from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 from btqueue.scenario.scenario import Scenario
@@ -471,7 +472,7 @@ class _Builder:
         self.buckets: dict[int, int] = {}
         self.bucket_list: list[Bucket] = []
         self.radios: dict[tuple[int, int], Radio] = {}
-        self.trains: dict[tuple, Train] = {}
+        self.states: dict[int, tuple[State, ...]] = {}  # by the identity of a radio
         self.low_energy = scenario.link.bearer == "le"
         self.anchored: dict[tuple[int, int], tuple[anchors.Station, int, int]] = {}
         routes = (self.plan.route(flow.source, flow.target) for flow in self.plan.flows)
@@ -576,7 +577,7 @@ class _Builder:
                 radio = self._radio(Hop("bluetooth", index, *ends))
                 kind = ESCO_PACKETS[voice.packet]
                 errors.append(
-                    [(one.share, 1.0 - _intact(radio, kind, one.ber)[0]) for one in states_of(radio)]
+                    [(one.share, 1.0 - _intact(radio, kind, one.ber)[0]) for one in self._states(radio)]
                 )
             down, up = errors
             pairs = (
@@ -650,7 +651,7 @@ class _Builder:
                 self.wire_list.append(Wire(name, 1.0, 0.0, inf))
             down, up = (self._radio(Hop("bluetooth", piconet, *way)) for way in ways)
             of_down, of_up = (
-                tuple((state.share, state.ber or 0.0) for state in states_of(one)) for one in (down, up)
+                tuple((state.share, state.ber or 0.0) for state in self._states(one)) for one in (down, up)
             )
             station = anchors.station(self.scenario, self.plan, piconet, member, (down, up), (of_down, of_up))
             self.anchored[piconet, member] = station, first, first + 1
@@ -683,13 +684,10 @@ class _Builder:
             self.radios[hop.source, hop.target] = next(same, radio)
         return self.radios[hop.source, hop.target]
 
-    def _train(self, hop: Hop, size: float, beside: float) -> Train:
-        """Return the packets of a segment of `size` bytes above L2CAP on a hop; `beside` bytes go back."""
-        radio = self._radio(hop)
-        key = (id(radio), size, beside)
-        if key not in self.trains:
-            self.trains[key] = train_of(self.scenario, radio, size, beside)
-        return self.trains[key]
+    def _states(self, radio: Radio) -> tuple[State, ...]:
+        if id(radio) not in self.states:  # it may be a file
+            self.states[id(radio)] = states_of(radio)
+        return self.states[id(radio)]
 
     # -------------------------------------------------------------------------------------------------- flows
 
@@ -862,8 +860,10 @@ class _Builder:
                 before = hop.kind
                 continue
             port, train = self._port(hop), NO_TRAIN
+            radio, bits = self._radio(hop), s.radio.bits
+            states = self._states(radio)
             for size, share in sizes:
-                train = train.plus(self._train(hop, size, beside), share)
+                train = train.plus(train_of(s.link, bits, radio, states, size, beside), share)
             taken = 1.0 if s.link.adaptation != "fixed" else max(train.packets, 1.0)  # places of a segment
             held = inf  # segments for which a node has bytes, beside one that is being sent
             if s.link.node_buffer_bytes is not None:
@@ -872,7 +872,7 @@ class _Builder:
             enters = place == 0 or before == "outside" or s.network.relay == "segment"
             if enters and s.flow_control.enabled:
                 bucket = self._bucket(port)
-                price = sum(share * _price(s, self._radio(hop), size) for size, share in sizes)
+                price = sum(share * _price(s, states, size) for size, share in sizes)
                 rate, room = self.bucket_list[bucket].rate, self.bucket_list[bucket].places / taken
                 found.append(
                     Visit(
@@ -1057,16 +1057,13 @@ def more_of(traffic: Any, rate: float) -> float:
     return max(1.0 - (1.0 - per_slot) * 2.0 * (1.0 - per_slot) / (traffic.scv + 1.0 - per_slot), 0.0)
 
 
-def _price(s: Scenario, radio: Radio, size: float) -> float:
+def _price(s: Scenario, states: tuple[State, ...], size: float) -> float:
     """Return the tokens (bits) of a segment of `size` bytes above L2CAP."""
     pdu = size + s.link.l2cap_header_bytes
     if s.flow_control.charge != "payload":
         return pdu * 8.0
-    return sum(kind.payload_bytes for kind in kinds_of(s, int(pdu), _mean_ber(radio), 255.0)) * 8.0
-
-
-def _mean_ber(radio: Radio) -> float:
-    return sum(state.share * (state.ber or 0.0) for state in states_of(radio))
+    ber = sum(state.share * (state.ber or 0.0) for state in states)
+    return sum(kind.payload_bytes for kind in kinds_of(s.link, s.radio.bits, int(pdu), ber, 255.0)) * 8.0
 
 
 # ------------------------------------------------------------------------------------------------------ radio
@@ -1081,7 +1078,7 @@ class State(NamedTuple):
     stay_s: float
 
 
-def states_of(radio: Radio) -> list[State]:
+def states_of(radio: Radio) -> tuple[State, ...]:
     """Return the states of a radio.
 
     The halves of an alternating radio last for a fixed time. The backlog of a state grows with the square of
@@ -1089,16 +1086,16 @@ def states_of(radio: Radio) -> list[State]:
     """
     if radio.model in ("perfect", "constant"):
         ber = 0.0 if radio.model == "perfect" else radio.ber
-        return [State(1.0, ber, _quality(ber or 0.0), inf)]
+        return (State(1.0, ber, _quality(ber or 0.0), inf),)
     if radio.model == "trace":
         return _trace_states(radio)
     stays = (radio.good_s, radio.bad_s)
     if radio.model == "alternating":
         stays = (radio.period_s / 2.0, radio.period_s / 2.0)
-    return [
+    return tuple(
         State(stay / sum(stays), ber, _quality(ber), stay)
         for stay, ber in zip(stays, (radio.ber_good, radio.ber_bad), strict=True)
-    ]
+    )
 
 
 @lru_cache(maxsize=256)
@@ -1106,7 +1103,7 @@ def _quality(ber: float) -> float:
     return float(link_quality(ber))
 
 
-def _trace_states(radio: Radio) -> list[State]:
+def _trace_states(radio: Radio) -> tuple[State, ...]:
     values = read_trace(radio)
     if radio.trace_quantity == "ber":
         bers, qualities = values, link_quality(values)
@@ -1116,34 +1113,50 @@ def _trace_states(radio: Radio) -> list[State]:
     runs = max(int((poor & ~np.roll(poor, 1)).sum()), 1)
     stay = radio.trace_step_s * float(poor.sum()) / runs
     order = np.array_split(np.argsort(bers), min(20, len(bers)))
-    return [
+    return tuple(
         State(len(part) / len(bers), float(bers[part].mean()), float(qualities[part].mean()), stay)
         for part in order
         if len(part)
-    ]
+    )
 
 
-def train_of(s: Scenario, radio: Radio, size: float, beside: float = 0.0) -> Train:
-    """Return the packets of a segment of `size` bytes above L2CAP on a hop with this radio.
+@lru_cache(maxsize=4096)
+def train_of(
+    link: Link, bits: Bits, radio: Radio, states: tuple[State, ...], size: float, beside: float = 0.0
+) -> Train:
+    """Return the packets of a segment of `size` bytes above L2CAP on a hop with this radio and its states.
 
     With repetition a link that always has segments sends in each state as fast as it can. So means over
     segments weigh a state by its share of the time and its speed, with the `beside` bytes of the
     acknowledgement in the other halves of the frames. Without repetition the states of successive packets of
     a segment are correlated, one frame apart.
     """
-    link, pdu = s.link, size + s.link.l2cap_header_bytes
+    pdu = size + link.l2cap_header_bytes
     if pdu == 0:
         return NO_TRAIN
-    states, trains, through, kinds = states_of(radio), [], [], ()
+
+    def packets(pdu: float, state: State) -> tuple[Sequence[PacketType], Vector]:
+        """Return the packets of a PDU (bytes) in a state of the radio, and their error rates."""
+        kinds = kinds_of(link, bits, int(pdu), state.ber or 0.0, state.quality)
+        errors = {kind: packet_error(link, radio, kind, state.ber) for kind in set(kinds)}
+        return kinds, np.array([errors[kind] for kind in kinds])
+
+    trains, through, kinds = [], [], ()
     for state in states:
-        kinds, errors = _packets(s, radio, pdu, state)
+        kinds, errors = packets(pdu, state)
         trains.append(_tried(link, kinds, errors))
         through.append(1.0 - errors)
     share = np.array([state.share for state in states])
     each = np.array([train.air + train.frames for train in trains])
     weight = share
     if link.arq == "unlimited":
-        weight = share / (each + _beside(s, radio, states, trains, beside))
+        there = beside + link.l2cap_header_bytes  # slots of the answer in the other halves, by state
+        others = [_tried(link, *packets(there, state)) for state in states if beside and len(states) > 1]
+        more = [
+            other.air - other.frames + 2.0 * max(other.frames - train.frames, 0.0)
+            for other, train in zip(others, trains, strict=False)
+        ]
+        weight = share / (each + (more or 0.0))
     found = NO_TRAIN
     for train, part in zip(trains, weight / weight.sum(), strict=True):
         found = found.plus(train, float(part))
@@ -1175,24 +1188,6 @@ def train_of(s: Scenario, radio: Radio, size: float, beside: float = 0.0) -> Tra
         loss_fast=mean(lost, ~worse),
         loss_slow=mean(lost, worse),
     )
-
-
-def _packets(s: Scenario, radio: Radio, pdu: float, state: State) -> tuple[Sequence[PacketType], Vector]:
-    """Return the packets of a PDU (bytes) in a state of the radio, and their error rates."""
-    kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
-    errors = {kind: packet_error(s, radio, kind, state.ber) for kind in set(kinds)}
-    return kinds, np.array([errors[kind] for kind in kinds])
-
-
-def _beside(s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float) -> Vector:
-    """Return the slots, by state, that `size` bytes in the other halves of a train's frames add."""
-    found = np.zeros(len(states))
-    if not size or len(states) == 1:
-        return found
-    for n, (state, train) in enumerate(zip(states, trains, strict=True)):
-        other = _tried(s.link, *_packets(s, radio, size + s.link.l2cap_header_bytes, state))
-        found[n] = other.air - other.frames + 2.0 * max(other.frames - train.frames, 0.0)
-    return found
 
 
 def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -> Vector:
@@ -1232,10 +1227,10 @@ def _tried(link: Any, kinds: Sequence[PacketType], errors: Vector) -> Train:
     return Train(count, once, frames, air, loss, float(slots[0]), spread)
 
 
-def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None) -> float:
+def packet_error(link: Link, radio: Radio, kind: PacketType, ber: float | None) -> float:
     """Return the share of the transmissions of a packet that fail, or whose acknowledgement fails."""
     through, answered = _intact(radio, kind, ber)
-    if s.link.arq != "none" and s.link.arq_feedback == "lossy":
+    if link.arq != "none" and link.arq_feedback == "lossy":
         through *= answered
     return 1.0 - through
 

@@ -242,7 +242,7 @@ def ring_of(scenario: Scenario, network: Network, rng: np.random.Generator) -> R
     headers = scenario.transport.header_bytes + link.l2cap_header_bytes
     pieces = []
     for size in (round(flow.kilobits * 125.0) + headers, headers):
-        kinds, left = kinds_of(scenario, size, 0.0, 255.0), size
+        kinds, left = kinds_of(link, scenario.radio.bits, size, 0.0, 255.0), size
         for kind in kinds:
             full = scenario.flow_control.charge == "payload"
             pieces.append((kind, kind.payload_bytes if full else min(left, kind.payload_bytes)))
@@ -250,9 +250,7 @@ def ring_of(scenario: Scenario, network: Network, rng: np.random.Generator) -> R
     prices = np.array([8.0 * price for _, price in pieces])
     slots = np.array([float(kind.slots) for kind, _ in pieces])
     bers = [state.ber for state in states]
-    errors = np.array(
-        [[packet_error(scenario, scenario.radio, kind, ber) for kind, _ in pieces] for ber in bers]
-    )
+    errors = np.array([[packet_error(link, scenario.radio, kind, ber) for kind, _ in pieces] for ber in bers])
     most = 8 * int(flow.window) * len(pieces)  # packets under way are several times fewer
     bucket = network.buckets[0] if network.buckets else None
     token_rate = min(bucket.rate, FREE) if bucket else FREE
