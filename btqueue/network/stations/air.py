@@ -430,9 +430,10 @@ class Links:
         self.limit[self.port_link] = [port.limit for port in network.ports]
         self.share = np.array([p.data_share for p in piconets], float)
         self.share_of = self.share[self.port_link]  # of ports
-        # numbers of the ports of each link, (2, links); one more than there are where there is none
+        # numbers of the ports of each link, (2, links); twice the same where there is only one
         self.ports_of = np.array(
-            [[place.get((*name, up), len(network.ports)) for name in self.names] for up in (False, True)], int
+            [[place.get((*name, up), place.get((*name, not up))) for name in self.names] for up in (0, 1)],
+            int,
         )
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
@@ -462,12 +463,6 @@ class Links:
                         limit = self.limit[self.port_link[visit.index]]
                         self.whole[back, f, visit.index] += times * (visit.train.frames // limit)
         self.each = self.air + self.frames
-        self.varies = np.ones((2, *shape))  # mean square of the frames of a segment over their squared mean
-        for f, flow in enumerate(network.flows):
-            for back, visits in enumerate((flow.forth, flow.back)):
-                for visit in visits:
-                    if visit.train.spread > 0.0 and visit.kind == "port":
-                        self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
         # links visited in turn with others, all with windows of one segment; slots of an answer in its frames
         uses = (self.frames.sum(axis=0) @ self.of_link) > 0.0
         self.single = (uses <= self.stop_and_wait[:, None]).all(axis=0) & (self.members > 1.0)
@@ -589,8 +584,8 @@ class Links:
         )
 
     def _larger(self, values: Vector) -> Vector:
-        """Return the larger of the values of both ports of each link, none below 0, (links,)."""
-        return np.append(values, 0.0)[self.ports_of].max(axis=0)
+        """Return the larger of the values of both ports of each link, (links,)."""
+        return np.maximum(*values[self.ports_of])
 
     def _find_cycles(self) -> None:
         """Set full cycles at present loads; with bridges idle ones and rounds, too."""
@@ -859,7 +854,7 @@ class Links:
         self.settled[n, port] = found[0], found[2]
         return found
 
-    def residuals(self, sent: Vector, answered: Vector, acks: Vector) -> Matrix:
+    def residuals(self, sent: Vector, answered: Vector, acks: Vector, varies: Matrix) -> Matrix:
         """Return the mean residual work of the visits to each link by each flow (slots), (flows, links).
 
         Half of the second moment of the work of a segment, or its acknowledgement, in a visit, times its
@@ -871,8 +866,8 @@ class Links:
             slots = self.each[back]
             frames = np.maximum(self.frames[back] / np.where(back, acks[:, None], 1.0), 1e-9)
             # repetitions vary; beyond the limit of a visit they wait for the next one
-            varies = np.minimum(self.varies[back], np.maximum(limit / frames, 1.0))
-            squares = slots**2 * varies / np.maximum(frames / limit, 1.0)
+            squares = slots**2 * np.minimum(varies[back], np.maximum(limit / frames, 1.0))
+            squares /= np.maximum(frames / limit, 1.0)
             found += self.by_link(rates * squares / 2.0) * SLOT_S**2
         return np.where(self.full_link, 0.0, found)
 

@@ -116,7 +116,6 @@ class Laws:
         self.waits = np.zeros(flows)  # of segments for others, on the way forth
         self.ports: dict[int, Own] = {}  # queues in which flows wait longest, at ports of several links
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
-        self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
         # transmissions of segments, and full resources and waits there, at the start and at the end
@@ -127,6 +126,9 @@ class Laws:
         self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
         self.windows = np.array([flow.window for flow in network.flows])
         self.acks = np.array([flow.acks for flow in network.flows])
+        # acknowledgements that travel alone, relative to a source that always has data
+        self.alone = np.zeros(flows)
+        self.answer([transport.Answers(0.0, flow.acks) for flow in network.flows])
         self.together = np.minimum([flow.together for flow in network.flows], 1e9)
         # segments of the same batch ahead of a segment
         self.ahead = np.array(
@@ -195,6 +197,7 @@ class Laws:
         ):
             for name in names.split():
                 setattr(mine, name, copy(getattr(its, name)))
+        self.answer(self.answers)
         self.begin = other.ended
 
     def service(self) -> tuple[Matrix, Matrix]:
@@ -221,8 +224,7 @@ class Laws:
             sent: transmissions of each, (F,).
             full: resources that are full.
         """
-        links, polled, self.rates = self.links, self.polled, rate
-        alone = self.alone
+        links, polled, self.rates, alone = self.links, self.polled, rate, self.alone
         regular = self.regular & (rate * self.round_s < 1.0)
         links.alone = np.maximum(links.stop_and_wait | regular, 1.0 - self.meets)
         links.update(rate * sent, rate * alone, full[: len(self.network.ports)] > 0.0, self.most)
@@ -264,16 +266,13 @@ class Laws:
     def own_s(self, f: int) -> float:
         """Return the delay that each segment of a flow causes to the next unacknowledged one (s)."""
         queues = self.polled
-        mine = [c for (g, back, _), c in queues.number.items() if g == f and not back and queues.host[c]]
-        if not mine:
-            return 0.0
-        return max(float(queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c]) for c in mine)
+        each = (queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c] for c in queues.at_hosts(f))
+        return float(max(each, default=0.0))
 
-    @property
-    def alone(self) -> Vector:
-        """Acknowledgements that travel alone, relative to a source that always has data, shape (flows,)."""
-        each = zip(self.answers, self.acks.tolist(), strict=True)
-        return np.array([one.alone / acks if acks else 1.0 for one, acks in each])
+    def answer(self, answers: list[transport.Answers]) -> None:
+        """Set how the receivers acknowledge."""
+        self.answers, each = answers, zip(answers, self.acks.tolist(), strict=True)
+        self.alone = np.array([one.alone / acks if acks else 1.0 for one, acks in each])
 
     def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
         """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
@@ -312,7 +311,7 @@ class Laws:
             full: resources that are full.
         """
         ports = len(self.network.ports)
-        whole = np.array([port.limit >= ENDLESS for port in self.network.ports], bool) & (full[:ports] > 0.0)
+        whole = (self.links.limit[self.links.port_link] >= ENDLESS) & (full[:ports] > 0.0)
         each = np.where(whole, service[:, :ports], 0.0).max(axis=1, initial=0.0)
         return np.where(each > 0.0, window * each, inf)
 
@@ -904,7 +903,7 @@ class Laws:
         if network.bridges:
             load = np.minimum(links.others(links.open_load), NEARLY)
             kept = np.where(links.endless, 1.0 - 1.0 / self.windows, 1.0)
-            by_link = links.residuals(sends, answers, acks)
+            by_link = links.residuals(sends, answers, acks, self.varies[:, :, :ports])
             visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
             by_flow = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(
                 visits_left
@@ -1135,7 +1134,7 @@ class Laws:
 
     def tokens_back(self, f: int, tokens: Tail) -> float:
         """Return how much longer an acknowledgement waits for tokens than at its port (s)."""
-        at = [c for (g, back, _), c in self.polled.number.items() if g == f and back]
+        at = self.polled.ways[f, 1]
         if tokens.share <= 0.0 or not at:
             return tokens.between(0.0, inf)
         wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])

@@ -408,7 +408,8 @@ class Search:
                 carried=bool(rate[f] > CARRIED * load[f]),
             )
             laws.receiver(f, float(rate[f]), carried=bool(rate[f] > max(CARRIED * load[f], 0.0)))
-        laws.answers, laws.timed = [laws.answers[f] for f in laws.like], laws.timed[laws.like]
+        laws.answer([laws.answers[f] for f in laws.like])
+        laws.timed = laws.timed[laws.like]
 
     def _lone_trips(self, forth: Matrix) -> tuple[Vector, Vector, Vector]:
         """Return the way forth, the round trip of a lone segment, and its wait for others to be acknowledged.

@@ -248,7 +248,7 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, floa
         data, and the mean time there.
     """
     polled = point.links.polled
-    mine = [c for (g, back, _), c in polled.number.items() if g == f and not back and polled.host[c]]
+    mine = polled.at_hosts(f)
     if not mine:
         return None
     c = mine[0]
@@ -270,7 +270,7 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, floa
 def _behind_others(point: Point, f: int, time_s: float, *, back: bool) -> tuple[float, float]:
     """Return mean and variance of the share of a time that others' trains take on the air (s)."""
     polled = point.links.polled
-    mine = [c for (g, of, _), c in polled.number.items() if g == f and (back or not of)]
+    mine = polled.ways[f, 0] + polled.ways[f, 1] * back
     if not mine:
         return 0.0, 0.0
     load, squares = 0.0, 0.0

@@ -35,6 +35,7 @@ more than alone (88 stars), and trains whose packets go one by one do not wait f
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import lru_cache
 from math import ceil, exp, expm1, floor, gcd, inf, log
 from typing import NamedTuple
@@ -292,6 +293,7 @@ class Queues:
         bridged = {p for bridge in network.bridges for p in bridge.piconets}
         bridged |= {p for p, one in enumerate(network.piconets) if one.members == 1}
         self.number: dict[tuple[int, int, int], int] = {}
+        self.ways: dict[tuple[int, int], list[int]] = defaultdict(list)  # crossings by flow and way
         names: list[tuple[int, int, int, int, bool, Train]] = []  # of each crossing
         for f, flow in enumerate(network.flows):
             before = -1
@@ -307,6 +309,7 @@ class Queues:
                     if before >= 0 and network.ports[names[before][3]].piconet != port.piconet:
                         before, host = -1, True
                     self.number[f, back, place] = len(names)
+                    self.ways[f, back].append(len(names))
                     names.append((f, back, before, visit.index, host, visit.train))
                     before, host = len(names) - 1, False
         self.count = len(names)
@@ -1007,10 +1010,13 @@ class Queues:
             found = (1.0 - down) * found + 0.5 * (1.0 + down) * slots * (1.0 / free - 1.0)
         return found
 
+    def at_hosts(self, f: int) -> list[int]:
+        """Return the crossings at which segments of a flow come from hosts."""
+        return [c for c in self.ways[f, 0] if self.host[c]]
+
     def following_s(self, f: int) -> float:
         """Return the delay of the next segment of a message by a segment, at a port of its hosts (s)."""
-        mine = [c for (g, back, _), c in self.number.items() if g == f and not back and self.host[c]]
-        return max((float(self.with_it[c] * self.slot_s[c]) for c in mine), default=0.0)
+        return max((float(self.with_it[c] * self.slot_s[c]) for c in self.at_hosts(f)), default=0.0)
 
     def own(self, f: int, trip_s: float, quiet: NDArray[np.bool_]) -> Own | None:
         """Return the queue at the port of a flow's hosts where it waits longest, None if it waits at none.
@@ -1020,10 +1026,7 @@ class Queues:
             trip_s: its round trip without waits (s).
             quiet: resources that are not full, ports first.
         """
-        mine = [
-            c for (g, back, _), c in self.number.items()
-            if g == f and not back and self.host[c] and quiet[self.port[c]]
-        ]  # fmt: skip
+        mine = [c for c in self.at_hosts(f) if quiet[self.port[c]]]
         if not mine:
             return None
         c = max(mine, key=lambda one: self.behind[one] * self.slot_s[one])
@@ -1036,8 +1039,8 @@ class Queues:
         # acknowledgements of the segments ahead go beside their followers, in the place of NULL or POLL
         beside = sum(
             float(self.slots[one] - EMPTY * self.frames[one])
-            for (g, back, _), one in self.number.items()
-            if g == f and back and self.link[one] == self.link[c]
+            for one in self.ways[f, 1]
+            if self.link[one] == self.link[c]
         )
         beside *= min(self.network.flows[f].acks, 1.0)
         of_message = self._of_message(c, fixed, float(self.uneven[f])) + fixed * beside
