@@ -1,11 +1,10 @@
-"""One queue, with and without vacations: known values, exact special cases, a Markov chain, a simulation.
+"""One queue, with and without vacations: known values, exact special cases, a Markov chain.
 
 Rooms for 100 and more are so large that nothing is lost. The known values were each confirmed by simulations
 of 6e8 slots; services in them take 6 slots.
 """
 
 import math
-import random
 from functools import partial
 from typing import Any
 
@@ -13,13 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from btqueue.queueing.vacations import Discrete, Time, VacationQueue, vacation_queue
 
 SIX = Time(6.0)
 LONG = Discrete(np.arange(10.0, 51.0), np.full(41, 1 / 41))
-LONG_AND_POLL = [LONG._replace(values=np.arange(12.0, 53.0))] * 5 + [LONG]  # 2 slots more when emptied
 SLOTS = np.arange(1.0, 401.0)
 GEOMETRIC = Discrete(SLOTS, (11 / 12) ** (SLOTS - 1) / 12 / (1 - (11 / 12) ** 400))
 
@@ -66,62 +63,6 @@ KNOWN: list[tuple[dict[str, Any], dict[str, float], float]] = [
 def test_known_values(queue, known: dict[str, float], digits: float):
     solution = solve(**queue)
     assert {name: getattr(solution, name) for name in known} == pytest.approx(known, abs=digits)
-
-
-EMPTIED = [0.02215193, 0.02616912, 0.02786312, 0.02851632, 0.02855724]
-EMPTIED_AFTER_POLL = [0.01822464, 0.02360347, 0.02616383, 0.02740225, 0.0278584]
-
-
-@pytest.mark.parametrize(
-    ("vacations", "wait", "cycle", "emptied"),
-    [(LONG, 182.041522, 57.692308, EMPTIED), (LONG_AND_POLL, 183.200197, 58.166356, EMPTIED_AFTER_POLL)],
-)
-def test_near_saturation(vacations, wait: float, cycle: float, emptied: list[float]):
-    queue = solve(rate=0.08, vacations=vacations, capacity=500, limit=5)
-    assert queue.mean_wait == pytest.approx(wait, abs=2e-6)
-    assert queue.mean_cycle == pytest.approx(cycle, abs=5e-7)
-    np.testing.assert_allclose(queue.served[:5], emptied, atol=5e-9)
-
-
-def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
-    """``M E[X] = E[N] lambda (W + E[B]) - (1 - rho) E[N (N - 1)] / 2`` with X left at the end of a visit."""
-    rate, served = 0.08, np.arange(6)
-    queue = solve(rate=rate, vacations=LONG, capacity=500, limit=5)
-    left = queue.visit_start @ np.arange(501) - rate * 30.0
-    pairs = queue.served @ (served * (served - 1))
-    right = queue.mean_served * rate * queue.sojourn_mean - (1 - 6 * rate) * pairs / 2
-    assert left == pytest.approx(12.955117, abs=5e-7)
-    assert right / 5 == pytest.approx(left, rel=1e-9)
-
-
-# ---------------------------------------------------------------- a server that never goes away
-
-
-@pytest.mark.parametrize("load", [0.3, 0.8])
-def test_md1_queue_law(load: float):
-    """``1 - rho``, ``(1 - rho)(e^rho - 1)``, ``(1 - rho)(e^2rho - e^rho(1 + rho))``: Erlang's."""
-    queue = solve(rate=load / 6, vacations=None, capacity=200)
-    e = math.exp(load)
-    expected = [1 - load, (1 - load) * (e - 1), (1 - load) * (e * e - e * (1 + load))]
-    np.testing.assert_allclose(queue.occupancy[:3], expected, rtol=1e-12)
-
-
-def brun_garcia(load: float, capacity: int) -> float:
-    """Blocking of M/D/1/K: ``1 - b / (1 + rho b)`` with an alternating sum b (J. Appl. Prob. 37, 2000)."""
-    last = capacity - 1
-    b = math.fsum(
-        (-load) ** k / math.factorial(k) * (last - k) ** k * math.exp((last - k) * load)
-        for k in range(last + 1)
-    )
-    return 1 - b / (1 + load * b)
-
-
-@pytest.mark.parametrize("capacity", [1, 6])
-@pytest.mark.parametrize("load", [0.5, 0.9, 1.5])
-def test_md1k_blocking(load: float, capacity: int):
-    queue = solve(rate=load / 6, vacations=None, capacity=capacity)
-    expected = brun_garcia(load, capacity)
-    assert (queue.packet_loss, queue.batch_loss) == pytest.approx((expected, expected), abs=1e-12)
 
 
 # ---------------------------------------------------------------- sojourns: M/G/1 and its decomposition
@@ -346,77 +287,3 @@ def test_impossible_arguments_are_refused(arguments: dict[str, Any], message: st
     good: dict[str, Any] = {"rate": 0.1, "vacations": LONG, "capacity": 20, "limit": 5}
     with pytest.raises(ValueError, match=message):
         solve(**(good | arguments))
-
-
-# ---------------------------------------------------------------- a simulation
-
-WARM_UP, END, RUNS = 1500.0, 4500.0, 1000
-PAUSES = (10.0, 30.0)
-
-
-def simulated(seed: int, rate: float, room: float) -> tuple[float, ...]:
-    """One run, event by event: messages of 3 packets, 4 services a visit, one in ten of them repeated.
-
-    Services take 3 or 8, vacations 10 or 30, and 15 more after a visit without a service.
-
-    Returns:
-        Packets offered and lost, integral of the queue; of the messages that leave their number, and the sums
-        of their sojourns and of the squares.
-    """
-    draw = random.Random(seed)
-    queue: list[float] = []  # arrival of the message whose last packet this is, else nan
-    offered = lost = area = left = sojourns = squares = 0.0
-    now, coming, serving, done = 0.0, draw.expovariate(rate), False, 0
-    until = draw.choice(PAUSES)
-    while now < END:
-        then = min(coming, until)
-        if then > WARM_UP:
-            area += len(queue) * (then - max(now, WARM_UP))
-        now = then
-        if coming < until:
-            packets = [math.nan, math.nan, now][: int(min(3, room - len(queue)))]
-            queue += packets
-            if now > WARM_UP:
-                offered, lost = offered + 3, lost + 3 - len(packets)
-            coming = now + draw.expovariate(rate)
-            continue
-        if serving:
-            done += 1
-            if draw.random() >= 0.1:
-                arrived = queue.pop(0)
-                if now > WARM_UP and not math.isnan(arrived):
-                    left, sojourns = left + 1, sojourns + now - arrived
-                    squares += (now - arrived) ** 2
-        else:
-            done = 0
-        serving = bool(queue) and done < 4
-        until = now + (draw.choice((3.0, 8.0)) if serving else draw.choice(PAUSES) + 15.0 * (done == 0))
-    return offered, lost, area, left, sojourns, squares
-
-
-@pytest.mark.parametrize(("rate", "capacity"), [(0.022, 8), (0.018, 150)])
-def test_against_a_simulation(rate: float, capacity: int):
-    """1000 independent runs (seeds 0 to 999); two or three comparisons of a false alarm of 1e-4 each."""
-    queue = vacation_queue(
-        rate=rate,
-        service=Discrete([3.0, 8.0], [0.5, 0.5]),
-        vacations=[
-            Discrete([pause + 15.0 * (done == 0) for pause in PAUSES], [0.5, 0.5]) for done in range(5)
-        ],
-        capacity=capacity,
-        batch=3,
-        limit=4,
-        repeats=0.1,
-    )
-    lossy = capacity < 20
-    runs = [simulated(seed, rate, capacity if lossy else math.inf) for seed in range(RUNS)]
-    offered, lost, area, left, sojourns, squares = np.array(runs).T
-    samples = {"queue": area / (END - WARM_UP) - queue.mean_queue}
-    if lossy:
-        samples["loss"] = lost - queue.packet_loss * offered
-    else:
-        samples["sojourn"] = sojourns - queue.sojourn_mean * left
-        samples["its square"] = squares - (queue.sojourn_mean**2 + queue.sojourn_sd**2) * left
-    for name, sample in samples.items():
-        error = sample.std(ddof=1) / math.sqrt(RUNS)
-        assert abs(sample.mean()) < stats.t.isf(0.5e-4, RUNS - 1) * error, name

@@ -14,6 +14,7 @@ NAME = "venugopal-2006/piconet"
 
 SWEEP = f"sweep {NAME} --over polling.limit=1..3"
 CHAIN = "sensitivity chen-2004/adaptive-1"
+CHOOSING = f"dimension {NAME} --choose polling.limit=1..4 --maximize goodput_kbps"
 CHECK = f"check theirs.csv --scenario {NAME}"
 FIGURE = "figures venugopal-2006/fig_6_1"
 BAD_INPUT = [
@@ -37,6 +38,11 @@ BAD_INPUT = [
     (f"{SWEEP} --metric goodput", "did you mean goodput_kbps"),
     (f"{SWEEP} --out x.ncc", ".nc (netCDF) | did you mean x.nc"),
     (f"{SWEEP} --plot x.gif", "--plot x.gif | .png"),
+    (f"solve {NAME} --out result.zarr", "--out | must end in .nc (netCDF) or .csv"),
+    (f"compare {NAME} --out result", "--out | must end in .nc (netCDF) or .csv"),
+    (f"simulate {NAME} --out theirs.csv/result.nc", "--out | there is no folder"),
+    (f"{CHOOSING} --out folder.nc", "--out | is a folder"),
+    (f"{CHOOSING} --plot result", "--plot | must end in .png"),
     (f"{SWEEP} --cluster tcp://x:1 --threads 2", "--threads"),
     (
         f"{SWEEP} --over traffic.load_kbps=1,2 --over run.seed=1,2 --over run.replications=1,2 --plot x.png",
@@ -82,10 +88,11 @@ def test_bad_input_is_exit_2_with_a_message_before_anything_is_computed(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "theirs.csv").write_text("metric,value\nrtt_s,0.2\n", "utf-8")
+    (tmp_path / "folder.nc").mkdir()
     engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
     message = failure(*shlex.split(line))
     assert all(word in message for word in words.split(" | ")), message
-    assert os.listdir() == ["theirs.csv"]
+    assert sorted(os.listdir()) == ["folder.nc", "theirs.csv"]
 
 
 @pytest.mark.parametrize(
@@ -104,31 +111,6 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
     message = failure(*shlex.split(line))
     assert f"pip install 'btqueue[{extra}]'" in message and package in message
     assert os.listdir() == []
-
-
-CHOOSING = ["dimension", NAME, "--choose", "polling.limit=1..4", "--maximize", "goodput_kbps"]
-ANSWERING = [[command, NAME, "--out"] for command in ("solve", "simulate", "compare")]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("result.zarr", "must end in {ends}"),
-        ("result", "must end in {ends}"),
-        ("folder.nc", "is a folder"),
-        ("missing/result.nc", "there is no folder"),
-        ("file.txt/result.nc", "there is no folder"),
-    ],
-)
-@pytest.mark.parametrize("command", [*ANSWERING, [*CHOOSING, "--out"], [*CHOOSING, "--plot"]])
-def test_files_are_checked_before_anything_is_computed(engines, tmp_path, command, name, words):
-    suffix, ends = (".svg", ".png") if command[-1] == "--plot" else (".nc", ".nc (netCDF) or .csv")
-    (tmp_path / f"folder{suffix}").mkdir()
-    (tmp_path / "file.txt").touch()
-    engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
-    message = failure(*command, str(tmp_path / name.replace(".nc", suffix)))
-    assert command[-1] in message and words.format(ends=ends) in message
-    assert sorted(os.listdir(tmp_path)) == ["file.txt", f"folder{suffix}"]
 
 
 @pytest.mark.parametrize("error", ["NoConvergence", "ImpossibleAnswer"])
