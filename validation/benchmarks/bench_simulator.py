@@ -192,9 +192,3 @@ def test_threads_against_one(measured, threads, share):
         return {"ratio": ratio, "bound": bound, "share": ratio / bound, "by_scenario": by_scenario}
 
     assert measured(gains)["share"] >= share
-
-
-def test_memory_is_flat():
-    """Bytes of the state after a short and a long run of an overloaded piconet."""
-    overloaded = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=400)
-    assert run_network(overloaded, 100)[1] == run_network(overloaded, 10_000)[1]

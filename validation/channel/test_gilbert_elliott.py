@@ -21,10 +21,8 @@ OBSERVATIONS: tuple[Observation, ...] = get_args(Observation)
 CONVENTIONS: tuple[Bits, ...] = get_args(Bits)
 DH5, DH3 = packet_types(["DH5", "DH3"])
 DATA = tuple(fragment.packet for fragment in segment(1504, [DH5, DH3]))
-ACK = (DH3,)
 
 HIGH = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=0.4375, bad_s=0.0558)
-LOW = TwoStateChannel(ber_good=6.8979e-6, ber_bad=1.263e-4, good_s=0.4375, bad_s=0.0558)
 
 channels = st.builds(
     TwoStateChannel,
@@ -108,29 +106,6 @@ def test_bad_options_are_named() -> None:
         train_success(HIGH, DATA, hops=0)
     with pytest.raises(ValueError, match="negative"):
         train_success(HIGH, DATA, gap_s=-1.0)
-
-
-# ---------------------------------------------------------------- check values: published, sampled
-
-
-@pytest.mark.parametrize(
-    ("channel", "gap_slots", "ack_delay_s", "expected"),
-    [
-        (HIGH, 1, 0.1, (0.040217, 0.093573)),
-        (HIGH, 5, 0.1, (0.040217, 0.089934)),
-        (LOW, 1, 0.025, (0.595936, 0.665916)),
-        (LOW, 1, 0.1, (0.595936, 0.658475)),
-        (LOW, 1, 0.3, (0.595936, 0.656424)),
-        (LOW, 5, 0.1, (0.595936, 0.653421)),
-    ],
-)
-def test_segment_and_ack_over_two_hops(
-    channel: TwoStateChannel, gap_slots: int, ack_delay_s: float, expected: tuple[float, float]
-) -> None:
-    gaps = [gap_slots * SLOT_S] * (len(DATA) - 1) + [ack_delay_s]
-    for observation, value in zip(OBSERVATIONS, reversed(expected), strict=True):
-        success = train_success(channel, [*DATA, *ACK], gap_s=gaps, hops=2, observation=observation)
-        assert success == pytest.approx(value, abs=5.1e-7)
 
 
 # ---------------------------------------------------------------- against simulation of the sojourns

@@ -5,8 +5,6 @@ import json
 import os
 import shlex
 import stat
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import pytest
 import typer
 import xarray as xr
 from command_line import run
-from commands import DEADLINE_S, UNCOMPILED
+from commands import python
 from thesis import thesis, thesis_of
 
 import btqueue
@@ -47,12 +45,6 @@ def rows_of(file: Path) -> list[dict[str, str]]:
     """Return the rows of a table that was written."""
     with file.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
-
-
-def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with the simulator uncompiled, if the environment does not say otherwise."""
-    words, env = [sys.executable, *arguments], UNCOMPILED | environment
-    return subprocess.run(words, capture_output=True, text=True, env=env, timeout=DEADLINE_S)
 
 
 @pytest.mark.parametrize(

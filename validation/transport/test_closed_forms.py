@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 import pytest
 import sympy as sp
-from greedy_sender import Receiver, Sender
 from wires import LARGE_WINDOW
 
 from btqueue.study.closed_forms import closed_forms
@@ -71,34 +70,6 @@ def test_limits_of_delayed_acks_and_certain_timeouts():
     assert laws.timeout_probability(sp.Rational(3, 2)).subs(laws.LOSS, 0.5) == 1
     window = laws.unlimited_window().subs({laws.LOSS: 0.01, laws.SEGMENTS_PER_ACK: 1})
     assert float(window) == pytest.approx(1.0 + np.sqrt(265.0))
-
-
-def periodic_loss_rate(every, cycles=4):
-    """Return the goodput in segments a round trip of the NewReno machine that loses every so-manieth segment.
-
-    Lock-step rounds: what a round's acknowledgements let out is the next round. The first losses, on the way
-    to the sawtooth, are not counted.
-    """
-    sender = Sender(receive_window=10**6, ssthresh=1.0, min_rto=1e9, max_rto=1e9, rto=1e9, cwnd=1.0)
-    receiver, sent, rounds, seen = Receiver(), 0, 0, []
-    flight = sender.sendable(0.0)
-    while len(seen) <= cycles + 2:
-        recoveries = sender.fast_retransmits
-        arrived = [number for place, number in enumerate(flight, sent + 1) if place % every]
-        sent, flight, rounds = sent + len(flight), [], rounds + 1
-        for number in arrived:
-            flight += sender.acknowledge(receiver.take(number), float(rounds - 1), float(rounds))
-        if sender.fast_retransmits > recoveries:
-            seen.append((sender.una, rounds))
-    (una, begin), (last, end) = seen[2], seen[-1]
-    return (last - una) / (end - begin)
-
-
-def test_square_root_law_is_the_limit_of_the_machine_that_loses_periodically():
-    # What is left is the round trip of a recovery, one of half a window of rounds.
-    errors = [square_root_rate(1 / n, 1.0) / periodic_loss_rate(n) - 1.0 for n in (1000, 10_000)]
-    assert 0.0 < errors[1] < 0.02
-    assert errors[0] > 2.0 * errors[1]
 
 
 def test_renewal_chain_tends_to_the_constant_of_random_losses():

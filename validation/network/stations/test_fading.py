@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import nbinom
 
 import btqueue as bt
-from btqueue.network.stations import fading, model
+from btqueue.network.stations import fading
 from btqueue.network.stations.laws import visits_of
 from btqueue.network.stations.network import Train, network_of
 
@@ -108,30 +108,6 @@ def test_a_flush_timeout_that_no_packet_reaches_is_not_in_doubt(flush_s, changes
     source = {"radio__ber": 1e-4, "traffic__source": "poisson", "traffic__load_kbps": 60.0}
     found = bt.solve(scenario(link__flush_timeout_s=flush_s, **source, **changes))
     assert any("flush timeouts" in one for one in found.attrs["why"]) is not stands
-
-
-CARRIED = {"traffic__source": "poisson", "traffic__load_kbps": 100.0}
-FADING = {
-    "radio__model": "gilbert-elliott", "radio__ber_good": 1e-6, "radio__ber_bad": 5e-4,
-    "radio__good_s": 1.0, "radio__bad_s": 0.5,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("keys", "goodput", "round_trip"),
-    [
-        ({"radio__ber": 1e-4}, 0.02, 0.02),
-        ({"radio__ber": 1e-4, **CARRIED}, 0.05, 0.05),
-        (FADING, 0.05, 0.05),
-        ({"radio__ber": 2e-6, "link__arq": "none", "transport__variant": "newreno"}, 0.05, 0.05),
-        ({"radio__ber": 5e-6, "link__arq": "none", **CARRIED, "traffic__load_kbps": 50.0}, 0.05, 0.1),
-    ],
-)
-def test_against_short_simulations(keys, goodput, round_trip):
-    one = scenario(**keys)
-    seen, found = bt.simulate(one), model.answer(one)[0]
-    for name, bound in (("goodput_kbps", goodput), ("rtt_s", round_trip)):
-        assert float(found[name][0]) == pytest.approx(float(seen[name].mean()), rel=bound)
 
 
 @pytest.mark.parametrize(
