@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 from dimension_stand_ins import CountingSolver, dimension_by, random_problem
 
-import btqueue as bt
-from btqueue.study.dimensioning import dimension
-
 
 def brute_force(arguments: dict, metrics) -> float | None:
     """Return the greatest goodput of all combinations that meet the bounds, by plain loops."""
@@ -95,19 +92,3 @@ def test_the_search_finds_the_optimum_of_problems_with_continuous_keys(seed):
     assert found.best is not None
     assert found.best.objective == pytest.approx(truth, rel=1e-4)
     assert found.best.objective <= truth * (1 + 1e-9)
-
-
-WINDOW = "transport.receive_window_segments"
-BUFFERS = {WINDOW: range(1, 21, 4), "link.node_buffer_bytes": range(2000, 10001, 2000)}
-LINK = "chen-2004/adaptive-1"
-
-
-def test_search_and_enumeration_agree_on_a_real_scenario():
-    base, choose = bt.load(LINK), BUFFERS
-    question = {"maximize": "goodput_kbps", "subject_to": ["rtt_s <= 0.1"]}
-    size = math.prod(len(values) for values in choose.values())
-    whole = dimension(base, **question, choose=choose, confirm=False, workers=1)
-    part = dimension(base, **question, choose=choose, confirm=False, workers=1, budget=size - 1)
-    assert whole.outcome.proved and not part.outcome.proved
-    assert whole.best is not None and part.best is not None
-    assert part.best.objective == pytest.approx(whole.best.objective, rel=1e-8)
