@@ -53,9 +53,6 @@ def sensitivity(
         ),
     ] = None,
     samples: Annotated[int | None, Option(min=2, metavar="N", help="Blocks of points (sobol).")] = None,
-    pairs: Annotated[
-        bool, Option("--pairs", help="Also interactions of two keys (sobol; twice the points).")
-    ] = False,
     seed: Annotated[int, Option("--seed", min=0, metavar="N", help="Of sobol.")] = 1,
     formula: Annotated[
         str | None, Option(metavar="NAME", help="One closed form, its derivatives and LaTeX.")
@@ -99,17 +96,14 @@ def sensitivity(
         return
     if at:
         raise BadInput(f"--at {at[0]}: goes with --formula")
-    for option, given in (("--samples", samples is not None), ("--pairs", pairs)):
-        if given and method != "sobol":
-            raise BadInput(f"{option}: goes with --method sobol, not {method}")
+    if samples is not None and method != "sobol":
+        raise BadInput(f"--samples: goes with --method sobol, not {method}")
     assert base is not None and scenario is not None
     target = Target.checked(out, force=force)
     picture = Target.checked(plot, "--plot", FORMATS, force=force)
     ranges, share = spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
-    found = run(
-        base, method, wanted, {"samples": samples, "pairs": pairs, "seed": seed}, threads, quiet=quiet
-    )
+    found = run(base, method, wanted, {"samples": samples, "seed": seed}, threads, quiet=quiet)
     with AnswerFirst() as files:
         files.write(target, WRITERS | {".csv": write_csv}, found, base)
         files.draw(picture, "btqueue.plots.sensitivity.sensitivity_figure", found, base.title)

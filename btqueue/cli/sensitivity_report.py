@@ -131,9 +131,9 @@ def print_tables(title: str, found: xr.Dataset) -> None:
 
 
 def _rows(one: xr.Dataset) -> list[dict[str, Any]]:
-    """Return the numbers and words of each key in the study of a metric, without the numbers of pairs."""
+    """Return the numbers and words of each key in the study of a metric."""
     every = [one.isel(key=place) for place in range(one.sizes["key"])]
-    return [{str(name): v.values.item() for name, v in row.variables.items() if not v.ndim} for row in every]
+    return [{str(name): v.values.item() for name, v in row.variables.items()} for row in every]
 
 
 def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
@@ -182,27 +182,13 @@ def _elasticity(row: Row) -> str:
 
 
 def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:
-    """Return the keys, the largest share first, and notes on pairs."""
+    """Return the keys, the largest share first, and no notes."""
     table = new_table("key", "low..high", "alone", "with interactions")
     for row in sorted(_rows(one), key=lambda row: -np.nan_to_num(row["total"])):
         if row["total"] > LEAST_SHARE:
             shares = [_share(row[name], row[f"{name}_ci95"]) for name in ("first", "total")]
             table.add_row(row["key"], _range(row), *shares)
-    return table, _pair_notes(one) if "pair" in one else []
-
-
-def _pair_notes(one: xr.Dataset) -> list[str]:
-    """Say which pairs of keys act together beyond their intervals, the strongest first."""
-    keys = one["key"].values.tolist()
-    found = [
-        (float(one["pair"].values[i, j]), float(one["pair_ci95"].values[i, j]), f"{keys[i]} and {keys[j]}")
-        for i, j in zip(*np.triu_indices(len(keys), 1), strict=True)
-    ]
-    metric = long_name(str(one["metric"].item()))
-    together = sorted((pair for pair in found if pair[0] > max(pair[1], LEAST_SHARE)), reverse=True)
-    if not together:
-        return [f"{metric}: no two keys act together beyond the intervals"]
-    return [f"{metric}: {names} together {_share(share, ci95)}" for share, ci95, names in together]
+    return table, []
 
 
 def _share(mean: float, ci95: float) -> str:
@@ -246,20 +232,12 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
             if coordinate.ndim == 0 and name != "metric"
         }
         keys = {
-            str(key): {name: _json_value(one[name].sel(key=key)) for name in per_key}
-            for key in one["key"].values
+            str(key): {name: one[name].sel(key=key).item() for name in per_key} for key in one["key"].values
         }
         metrics[metric] = {**about, "keys": keys}
     about = {name: value for name, value in found.attrs.items() if name != "study"}
     method = found.attrs["study"]
     put_json(as_document(base, sensitivity={"method": method, **about, "metrics": metrics}))
-
-
-def _json_value(value: xr.DataArray) -> Any:
-    """Return a number, or numbers by the other key."""
-    if not value.ndim:
-        return value.item()
-    return {str(key): value.sel(other=key).item() for key in value["other"].values}
 
 
 LONGEST_LATEX = 600
@@ -351,18 +329,6 @@ def _formula(entry: Evaluated) -> dict[str, Any]:
 
 def write_csv(path: Path, found: xr.Dataset, base: Scenario) -> None:
     """Write a row for each metric and key."""
-    wide = _wide(found)
-    columns = ["metric", "units", "key", "value", "low", "high", *map(str, wide.data_vars)]
-    rows = wide.to_dataframe(["metric", "key"]).reset_index()[columns]
+    columns = ["metric", "units", "key", "value", "low", "high", *map(str, found.data_vars)]
+    rows = found.to_dataframe(["metric", "key"]).reset_index()[columns]
     write_rows(path, [["unit" if one == "units" else one for one in columns], *rows.itertuples(index=False)])
-
-
-def _wide(found: xr.Dataset) -> xr.Dataset:
-    """Return the study with a column for each other key in place of the interactions of pairs."""
-    columns = {
-        f"{name} with {key}": variable.sel(other=key, drop=True)
-        for name, variable in found.data_vars.items()
-        if "other" in variable.dims
-        for key in variable["other"].values
-    }
-    return found.drop_dims("other", errors="ignore").assign(columns)

@@ -1,4 +1,4 @@
-"""Figures of sensitivity studies: tornados, and shares of variance (of pairs too).
+"""Figures of sensitivity studies: tornados, and shares of variance.
 
 >>> from btqueue.study.sensitivity import local_sensitivity                        # doctest: +SKIP
 >>> sensitivity_figure(local_sensitivity(scenario)).savefig("tornado.pdf")  # doctest: +SKIP
@@ -46,13 +46,8 @@ def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
         raise NoFigure("no key has an effect on any metric")
     with house_style():
         heights = [1.0 + 0.36 * one.sizes["key"] for _, one in drawn]
-        pairs = "pair" in dataset
-        figure = Figure(figsize=(11.5 if pairs else 7.5, sum(heights) + 0.4), layout="constrained")
-        grid = figure.subplots(
-            len(drawn), 1 + pairs, squeeze=False, height_ratios=heights, width_ratios=[1.0, 0.7][: 1 + pairs]
-        )
-        for axes, (_, one) in zip(grid[:, -1] if pairs else (), drawn, strict=pairs):
-            _pairs(axes, one)
+        figure = Figure(figsize=(7.5, sum(heights) + 0.4), layout="constrained")
+        grid = figure.subplots(len(drawn), 1, squeeze=False, height_ratios=heights)
         for axes, (metric, one) in zip(grid[:, 0], drawn, strict=True):
             places = np.arange(one.sizes["key"])
             draw(axes, one, places, metric)
@@ -60,8 +55,7 @@ def sensitivity_figure(dataset: xr.Dataset, title: str = "") -> Figure:
             axes.set_axisbelow(True)
             axes.grid(visible=False, axis="y")
             axes.set_ylim(-0.6, len(places) - 0.4)
-            beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-            axes.legend(**({"loc": "best"} if pairs else beside), fontsize=8)
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
         if title:
             figure.suptitle(title, fontsize=10)
     return figure
@@ -102,25 +96,6 @@ def _sobol(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None
         )  # fmt: skip
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
     axes.set_xlabel(f"share of the variance of {long_name(metric)}")
-
-
-def _pairs(axes: Axes, one: xr.Dataset) -> None:
-    """Write the interaction of each pair of keys into the cells of a matrix; bold beyond its interval."""
-    keys = one["key"].values.tolist()
-    shares, widths = (one[name].sel(other=keys).values for name in ("pair", "pair_ci95"))
-    shares, widths, rows, columns = shares[1:, :-1], widths[1:, :-1], keys[1:], keys[:-1]
-    below = np.ma.masked_where(~np.tri(len(rows), dtype=bool), shares)
-    axes.imshow(below, cmap="Blues", vmin=0.0, vmax=1.0, origin="lower", aspect="auto")
-    for i, j in zip(*np.nonzero(~np.ma.getmaskarray(below)), strict=True):
-        axes.annotate(
-            f"{shares[i, j]:.2f}\n±{widths[i, j]:.2f}", (j, i), ha="center", va="center", fontsize=6.5,
-            fontweight="bold" if shares[i, j] > widths[i, j] else "normal",
-            color="white" if shares[i, j] > 0.5 else "#333333",
-        )  # fmt: skip
-    axes.set_xticks(range(len(columns)), columns, rotation=12, ha="right", fontsize=6.5)
-    axes.set_yticks(range(len(rows)), rows, fontsize=6.5)
-    axes.grid(visible=False)
-    axes.set_title("two keys together", fontsize=8.5)
 
 
 Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]

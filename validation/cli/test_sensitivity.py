@@ -43,20 +43,18 @@ def test_files_are_written(tmp_path, monkeypatch):
         assert "scenario" in stored.attrs
 
 
-def test_pairs_of_keys_are_told_drawn_and_written(tmp_path, monkeypatch):
+def test_shares_of_variance_are_told_drawn_and_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = ["--method", "sobol", "--samples", "4", "--metric", "rtt_s", "--pairs"]
+    options = ["--method", "sobol", "--samples", "4", "--metric", "rtt_s"]
     result = run("sensitivity", CHAIN, *KEYS, *options, "--out", "a.csv", "--plot", "a.svg")
-    assert "together" in result.stdout and "24 points in 4 blocks" in result.stdout
+    assert "with interactions" in result.stdout and "16 points in 4 blocks" in result.stdout
     rows = {row["key"]: row for row in csv.DictReader((tmp_path / "a.csv").read_text("utf-8").splitlines())}
-    one, other = KEYS[1::2]
-    assert rows[one][f"pair with {other}"] == rows[other][f"pair with {one}"] != ""
-    assert rows[one][f"pair with {one}"] == ""
-    assert "two keys together" in (tmp_path / "a.svg").read_text()
+    assert "share of the variance" in (tmp_path / "a.svg").read_text()
     document = json.loads(run("sensitivity", CHAIN, *KEYS, *options, "--json").stdout)
     keys = document["sensitivity"]["metrics"]["rtt_s"]["keys"]
-    both = pytest.approx(float(rows[one][f"pair with {other}"]))
-    assert keys[one]["pair"] == {one: None, other: both}
+    assert {key: keys[key]["total"] for key in KEYS[1::2]} == {
+        key: pytest.approx(float(rows[key]["total"])) for key in KEYS[1::2]
+    }
 
 
 def test_formulas_with_and_without_a_scenario():

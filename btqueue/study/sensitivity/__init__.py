@@ -50,7 +50,7 @@ def sensitivity(
         spread: plausible range by key, as ``{"radio.ber": "1e-6..1e-4"}``.
         workers: processes at once.
         progress: called with the points done and the points known to be needed.
-        more: further arguments of the method: *share*; *samples*, *pairs* and *seed* of "sobol".
+        more: further arguments of the method: *share*; *samples* and *seed* of "sobol".
 
     Raises:
         ScenarioError: as the method's function, like other errors.

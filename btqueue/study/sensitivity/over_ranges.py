@@ -30,8 +30,6 @@ RESAMPLES = 200
 """Bootstrap samples for the intervals."""
 
 SOBOL = {"first": "S1", "first_ci95": "S1_conf", "total": "ST", "total_ci95": "ST_conf"}
-PAIRS = {"pair": "S2", "pair_ci95": "S2_conf"}
-NAMES = SOBOL | PAIRS
 """Our names of the indices, and SALib's."""
 
 CONSTANT = 1e-9
@@ -51,33 +49,28 @@ class TooFewPoints(RuntimeError):
     """Too many points have no value for an index that means anything; the message says how many."""
 
 
-def sobol_points(inputs: int, samples: int, pairs: bool = False) -> int:
-    """Return how many points `sobol_indices` needs."""
-    block = 2 + (2 * inputs if pairs else inputs)  # two, and for each input one or two that mix them
-    return _power_of_two(samples) * block
+def sobol_points(inputs: int, samples: int) -> int:
+    """Return how many points `sobol_indices` needs: in each block two, and one more for each input."""
+    return _power_of_two(samples) * (2 + inputs)
 
 
-def sobol_indices(
-    function: Function, names: Sequence[str], samples: int, seed: int, *, pairs: bool = False
-) -> dict[str, np.ndarray]:
+def sobol_indices(function: Function, names: Sequence[str], samples: int, seed: int) -> dict[str, np.ndarray]:
     """Return Sobol's shares of the variance, by Saltelli's scheme (2010), with bootstrapped 95 % intervals.
 
     ``first``: the share of the variance that fixing this input alone would remove. ``total``: the share that
-    would be left if all others were fixed. The difference is interaction; ``pair`` is the share of the
-    interaction of two inputs. ``first_ci95``, ``total_ci95`` and ``pair_ci95`` are half-widths.
+    would be left if all others were fixed. The difference is interaction. ``first_ci95`` and ``total_ci95``
+    are half-widths.
 
     Args:
         function: see `Function`.
         names: names of its inputs.
-        samples: blocks of (inputs + 2) points, with pairs of (2 inputs + 2); taken up to the next power of 2,
-            which Sobol's sequence needs.
+        samples: blocks of (inputs + 2) points; taken up to the next power of 2, which Sobol's sequence needs.
         seed: seed of the scrambling and of the bootstrap.
-        pairs: whether to find the indices of pairs.
 
     Returns:
-        By name the indices, shape (outputs, inputs), of pairs (outputs, inputs, inputs); NaN for an output
-        that does not vary, and for an input paired with itself. ``missing``: how many points have no value of
-        an output, and ``kept``: how many blocks were used, both of shape (outputs,).
+        By name the indices, shape (outputs, inputs); NaN for an output that does not vary. ``missing``: how
+        many points have no value of an output, and ``kept``: how many blocks were used, both of shape
+        (outputs,).
 
     Raises:
         MissingPackage: SALib is not installed.
@@ -87,7 +80,7 @@ def sobol_indices(
         require(f"SALib.{part}.sobol", "Sobol indices", "sensitivity") for part in ("sample", "analyze")
     )
     problem = {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
-    values = function(sample.sample(problem, _power_of_two(samples), calc_second_order=pairs, seed=seed))
+    values = function(sample.sample(problem, _power_of_two(samples), calc_second_order=False, seed=seed))
     missing, block = np.isnan(values), len(values) // _power_of_two(samples)
     complete = ~np.any(missing.reshape(-1, block, values.shape[1]), axis=1)
     kept = complete.sum(axis=0)
@@ -98,18 +91,15 @@ def sobol_indices(
         )
     outputs, inputs = values.shape[1], len(names)
     indices = {name: np.full((outputs, inputs), math.nan) for name in SOBOL}
-    indices |= {name: np.full((outputs, inputs, inputs), math.nan) for name in PAIRS if pairs}
     for place in range(outputs):
         column = values[np.repeat(complete[:, place], block), place]
         if np.ptp(column) > CONSTANT * np.abs(column).max():
             found = analyze.analyze(
-                problem, column, calc_second_order=pairs, num_resamples=RESAMPLES, conf_level=CONFIDENCE,
+                problem, column, calc_second_order=False, num_resamples=RESAMPLES, conf_level=CONFIDENCE,
                 seed=seed + 1,  # SALib takes 0 for none
             )  # fmt: skip
-            for ours in indices:
-                indices[ours][place] = np.ma.filled(np.ma.asarray(found[NAMES[ours]], float), math.nan)
-    for name in PAIRS if pairs else ():  # SALib leaves the rest of the part above the diagonal
-        indices[name] = np.where(np.isnan(indices[name]), indices[name].swapaxes(-1, -2), indices[name])
+            for ours, theirs in SOBOL.items():
+                indices[ours][place] = np.ma.filled(np.ma.asarray(found[theirs], float), math.nan)
     return {**indices, "missing": missing.sum(axis=0), "kept": kept}
 
 
@@ -124,7 +114,6 @@ def global_sensitivity(
     spread: Mapping[str, Any] | None = None,
     *,
     samples: int = SAMPLES,
-    pairs: bool = False,
     seed: int = 1,
     share: float = SHARE,
     workers: int | None = None,
@@ -144,8 +133,6 @@ def global_sensitivity(
         keys: see there.
         spread: see there; ``log(a,b)`` is even in the logarithm.
         samples: blocks.
-        pairs: also interactions of two keys, ``pair`` with dimensions (metric, key, other), from
-            about twice the points.
         seed: seed of the points and of the intervals' bootstrap.
         share: see there.
         workers: processes; all cores by default.
@@ -178,7 +165,7 @@ def global_sensitivity(
         raise ScenarioError("no key changes a metric within its spread: give wider spreads")
     for key in (factor.key for factor in varied if factor.spread is None):
         raise ScenarioError(f"{key} = 0: give its spread, as in --spread {key}=0..1e-3", key)
-    points = sobol_points(len(varied), samples, pairs)
+    points = sobol_points(len(varied), samples)
     if points > MOST_POINTS:
         raise ScenarioError(f"{points:,} points are too many: take fewer samples (--samples)")
     answers: list[Answer] = []
@@ -198,7 +185,7 @@ def global_sensitivity(
         answers.extend(found[number] for number in range(len(places)))
         return np.array([[answer.mean(name) for name in names] for answer in answers])
 
-    found = sobol_indices(values, [factor.key for factor in varied], samples, seed, pairs=pairs)
+    found = sobol_indices(values, [factor.key for factor in varied], samples, seed)
     reasons = Counter(str(answer.failure) for answer in answers if answer.failure is not None)
     doubts = [answer.notes["warnings"][0] for answer in answers if answer.notes.get("warnings")]
     attrs = {
@@ -208,7 +195,4 @@ def global_sensitivity(
         "simulated": sum(answer.notes.get("answered_by") == "simulation" for answer in answers),
     }  # fmt: skip
     labels = coordinates(names, varied, missing=found.pop("missing"), kept=found.pop("kept"))
-    if pairs:
-        labels["other"] = labels["key"]
-    dims = ("metric", "key", "other")
-    return xr.Dataset({name: (dims[: v.ndim], v) for name, v in found.items()}, labels, attrs)
+    return xr.Dataset({name: (("metric", "key"), v) for name, v in found.items()}, labels, attrs)
