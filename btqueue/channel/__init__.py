@@ -12,7 +12,6 @@ from btqueue.channel.error_rates import (
 from btqueue.channel.gilbert_elliott import TwoStateChannel
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.channel.link_quality import ber_from_link_quality, link_quality
-from btqueue.channel.modulation import dpsk8_ber, dpsk8_symbol_error_rate, dqpsk_ber, gfsk_ber
 from btqueue.channel.packet_adaptation import best_packet, goodput_crossing, packet_goodput_kbps
 from btqueue.channel.packet_trains import Observation, train_success
 
@@ -23,10 +22,6 @@ __all__ = [
     "ber_from_link_quality",
     "best_packet",
     "coded_error_rate",
-    "dpsk8_ber",
-    "dpsk8_symbol_error_rate",
-    "dqpsk_ber",
-    "gfsk_ber",
     "goodput_crossing",
     "link_quality",
     "on_air_error_rate",

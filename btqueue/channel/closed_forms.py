@@ -85,7 +85,6 @@ def goodput(
     *,
     bits: Bits = "on-air",
     reply_slots: int = 1,
-    rate_kbps: "float | sympy.Expr | None" = None,
 ) -> "sympy.Expr":
     """User bits delivered by a saturated sender in kbit/s, in ``b``: the rate over the expected attempts.
 
@@ -93,18 +92,15 @@ def goodput(
         packet: the packet type.
         bits: the bits that errors can hit; on air, acknowledgements are lost too.
         reply_slots: slots of the answer, ``packet.slots`` for the same type in both directions.
-        rate_kbps: rate without errors, a number or a symbol; if left out, the exact rate of full packets.
     """
     import sympy
 
-    if rate_kbps is None:
-        slots = sympy.Integer(packet.slots + reply_slots)
-        rate_kbps = sympy.Rational(packet.payload_bits * 10**6, SLOT_NS) / slots
+    rate_kbps = sympy.Rational(packet.payload_bits * 10**6, SLOT_NS * (packet.slots + reply_slots))
     if bits == "payload":
-        return sympy.sympify(rate_kbps) * (1 - payload_error_rate(packet))
+        return rate_kbps * (1 - payload_error_rate(packet))
     heard, intact = _heard(), _body_success(packet)
     # the rate over `expected_attempts` with r = h, cleared of fractions: sympy would multiply them out
-    return sympy.sympify(rate_kbps) * heard**2 * intact / (heard + intact * (1 - heard))
+    return rate_kbps * heard**2 * intact / (heard + intact * (1 - heard))
 
 
 def threshold_equation(
@@ -113,7 +109,6 @@ def threshold_equation(
     *,
     bits: Bits = "on-air",
     same_type_reply: bool = False,
-    rates_kbps: "tuple[float | sympy.Expr, float | sympy.Expr] | None" = None,
 ) -> "sympy.Expr":
     """Difference of the goodputs (kbit/s) in ``b``: zero where the robust type starts to carry more.
 
@@ -122,13 +117,10 @@ def threshold_equation(
         robust: the type that is better with many.
         bits: the bits that errors can hit.
         same_type_reply: whether both directions use the same type; else the answer takes one slot.
-        rates_kbps: rates without errors of the two, numbers or symbols, in place of the rates of full
-            packets.
     """
-    rates = rates_kbps or (None, None)
     first, second = (
-        goodput(packet, bits=bits, reply_slots=packet.slots if same_type_reply else 1, rate_kbps=rate)
-        for packet, rate in zip((fast, robust), rates, strict=True)
+        goodput(packet, bits=bits, reply_slots=packet.slots if same_type_reply else 1)
+        for packet in (fast, robust)
     )
     return first - second
 
@@ -146,13 +138,6 @@ def threshold(equation: "sympy.Expr", *, low: float = 1e-7, high: float = 0.05) 
     if difference(low) * difference(high) >= 0:
         raise ValueError(f"the two types do not change places between {low} and {high}")
     return float(root_scalar(difference, bracket=(low, high), method="brentq", xtol=1e-16).root)
-
-
-def threshold_derivative(equation: "sympy.Expr", parameter: "sympy.Symbol") -> "sympy.Expr":
-    """db/dq of the root b of ``F(b, q) = 0``, -(dF/dq)/(dF/db), to be evaluated at the root."""
-    import sympy
-
-    return -derivative(equation, parameter) / derivative(equation, sympy.Symbol("b", nonnegative=True))
 
 
 def derivative(expression: "sympy.Expr", symbol: "sympy.Symbol") -> "sympy.Expr":

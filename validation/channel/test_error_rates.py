@@ -1,23 +1,16 @@
 """Packet error rates from bit error rates: published and recomputed values, limits, and symbolic twins."""
 
 import math
-from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
-from scipy.integrate import quad
 
 from btqueue.baseband import PACKET_TYPES, PacketType, packet_type, packet_types
 from btqueue.channel import (
     Bits,
     ber_from_link_quality,
     coded_error_rate,
-    dpsk8_ber,
-    dpsk8_symbol_error_rate,
-    dqpsk_ber,
-    gfsk_ber,
     goodput_crossing,
     link_quality,
     on_air_error_rate,
@@ -134,51 +127,3 @@ def test_link_quality_jumps_at_one_in_a_thousand_and_ends_at_zero() -> None:
     assert float(link_quality(0.9)) == 0.0
     with pytest.raises(ValueError, match="link quality"):
         ber_from_link_quality(256)
-
-
-@pytest.mark.parametrize(
-    ("decibel", "dqpsk", "symbol8", "bit8", "gfsk"),
-    [
-        (8, "3.642943e-03", "9.188380e-02", "3.0628e-02", "4.342623e-02"),
-        (10, "3.431846e-04", "3.337045e-02", "1.1123e-02", "1.278993e-02"),
-    ],
-)
-def test_modulation_check_values(decibel: float, dqpsk: str, symbol8: str, bit8: str, gfsk: str) -> None:
-    snr = 10 ** (decibel / 10)
-    assert f"{float(dqpsk_ber(snr)):.6e}" == dqpsk
-    assert f"{float(dpsk8_symbol_error_rate(snr)):.6e}" == symbol8
-    assert f"{float(dpsk8_ber(snr)):.4e}" == bit8
-    assert f"{float(gfsk_ber(snr)):.6e}" == gfsk
-
-
-@pytest.mark.parametrize("snr", [1.0, 30.0, 300.0])
-def test_modulation_integrals_agree_with_adaptive_quadrature(snr: float) -> None:
-    def symbol_integrand(theta: float) -> float:
-        d = 1 - math.cos(math.pi / 8) * math.cos(theta)
-        return math.exp(-3 * snr * d) / d
-
-    integral = quad(symbol_integrand, -math.pi / 2, math.pi / 2, points=[0], epsabs=0, epsrel=1e-11)[0]
-    expected = math.sin(math.pi / 8) / (2 * math.pi) * integral
-    assert float(dpsk8_symbol_error_rate(snr)) == pytest.approx(expected, rel=1e-9)
-
-    z = math.sqrt((1 - math.sqrt(0.5)) / (1 + math.sqrt(0.5)))
-    half_c2 = snr * (1 + math.sqrt(0.5))
-
-    def bit_integrand(theta: float) -> float:
-        w = 1 + 2 * z * math.sin(theta) + z * z
-        return math.exp(-half_c2 * w) / w
-
-    integral = quad(
-        bit_integrand, -math.pi, math.pi, points=[-math.pi / 2], epsabs=0, epsrel=1e-11, limit=200
-    )[0]
-    expected = (1 - z * z) / (4 * math.pi) * integral
-    assert float(dqpsk_ber(snr)) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("law", [dqpsk_ber, dpsk8_ber, gfsk_ber])
-def test_more_signal_fewer_errors(law: Callable[[ArrayLike], np.ndarray]) -> None:
-    rates = law(np.logspace(-2, 2, 60))
-    assert np.all(np.diff(rates) < 0)
-    assert np.all((rates > 0) & (rates <= 0.5))
-    with pytest.raises(ValueError, match="snr"):
-        law(-1.0)

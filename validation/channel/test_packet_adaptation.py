@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-import sympy
 
 from btqueue.baseband import PACKET_TYPES
 from btqueue.channel import closed_forms, packet_adaptation
@@ -61,20 +60,3 @@ def test_types_that_do_not_change_places_have_no_threshold():
     equation = closed_forms.threshold_equation(PACKET_TYPES["DM3"], PACKET_TYPES["DH1"], bits="payload")
     with pytest.raises(ValueError, match="do not change places"):
         closed_forms.threshold(equation, high=1e-3)
-
-
-@pytest.mark.parametrize("bits", ["payload", "on-air"])
-def test_implicit_derivative_of_a_threshold(bits):
-    rate = sympy.Symbol("rate", positive=True)
-    b = sympy.Symbol("b", nonnegative=True)
-    types = PACKET_TYPES["DH5"], PACKET_TYPES["DM5"]
-    equation = closed_forms.threshold_equation(*types, bits=bits, rates_kbps=(rate, 477.8))
-    at = 723.2
-
-    def root(value):
-        known = closed_forms.threshold_equation(*types, bits=bits, rates_kbps=(value, 477.8))
-        return closed_forms.threshold(known)
-
-    slope = sympy.lambdify((rate, b), closed_forms.threshold_derivative(equation, rate))(at, root(at))
-    # central difference: error (h/R)^2 of the third derivative, and 1e-16 / (2 h) from the roots
-    assert slope == pytest.approx((root(at + 0.1) - root(at - 0.1)) / 0.2, rel=1e-6)
