@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -48,10 +48,6 @@ def check(
             help="Difference that does not matter, as 3%; default: 1%, or 3% if nothing is random.",
         ),
     ] = None,
-    format: Annotated[
-        Literal["csv", "pcap", "flowmonitor", "omnet"] | None,
-        Option(help="Of RESULTS; default: told from the file."),
-    ] = None,
     map_: Map = None,
     flow: FlowOfResults = None,
     no_simulate: Annotated[bool, Option("--no-simulate", help="Compare with the model alone.")] = False,
@@ -89,7 +85,7 @@ def check(
     target = Target.checked(out, "--out", REPORTS, force=force)
     picture = Target.checked(plot, "--plot", FORMATS, force=force)
     simulator = None if no_simulate else simulator_of(threads, quiet)
-    found = read_results(results, wanted, format=format, renamed=checked_map(map_ or []), flow=flow)
+    found = read_results(results, wanted, renamed=checked_map(map_ or []), flow=flow)
     keep_compiled_models()
     report = study(found, wanted, confidence=confidence, tolerance=share, simulate=simulator)
     with AnswerFirst() as files:

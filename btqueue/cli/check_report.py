@@ -47,7 +47,6 @@ def document(report: Report) -> dict[str, Any]:
         "tolerance": report.rules.tolerance,
         "consistency": list(map(asdict, report.findings)),
         "metrics": agreements_document(report.agreements),
-        "pattern": report.pattern,
         "causes": list(map(asdict, report.causes)),
         "neighbours_tried": report.tried,
         "cannot_tell": list(report.unseen),
@@ -97,8 +96,6 @@ def print_report(report: Report, name: str) -> None:
         )
         if one.verdict in ("differs", "negligible") or no_chance:
             line(f"  {one.sentence}", style=VERDICTS[one.verdict][1])
-    if report.pattern and not report.causes:
-        line(f"  pattern: {report.pattern}")
     line(*(f"  likely cause: {cause.sentence}" for cause in report.causes[:MOST_CAUSES]))
     if report.tried and not report.causes:
         kinds = "buffers, limits, timers, windows, rates, delays, errors, warm-up"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_json
+from btqueue.cli.errors import NO_ANSWER, put, put_json
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 EXAMPLES = ("btqueue validate --paper venugopal-2006 --quick --out report",)
@@ -31,9 +30,6 @@ def validate(
     figures: Annotated[
         bool, Option("--figures/--no-figures", help="Draw the publications' figures into FOLDER/figures.")
     ] = True,
-    figures_from: Annotated[
-        Path | None, Option(metavar="FOLDER", help="Take figures that are drawn already.")
-    ] = None,
     quick: Annotated[
         bool, Option("--quick", help="Shorter runs and fewer replications; the report says so.")
     ] = False,
@@ -60,20 +56,14 @@ def validate(
         report_targets,
     )
     from btqueue.reproduction.report.document import summary
-    from btqueue.reproduction.report.pictures import found_figures
 
     wanted = chosen(paper or (), claims or ())
-    if figures_from is not None and not os.path.isdir(figures_from):
-        raise BadInput(f"--figures-from {figures_from}: there is no such folder")
     folder = made_folder(out)
     targets = report_targets(folder, force=force)
     papers = list(dict.fromkeys(name for name, _ in wanted))
-    given = None if figures_from is None else found_figures(figures_from, papers)
     began = time.perf_counter()
     outcomes = judge(wanted, quick=quick, fresh=fresh, threads=threads, quiet=quiet)
-    drawn, failed = given or {}, 0
-    if figures and given is None:
-        drawn, failed = draw(papers, folder, quick=quick, force=force, quiet=quiet)
+    drawn, failed = draw(papers, folder, quick=quick, force=force, quiet=quiet) if figures else ({}, 0)
     report = report_of(outcomes, drawn, quick=quick, wall_s=time.perf_counter() - began)
     with AnswerFirst() as files:
         written = [str(folder / t.path.name) for t in targets if files.write(t, WRITERS, report)]

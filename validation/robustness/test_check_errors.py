@@ -53,7 +53,10 @@ BAD_FILES = {
     "columns.vec": (b"version 3\nrun a\nvector 0 net rtt:vector ET\n0\t1\t2\n", 'line 3: columns "ET"'),
     "long.sca": (SCALARS.replace(b"limit 100s", b"limit 1e9s"), "more than 100 times run.duration_s = 480"),
     "half.sca": (SCALARS.split(b" 2000000")[0] + b"\n", "line 14: is cut off after scalar"),
-    "other.db": (b"SQLite format 3\0" + bytes(100), "is SQLite, and no result file of OMNeT++"),
+    "other.db": (
+        b"SQLite format 3\0" + bytes(100),
+        "is SQLite, which is not read here; write CSV",
+    ),
     "CSV-R.csv": (b"run,type,module,name,value\n", "the column attrname is missing; export it with -F CSV-R"),
     "vector.csv": (
         b"run,type,module,name,attrname,attrvalue,value,vectime,vecvalue\na,vector,net,rtt:vector,,,,1 2,3\n",

@@ -71,7 +71,6 @@ BAD_INPUT = [
     ("validate --paper venugopal", "did you mean 'venugopal-2006'"),
     ("validate --claims goodput-5", "no such claim; did you mean 'goodput-"),
     ("validate --paper chen-2004 --claims goodput-4", "no such claim"),
-    ("validate --figures-from nowhere", "there is no such folder"),
     ("validate --out theirs.csv/in/it", "cannot be made"),
     (f"emulate {NAME} --exec 'no-such-program --fast'", "'no-such-program --fast': there is no such program"),
     (f"""emulate {NAME} --exec "sh -c 'echo" """, "No closing quotation"),

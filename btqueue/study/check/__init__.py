@@ -2,7 +2,7 @@
 
 from btqueue.study.check.agreement import Agreement
 from btqueue.study.check.causes import Cause
-from btqueue.study.check.reading import Format, read_results
+from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults, Quantity, Series
 from btqueue.study.check.verdicts import Report, check
 
@@ -12,7 +12,6 @@ __all__ = [
     "Cause",
     "Finding",
     "ForeignResults",
-    "Format",
     "Quantity",
     "Report",
     "Series",

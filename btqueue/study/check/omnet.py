@@ -1,6 +1,6 @@
 """Results of OMNeT++: scalar files (.sca) and vector files (.vec), versions 2 and 3.
 
-As text, as SQLite, or as `opp_scavetool export -F CSV-R` writes them.
+As text, or as `opp_scavetool export -F CSV-R` writes them.
 
 A scalar file has lines `scalar MODULE NAME VALUE`, and blocks that open with `statistic MODULE NAME` and hold
 `field mean 0.2`; `attr`, `config`, `param`, `itervar` and `bin` lines may stand between. A vector file
@@ -19,10 +19,8 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -67,8 +65,6 @@ USUAL: Final = MappingProxyType(
 )
 """Names of INET's statistics, our quantity for each, and how its unit is changed."""
 UPLINK = "[uplink]"
-SQLITE = b"SQLite format 3\0"
-"""First bytes of a database."""
 LONGEST_VECTOR = 2**30
 """Characters of a vector in a CSV file."""
 MOST_NAMES = 5
@@ -98,13 +94,8 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
     """
     notes: list[str] = []
     with path.open("rb") as file:
-        head = file.read(len(SQLITE))
-    if head == SQLITE:
-        runs = _runs_of_sqlite(path)
-    elif head.startswith(b"run,"):
-        runs = _runs_of_csv(path)
-    else:
-        runs = _runs(path, notes)
+        exported = file.read(4) == b"run,"
+    runs = _runs_of_csv(path) if exported else _runs(path, notes)
     limits = {run.duration_s for run in runs if run.duration_s}
     duration_s = limits.pop() if len(limits) == 1 else None
     seconds = duration_s or scenario.run.duration_s
@@ -151,35 +142,6 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
     if duration_s is None:
         notes.append(f"no sim-time-limit in the file: taken as run.duration_s = {seconds:g} s")
     return ForeignResults(path.name, "OMNeT++", quantities, tuple(series), duration_s, notes=tuple(notes))
-
-
-def _runs_of_sqlite(path: Path) -> list[Run]:
-    """Return the runs of a database as OMNeT++ writes it."""
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
-            runs = {key: Run(name) for key, name in base.execute("SELECT runId, runName FROM run")}
-            for key, limit in base.execute(
-                "SELECT runId, configValue FROM runConfig WHERE configKey = 'sim-time-limit'"
-            ):
-                runs[key].duration_s = _limit(str(limit), path.name)
-            for table, values in (("scalar", "scalarName, scalarValue"), ("statistic", "statName, statMean")):
-                for key, module, name, value in base.execute(
-                    f"SELECT runId, moduleName, {values} FROM {table}"
-                ):
-                    if value is not None:
-                        runs[key].scalars[module, name] = float(value)
-            for key, module, name, place, unit in base.execute(
-                "SELECT vector.runId, moduleName, vectorName, vectorId, simtimeExp "
-                "FROM vector JOIN run ON vector.runId = run.runId"
-            ):
-                pairs = base.execute(
-                    "SELECT simtimeRaw, value FROM vectorData WHERE vectorId = ? ORDER BY rowid", (place,)
-                ).fetchall()
-                times = [time * 10.0**unit for time, _ in pairs]
-                runs[key].vectors[module, name] = times, [float(value) for _, value in pairs]
-    except (sqlite3.Error, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise BadResults(f"{path.name}: is SQLite, and no result file of OMNeT++ ({error})") from None
-    return list(runs.values())
 
 
 def _runs_of_csv(path: Path) -> list[Run]:

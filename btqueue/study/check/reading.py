@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -254,16 +254,19 @@ FIRST_BYTES: Mapping[bytes, Format] = {
     b"<": "flowmonitor",
     b"version": "omnet",
     b"run,type,module": "omnet",
-    b"SQLite format 3": "omnet",
     b"metric": "csv",
 }
+REFUSED: Mapping[bytes, str] = {
+    b"\x89HDF": "is netCDF, which is not read here; write CSV with --out FILE.csv",
+    b"SQLite format 3": "is SQLite, which is not read here; write CSV with opp_scavetool export -F CSV-R",
+}
+"""Files of other formats, by their first bytes, and how to have them in one that is read."""
 
 
 def read_results(
     path: str | Path,
     scenario: Scenario,
     *,
-    format: Format | None = None,
     renamed: Mapping[str, str] | None = None,
     flow: int | None = None,
 ) -> ForeignResults:
@@ -272,7 +275,6 @@ def read_results(
     Args:
         path: the file.
         scenario: the simulated scenario; gives header sizes, warm-up and delays where the format needs them.
-        format: format of the file; by default told from its suffix or its first bytes.
         renamed: their names for our metrics.
         flow: the flow of the scenario, from 1, that the file is about; by default the mean over all, or of a
             capture of one flow the first.
@@ -290,7 +292,7 @@ def read_results(
             head = file.read(16)
         if not head:
             raise BadResults(f"{path.name}: is empty")
-        found = _read(path, scenario, format or _format_of(path, head), renamed, flow)
+        found = _read(path, scenario, _format_of(path, head), renamed, flow)
     except BadCapture as error:
         raise BadResults(str(error)) from None
     except BadText as error:
@@ -318,11 +320,12 @@ def _read(
 
 
 def _format_of(path: Path, head: bytes) -> Format:
+    for beginning, why in REFUSED.items():
+        if head.startswith(beginning):
+            raise BadResults(f"{path.name}: {why}")
     for beginning, format in FIRST_BYTES.items():
         if head.startswith(beginning):
             return format
     if path.suffix.lower() in SUFFIXES:
         return SUFFIXES[path.suffix.lower()]
-    if head.startswith(b"\x89HDF"):
-        raise BadResults(f"{path.name}: is netCDF, which is not read here; write CSV with --out FILE.csv")
-    raise BadResults(f"{path.name}: its format is unknown; give --format {', '.join(get_args(Format))}")
+    raise BadResults(f"{path.name}: its format is unknown; it must end in {', '.join(SUFFIXES)}")

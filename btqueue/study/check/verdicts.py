@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,20 +44,6 @@ JITTER = 0.01
 MOST_TIMES = 100
 """Most that the time in a file may be of the scenario's."""
 
-TIMES = frozenset(
-    {
-        "rtt_s",
-        "rtt_min_s",
-        "rtt_sd_s",
-        "rtt_max_s",
-        "delay_s",
-        "acknowledged_delay_s",
-        "acknowledged_delay_scv",
-    }
-)
-
-RATES = frozenset({"goodput_kbps", "throughput_kbps"})
-
 Engine = Callable[[Scenario], Results | xr.Dataset]
 
 
@@ -71,7 +57,6 @@ class Report:
         findings: findings of internal consistency.
         agreements: metric by metric.
         causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
-        pattern: a cause that the metrics that differ have in common, empty if there is none.
         unseen: keys half or twice as large of which these metrics cannot tell, as far as the model knows.
         rules: rules of the comparison; one minus their confidence is the probability of any false alarm.
         notes: checks that were left out, and why; the meaning of the numbers.
@@ -83,7 +68,6 @@ class Report:
     agreements: tuple[Agreement, ...]
     causes: tuple[Cause, ...]
     tried: int
-    pattern: str
     unseen: tuple[str, ...]
     rules: Rules
     notes: tuple[str, ...]
@@ -214,7 +198,6 @@ def check(
         agreements,
         causes,
         tried,
-        pattern(agreements),
         unseen,
         replace(rules, confidence=confidence),
         (*found.notes, *assumed, *notes),
@@ -267,32 +250,6 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
     least = REPLICATIONS_FOR_ONE if single else 2
     changes["run.replications"] = max(scenario.run.replications, least)
     return scenario.changed(changes)
-
-
-def pattern(agreements: Sequence[Agreement]) -> str:
-    """Return the likely cause that the metrics that differ point to, empty if there is none."""
-    differing = [one for one in agreements if one.verdict == "differs"]
-    up = {one.metric for one in differing if one.theirs > one.reference}
-    names = {one.metric for one in differing}
-    agreeing = {one.metric for one in agreements if one.verdict in ("agrees", "negligible")}
-    if "timeouts_per_s" in names:
-        more = "more" if "timeouts_per_s" in up else "fewer"
-        return (
-            f"{more} timeouts than there should be: look at the retransmission timer and its doubling first"
-        )
-    if losses := sorted(name for name in names if name.startswith("loss_")):
-        return f"{losses[0]} differs: look first at the size of that buffer and at the packets it counts"
-    if names and names <= TIMES and agreeing & RATES:
-        return (
-            "only times differ, rates agree: look at how they are measured first (Karn's rule; a "
-            "capture behind the queue of its interface does not see the wait there)"
-        )
-    if names >= RATES and "rtt_s" in agreeing:
-        return (
-            "rates differ, round trips agree: look at headers counted as data, and at the "
-            "measured time, first"
-        )
-    return ""
 
 
 def modelled(

@@ -1,10 +1,7 @@
 """Reading other simulators' files: values by hand, and files of ns-3 (data/make_ns3_files.py made them)."""
 
-import csv
 import math
-import sqlite3
 import struct
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -315,42 +312,6 @@ def test_an_export_of_opp_scavetool_says_the_same_as_the_scalars(tmp_path):
     found, scalars = read_results(written(tmp_path, opp_export()), SCENARIO), read_results(SCALARS, SCENARIO)
     assert (found.kind, found.duration_s) == ("OMNeT++", 100.0)
     assert found.value("cwnd_segments") == pytest.approx(2.5)
-    for name, quantity in scalars.quantities.items():
-        assert found.quantities[name] == quantity
-
-
-def test_a_database_of_omnet_says_the_same_as_the_scalars(tmp_path):
-    path = tmp_path / "theirs.sca"
-    with closing(sqlite3.connect(path)) as base:
-        base.executescript(
-            "CREATE TABLE run (runId INTEGER PRIMARY KEY, runName TEXT, simtimeExp INTEGER);"
-            "CREATE TABLE runConfig (runId INTEGER, configKey TEXT, configValue TEXT, configOrder INTEGER);"
-            "CREATE TABLE scalar (scalarId INTEGER PRIMARY KEY, runId, moduleName, scalarName, scalarValue);"
-            "CREATE TABLE statistic (statId INTEGER PRIMARY KEY, runId, moduleName, statName, statMean REAL);"
-            "CREATE TABLE vector (vectorId INTEGER PRIMARY KEY, runId, moduleName, vectorName);"
-            "CREATE TABLE vectorData (vectorId, eventNumber, simtimeRaw INTEGER, value REAL);"
-            "INSERT INTO vectorData VALUES (1, 7, 500000000000, 2920), (1, 9, 3500000000000, 4380);"
-        )
-        runs: dict[str, int] = {}
-        for row in csv.DictReader(opp_export().splitlines()):
-            if row["run"] not in runs:
-                runs[row["run"]] = len(runs) + 1
-                base.execute("INSERT INTO run VALUES (?, ?, -12)", (runs[row["run"]], row["run"]))
-            values = (None, runs[row["run"]], row["module"], row["name"])
-            if row["type"] == "config":
-                given = (values[1], row["attrname"], row["attrvalue"])
-                base.execute("INSERT INTO runConfig VALUES (?, ?, ?, 0)", given)
-            elif row["type"] == "vector":
-                base.execute("INSERT INTO vector VALUES (?, ?, ?, ?)", values)
-            elif row["type"] == "scalar":
-                base.execute("INSERT INTO scalar VALUES (?, ?, ?, ?, ?)", (*values, row["value"]))
-            else:
-                base.execute("INSERT INTO statistic VALUES (?, ?, ?, ?, ?)", (*values, row["mean"]))
-        base.commit()
-    found, scalars = read_results(path, SCENARIO), read_results(SCALARS, SCENARIO)
-    assert found.duration_s == 100.0
-    assert found.value("cwnd_segments") == pytest.approx(2.5)
-    assert next(one for one in found.series if one.name == "cwnd_segments").times == pytest.approx([0.5, 3.5])
     for name, quantity in scalars.quantities.items():
         assert found.quantities[name] == quantity
 
