@@ -10,7 +10,18 @@ import typer
 from typer import Argument, Option
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put_json, say
-from btqueue.cli.options import AsJson, FlowOfResults, Force, Map, Plot, Quiet, Sets, Threads, fraction
+from btqueue.cli.options import (
+    AsJson,
+    FlowOfResults,
+    Force,
+    Map,
+    Plot,
+    Quiet,
+    Report,
+    Sets,
+    Threads,
+    fraction,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,8 +33,6 @@ EXAMPLES = (
     "btqueue check capture.pcap --scenario venugopal-2006/piconet --set run.duration_s=60",
 )
 """That the help shows."""
-REPORTS = {".json": "JSON", ".csv": "CSV"}
-"""Formats of reports by suffix."""
 
 
 def check(
@@ -54,9 +63,7 @@ def check(
     strict: Annotated[
         bool, Option("--strict", help="Exit code 3 if anything is inconsistent or differs.")
     ] = False,
-    out: Annotated[
-        Path | None, Option(metavar="FILE", help="Write the report to FILE (.json, .csv).")
-    ] = None,
+    out: Report = None,
     plot: Plot = None,
     force: Force = False,
     threads: Threads = None,
@@ -69,7 +76,7 @@ def check(
     """
     from btqueue.cli.check_report import WRITERS, document, print_report
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import AnswerFirst, Target
+    from btqueue.cli.files import REPORTS, AnswerFirst, Target
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.study.check import check as study
@@ -146,9 +153,7 @@ def fit(
     set_: Sets = None,
     map_: Map = None,
     flow: FlowOfResults = None,
-    out: Annotated[
-        Path | None, Option(metavar="FILE", help="Write the report (.json) or the values (.csv) to FILE.")
-    ] = None,
+    out: Report = None,
     plot: Plot = None,
     force: Force = False,
     threads: Threads = None,
@@ -161,7 +166,7 @@ def fit(
     """
     from btqueue.cli.check_report import FIT_WRITERS, fit_document, print_fit
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import AnswerFirst, Target
+    from btqueue.cli.files import REPORTS, AnswerFirst, Target
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.study.check import read_results

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from btqueue.cli.files import write_json
 from btqueue.cli.tables import Screen, new_table
 from btqueue.files import write_rows
 from btqueue.study import Estimate
@@ -61,10 +61,6 @@ def agreements_document(agreements: Iterable[Agreement]) -> dict[str, dict[str, 
     return {one.metric: {column: getattr(one, column) for column in columns} for one in agreements}
 
 
-def _write_json(path: Path, content: Mapping[str, object]) -> None:
-    path.write_text(json.dumps(content, indent=2, allow_nan=False), "utf-8")
-
-
 def _write_csv(path: Path, report: Report) -> None:
     columns = (*COLUMNS, "verdict", "sentence")
     rows = (
@@ -74,7 +70,7 @@ def _write_csv(path: Path, report: Report) -> None:
     write_rows(path, [["metric", "unit", *columns], *rows])
 
 
-WRITERS = {".json": lambda path, report: _write_json(path, document(report)), ".csv": _write_csv}
+WRITERS = {".json": lambda path, report: write_json(path, document(report)), ".csv": _write_csv}
 """Of the whole report, and of its metrics."""
 
 
@@ -162,7 +158,7 @@ def _write_fit_csv(path: Path, report: Fit) -> None:
     write_rows(path, [columns, *([getattr(one, column) for column in columns] for one in report.keys)])
 
 
-FIT_WRITERS = {".json": lambda path, report: _write_json(path, fit_document(report)), ".csv": _write_fit_csv}
+FIT_WRITERS = {".json": lambda path, report: write_json(path, fit_document(report)), ".csv": _write_fit_csv}
 """Of the whole fit, and of the values of its keys."""
 
 

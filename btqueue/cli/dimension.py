@@ -9,7 +9,7 @@ import typer
 from typer import Option
 
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, say
-from btqueue.cli.options import AsJson, Force, Name, Out, Plot, Quiet, Sets, Threads
+from btqueue.cli.options import AsJson, Force, Name, Plot, Quiet, Report, Sets, Threads
 
 EXAMPLES = (
     "btqueue dimension venugopal-2006/piconet --choose polling.limit=1..25 --maximize goodput_kbps "
@@ -63,7 +63,7 @@ def dimension(
         ),
     ] = 2000,
     set_: Sets = None,
-    out: Out = None,
+    out: Report = None,
     plot: Plot = None,
     threads: Threads = None,
     force: Force = False,
@@ -77,13 +77,13 @@ def dimension(
     """
     from btqueue.cli.dimension_report import WRITERS, print_json, print_report, run
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import AnswerFirst, Target
+    from btqueue.cli.files import REPORTS, AnswerFirst, Target
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.study.dimensioning import DimensioningInterrupted
 
     base = load(scenario, set_ or ())
-    table = Target.checked(out, force=force)
+    table = Target.checked(out, "--out", REPORTS, force=force)
     picture = Target.checked(plot, "--plot", FORMATS, force=force)
     keep_compiled_models()
     began = time.perf_counter()

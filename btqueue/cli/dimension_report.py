@@ -11,6 +11,7 @@ from rich.table import Table
 
 from btqueue.cli.engines import prepare_simulator
 from btqueue.cli.errors import put_json
+from btqueue.cli.files import write_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
@@ -19,24 +20,22 @@ from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Si
 from btqueue.study.dimensioning.optimum import (
     MOST_ROWS,
     Dimensioning,
-    as_dataset,
+    as_table,
     as_values,
     points_table,
-    write_csv,
 )
 from btqueue.study.dimensioning.search import NAMES
 from btqueue.study.provenance import as_document
-from btqueue.study.sweep_files import write_netcdf
 from btqueue.study.tables import number, with_interval
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
 """Participle for a point's answer, by engine."""
 
 WRITERS = {
-    ".nc": lambda path, found: write_netcdf(path, as_dataset(found)),
-    ".csv": lambda path, found: write_csv(as_dataset(found), path),
+    ".json": lambda path, found: write_json(path, as_document(found.task.base, dimension=as_values(found))),
+    ".csv": lambda path, found: as_table(found).to_csv(path, index=False),
 }
-"""Of the table of points, by suffix."""
+"""Of the whole result, and of the table of points, by suffix."""
 
 MOST_REASONS = 5
 """Reasons for failures that are shown."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     """By suffix: functions that write a path, with further arguments."""
 
 RESULTS = {".nc": "netCDF", ".csv": "CSV"}
+REPORTS = {".json": "JSON", ".csv": "CSV"}
 SERIES = {**RESULTS, ".png": "picture", ".svg": "picture"}
 """Formats by suffix."""
 INTERRUPTED_MARK = "interrupted"
@@ -159,6 +160,11 @@ class AnswerFirst:
             say(failure)
         if last is not None:
             raise last
+
+
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Write a report as JSON."""
+    path.write_text(json.dumps(content, indent=2, allow_nan=False), "utf-8")
 
 
 def _write_netcdf(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:

@@ -70,6 +70,9 @@ Out = Annotated[
     Path | None,
     Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
 ]
+Report = Annotated[
+    Path | None, Option("--out", metavar="FILE", help="Write the report to FILE (.json), or its rows (.csv).")
+]
 Plot = Annotated[Path | None, Option("--plot", metavar="FILE", help="Draw the result (.png, .svg, .pdf).")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[

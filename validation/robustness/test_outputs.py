@@ -142,7 +142,7 @@ WRITING = {
     "sweep --plot": ["sweep", NAME, "--over", "polling.limit=1,2", "--plot", "x.svg"],
     "sensitivity --out": ["sensitivity", NAME, "--out", "x.csv"],
     "sensitivity --plot": ["sensitivity", NAME, "--plot", "x.pdf"],
-    "dimension --out": [*CHOOSING, "--out", "x.nc"],
+    "dimension --out": [*CHOOSING, "--out", "x.json"],
     "dimension --plot": [*CHOOSING, "--plot", "x.svg"],
     "check --out": ["check", "theirs.csv", "--scenario", NAME, "--out", "x.json"],
     "check --plot": ["check", "theirs.csv", "--scenario", NAME, "--plot", "x.png"],

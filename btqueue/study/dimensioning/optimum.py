@@ -21,13 +21,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import xarray as xr
-
-from btqueue.files import write_rows
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.dimensioning import confirmation
 from btqueue.study.dimensioning.confirmation import (
@@ -48,11 +43,14 @@ from btqueue.study.dimensioning.search import (
     find_best,
 )
 from btqueue.study.evaluate import Engine
-from btqueue.study.points import as_labels
-from btqueue.study.provenance import attributes, plain
+from btqueue.study.points import is_number, label
+from btqueue.study.provenance import plain
 from btqueue.study.summary import Estimate
 from btqueue.study.tables import number
 from btqueue.text_table import TextTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BUDGET = 2000
 """Points that are solved at most, if nothing else is said."""
@@ -287,62 +285,40 @@ def _distinct(
     return tuple(kept[1:])
 
 
-def as_dataset(found: Dimensioning) -> xr.Dataset:
-    """Return the solved points, the best first.
+def as_table(found: Dimensioning) -> pd.DataFrame:
+    """Return the solved points, the best first, a row each.
 
     Returns:
-        Dataset over `point` (coordinates: the chosen keys) and `constraint`, with `objective`, `slack`
-        (point, constraint; negative where the bound is violated), `feasible`, `flows_without_goodput`
-        (their number), `failure` and `warnings` of the engine, `answered_by` ("theory" or "simulation");
-        for two objectives `second_objective` and `on_front`;
-        for points that were simulated `simulated`, `simulated_ci95`, `verdict` and `role`. Attributes: the
-        scenario, the objective, and the whole result as JSON.
+        Columns: the chosen keys; `objective`; `slack of` each bound, negative where it is violated;
+        `feasible`, `flows_without_goodput` (their number), `failure` and `warnings` of the engine,
+        `answered_by` ("theory" or "simulation"); for two objectives `second_objective` and `on_front`; where
+        points were simulated `simulated`, `simulated_ci95`, `verdict` and `role`.
     """
-    task, points = found.task, found.candidates
-    slacks = [[c.slack(side) for c, side in zip(task.bounds, p.sides, strict=False)] for p in points]
-    simulated = {} if found.confirmation is None else {
-        _key(point.changes): point for point in found.confirmation.points
-    }  # fmt: skip
-    played = [simulated.get(_key(point.changes)) for point in points]
-    columns: dict[str, Any] = {
-        "objective": [point.objective if point.failure is None else math.nan for point in points],
-        "feasible": [point.feasible(task) for point in points],
-        "flows_without_goodput": [point.unserved for point in points],
-        "failure": ["" if point.failure is None else str(point.failure) for point in points],
-        "warnings": ["; ".join(point.warnings) for point in points],
-        "answered_by": [point.answered_by if point.failure is None else "" for point in points],
-    }
-    if task.second is not None:
-        on_front = set(map(id, found.front))
-        columns["second_objective"] = [point.sides[-1] for point in points]
-        columns["on_front"] = [id(point) in on_front for point in points]
-    if simulated:
-        columns |= {
-            "simulated": [math.nan if p is None else p.objective.mean for p in played],
-            "simulated_ci95": [math.nan if p is None else p.objective.ci95 for p in played],
-            "verdict": ["" if p is None else p.verdict for p in played],
-            "role": ["" if p is None else p.role for p in played],
+    import pandas as pd
+
+    task, simulated = found.task, {}
+    if found.confirmation is not None:
+        simulated = {json.dumps(one.changes, sort_keys=True): one for one in found.confirmation.points}
+    rows = []
+    for point in found.candidates:
+        known, played = point.failure is None, simulated.get(json.dumps(point.changes, sort_keys=True))
+        row: dict[str, Any] = {
+            **{key: value if is_number(value) else label(value) for key, value in point.changes.items()},
+            "objective": point.objective if known else math.nan,
+            **{f"slack of {c.text}": c.slack(x) for c, x in zip(task.bounds, point.sides, strict=False)},
+            "feasible": point.feasible(task),
+            "flows_without_goodput": point.unserved,
+            "failure": "" if known else str(point.failure),
+            "warnings": "; ".join(point.warnings),
+            "answered_by": point.answered_by if known else "",
         }
-    coords: dict[str, Any] = {"point": np.arange(len(points))} | {
-        choice.key: ("point", as_labels([point.changes[choice.key] for point in points]))
-        for choice in task.choices
-    }
-    variables: dict[str, tuple[str | tuple[str, ...], np.ndarray]] = {
-        name: ("point", np.array(values)) for name, values in columns.items()
-    }
-    if task.bounds:
-        variables["slack"] = (("point", "constraint"), np.array(slacks, float))
-        coords["constraint"] = [c.text for c in task.bounds]
-    attrs = {
-        "objective": aims_in_words(task),
-        "dimensioning": json.dumps(as_values(found)),
-        **attributes(task.base),
-    }
-    return xr.Dataset(variables, coords, attrs)
-
-
-def _key(changes: Any) -> str:
-    return json.dumps(changes, sort_keys=True)
+        if task.second is not None:
+            row |= {"second_objective": point.sides[-1], "on_front": point in found.front}
+        if played is not None:
+            row |= {"simulated": played.objective.mean, "simulated_ci95": played.objective.ci95}
+            row |= {"verdict": played.verdict, "role": played.role}
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def as_values(found: Dimensioning) -> dict[str, Any]:
@@ -449,18 +425,3 @@ def points_table(found: Dimensioning) -> TextTable:
         ]
         cells.append((name, *chosen, *([number(one.objective)] if heading else []), *sides))
     return TextTable(task.base.title, columns, tuple(cells))
-
-
-def write_csv(dataset: xr.Dataset, path: Path) -> None:
-    """Write the points of `as_dataset` as a table: one row a point, one column a key, a slack, a value.
-
-    Raises:
-        OSError: the file system refuses.
-    """
-    columns = {name: values for name, values in dataset.coords.items() if values.dims == ("point",)}
-    del columns["point"]
-    columns["objective"] = dataset["objective"]
-    if "slack" in dataset:
-        columns |= {f"slack of {c}": dataset["slack"].sel(constraint=c) for c in dataset["constraint"].values}
-    columns |= {name: values for name, values in dataset.data_vars.items() if values.dims == ("point",)}
-    write_rows(path, [columns, *zip(*(values.values.tolist() for values in columns.values()), strict=True)])

@@ -11,7 +11,7 @@ from btqueue.cli.dimension_report import print_report
 from btqueue.plots.dimension import dimension_figure
 from btqueue.scenario import ScenarioError, load
 from btqueue.study.dimensioning import dimension
-from btqueue.study.dimensioning.optimum import as_dataset, as_values, write_csv
+from btqueue.study.dimensioning.optimum import as_table, as_values
 
 
 def test_the_best_point_the_runners_up_and_the_counts():
@@ -54,7 +54,7 @@ def test_points_at_which_a_flow_gets_nothing_are_left_out(capsys):
         assert found.feasible == sum(not one.unserved for one in found.candidates) < len(found.candidates)
         assert not any(one.unserved for one in found.runners_up)
     assert found.best.unserved == 0 and as_values(found)["best"]["flows_without_goodput"] == 0
-    assert as_dataset(found)["flows_without_goodput"].values.max() == 1
+    assert as_table(found)["flows_without_goodput"].max() == 1
     print_report("a piconet", found, 0.0)
     assert "some flow gets nothing" in capsys.readouterr().out
     none = choose_limit(unfair, subject_to="polling.limit >= 12")
@@ -143,18 +143,13 @@ def test_categories_are_searched_all():
         assert found.best.changes == {"polling.limit": 8, "link.packets": ["DH5"]}
 
 
-def test_the_dataset_and_the_table_hold_every_point(tmp_path):
-    found = simulated(subject_to="rtt_s <= 0.5")
-    dataset = as_dataset(found)
-    assert dataset["objective"].dims == ("point",) and dataset.sizes == {"point": 20, "constraint": 1}
-    best = dataset.isel(point=0)
-    assert (best["polling.limit"].item(), best["feasible"].item(), best["role"].item()) == (8, True, "winner")
-    assert dataset["slack"].sel(constraint="rtt_s <= 0.5").isel(point=0).item() == pytest.approx(0.1)
-    dataset.to_netcdf(tmp_path / "points.nc", engine="h5netcdf")
-    write_csv(dataset, tmp_path / "points.csv")
-    lines = (tmp_path / "points.csv").read_text("utf-8").splitlines()
-    assert lines[0].startswith("polling.limit,objective,slack of rtt_s <= 0.5,feasible")
-    assert len(lines) == 21 and lines[1].startswith("8,100.")
+def test_the_table_holds_every_point():
+    table = as_table(simulated(subject_to="rtt_s <= 0.5"))
+    assert [*table.columns[:4]] == ["polling.limit", "objective", "slack of rtt_s <= 0.5", "feasible"]
+    best = table.iloc[0]
+    assert len(table) == 20
+    assert (best["polling.limit"], best["feasible"], best["role"]) == (8, True, "winner")
+    assert best["slack of rtt_s <= 0.5"] == pytest.approx(0.1)
 
 
 def test_the_plain_values_of_every_outcome_are_json():
