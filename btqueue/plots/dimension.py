@@ -1,4 +1,4 @@
-"""Figures of dimensionings: the objective and the bounds along each chosen key, and a map of two numbers.
+"""Figures of dimensionings: the objective and the bounds along each chosen key, and a front of two aims.
 
 >>> dimension_figure(found).savefig("choice.pdf")  # doctest: +SKIP
 """
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from btqueue.plotting import PALETTE, SURFACE, Figure, axis_label, house_style
+from btqueue.plotting import PALETTE, Figure, axis_label, house_style
 from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning.confirmation import Simulated
 from btqueue.study.dimensioning.optimum import Dimensioning
@@ -48,27 +48,23 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
     A column for each chosen key, the other keys at the winner's values. The first row shows the objective
     along the key, and a further row the left side of each bound on metrics, with the bound as a line: points
     that meet all bounds, points that do not, and the simulated ones with 95 % intervals. A bound on the key
-    itself is a vertical line. If exactly two keys are numbers, a further column maps each quantity over both.
-    An objective of keys alone makes no curve, and has no row where there is a bound on metrics.
+    itself is a vertical line. An objective of keys alone makes no curve, and has no row where there is a
+    bound on metrics.
 
     Args:
         found: result of `btqueue.study.dimensioning.dimension`.
         title: heading.
     """
     choices, rows = found.task.choices, _heights(found)
-    numbers = [place for place, choice in enumerate(choices) if choice.ordered]
     widths = [3.8 if one.ordered else max(3.8, 0.7 + CATEGORY * len(one.values)) for one in choices]
-    widths += [4.2] * (len(numbers) == 2)
     with house_style():
         figure = Figure(figsize=(max(sum(widths), 4.6), 1.4 + 2.4 * len(rows)), layout="constrained")
         grid = figure.subplots(
             len(rows), len(widths), squeeze=False, sharex="col", gridspec_kw={"width_ratios": widths}
         )
         for panels, height in zip(grid, rows, strict=True):
-            for place, panel in enumerate(panels[: len(choices)]):
+            for place, panel in enumerate(panels):
                 _slice(panel, found, height, place)
-            if len(numbers) == 2:
-                _map(figure, panels[-1], found, height, numbers[0], numbers[1])
             panels[0].set_ylabel(height.label)
         for panel in grid[:-1].flat:
             panel.set_xlabel("")
@@ -201,13 +197,16 @@ def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None
         names = [textwrap.fill(choice.shown(value), LETTERS) for value in choice.values]
         axes.set_xticks(range(len(names)), names, fontsize=8)
         axes.set_xlim(-0.5, len(names) - 0.5)
-    _scale(axes, "x", choice)
+    if choice.interval is not None and choice.interval.scale == "log":
+        axes.set_xscale("log")
+    elif choice.ordered and all(isinstance(value, int) for value in choice.values or (0.5,)):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _others_equal(one: Candidate, other: Candidate, *places: int) -> bool:
-    """Whether two points have the same values of all keys except the keys at these places."""
+def _others_equal(one: Candidate, other: Candidate, place: int) -> bool:
+    """Whether two points have the same values of all keys except the key at this place."""
     both = enumerate(zip(one.place, other.place, strict=True))
-    return all(a == b for number, (a, b) in both if number not in places)
+    return all(a == b for number, (a, b) in both if number != place)
 
 
 def _x(choice: Choice, candidate: Candidate) -> float:
@@ -216,43 +215,6 @@ def _x(choice: Choice, candidate: Candidate) -> float:
 
 def _value(choice: Choice, value: Any) -> float:
     return float(value) if choice.ordered else float(choice.values.index(value))
-
-
-def _map(figure: Figure, axes: Axes, found: Dimensioning, height: _Height, across: int, up: int) -> None:
-    """Draw all points over two keys, a quantity as colour; unordered keys at the winner's values."""
-    centre = found.best or found.nearest
-    x_choice, y_choice = found.task.choices[across], found.task.choices[up]
-    axes.set_xlabel(x_choice.key)
-    axes.set_ylabel(y_choice.key)
-    if centre is None:
-        return
-    shown = [c for c in found.candidates if c.failure is None and _others_equal(c, centre, across, up)]
-    heights = list(map(height.of, shown))
-    limits: dict[str, Any] = {"vmin": min(heights), "vmax": max(heights)}
-    for marker, size, feasible in (("s", 26, True), ("x", 12, False)):
-        points = [c for c in shown if c.feasible(found.task) == feasible]
-        dots = axes.scatter(
-            [_x(x_choice, c) for c in points], [_x(y_choice, c) for c in points],
-            c=[height.of(c) for c in points], cmap=SURFACE, marker=marker, s=size, linewidths=0.8, **limits,
-        )  # fmt: skip
-        if marker == "s":
-            figure.colorbar(dots, ax=axes, label=height.label)
-    if found.best is not None:
-        axes.plot(
-            _x(x_choice, centre), _x(y_choice, centre), marker="*", markersize=14, color=WINNER,
-            markeredgecolor="white", clip_on=False,
-        )  # fmt: skip
-    _scale(axes, "x", x_choice)
-    _scale(axes, "y", y_choice)
-
-
-def _scale(axes: Axes, which: str, choice: Choice) -> None:
-    """Set the scale of an axis: logarithmic for a logarithmic range; whole numbers have whole ticks."""
-    if choice.interval is not None and choice.interval.scale == "log":
-        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    elif choice.ordered and all(isinstance(value, int) for value in choice.values or (0.5,)):
-        axis: Any = axes.xaxis if which == "x" else axes.yaxis
-        axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _key(found: Dimensioning) -> list[Line2D]:
