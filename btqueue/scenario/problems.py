@@ -57,9 +57,6 @@ ENTRY = re.compile(r"\[\d{1,9}\]", re.ASCII)
 BOUNDS = {"ge": "of at least", "gt": "above", "le": "at most", "lt": "below"}
 """Bounds of numbers in words, as pydantic names them."""
 
-FORMER_WORDS = {"best": "auto"}
-"""Words that keys accepted once, with today's words."""
-
 
 def closest(word: str, options: Iterable[str]) -> str | None:
     """Return the option nearest to an unknown *word*, ``None`` if none is near."""
@@ -303,9 +300,7 @@ def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: b
     else:
         allowed = allowed_values(annotation, field.metadata)
     words = _literals(annotation)
-    guess = None
-    if isinstance(value, str) and words:
-        guess = renamed if (renamed := FORMER_WORDS.get(value)) in words else closest(value, words)
+    guess = closest(value, words) if isinstance(value, str) else None
     problem = bad_value(key, value, allowed, guess=guess)
     note = f" ({field.description})" if field.description else ""
     if isinstance(value, str) and "number" in allowed:

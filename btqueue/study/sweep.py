@@ -37,7 +37,6 @@ from btqueue.study.sweep_files import (
     IN_THE_WAY,
     assemble,
     checked_target,
-    digest,
     finished_result,
     write_sweep,
 )
@@ -230,7 +229,6 @@ def _finished(
             "sweep": json.dumps(what),
             "answered": int((~failed).sum()),
             "failed": int(failed.sum()),
-            "values_sha256": digest(dataset),
             **attributes(scenario),
         }
     )

@@ -294,19 +294,6 @@ def _seal(content: bytes) -> bytes:
     return b"btqueue-sha256:" + total.hexdigest().encode()
 
 
-def digest(dataset: xr.Dataset) -> str:
-    """Return the SHA-256 of all names, labels and values, to the bit."""
-    total = hashlib.sha256()
-    for name in sorted(map(str, dataset.variables)):
-        variable = dataset.variables[name]
-        total.update(f"{name}{variable.dims}{variable.shape}".encode())
-        if variable.dtype.kind in "biuf":
-            total.update(np.ascontiguousarray(variable.values, dtype=float).tobytes())
-        else:
-            total.update(json.dumps([str(value) for value in variable.values.flat]).encode())
-    return total.hexdigest()
-
-
 def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> None:
     """Write the result of a sweep in the format of the suffix; complete, or not at all.
 

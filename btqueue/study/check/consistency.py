@@ -34,10 +34,6 @@ BATCHES = 20
 """Of a series, whose means give its variance."""
 NEGLIGIBLE = 0.01
 """Relative bias of a mean by the warm-up that does not matter."""
-FEWEST_FOR_CORRELATION = 8
-"""Samples that a test of correlation needs."""
-PERMUTATIONS = 9_999
-"""Of a permutation test: its smallest probability is one in 10,000."""
 CONTINUOUS = (
     "rtt",
     "delay",
@@ -74,7 +70,6 @@ def check_randomness(
         *_warm_up(results, alpha),
         *_optimistic(results, alpha),
         *_shared_streams(results, scenario, simulated),
-        *_correlated(results, alpha),
     )
 
 
@@ -232,33 +227,6 @@ def _alike(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence[float]]
     rounded = ([f"{x:.{digits[name]}g}" for x in values] for name, values in ours.items())
     rows = list(zip(*rounded, strict=True))
     return len(set(rows)) < len(rows)
-
-
-def _correlated(results: ForeignResults, alpha: float) -> Iterator[Finding]:
-    """Look whether neighbouring replications are alike: streams overlap, or batches are too short."""
-    tested = {
-        name: np.array(q.samples)
-        for name, q in results.quantities.items()
-        if len(q.samples) >= FEWEST_FOR_CORRELATION and len(set(q.samples)) == len(q.samples)
-    }
-    for name, samples in tested.items():
-        p = neighbours_alike(samples)
-        if p < alpha / len(tested):
-            text = (
-                f"neighbouring replications are alike in {name} (correlation {autocorrelation(samples):.2f}, "
-                f"p = {p:.1g}): their random streams overlap, or they are batches that are too short"
-            )
-            yield Finding("replications", "doubtful", text)
-
-
-def neighbours_alike(samples: np.ndarray) -> float:
-    """Return the p-value of a permutation test of the correlation of neighbours, shape (n,), one-sided."""
-    generator = np.random.default_rng(1)
-    centred = samples - samples.mean()
-    shuffled = generator.permuted(np.tile(centred, (PERMUTATIONS, 1)), axis=1)
-    own = np.sum(centred[1:] * centred[:-1])
-    at_least = np.sum(np.sum(shuffled[:, 1:] * shuffled[:, :-1], axis=1) >= own)
-    return float((1 + at_least) / (1 + PERMUTATIONS))
 
 
 def check_spread(

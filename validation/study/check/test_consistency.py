@@ -17,7 +17,6 @@ from btqueue.study.check.consistency import (
     check_consistency,
     check_randomness,
     initial_bias,
-    neighbours_alike,
 )
 
 SCENARIO = thesis()
@@ -179,13 +178,6 @@ def test_replications_that_share_a_stream_are_found():
     goodput[3], rtt[3] = goodput[1], rtt[1]
     copied = check_randomness(replicated(goodput_kbps=goodput, rtt_s=rtt), SCENARIO, 0.01)
     assert "replications 2 and 4 are identical" in copied[0].sentence
-
-
-def test_neighbours_that_are_alike():
-    walk = np.cumsum(noise(5, 30))
-    assert neighbours_alike(walk) < 0.001
-    # exact level: at most 1 % of independent samples lie below 0.01; 8 of 200 with probability 0.0002
-    assert sum(neighbours_alike(noise(seed, 12)) < 0.01 for seed in range(200)) <= 8
 
 
 def test_keys_that_every_flow_has_of_its_own_bound_the_numbers_as_those_of_the_tables_do():
