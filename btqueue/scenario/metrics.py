@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, cast
+
+from btqueue.text_files import table_beside
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,11 +17,21 @@ if TYPE_CHECKING:
 
 
 class Metric(NamedTuple):
-    """Unit, heading and meaning of a metric."""
+    """A metric: a row of `metrics.csv`.
+
+    Attributes:
+        unit: of its values; "1" for shares and counts.
+        long_name: heading.
+        description: meaning.
+        of: kind of the things that have a value each: flow, link, queue, or the network.
+        table: whether short tables show it, or only tables of all metrics.
+    """
 
     unit: str
     long_name: str
     description: str
+    of: Literal["flow", "link", "queue", "network"]
+    table: Literal["short", "all"]
 
 
 PERCENTILES = (50, 90, 95, 99)
@@ -38,135 +50,19 @@ def unit_of(name: str) -> str:
     return next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
 
 
-def _percentiles(prefix: str, long_name: str, description: str) -> dict[str, tuple[str, str]]:
-    return {
-        f"{prefix}_p{percent}_s": (f"{long_name}, {percent} %", description.format(percent))
-        for percent in PERCENTILES
-    }
+def _metrics() -> Mapping[str, Metric]:
+    rows: list[dict[str, Any]] = table_beside("btqueue.scenario", "metrics.csv")
+    return MappingProxyType(
+        {
+            row["metric"]: Metric(
+                unit_of(row["metric"]) or "1", row["heading"], row["meaning"], row["of"], row["table"]
+            )
+            for row in rows
+        }
+    )
 
 
-_OF_ALL: Final = "of all packets that are delivered, refused or lost anywhere, per flow"
-
-_MEANINGS = {
-    "goodput_kbps": (
-        "goodput",
-        "application bytes delivered in order, per flow; CentaurusComm delivers whole messages, so bytes "
-        "count when their message is complete, even bytes sent before the measurement began",
-    ),
-    "throughput_kbps": (
-        "throughput",
-        "application bytes of all segments sent, retransmissions included, per flow; if more arrives than "
-        "is sent, because data was under way when the measurement began: the bytes that arrive plus the "
-        "retransmitted bytes. It is never below the goodput",
-    ),
-    "rtt_s": ("round-trip time", "mean of the sender's round-trip samples, per flow"),
-    "rtt_min_s": ("least round-trip time", "smallest round-trip sample, per flow"),
-    "rtt_max_s": ("greatest round-trip time", "largest round-trip sample, per flow"),
-    "rtt_sd_s": (
-        "deviation of the round-trip time",
-        "standard deviation of the round-trip samples, per flow",
-    ),
-    **_percentiles("rtt", "round-trip time", "{} % of the round-trip samples are shorter, per flow"),
-    "delay_s": ("message delay", "mean time from a message's arrival to its delivery in order, per flow"),
-    "delay_scv": (
-        "variability of the delay",
-        "squared coefficient of variation of the message delay, per flow",
-    ),
-    **_percentiles("delay", "message delay", "{} % of the messages are delivered faster, per flow"),
-    "acknowledged_delay_s": (
-        "delay until acknowledged",
-        "mean time from a message's arrival until its receiver acknowledges it, per flow",
-    ),
-    "acknowledged_delay_scv": (
-        "variability of the delay until acknowledged",
-        "squared coefficient of variation of the delay until acknowledged, per flow",
-    ),
-    "messages_refused": ("messages refused", "share of messages that found the send buffer full, per flow"),
-    "session_time_s": ("session time", "mean duration of a request-reply session, per requesting flow"),
-    "session_time_sd_s": (
-        "deviation of the session time",
-        "standard deviation of the duration of sessions, per requesting flow",
-    ),
-    **_percentiles("session_time", "session time", "{} % of the sessions are shorter, per requesting flow"),
-    "connect_time_s": (
-        "connection time",
-        "mean time from the SYN to the opening of a connection, per requesting flow",
-    ),
-    "sessions_per_s": ("sessions", "request-reply sessions completed per second, per requesting flow"),
-    "sessions_lost": ("sessions lost", "share of sessions that were given up, per requesting flow"),
-    "cwnd_segments": ("congestion window", "mean of cwnd over acknowledgements, per flow"),
-    "window_segments": ("window used", "mean of min(cwnd, receive window) over acknowledgements, per flow"),
-    "timeouts_per_s": ("timeouts", "expiries of the retransmission timer per second, per flow"),
-    "fast_retransmits_per_s": ("fast retransmits", "entries into fast recovery per second, per flow"),
-    "retransmissions_per_s": ("retransmissions", "segments sent again per second, per flow"),
-    "piggybacked_acks": (
-        "acknowledgements on data",
-        "share of acknowledgements that data segments carried, per flow",
-    ),
-    "segment_loss": ("segment loss", "share of data segments sent that did not arrive, per flow"),
-    "loss_token_buffer": (
-        "loss at the token buffer",
-        "share refused by a full token buffer S, of the packets that come to a token bucket, per flow",
-    ),
-    "loss_baseband_buffer": (
-        "loss at the baseband queue",
-        "share refused by a full uplink queue L, of the packets that come to one from a token bucket, per "
-        "flow",
-    ),
-    "loss_radio": (
-        "loss on the radio",
-        "share damaged by bit errors, of the packets that arrive over the radio, per flow: over all hops, "
-        "or over one where segments are relayed whole",
-    ),
-    "loss_arq": ("loss by ARQ", f"share given up after too many transmissions, {_OF_ALL}"),
-    "loss_node_buffer": ("loss below IP", f"share refused by a node's full buffer, {_OF_ALL}"),
-    "loss_relay": ("loss on the way", f"share refused by a full queue on the way, {_OF_ALL}"),
-    "loss_outside": (
-        "loss outside",
-        "share lost by an outside link, of the packets that outside links have transmitted, per flow",
-    ),
-    "transmissions_per_packet": (
-        "transmissions per packet",
-        "mean transmissions of a packet on a radio link, the first one included",
-    ),
-    "queue_packets": ("queue length", "time-average number of packets in a queue"),
-    "polls_per_s": ("visits", "visits of the central to the peripheral per second, per link"),
-    "slot_share": (
-        "slots used",
-        "share of all slots of the piconet, voice slots included, that carry data packets of this link, "
-        "either way",
-    ),
-    "cycle_s": ("polling cycle", "mean time between two visits to the same peripheral"),
-    "slot_utilisation": (
-        "slot utilisation",
-        "share of the slots left by voice links that carry data packets",
-    ),
-    "exchanges_per_event": (
-        "exchanges per event",
-        "mean exchanges of a connection event that is not missed, per link",
-    ),
-    "air_share": ("air used", "share of the time in which PDUs of this link are on the air, either way"),
-    "events_missed": (
-        "events missed",
-        "share of connection events that did not take place because one of the nodes was at another event, "
-        "of the events that were to take place, per link",
-    ),
-    "disconnections_per_h": (
-        "disconnections",
-        "connections lost for the supervision time, per hour and link",
-    ),
-    "current_ma": ("current", "mean current of the peripheral for this link, sleep included"),
-    "energy_uj_per_bit": (
-        "energy per bit",
-        "energy of all peripherals over the application bits that all flows deliver",
-    ),
-    "fairness": ("fairness", "Jain's index of the goodputs of all flows"),
-}
-"""Heading and meaning of each metric."""
-
-METRICS: Final = MappingProxyType(
-    {name: Metric(unit_of(name) or "1", *meaning) for name, meaning in _MEANINGS.items()}
-)
+METRICS: Final = _metrics()
 """Every metric by name, in the order in which reports show them."""
 
 
@@ -183,10 +79,10 @@ EVENT_METRICS: Final = (
     "exchanges_per_event", "air_share", "events_missed", "disconnections_per_h", "current_ma",
 )  # fmt: skip
 """Metrics of links of Bluetooth Low Energy."""
-LINK_METRICS: Final = frozenset({"polls_per_s", "slot_share", *EVENT_METRICS})
+LINK_METRICS: Final = frozenset(name for name, metric in METRICS.items() if metric.of == "link")
 """Metrics with one value for each link between a central and a peripheral."""
-OF_THE_NETWORK: Final = ("cycle_s", "slot_utilisation", "fairness", "energy_uj_per_bit")
-NOT_OF_FLOWS: Final = frozenset({*LINK_METRICS, *OF_THE_NETWORK, "queue_packets"})
+OF_THE_NETWORK: Final = frozenset(name for name, metric in METRICS.items() if metric.of == "network")
+NOT_OF_FLOWS: Final = frozenset(name for name, metric in METRICS.items() if metric.of != "flow")
 """Metrics without a value for each flow."""
 
 
@@ -359,6 +255,6 @@ def _attributes(name: str) -> dict[str, str]:
     base = name.removesuffix("_ci95")
     if base not in METRICS:
         return {}
-    unit, long_name, description = METRICS[base]
-    heading = long_name if base == name else f"{long_name}, 95 % half-width"
-    return {"units": unit, "long_name": heading, "description": description}
+    known = METRICS[base]
+    heading = known.long_name if base == name else f"{known.long_name}, 95 % half-width"
+    return {"units": known.unit, "long_name": heading, "description": known.description}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple
 
@@ -17,6 +16,7 @@ from btqueue.baseband.voice import (
 )
 from btqueue.scenario.fields import Condition, Count, PositiveSeconds, Table, key
 from btqueue.scenario.link import CLASSIC
+from btqueue.text_files import table_beside
 
 Discipline = Literal[
     "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
@@ -31,60 +31,8 @@ class Rule(NamedTuple):
     author: str
 
 
-THESIS = "Venugopal 2006, section 2.3.1"
-DISCIPLINES: Final[Mapping[Discipline, Rule]] = MappingProxyType(
-    {
-        "e-limited": Rule(
-            "up to M frames",
-            "peripherals in turn; a visit ends when nothing is left, or after M frames (`limit`)",
-            "Mišić and Mišić, IEEE Communications Letters 2003",
-        ),
-        "1-limited": Rule(
-            "one frame each",
-            "peripherals in turn, one frame a visit",
-            "Kuehn, Bell System Technical Journal 1979",
-        ),
-        "exhaustive": Rule(
-            "until empty",
-            "peripherals in turn; a visit ends when nothing is left",
-            "Cooper and Murray, Bell System Technical Journal 1969",
-        ),
-        "gated": Rule(
-            "packets present at the start",
-            "peripherals in turn; a visit takes the packets that were there when it began",
-            "Cooper and Murray, Bell System Technical Journal 1969",
-        ),
-        "round-robin": Rule(
-            "one frame each",
-            "the same as 1-limited, under the name of the papers on Bluetooth",
-            "Capone, Gerla and Kapoor, ICC 2001",
-        ),
-        "slq": Rule(
-            "longest queues first",
-            "the peripheral with the most packets, both ways together; others may wait without end",
-            f"Liu, Nain and Towsley, Queueing Systems 1992; {THESIS}",
-        ),
-        "ldq": Rule(
-            "longest downlink queue first",
-            "the peripheral for which the central holds the most packets; others may wait without end",
-            THESIS,
-        ),
-        "fep": Rule(
-            "fair exhaustive",
-            "one frame each in turn, and peripherals without data are left out until all are without",
-            "Johansson, Körner and Johansson, ITC 16, 1999",
-        ),
-        "lwrr": Rule(
-            "weighted round robin",
-            "up to M frames in turn; a peripheral without data is left out of up to four cycles",
-            "Capone, Gerla and Kapoor, ICC 2001",
-        ),
-        "prc-lwrr": Rule(
-            "weighted round robin in random order",
-            "as lwrr, with a new random order in each cycle, and absence counted in slots",
-            "Lee, Kapoor and Gerla, MILCOM 2002",
-        ),
-    }
+DISCIPLINES: Final = MappingProxyType(
+    {row.pop("discipline"): Rule(**row) for row in table_beside("btqueue.scenario", "disciplines.csv")}
 )
 """Each polling discipline in words."""
 

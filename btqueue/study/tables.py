@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -22,23 +21,6 @@ if TYPE_CHECKING:
 
 GROUPS = ("goodput_kbps", "session_time_s", "cwnd_segments", "segment_loss", "queue_packets")
 """First metric of each group of rows: flows, their sessions, TCP, losses, links and queues."""
-
-DETAILS = frozenset(
-    {
-        "rtt_min_s",
-        "rtt_max_s",
-        "rtt_sd_s",
-        *(metric for metric in METRICS if re.search(r"_p\d+_s$", metric)),
-        "delay_scv",
-        "acknowledged_delay_scv",
-        "session_time_sd_s",
-        "retransmissions_per_s",
-        "piggybacked_acks",
-        "polls_per_s",
-        "slot_share",
-    }
-)
-"""Metrics that tables show only if every metric is asked for."""
 
 ROUNDING = 1e-12
 """Relative half-width of an interval that is nothing but rounding."""
@@ -187,7 +169,7 @@ def _with_gaps(rows: Iterable[str], every: bool) -> Iterator[str]:
     order = list(METRICS).index
     for row in shown_rows(rows):
         metric = row.partition("[")[0]
-        if not every and metric in DETAILS:
+        if not every and METRICS[metric].table == "all":
             continue
         begun = next((first for first in reversed(GROUPS) if order(first) <= order(metric)), "")
         if group and begun != group:

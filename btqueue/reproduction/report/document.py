@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from btqueue.reproduction.claims.record import Judged, publication_record
@@ -10,11 +9,12 @@ from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.outcomes import Outcome, Seen
 from btqueue.reproduction.report.sentences import Report
 from btqueue.reproduction.report.summary import Counts, counts, model_errors
+from btqueue.study.provenance import plain
 
 
 def document(report: Report) -> dict[str, Any]:
     """Return all numbers of the report; missing numbers are null."""
-    return _finite(
+    return plain(
         {
             "made_with": report.made_with,
             "quick": report.quick,
@@ -42,7 +42,7 @@ def summary(report: Report) -> dict[str, Any]:
     """Return the counts, by publication and in all."""
     papers = {paper: _counts(counts(outcomes)) for paper, outcomes in report.papers().items()}
     kept_back = [one for one in report.outcomes if one.kept_back]
-    return _finite(
+    return plain(
         {
             "counts": _counts(counts(report.outcomes)),
             "counts_by_paper": papers,
@@ -92,12 +92,3 @@ def _seen(seen: Seen) -> dict[str, Any]:
 
 def _judged(judged: Judged) -> dict[str, Any]:
     return {"seen": judged.seen, "checks": [part._asdict() for part in judged.parts]}
-
-
-def _finite(content: Any) -> Any:
-    """Return the content with None in place of numbers that JSON cannot hold."""
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content

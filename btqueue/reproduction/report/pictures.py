@@ -41,10 +41,7 @@ class PaperFigure:
 
 
 def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFigure]]:
-    """Return the figures that were drawn into a folder, by publication.
-
-    Pictures of `btqueue figures` have a record beside them. Other pictures are found by their names,
-    fig_6_1*.png in the folder of their publication.
+    """Return the figures that were drawn into a folder, by publication, as their records name them.
 
     Raises:
         BadFiles: a record is damaged, or a picture cannot be read.
@@ -60,13 +57,6 @@ def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFi
                 found.setdefault(paper, []).append(
                     PaperFigure(paper, name, drawn.title, caption, files, drawn.claims)
                 )
-        if place != folder:
-            known = {file for figure in found.get(paper, ()) for file in figure.files}
-            for path in sorted(place.glob("fig_*")):
-                if path.suffix in MIME and path not in known:
-                    number = path.stem.removeprefix("fig_").replace("_", ".")
-                    figure = PaperFigure(paper, path.stem, f"Figure {number}", "", (path,))
-                    found.setdefault(paper, []).append(figure)
     for path in (file for figures in found.values() for figure in figures for file in figure.files):
         try:
             require_regular(path)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import xarray as xr
 from btqueue.cli.validate_report import WRITERS, report_of, report_targets
 from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
+from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
 from btqueue.reproduction.report.outcomes import Number, Outcome, Seen
@@ -237,10 +239,12 @@ def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_
         assert f'<b class="{verdict.replace(" ", "-")}">{verdict}</b>' in page
 
 
-def test_figures_are_found_by_name_and_put_into_the_page(report, tmp_path):
-    picture = tmp_path / "drawn" / PAPER / "fig_6_1.png"
-    picture.parent.mkdir(parents=True)
-    picture.write_bytes(b"\x89PNG")
+def test_figures_are_found_by_their_records_and_put_into_the_page(report, tmp_path):
+    folder = tmp_path / "drawn" / PAPER
+    folder.mkdir(parents=True)
+    (folder / "fig_6_1.png").write_bytes(b"\x89PNG")
+    drawn = Drawn(f"{PAPER}/fig_6_1", PAPER, "Figure 6.1", "", files=("fig_6_1.png",))
+    (folder / "fig_6_1.json").write_text(json.dumps(asdict(drawn)), "utf-8")
     found = found_figures(tmp_path / "drawn", [PAPER])
     assert [figure.title for figure in found[PAPER]] == ["Figure 6.1"]
     page = written(report_of(report.outcomes, found, quick=False, wall_s=0.0), tmp_path)[0]
