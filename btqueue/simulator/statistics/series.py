@@ -1,7 +1,5 @@
 """Time series of a run: windows, round-trip times, goodputs and queues at equal steps of time."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 
@@ -25,58 +23,42 @@ UNITS = {
 }
 
 
-def time_series(
-    scenario: Scenario,
-    replication: int = 0,
-    step_s: float = 0.1,
-    flows: Sequence[int] | None = None,
-) -> xr.Dataset:
+def time_series(scenario: Scenario, replication: int = 0, step_s: float = 0.1) -> xr.Dataset:
     """Run one replication from an empty network and look at it every `step_s`, warm-up included.
 
     Args:
         scenario: the scenario to simulate.
         replication: its number; the same number and seed give the same run as `simulate`.
         step_s: simulated time between two looks.
-        flows: numbers of the flows to look at, from 1; all by default.
 
     Returns:
         Dataset over `time` (s, ends of the steps) with windows, smoothed round-trip time, segments on their
         way and goodput of each `flow`, and the length of each `queue`.
 
     Raises:
-        ValueError: the step is not positive or longer than the run, or a flow does not exist.
+        ValueError: the step is not positive or longer than the run.
     """
     require_simulated(scenario)
     end_s = length_s(scenario)
     if not 0 < step_s <= end_s:
         raise ValueError(f"step_s = {step_s:g}: a step must be positive and fit into the run of {end_s:g} s")
     sim = new_state(scenario, replication)
-    chosen = flow_indices(flows, len(sim.connections))
     times = step_s * np.arange(1, int(end_s / step_s + 1e-9) + 1)
     looks = []
-    delivered = np.zeros(len(chosen))
+    delivered = np.zeros(len(sim.connections))
     for time in times:
         sim = run_until(sim, time)
-        before, delivered = delivered, sim.flow_statistics.bytes_delivered[chosen].astype(float)
-        looks.append({**look(sim, chosen), "goodput_kbps": (delivered - before) * 8 / 1000 / step_s})
-    return label(looks, times, chosen, queue_names(sim, scenario))
+        before, delivered = delivered, sim.flow_statistics.bytes_delivered.astype(float)
+        looks.append({**look(sim), "goodput_kbps": (delivered - before) * 8 / 1000 / step_s})
+    return label(looks, times, queue_names(sim, scenario))
 
 
-def flow_indices(flows: Sequence[int] | None, count: int) -> np.ndarray:
-    """Return the places of flows that are numbered from 1; all of them for None."""
-    if flows is None:
-        return np.arange(count)
-    if not flows or any(not 1 <= flow <= count for flow in flows):
-        raise ValueError(f"flows = {list(flows)}: flows are numbered from 1 to {count}")
-    return np.asarray(flows) - 1
-
-
-def look(sim: State, flows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the present windows of the senders of these flows, and the lengths of all queues."""
-    conn = sim.connections[flows]
+def look(sim: State) -> dict[str, np.ndarray]:
+    """Return the present windows of all senders, and the lengths of all queues."""
+    conn = sim.connections
     return {
-        "cwnd_segments": conn["cwnd"],
-        "ssthresh_segments": conn["ssthresh"],
+        "cwnd_segments": conn["cwnd"].copy(),
+        "ssthresh_segments": conn["ssthresh"].copy(),
         "srtt_s": np.where(conn["measured"], conn["srtt"], np.nan) / SECOND,
         "flight_segments": conn["snd_nxt"] - conn["snd_una"],
         "outstanding_segments": conn["snd_max"] - conn["snd_una"],
@@ -84,9 +66,7 @@ def look(sim: State, flows: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def label(
-    looks: list[dict[str, np.ndarray]], times: np.ndarray, flows: np.ndarray, queues: list[str]
-) -> xr.Dataset:
+def label(looks: list[dict[str, np.ndarray]], times: np.ndarray, queues: list[str]) -> xr.Dataset:
     """Put names and units on the values of the looks."""
     variables = {
         name: (
@@ -96,5 +76,6 @@ def label(
         )
         for name, (unit, description) in UNITS.items()
     }
-    coords = {"time": ("time", times, {"units": "s"}), "flow": flows + 1, "queue": queues}
+    flows = 1 + np.arange(len(looks[0]["srtt_s"]))
+    coords = {"time": ("time", times, {"units": "s"}), "flow": flows, "queue": queues}
     return xr.Dataset(variables, coords)
