@@ -26,17 +26,12 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def _today(word: str) -> str:
-    """Return today's name of an option: scripts may still say ``--workers``."""
-    return "threads" if word == "workers" else word
-
-
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": _today},
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 2 bad input, 3 no answer, 130 interrupted.",
 )
 
@@ -286,9 +281,6 @@ def figures(
         Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
     ] = None,
     every: Annotated[bool, Option("--all", help="Draw all figures.")] = False,
-    engine: Annotated[
-        Literal["auto"], Option(help="Engine of each curve: the engine that the figure names.")
-    ] = "auto",
     paper: Annotated[
         str | None, Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
     ] = None,

@@ -47,7 +47,7 @@ def dimension(
         ),
     ] = None,
     engine: Annotated[
-        Literal["auto", "solve", "simulate"],
+        Literal["auto", "simulate"],
         Option(help="Engine of each point; auto: theory where it stands, else simulation."),
     ] = "auto",
     confirm: Annotated[

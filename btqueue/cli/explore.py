@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from btqueue.cli.errors import put, say
-from btqueue.cli.options import Auto, NameOrPiconet, Quiet, Sets
+from btqueue.cli.options import NameOrPiconet, Quiet, Sets
 
 EXAMPLES = ("btqueue explore", "btqueue explore venugopal-2006/piconet-errors")
 """That the help shows."""
@@ -20,7 +20,6 @@ PORT = 8765
 def explore(
     scenario: NameOrPiconet = "venugopal-2006/piconet",
     set_: Sets = None,
-    engine: Auto = "auto",
     port: Annotated[
         int, Option(min=0, max=65535, metavar="N", help="Of the page; 0: any that is free.")
     ] = PORT,

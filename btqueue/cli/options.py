@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -90,11 +90,6 @@ Map = Annotated[
 FlowOfResults = Annotated[
     int | None, Option("--flow", min=1, metavar="N", help="Flow of the scenario that RESULTS is about.")
 ]
-Auto = Annotated[
-    Literal["auto"],
-    Option("--engine", help="Theory where it stands, else simulation; there is no other choice."),
-]
-"""Of commands that know no other engine."""
 Check = Annotated[
     bool | None,
     Option(

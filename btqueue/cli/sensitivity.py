@@ -9,7 +9,6 @@ from typer import Option
 from btqueue.cli.errors import BadInput
 from btqueue.cli.options import (
     AsJson,
-    Auto,
     Force,
     MaybeName,
     Metrics,
@@ -39,7 +38,6 @@ def sensitivity(
             "spreads (sobol); or formulas."
         ),
     ] = "local",
-    engine: Auto = "auto",
     metric: Metrics = None,
     key: Annotated[
         list[str] | None, Option(metavar="KEY", help="By this key; default: all that matter. Repeatable.")

@@ -37,8 +37,8 @@ def sweep(
         ),
     ] = None,
     engine: Annotated[
-        Literal["auto", "solve", "simulate", "both"],
-        Option(help="Engine of each point; auto (or solve): theory where it stands, else simulation."),
+        Literal["auto", "simulate", "both"],
+        Option(help="Engine of each point; auto: theory where it stands, else simulation."),
     ] = "auto",
     check: Annotated[
         bool,

@@ -37,7 +37,7 @@ MOST_REASONS = 5
 
 def run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
     """Run the sweep with progress; turn failures into messages."""
-    if wanted["check"] or wanted["engine"] not in ("auto", "solve"):
+    if wanted["check"] or wanted["engine"] != "auto":
         prepare_simulator(base, quiet=quiet)
     try:
         with bars(quiet=quiet) as bar:

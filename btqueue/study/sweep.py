@@ -67,7 +67,7 @@ def sweep(
     scenario: Scenario,
     over: Over,
     *,
-    engine: Literal["auto", "solve", "simulate", "both"] = "auto",
+    engine: Literal["auto", "simulate", "both"] = "auto",
     metrics: Sequence[str] = (),
     check: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -85,7 +85,7 @@ def sweep(
             points share a seed, so that differences between points are less noisy than the points are.
         engine: "auto" (theory; a point at which that does not stand is simulated until it is known, see
             `btqueue.study.evaluate.simulated_to_precision`), "simulate" or "both" (theory alone beside
-            simulation). "solve" is the former name of "auto".
+            simulation).
         metrics: with "auto", metrics that every point is to have, as ``["delay_s"]``: a point at which theory
             gives one of them no value is simulated, too.
         check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
@@ -112,9 +112,7 @@ def sweep(
         SweepInterrupted: by Ctrl-C; finished points are kept.
     """
     target = None if out is None else checked_target(Path(out))
-    if engine not in (
-        known := {"auto": ENGINES[:1], "solve": ENGINES[:1], "simulate": ENGINES[1:], "both": ENGINES}
-    ):
+    if engine not in (known := {"auto": ENGINES[:1], "simulate": ENGINES[1:], "both": ENGINES}):
         raise ScenarioError(f'engine is "auto", "simulate" or "both", not {engine!r}')
     engines: tuple[Engine, ...] = known[engine]
     check = check and engines == ("solve",)

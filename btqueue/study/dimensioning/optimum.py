@@ -143,7 +143,7 @@ def dimension(
     top: int = 5,
     budget: int = BUDGET,
     confirm: bool = True,
-    engine: Literal["auto", "solve", "simulate"] = "auto",
+    engine: Literal["auto", "simulate"] = "auto",
     workers: int | None = None,
     simulator: Simulator | None = None,
     progress: Progress | None = None,
@@ -167,8 +167,8 @@ def dimension(
         top: most runners-up.
         budget: most points to solve.
         confirm: simulate the best points and their neighbours with common random numbers, and pick by that.
-        engine: "solve" (theory; a point at which that does not stand is simulated) or "simulate" all points;
-            "auto" solves, and also simulates points at which theory stands and gives a metric no value.
+        engine: "auto" (theory; a point at which that does not stand, or gives a metric no value, is
+            simulated) or "simulate".
         workers: processes at once, all cores by default.
         simulator: simulator of one scenario; btqueue's own by default, with replications on all cores.
         progress: called with the number of points solved and the most that will be solved.
@@ -182,8 +182,8 @@ def dimension(
         scenario, maximize=maximize, minimize=minimize, pareto=pareto, subject_to=subject_to, choose=choose
     )
     find = find_best if task.second is None else find_front
-    if engine not in ("auto", "solve", "simulate"):
-        raise ScenarioError(f'engine = "{engine}": must be auto, solve or simulate')
+    if engine not in ("auto", "simulate"):
+        raise ScenarioError(f'engine = "{engine}": must be auto or simulate')
     if budget < 1:
         raise ScenarioError(f"a budget of {budget} points: give at least 1")
     if top < 0:
@@ -192,7 +192,6 @@ def dimension(
         task,
         budget,
         engine="simulate" if engine == "simulate" else "solve",
-        metrics=task.metrics if engine == "auto" else (),
         workers=workers,
         progress=progress,
     )

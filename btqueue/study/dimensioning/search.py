@@ -104,7 +104,6 @@ class Table:
         budget: int,
         *,
         engine: Engine = "solve",
-        metrics: Sequence[str] = (),
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -114,14 +113,13 @@ class Table:
             task: the problem.
             budget: most points to solve.
             engine: whose answers are looked at.
-            metrics: that a point is simulated for where theory stands and gives them no value.
             workers: processes at once.
             progress: called after each point.
         """
         self.task, self.budget, self.known = task, budget, dict[Place, Candidate]()
         self.expected = budget if task.size is None else min(budget, task.size)
         self.engine: Engine = engine
-        self._metrics, self._workers, self._progress = metrics, workers, progress
+        self._workers, self._progress = workers, progress
 
     def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
         """Return the candidates at places, solving unknown ones.
@@ -142,13 +140,16 @@ class Table:
         return [self.known[place] for place in wanted if place in self.known]
 
     def _solve(self, places: Sequence[Place]) -> None:
-        """Add the engine's answers, all with the scenario's seed, so that differences vary less."""
+        """Add the engine's answers, all with the scenario's seed, so that differences vary less.
+
+        A point at which theory stands and gives one of the task's metrics no value is simulated.
+        """
         if not places:
             return
         points = [self.task.changes(place) for place in places]
         workers = 1 if self.engine == "solve" and len(points) < SMALL_BATCH else self._workers
         asked = map_points(
-            self.task.base, points, engines=(self.engine,), workers=workers, metrics=self._metrics
+            self.task.base, points, engines=(self.engine,), workers=workers, metrics=self.task.metrics
         )
         with closing(asked) as results:
             for result in results:

@@ -179,12 +179,10 @@ def test_a_figure_draws_each_bound_and_joins_no_names():
     assert ticks == ["e-limited (up to M frames)", "slq (longest queues first)"]
 
 
-def test_points_at_which_theory_lacks_a_metric_are_simulated_by_auto_and_refused_by_solve():
+def test_points_at_which_theory_lacks_a_metric_are_simulated():
     """Under Nagle's algorithm theory gives no delay of a message; a reading waits for an acknowledgement."""
     ward = load("practice/ward", {"run.duration_s": 10.0, "run.warmup_s": 1.0, "run.replications": 2})
     choose = {"traffic.load_kbps": [2.0, 4.0]}
     found = dimension(ward, minimize="delay_s", choose=choose, confirm=False, workers=1)
     assert [one.answered_by for one in found.candidates] == ["simulation"] * 2
     assert found.feasible == 2 and all(0.03 < one.objective < 0.2 for one in found.candidates)
-    with pytest.raises(ScenarioError, match="gives no delay_s"):
-        dimension(ward, minimize="delay_s", choose=choose, engine="solve", workers=1)
