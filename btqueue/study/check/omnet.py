@@ -40,27 +40,12 @@ from btqueue.study.check.results import (
     known_name,
     unmatched,
 )
-from btqueue.text_files import decoded
+from btqueue.text_files import decoded, table_beside
 
 USUAL: Final = MappingProxyType(
     {
-        name: (ours, how)
-        for ours, how, names in (
-            ("rtt_s", "as it is", ("rtt:vector", "rtt:mean", "rtt:histogram", "rtt:stats", "measured RTT")),
-            ("delay_s", "as it is", ("endToEndDelay:histogram", "endToEndDelay:vector")),
-            ("delay_s", "as it is", ("endToEndDelay:mean", "dataAge:histogram")),
-            ("cwnd_segments", "bytes to segments", ("cwnd:vector", "cwnd:mean", "cwnd")),
-            ("goodput_kbps", "bytes to kbit/s", ("packetReceived:sum(packetBytes)",)),
-            ("goodput_kbps", "bytes to kbit/s", ("packetReceived:sum(packetLength)",)),
-            ("goodput_kbps", "bytes to kbit/s", ("rcvdPk:sum(packetBytes)", "bytes rcvd")),
-            ("goodput_kbps", "bit/s to kbit/s", ("throughput:vector", "throughput:mean")),
-            ("timeouts_per_s", "count to rate", ("numRtos:last",)),
-            ("timeouts_per_s", "last count to rate", ("numRtos:vector",)),
-            ("queue_packets[uplink]", "as it is", ("queueLength:timeavg",)),
-            ("queue_delay_s[uplink]", "as it is", ("queueingTime:mean", "queueingTime:histogram")),
-            ("arrivals_per_s[uplink]", "count to rate", ("incomingPackets:count",)),
-        )
-        for name in names
+        row["theirs"]: (row["ours"], row["conversion"])
+        for row in table_beside("btqueue.study.check", "omnet_names.csv")
     }
 )
 """Names of INET's statistics, our quantity for each, and how its unit is changed."""
