@@ -60,7 +60,7 @@ def by_command(key):
 
 def by_dimension(scenario):
     choose = {"polling.limit": [scenario.polling.limit]}
-    found = dimension(scenario, maximize="goodput_kbps", choose=choose, engine="solve", confirm=False)
+    found = dimension(scenario, maximize="goodput_kbps", choose=choose, confirm=False)
     assert found.best is not None
     return found.best.answered_by, None
 

@@ -144,7 +144,7 @@ def killed(target: Path, chance: random.Random, signals: Sequence[signal.Signals
 @pytest.mark.parametrize(
     ("signals", "wanted", "engine"),
     [
-        (SIGNALS, 2, "solve"),
+        (SIGNALS, 2, "auto"),
         pytest.param(SIGNALS[:1], 100, "both", marks=pytest.mark.long),
         pytest.param(SIGNALS, 50, "both", marks=pytest.mark.long),
     ],

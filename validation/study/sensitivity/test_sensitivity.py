@@ -287,7 +287,7 @@ def test_the_front_door_names_what_it_takes():
         with pytest.raises(ScenarioError, match=text):
             bt.sensitivity(CHAIN, **given)
     engine: Any = "theory"
-    with pytest.raises(ScenarioError, match='engine = "theory": must be auto, solve or simulate'):
+    with pytest.raises(ScenarioError, match='engine = "theory": must be auto or simulate'):
         bt.dimension(CHAIN, maximize="rtt_s", choose="polling.limit=1,2", engine=engine)
 
 
