@@ -96,5 +96,11 @@ def after(cwnd: float, acks: float) -> float:
 
 
 def whole_window(cwnd: float, window: int) -> int:
-    """Return the segments that a congestion window lets be under way."""
+    """Return the segments that a congestion window lets be under way.
+
+    Example:
+        >>> from btqueue.transport.vegas import whole_window
+        >>> whole_window(9.0, 8)
+        8
+    """
     return min(floor(cwnd + 1e-9), window)
