@@ -89,8 +89,7 @@ def test_where_the_simulator_is_not_compiled_no_answer_waits_for_it(tmp_path):
         f"import sys\nfrom btqueue.cli import app\ntry: app(['solve', '{LINK}'])\nexcept SystemExit: pass\n"
         "print('numba' in sys.modules, file=sys.stderr)"
     )
-    env = {"NUMBA_DISABLE_JIT": "0", "BTQUEUE_CACHE_DIR": str(tmp_path)}
-    done = python("-c", code, **env)
+    done = python("-c", code, NUMBA_DISABLE_JIT="0", BTQUEUE_CACHE_DIR=str(tmp_path))
     *_, usual, checked = done.stdout.splitlines()
     assert usual.startswith("usual error") and done.stderr.strip() == "False"
     assert checked == "not checked: the simulator compiles once, about half a minute (--check)"
