@@ -1228,6 +1228,19 @@ def of_the_run(asked: Asked) -> Iterator[str]:
                 f"a window of {flow.window:g} segments takes {asked.opens_s(f):.3g} s to open after an early "
                 f"timeout, and a run lasts {run_s:.5g} s: round trips were up to 30 % too long"
             )
+        ports = {visit.index: visit.train.frames for visit in flow.back if visit.kind == "port"}
+        against = any(
+            g != f and visit.kind == "port" and ports.get(visit.index, 0.0) > 1.0
+            for g, other, always in asked.flows()
+            for visit in other.forth
+            if always
+        )
+        if endless and flow.protocol == "tcp" and against and rtt_s > flow.transport.min_rto_s:
+            yield (
+                "windows in both directions fill a link, and acknowledgements of several frames vary their "
+                "round trips, which timers follow closely: with spurious timeouts goodput was up to 16 % too "
+                "high, and round trips three times too long"
+            )
         if endless and flow.protocol == "tcp" and rtt_s * ROUND_TRIPS > run_s:
             yield (
                 f"a full window has a round trip of {rtt_s:.3g} s, and a run lasts {run_s:.5g} s: it ends "

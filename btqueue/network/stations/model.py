@@ -75,8 +75,9 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
     kept_out, captures = captured(network)
     point = operating_point(_without(network, kept_out))
     if kept_out and not point.links.links.full_link.any():  # the window does not fill the link: visits end
-        kept_out, captures = set(), []
-        point = operating_point(network)
+        kept_out = {f for f in kept_out if network.flows[f].load == inf}
+        captures = [KEPT_OUT] if kept_out else []
+        point = operating_point(_without(network, kept_out))
     network = _without(network, kept_out)
     if any(flow.short and flow.load for flow in network.flows):
         network, point = _in_rounds(scenario, network, point, kept_out)
