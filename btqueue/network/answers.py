@@ -28,8 +28,6 @@ class NoConvergence(RuntimeError):
 def label(scenario: Scenario, metrics: Mapping[str, Any], attrs: MutableMapping[str, Any]) -> Results:
     """Put names on a model's metrics, each when it is read first."""
     plan = topology(scenario)
-    names = plan.flow_names
-    queues = metrics.get("queue_packets", {})
 
     def variable(name: str) -> Variable:
         value = metrics[name]
@@ -39,22 +37,20 @@ def label(scenario: Scenario, metrics: Mapping[str, Any], attrs: MutableMapping[
             return Variable((), np.asarray(value))
         if name in LINK_METRICS:
             return Variable(("link",), np.asarray(value, float))
-        values = np.broadcast_to(value, len(names)).astype(float)
+        values = np.broadcast_to(value, len(plan.flows)).astype(float)
         # a mean over no arrivals is no number
         return Variable(("flow",), np.where(np.isinf(values), np.nan, values))
 
     variables = Computed(later={name: partial(variable, name) for name in metrics})
     if "goodput_kbps" in variables and "fairness" not in variables:
         variables["fairness"] = Variable((), np.asarray(jain_index(variables["goodput_kbps"].values)))
-    coordinates = {
-        **{name: Variable(("flow",), np.array(values)) for name, values in plan.flow_labels().items()},
-        **({"queue": Variable(("queue",), np.array(list(queues)))} if queues else {}),
-    }
+    coordinates = {name: Variable(("flow",), np.array(of)) for name, of in plan.flow_labels().items()}
+    if queues := metrics.get("queue_packets"):
+        coordinates["queue"] = Variable(("queue",), np.array(list(queues)))
     if any(name in LINK_METRICS for name in metrics):
-        pairs = [(one.central, member) for one in plan.piconets for member in one.members]
-        coordinates["link"] = Variable(("link",), np.arange(1, len(pairs) + 1))
-        ends = [f"{plan.nodes[central]}-{plan.nodes[member]}" for central, member in pairs]
-        coordinates["link_name"] = Variable(("link",), np.array(ends))
+        links = plan.link_names
+        coordinates["link"] = Variable(("link",), np.arange(1, len(links) + 1))
+        coordinates["link_name"] = Variable(("link",), np.array(links))
     return Results(variables, coordinates, attrs)
 
 

@@ -108,9 +108,8 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
 
 
 def _ranges(metrics: Metrics) -> Iterator[Certificate]:
-    for name in metrics:
-        metric = METRICS.get(str(name))
-        if metric is None or name in PERCENTILE_OF.values():  # of laws of times, computed when they are read
+    for name, metric in METRICS.items():
+        if name not in metrics or name in PERCENTILE_OF.values():  # these are computed when they are read
             continue
         for value in np.ravel(metrics[name].values):
             yield Certificate(-value, 0.0, f"{name} is {value:.6g}, below 0")

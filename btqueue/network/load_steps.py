@@ -5,7 +5,7 @@ approach to a new steady state does not count, nor the backlog that an overloade
 (with a warning).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.scenario.traits import shares_segments
 
-Answer = tuple[dict[str, Any], dict[str, Any]]
+Answer = tuple[MutableMapping[str, Any], dict[str, Any]]
 
 PER_SEGMENT = ("rtt_s", "delay_s", "cwnd_segments", "window_segments", "acknowledged_delay_s")
 PER_PACKET = ("segment_loss", "loss_")
@@ -98,7 +98,7 @@ def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) ->
     return metrics, _notes(scenario, steps, answers)
 
 
-def _weights(name: str, time: np.ndarray, every: list[dict[str, Any]]) -> np.ndarray | None:
+def _weights(name: str, time: np.ndarray, every: list[Any]) -> np.ndarray | None:
     """Return the weights of the steps in the mean of a metric, shape (steps, ...)."""
 
     def times(key: str) -> np.ndarray:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,8 +110,8 @@ class Discrete(NamedTuple):
 
     def counts(self, rate: float, most: int) -> NDArray:
         """Return the law of the number that comes, as of `Time.counts`."""
-        each = Time(np.asarray(self.values)[:, None]).counts(rate, most)
-        return np.tensordot(self.chances, each, (0, 1))
+        values: Any = np.asarray(self.values)[:, None]
+        return np.tensordot(self.chances, Time(values).counts(rate, most), (0, 1))
 
 
 class VacationQueue(NamedTuple):
@@ -159,10 +159,10 @@ class _Interval(NamedTuple):
 
     @staticmethod
     def of(laws: Sequence[Time | Discrete], rate: float, batch: int, size: int, rows: int) -> _Interval:
-        """Return the intervals of laws, one behind the other."""
         most = (size - 1) // batch + 1
         if all(isinstance(law, Time) for law in laws):
-            chance, reached, beyond = Time(*np.transpose(laws)[..., None]).counts(rate, most)
+            several: Any = np.array(laws).T[..., None]
+            chance, reached, beyond = Time(*several).counts(rate, most)
         else:
             chance, reached, beyond = np.stack([law.counts(rate, most) for law in laws], axis=1)
         lasts = _filling(reached[:, 1:] / rate, beyond / rate, batch, size, rows)
@@ -274,8 +274,6 @@ def _limited(
     after: NDArray, away: Callable[..., _Interval], limit: int
 ) -> tuple[Vector, Vector, Vector, Vector]:
     """Return the queue at starts of visits, services and ends of visits, and the vacation time at each queue.
-
-    Only after the most services the queue may not be empty.
 
     Args:
         after: q -> the queue after a service, (K + 1, K + 1).

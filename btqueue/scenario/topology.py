@@ -137,6 +137,12 @@ class Topology:
         """The names of all flows."""
         return [flow.name for flow in self.flows]
 
+    @property
+    def link_names(self) -> list[str]:
+        """The names of all links of piconets: central and member."""
+        nodes = self.nodes
+        return [f"{nodes[one.central]}-{nodes[member]}" for one in self.piconets for member in one.members]
+
     def flow_labels(self) -> dict[str, list[Any]]:
         """Return the labels of the flows in results: number, name, and group where flows differ."""
         labels: dict[str, list[Any]] = {

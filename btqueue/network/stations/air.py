@@ -431,10 +431,9 @@ class Links:
         self.share = np.array([p.data_share for p in piconets], float)
         self.share_of = self.share[self.port_link]  # of ports
         # numbers of the ports of each link, (2, links); twice the same where there is only one
-        self.ports_of = np.array(
-            [[place.get((*name, up), place.get((*name, not up))) for name in self.names] for up in (0, 1)],
-            int,
-        )
+        ends = [(piconet, link, up) for up in (False, True) for piconet, link in self.names]
+        of = [place.get(end, place.get((*end[:2], not end[2]))) for end in ends]
+        self.ports_of = np.array(of, int).reshape(2, -1)
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
         # from one poll of a link to the next without any load
@@ -448,11 +447,7 @@ class Links:
         self.alone = self.stop_and_wait.astype(float)  # flows whose data never meet their acknowledgements
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
-        self.frames, self.air, self.whole = (
-            np.zeros((2, *shape)),
-            np.zeros((2, *shape)),
-            np.zeros((2, *shape)),
-        )
+        self.frames, self.air, self.whole = np.zeros((3, 2, *shape))
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
-from math import ceil, exp, inf, isnan, nan
+from math import ceil, exp, expm1, inf, isnan, nan
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -1249,14 +1249,15 @@ class Deficit(NamedTuple):
     @staticmethod
     def of(prices: Vector, rates: Vector, use: float) -> Deficit:
         """Return the law for prices (s) that are asked for at these rates (1/s), in all `use` below 1."""
-        squares = float(rates @ prices**2)
+        squares, longest = float(rates @ prices**2), float(prices.max())
+        pairs = list(zip(rates.tolist(), prices.tolist(), strict=True))
         theta = 2.0 * (1.0 - use) / squares
         for _ in range(30):  # Newton's method
-            value = float(rates @ np.expm1(theta * prices)) - theta
-            slope = float(rates @ (prices * np.exp(theta * prices))) - 1.0
-            if not np.isfinite(value * slope):  # far beyond the root
+            if theta * longest > 300.0:  # far beyond the root, where powers are no numbers
                 theta /= 2.0
                 continue
+            value = sum(rate * expm1(theta * price) for rate, price in pairs) - theta
+            slope = sum(rate * price * exp(theta * price) for rate, price in pairs) - 1.0
             if slope <= 0.0:
                 theta *= 1.5
                 continue

@@ -471,8 +471,7 @@ class _Builder:
         self.turns: dict[tuple[int, bool], tuple[int, int]] = {}  # number of the queue, and its wire
         self.buckets: dict[int, int] = {}
         self.bucket_list: list[Bucket] = []
-        self.radios: dict[tuple[int, int], Radio] = {}
-        self.states: dict[int, tuple[State, ...]] = {}  # by the identity of a radio
+        self.radios: dict[tuple[int, int], tuple[Radio, tuple[State, ...]]] = {}
         self.low_energy = scenario.link.bearer == "le"
         self.anchored: dict[tuple[int, int], tuple[anchors.Station, int, int]] = {}
         routes = (self.plan.route(flow.source, flow.target) for flow in self.plan.flows)
@@ -574,11 +573,9 @@ class _Builder:
             member = plan.members[number % len(plan.members)]
             errors = []
             for ends in ((plan.central, member), (member, plan.central)):
-                radio = self._radio(Hop("bluetooth", index, *ends))
+                radio, states = self._radio(Hop("bluetooth", index, *ends))
                 kind = ESCO_PACKETS[voice.packet]
-                errors.append(
-                    [(one.share, 1.0 - _intact(radio, kind, one.ber)[0]) for one in self._states(radio)]
-                )
+                errors.append([(one.share, 1.0 - _intact(radio, kind, one.ber)[0]) for one in states])
             down, up = errors
             pairs = (
                 [(p, a, b) for (p, a), (_, b) in zip(down, up, strict=True)]
@@ -649,10 +646,9 @@ class _Builder:
             for source, target in ways:
                 name = f"link {self.plan.nodes[source]} to {self.plan.nodes[target]}"
                 self.wire_list.append(Wire(name, 1.0, 0.0, inf))
-            down, up = (self._radio(Hop("bluetooth", piconet, *way)) for way in ways)
-            of_down, of_up = (
-                tuple((state.share, state.ber or 0.0) for state in self._states(one)) for one in (down, up)
-            )
+            radios = [self._radio(Hop("bluetooth", piconet, *way)) for way in ways]
+            of = (tuple((state.share, state.ber or 0.0) for state in states) for _, states in radios)
+            (down, up), (of_down, of_up) = (radio for radio, _ in radios), of
             station = anchors.station(self.scenario, self.plan, piconet, member, (down, up), (of_down, of_up))
             self.anchored[piconet, member] = station, first, first + 1
         return self.anchored[piconet, member]
@@ -672,7 +668,7 @@ class _Builder:
 
     # -------------------------------------------------------------------------------------------------- radio
 
-    def _radio(self, hop: Hop) -> Radio:
+    def _radio(self, hop: Hop) -> tuple[Radio, tuple[State, ...]]:
         up = hop.target == self.plan.piconets[hop.index].central
         member = self.plan.nodes[hop.source if up else hop.target]
         if (hop.source, hop.target) not in self.radios:
@@ -680,14 +676,9 @@ class _Builder:
             for own in self.scenario.radio.links:
                 if own.node == member and own.direction in ("both", "up" if up else "down"):
                     radio = own.applied_to(self.scenario.radio)
-            same = (one for one in self.radios.values() if one == radio)
-            self.radios[hop.source, hop.target] = next(same, radio)
+            same = (one for one in self.radios.values() if one[0] == radio)
+            self.radios[hop.source, hop.target] = next(same, None) or (radio, states_of(radio))
         return self.radios[hop.source, hop.target]
-
-    def _states(self, radio: Radio) -> tuple[State, ...]:
-        if id(radio) not in self.states:  # it may be a file
-            self.states[id(radio)] = states_of(radio)
-        return self.states[id(radio)]
 
     # -------------------------------------------------------------------------------------------------- flows
 
@@ -860,10 +851,10 @@ class _Builder:
                 before = hop.kind
                 continue
             port, train = self._port(hop), NO_TRAIN
-            radio, bits = self._radio(hop), s.radio.bits
-            states = self._states(radio)
+            radio, states = self._radio(hop)
+            key: Any = s.link, s.radio.bits, radio, states  # hashable, as it is frozen
             for size, share in sizes:
-                train = train.plus(train_of(s.link, bits, radio, states, size, beside), share)
+                train = train.plus(train_of(*key, size, beside), share)
             taken = 1.0 if s.link.adaptation != "fixed" else max(train.packets, 1.0)  # places of a segment
             held = inf  # segments for which a node has bytes, beside one that is being sent
             if s.link.node_buffer_bytes is not None:

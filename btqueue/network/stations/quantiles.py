@@ -17,7 +17,7 @@ The sum has the mean of the fixed point. Nothing is fitted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import lru_cache, partial
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -32,7 +32,6 @@ from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.metrics import PERCENTILES
 
 Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
@@ -112,19 +111,19 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
         firsts = [f for f in point.links.firsts if np.isfinite(mean[f])]
         laws = {f: of(network, point, f, float(mean[f]), back=name == "rtt_s") for f in firsts}
         if any(laws.values()):
-            values = cache(partial(_of_flows, laws, point.links.like))
+            every = [laws.get(f) for f in point.links.like.tolist()]
             for n, percent in enumerate(PERCENTILES):
-                found[f"{name.removesuffix('_s')}_p{percent}_s"] = partial(lambda of, n: of()[n], values, n)
+                found[f"{name.removesuffix('_s')}_p{percent}_s"] = partial(_of_flows, every, n)
     return found
 
 
-def _of_flows(laws: dict[int, Law | None], like: NDArray[np.int64]) -> Matrix:
-    """Return the quantiles of flows whose answer is `like` that of one with a law, (percentiles, flows)."""
-    shares, found = np.array(PERCENTILES) / 100.0, np.full((len(PERCENTILES), len(like)), np.nan)
-    for f, law in laws.items():
-        if law is not None:
-            found[:, like == f] = law.quantiles(shares)[:, None]
-    return found
+def _of_flows(laws: list[Law | None], n: int) -> Vector:
+    return np.array([np.nan if law is None else _percentiles(law)[n] for law in laws])
+
+
+@lru_cache(maxsize=512)
+def _percentiles(law: Law) -> Vector:
+    return law.quantiles(np.array(PERCENTILES) / 100.0)
 
 
 def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> Law | None:

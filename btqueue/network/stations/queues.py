@@ -396,8 +396,7 @@ class Queues:
         self.further = (together & (order[:, None] < order)).astype(float)  # [c, d]: d comes after c
         self.brings = self.further * (self.port[:, None] != self.port)
         self.mine = mine
-        self.opposite = links.opposite
-        self.there = links.opposite >= 0
+        self.opposite, self.there = links.opposite, links.there
         self.at = self.port[:, None] == self.port
         self.facing = np.where(self.there, self.opposite, 0)[self.port]
         self.against = mine & (self.port == self.facing[:, None]) & self.there[self.port][:, None]

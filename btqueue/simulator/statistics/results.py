@@ -189,12 +189,6 @@ def coordinates(
     plan = topology(scenario)
     links = sum(len(piconet.members) for piconet in plan.piconets)
 
-    def link_names() -> Variable:
-        ends = ((piconet.central, member) for piconet in plan.piconets for member in piconet.members)
-        return Variable(
-            ("link",), np.array([f"{plan.nodes[one]}-{plan.nodes[other]}" for one, other in ends])
-        )
-
     def of_flows(name: str) -> Variable:
         return Variable(("flow",), np.array(plan.flow_labels()[name]))
 
@@ -208,5 +202,5 @@ def coordinates(
     }
     if links:
         found["link"] = lambda: Variable(("link",), np.arange(1, links + 1))
-        found["link_name"] = link_names
+        found["link_name"] = lambda: Variable(("link",), np.array(plan.link_names))
     return found
