@@ -41,7 +41,7 @@ BAD_INPUT = [
     (f"solve {NAME} --out result.zarr", "--out | must end in .nc (netCDF) or .csv"),
     (f"compare {NAME} --out result", "--out | must end in .nc (netCDF) or .csv"),
     (f"simulate {NAME} --out theirs.csv/result.nc", "--out | there is no folder"),
-    (f"{CHOOSING} --out folder.nc", "--out | is a folder"),
+    (f"{SWEEP} --out folder.nc", "--out | is a folder"),
     (f"{CHOOSING} --plot result", "--plot | must end in .png"),
     (f"{SWEEP} --cluster tcp://x:1 --threads 2", "--threads"),
     (
