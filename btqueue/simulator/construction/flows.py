@@ -309,7 +309,7 @@ def application_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
         return fields
     if traffic.source == "file":
         return fields | file_fields(scenario, draft)
-    endless = traffic.source == "greedy" and transport.windows == "bytes"
+    endless = traffic.source == "greedy" and transport.protocol == "tcp" and transport.windows == "bytes"
     size = transport.mss_bytes if endless else traffic.message_bytes
     fields |= add_pattern(draft, scenario, [size])
     fields["message_size"] = size_of(scenario, size)

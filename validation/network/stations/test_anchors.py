@@ -163,3 +163,20 @@ def test_a_repetition_waits_for_the_next_event_if_one_pdu_fits() -> None:
     keys = {**OPEN, "le.event_packets": 1, "traffic.load_kbps": 1e-3, "radio.model": "constant"}
     intact, damaged = (float(solved({**keys, "radio.per": per})["delay_s"][0]) for per in (0.0, 0.5))
     assert damaged - intact == pytest.approx(0.05, rel=0.01)
+
+
+def test_random_anchors_are_a_mean_over_anchors() -> None:
+    """Two reservations of a tenth of the interval overlap in a fifth of all cases, and then take turns."""
+    (taken, window), _ = schedule(2, 0.01, 0.1, 0.1, True, True)
+    assert taken == pytest.approx(0.9, abs=0.02)
+    assert 0.05 < window < 0.065  # half of an interval, and more where the other one misses its event
+    keys = {**GREEDY, "network.peripherals": 2, "le.event_length_s": 0.005, "le.anchors": "random"}
+    assert not solved(keys).attrs["stands"]
+
+
+@pytest.mark.parametrize(("size", "stands"), [(244, False), (50, True)])
+def test_errors_of_unequal_pdus_are_in_doubt(size: int, stands: bool) -> None:
+    """A frame of 250 bytes is cut into PDUs of 244 and 6 bytes: a third of the long ones is damaged."""
+    keys = {**GREEDY, "le.payload_bytes": 244, "radio.model": "constant", "radio.ber": 2e-4}
+    sizes = {"traffic.message_bytes": size, "transport.mss_bytes": size, "le.mps_bytes": 500}
+    assert solved({**keys, **sizes}).attrs["stands"] == stands
