@@ -397,6 +397,19 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
                 "up to 20 % too long, with delayed acknowledgements 120 %"
             )
             return
+    endless = asked.point.links.links.endless
+    full = asked.point.wait > 0.0
+    for f, flow, always in asked.flows():
+        mine = full & (asked.point.service[f] > 0.0)
+        if always or flow.load == 0.0 or not mine.any():
+            continue
+        longest = float(np.where(mine, asked.point.service[endless], 0.0).max(initial=0.0))
+        if longest / 2.0 > SMALL * asked.rtt[f]:
+            yield (
+                "segments or acknowledgements wait behind full windows of few segments, and come at any time "
+                "within the service of one of them: round trips were up to 13 % too short"
+            )
+            return
 
 
 def of_the_knee(asked: Asked) -> Iterator[str]:

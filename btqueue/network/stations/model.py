@@ -74,7 +74,8 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
         return _sampled(scenario, network)
     kept_out, captures = captured(network)
     point = operating_point(_without(network, kept_out))
-    if kept_out and not point.links.links.full_link.any():  # the window does not fill the link: visits end
+    slow = any(flow.host_s + flow.layer_s + flow.jitter_s > 0.0 for flow in network.flows)
+    if kept_out and slow and not point.links.links.full_link.any():  # visits end while hosts are busy
         kept_out = {f for f in kept_out if network.flows[f].load == inf}
         captures = [KEPT_OUT] if kept_out else []
         point = operating_point(_without(network, kept_out))
@@ -430,15 +431,17 @@ def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
 def captured(network: Network) -> tuple[set[int], list[str]]:
     """Return the flows that exhaustive visits to another link keep out for ever, and doubts about them.
 
-    A visit lasts as long as there are segments. A connection of several segments between the central and a
-    member always has some, unless one is lost or waits for tokens. So the first link with a connection of
-    this kind keeps the central, and no flow gets through that needs another link of the piconet.
+    A visit lasts as long as there are segments. A connection between the central and a member always has some
+    if its window holds one more than an acknowledgement is for, unless one is lost or waits for tokens. So
+    the first link with a connection of this kind keeps the central, and no flow gets through that needs
+    another link of the piconet.
     """
     holders: dict[int, list[int]] = {}  # links of these connections, by piconets
     loose = set()
     for flow in network.flows:
         visit = flow.forth[-1] if flow.forth else None
-        if visit is None or visit.kind != "port" or flow.window < 2.0 or flow.load < inf:
+        every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
+        if visit is None or visit.kind != "port" or flow.window < 1.0 + every or flow.load < inf:
             continue
         port = network.ports[visit.index]
         before = {one.kind for one in flow.forth[:-1]}

@@ -345,7 +345,10 @@ class Search:
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
         base = base + gather
-        others = np.minimum(others, laws.within_visits(self.window, self.service, self.full) - base)
+        whole = np.where(
+            np.isinf(self.load), laws.within_visits(self.window, self.service, self.full), np.inf
+        )
+        others = np.minimum(others, whole - base)
         lone_before, self.lone = self.lone, base + others
         most, self.sent, _ = transport.caps(
             self.network, laws, rate, self.sent, self.lone, self.service, every=False
