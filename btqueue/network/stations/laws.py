@@ -702,13 +702,17 @@ class Laws:
             nonlocal total, pending
             if chance > 0.0:
                 slots, visits = chance * (slots + pending), chance * visits
-                total += stretch(slots, visits, queues.pairs[c]) if c >= 0 else slots + visits * extra
+                others = queues.pairs[c] if c >= 0 else []
+                longer = stretch(slots, visits, others, once=not order.plain)
+                total += longer if c >= 0 else slots + visits * extra
                 pending *= 1.0 - chance
 
         def grown(slots: float, visits: float) -> float:
             """Return a wait with the work that has come since the last wait (slots)."""
             whole = slots + pending
-            return (stretch(whole, visits, queues.pairs[c]) if c >= 0 else whole) - pending
+            return (
+                stretch(whole, visits, queues.pairs[c], once=not order.plain) if c >= 0 else whole
+            ) - pending
 
         answers = c >= 0 and bool(queues.back[c]) and host
         flow = self.network.flows[queues.flow[c]] if answers else None

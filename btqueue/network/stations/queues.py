@@ -74,7 +74,7 @@ ALWAYS = 1e9
 MOST_PLACES = 1000
 """Places of a message's trains in visits that are told apart; of more, each is as likely as the others."""
 RUN = np.arange(1.0, 41.0)
-"""Trains that follow each other at a port; longer runs are rare."""
+"""Trains that follow each other at a port; trains of longer runs fill as many visits as of these."""
 NODES, WEIGHTS = np.polynomial.laguerre.laggauss(8)
 
 
@@ -222,13 +222,14 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
     return time
 
 
-def stretch(slots: float, visits: float, work: list[tuple[float, float]]) -> float:
+def stretch(slots: float, visits: float, work: list[tuple[float, float]], *, once: bool = False) -> float:
     """Return the same of one wait, with pairs of the work and of a full visit of the links that have any.
 
     Where the longest queue goes first, a queue behind links that are always full grows as long as theirs:
-    then they take turns, and each of them is visited once.
+    then they take turns, and each of them is visited `once`.
     """
-    most = [(rate, (min(visits, 1.0) if rate >= ALWAYS else visits) * full) for rate, full in work]
+    in_turn = min(visits, 1.0) if once else visits
+    most = [(rate, (in_turn if rate >= ALWAYS else visits) * full) for rate, full in work]
     time = slots + sum(full for _, full in most)
     for _ in range(len(most) + 1):
         taken, slope = slots, 0.0
@@ -714,7 +715,8 @@ class Queues:
         less = part * self.frames * (met * np.minimum(each[:, None], each)).sum(axis=1)
         shared = self.at_link @ (rate * (self.frames * behind + meets))
         run = self.present[self.port]
-        mean = (1.0 - run) ** 2 * (np.vander(run, len(RUN), increasing=True).T * self.run_fills).sum(axis=0)
+        often = np.vander(run, len(RUN), increasing=True).T
+        mean = (often * self.run_fills).sum(axis=0) / (RUN @ often)
         fills = (mean - self.run_fills[0]) * ~self.back
         # a visit of one frame that both share counts once
         twice = behind - at_once * goes_on * (self.answers & self.up)

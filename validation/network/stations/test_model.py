@@ -135,6 +135,19 @@ def test_a_lost_segment_gives_other_links_a_turn_and_the_answer_is_in_doubt():
     assert any("until it loses a segment" in one for one in notes["warnings"])
 
 
+def test_a_segment_of_many_visits_waits_for_a_full_link_between_all_of_them():
+    """13 frames of 4 slots with 12 frames of the download between, after half of a cycle of 6 slots.
+
+    An acknowledgement of the download is 2 slots longer than an empty answer, and comes every 13th frame.
+    """
+    keys = {"network.peripherals": 2, "link.packets": ["DM3", "DM1"], "transport.delayed_ack": False}
+    upload = {"from": "p1.2", "to": "c1", "law": "poisson", "load_kbps": 0.5, "message_bytes": 1460}
+    flows = {"network.flows": [DOWNLOAD | {"law": "greedy"}, upload], "polling.limit": 1}
+    answer = bt.solve(bt.Scenario().changed(keys | flows))
+    slots = float(answer["delay_s"].values[1]) / SLOT_S
+    assert slots == pytest.approx(13 * 4 + 12 * (4 + 2 / 13) + 3, abs=1.0)
+
+
 def test_uploads_share_segments_while_acknowledgements_wait_behind_a_download():
     """Windows of 44 segments take half a second: some 30 messages of 100 bytes share two segments."""
     keys = {"network.peripherals": 1, "link.packets": ["2-DH5", "2-DH1"], "transport.delayed_ack": False}
