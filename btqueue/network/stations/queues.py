@@ -593,7 +593,8 @@ class Queues:
         trains = self.at_port @ rate
         squares = self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers)
         filled_of, own = self.filled_of, self.own_link
-        broken, spread = self.at_port @ (rate * self.breaks), (self.same - own) @ squares
+        broken = self.at_port @ (rate * self.breaks)
+        spread = ((self.same - own) * ~self.filled) @ squares  # visits to full links do not vary
         settled, shared = False, frames_by
         asked = found = self.present
         quiet = self._none_comes(trains) if len(self.away) else trains

@@ -148,6 +148,19 @@ def test_a_segment_of_many_visits_waits_for_a_full_link_between_all_of_them():
     assert slots == pytest.approx(13 * 4 + 12 * (4 + 2 / 13) + 3, abs=1.0)
 
 
+def test_messages_wait_behind_a_full_window_of_another_flow_on_their_way():
+    """An upload fills a wire of 500 kbit/s: its window of 20 segments of 1,500 bytes takes 0.48 s there."""
+    wire = {"name": "net", "from": "server", "to": "c1", "kind": "other", "rate_kbps": 500.0}
+    sensor = {"from": "p1.2", "to": "server", "law": "poisson", "load_kbps": 5.0}
+    keys = {
+        "network.peripherals": 2, "network.outside_links": [wire], "transport.receive_window_segments": 20,
+        "network.flows": [{"from": "p1.1", "to": "server", "law": "greedy"}, sensor],
+    }  # fmt: skip
+    answer = bt.solve(bt.Scenario().changed(keys))
+    assert answer["delay_s"].values[1] == pytest.approx(20 * 1500 * 8 / 500e3, rel=0.1)
+    assert answer["delay_s"].values[1] < answer["rtt_s"].values[1]
+
+
 def test_uploads_share_segments_while_acknowledgements_wait_behind_a_download():
     """Windows of 44 segments take half a second: some 30 messages of 100 bytes share two segments."""
     keys = {"network.peripherals": 1, "link.packets": ["2-DH5", "2-DH1"], "transport.delayed_ack": False}
