@@ -2,6 +2,7 @@
 
 from collections import deque
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def test_waits_against_a_walk_through_time(gap, clock, tolerance):
         first = not (first and ends == comes)
         now = comes
     receiver = SimpleNamespace(ack_delay_s=period, ack_clock=clock, delayed_ack=True, ack_every_segments=2)
-    flow = SimpleNamespace(more=0.0, transport=receiver)
+    flow: Any = SimpleNamespace(more=0.0, transport=receiver)
     found = _carried(flow, Queue(forward, gap, 0.0), Queue(reverse, 0.0, 0.0), 100.0)
     error = float(np.std(waits)) / len(waits) ** 0.5
     mean = float(np.mean(waits))
