@@ -14,6 +14,10 @@ with the work :math:`\rho_j` of the other links and the work :math:`F_j` of a fu
 (L. Kleinrock, Queueing Systems II, 1976, section 4.4). A train of work w may be under way elsewhere when the
 segment comes: :math:`\sum x w^2 / 2`, stretched alike.
 
+Trains of hosts that go the other way on the link are sent in the visit for which a segment waits. They do not
+delay it, but its frames are longer beside them. Of 95 random stars with datagrams both ways three quarters of
+the delays were within 5 % of the simulator, and 1.1 and 2 % off in the median.
+
 **Own port.** A train behind another one at its port is delayed by three parts: the frames of the other train,
 the share of these frames in a cycle of M frames, and the work of the other train at its further ports. This
 delay is stretched by the work that this port does not cause. So the port is the M/G/1 queue with vacations in
