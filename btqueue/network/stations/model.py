@@ -31,7 +31,7 @@ KEPT_OUT = (
 )
 AT_TIMES = (
     '[polling] discipline = "exhaustive": a connection that always has data keeps the central until it loses '
-    "a segment or waits for tokens: other links got up to 60 % less, and timed out"
+    "a segment, or waits for tokens, for a wire or for hosts: other links got nothing to all of their load"
 )
 JUST_CARRIED = (
     "a window just carries the load of its source: the waits at several stations add up to more than the "
@@ -79,6 +79,8 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
         kept_out = {f for f in kept_out if network.flows[f].load == inf}
         captures = [KEPT_OUT] if kept_out else []
         point = operating_point(_without(network, kept_out))
+    elif kept_out and slow and any(_pauses(network, point, f) for f in range(len(network.flows))):
+        captures = [*captures, AT_TIMES]
     network = _without(network, kept_out)
     if any(flow.short and flow.load for flow in network.flows):
         network, point = _in_rounds(scenario, network, point, kept_out)
@@ -359,6 +361,16 @@ def _without(network: Network, kept_out: set[int]) -> Network:
     return replace(network, flows=tuple(flows))
 
 
+def _pauses(network: Network, point: Point, f: int) -> bool:
+    """Return whether a window that fills its link may leave it empty for a frame while hosts are busy."""
+    flow, service_s = network.flows[f], float(point.service[f].max(initial=0.0))
+    every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
+    if flow.load < inf or len(flow.forth) != 1 or flow.forth[0].kind != "port":
+        return False
+    away_s = float(point.base[f]) - service_s + network.frame_s(flow.forth[0])
+    return (flow.window - every) * service_s < away_s
+
+
 def _in_rounds(
     scenario: Scenario, network: Network, point: Point, kept_out: set[int]
 ) -> tuple[Network, Point]:
@@ -438,28 +450,31 @@ def captured(network: Network) -> tuple[set[int], list[str]]:
     another link of the piconet.
     """
     holders: dict[int, list[int]] = {}  # links of these connections, by piconets
+    others: dict[int, list[int]] = {}  # of connections that pass wires or buckets, too
     loose = set()
     for flow in network.flows:
-        visit = flow.forth[-1] if flow.forth else None
+        visits = [visit for visit in flow.forth if visit.kind == "port"]
         every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
-        if visit is None or visit.kind != "port" or flow.window < 1.0 + every or flow.load < inf:
+        if len(visits) != 1 or flow.window < 1.0 + every or flow.load < inf:
             continue
-        port = network.ports[visit.index]
-        before = {one.kind for one in flow.forth[:-1]}
-        if network.piconets[port.piconet].discipline != "exhaustive" or before - {"bucket"}:
+        port = network.ports[visits[0].index]
+        if network.piconets[port.piconet].discipline != "exhaustive":
             continue
-        if flow.loss > 0.0 or flow.window > visit.places or before:
+        direct = len(flow.forth) == 1
+        if flow.loss > 0.0 or flow.window > visits[0].places or not direct:
             loose.add(port.piconet)
-        if not before:
-            holders.setdefault(port.piconet, []).append(port.link)
+        (holders if direct else others).setdefault(port.piconet, []).append(port.link)
     found, why = set(), []
     for f, flow in enumerate(network.flows):
-        ports = [network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
-        for port in ports:
-            links = holders.get(port.piconet, [port.link])
-            if port.link == links[0]:
+        for visit in flow.forth:
+            if visit.kind != "port":
                 continue
-            if port.piconet not in loose or (port.link in links and flow.load == inf and len(ports) == 1):
+            port = network.ports[visit.index]
+            links = holders.get(port.piconet, [])
+            if port.link == (links or others.get(port.piconet) or [port.link])[0]:
+                continue
+            greedy = port.link in links and flow.load == inf and len(flow.forth) == 1
+            if links and (port.piconet not in loose or greedy):
                 found.add(f)
             why.append(AT_TIMES if f not in found else KEPT_OUT if len(set(links)) > 1 else "")
     return found, [one for one in dict.fromkeys(why) if one]
