@@ -348,8 +348,9 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
         on_way = (lone - laws.answers[f].wait_s) / service_s
         if flow.protocol == "none" or window >= on_way + (1.0 / flow.acks if flow.acks else 1.0) - 1.0:
             own = point.own[f](inf, lone) - port.rest if port else point.own_stray[f]
-            full = {laws.number[visit.kind, visit.index] for visit in flow.forth}  # by windows of other flows
-            found[f] = point.there[f] + laws.waits[f] + own + sum(point.wait[r] for r in full)
+            stations = {laws.number[visit.kind, visit.index] for visit in flow.forth}
+            behind = sum(point.wait[r] for r in stations)  # windows of other flows that fill a station
+            found[f] = point.there[f] + laws.waits[f] + own + behind
     return found
 
 

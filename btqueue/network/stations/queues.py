@@ -32,9 +32,11 @@ this wait delays of stars of four stations (segments of three and five frames, l
 trains that share their visits and this cycle (`Queues._share_visits`). An acknowledgement comes at the end of
 a train, and waits behind others of its first port only if a train beside this one left them.
 
-No number is fitted. Two conditions were chosen by simulations: a train longer than a visit is not overtaken
-more than alone (88 stars), and trains whose packets go one by one do not wait for trains that share a visit
-(23 rings).
+No number is fitted. Four conditions were chosen by simulations: a train longer than a visit is not overtaken
+more than alone (88 stars); trains whose packets go one by one do not wait for trains that share a visit (23
+rings); trains that the central relays still count as a delay of trains the other way, and acknowledgements of
+relayed data find only trains that a visit has left (67 rings, pairs and stars: delays 3.7 % off in the root
+mean square with the rules of trains from hosts, 3.2 % without).
 """
 
 from __future__ import annotations
@@ -813,9 +815,10 @@ class Queues:
         for _ in range(3):
             before = joined * (works[prev] + before[:, prev])
         squares = (works**2 + self.spread) * self.visits_squared + 2.0 * works * before * self.at_a_time
-        meets = self.meets * ~self.filled[np.ix_(self.port, self.link)]  # there is always one there
+        # full links have no random train under way: a cycle has a full visit to them
+        meets = self.meets * ~self.filled[np.ix_(self.port, self.link)]
         opposite = (self.facing[:, None] == self.port) & there[:, None]
-        meets = meets * ~(opposite & ways[:, None] & ways)  # sent in the same visit
+        meets = meets * ~(opposite & ways[:, None] & ways)  # trains the other way are sent in the same visit
         self.under_way = (meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)
