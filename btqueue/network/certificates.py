@@ -99,11 +99,12 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
             yield Certificate(
                 value, bound, f"the goodput of {name} is {value:.6g} kbit/s, more than {words}: {bound:.6g}"
             )
-    yield from _first_sends(scenario, offered, names, metrics)
+    views = [scenario.of_flow(flow.spec) for flow in plan.flows]
+    yield from _first_sends(views, offered, names, metrics)
     room = capacity(scenario)
     for name, used in zip(room.names, room.used(np.nan_to_num(goodput)), strict=True):
         yield Certificate(used, 1.0, f"the goodputs would keep {name} busy for {used:.6g} times its time")
-    yield from _little(scenario, plan, names, metrics)
+    yield from _little(scenario, plan, views, metrics)
     yield from _losses(scenario, plan, names, metrics)
 
 
@@ -136,19 +137,16 @@ def _offered(scenario: Scenario, plan: Topology) -> np.ndarray:
 
 
 def _first_sends(
-    scenario: Scenario, offered: np.ndarray, names: list[str], metrics: Metrics
+    views: list[Scenario], offered: np.ndarray, names: list[str], metrics: Metrics
 ) -> Iterator[Certificate]:
     """Yield the certificate that first transmissions are at most the offered load."""
-    if "retransmissions_per_s" in metrics:
-        again = metrics["retransmissions_per_s"].values
-    elif scenario.transport.protocol == "none":
-        again = np.zeros(1)
-    else:
-        return
     if "throughput_kbps" not in metrics:
         return
-    full = scenario.transport.mss_bytes * 8 / 1000
-    most = offered + np.broadcast_to(again, len(names)) * full
+    if "retransmissions_per_s" in metrics:
+        again = np.broadcast_to(metrics["retransmissions_per_s"].values, len(names))
+    else:
+        again = np.array([0.0 if own.transport.protocol == "none" else np.inf for own in views])
+    most = offered + again * np.array([own.transport.mss_bytes for own in views]) * 8 / 1000
     for name, value, bound in zip(names, metrics["throughput_kbps"].values, most, strict=True):
         yield Certificate(
             value, bound,
@@ -156,17 +154,21 @@ def _first_sends(
         )  # fmt: skip
 
 
-def _little(scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics) -> Iterator[Certificate]:
-    transport = scenario.transport
+def _little(
+    scenario: Scenario, plan: Topology, views: list[Scenario], metrics: Metrics
+) -> Iterator[Certificate]:
+    names = plan.flow_names
     lossless = "segment_loss" in metrics and not any(
         np.nan_to_num(metrics[name].values).any()
         for name in metrics
         if name == "timeouts_per_s" or "loss" in str(name)
     )
-    if transport.protocol == "tcp" and not transport.delayed_ack and lossless and "rtt_s" in metrics:
-        for flow, name, rate, trip in zip(
-            plan.flows, names, metrics["goodput_kbps"].values, metrics["rtt_s"].values, strict=True
+    if lossless and "rtt_s" in metrics:
+        for flow, own, name, rate, trip in zip(
+            plan.flows, views, names, metrics["goodput_kbps"].values, metrics["rtt_s"].values, strict=True
         ):
+            if own.transport.protocol != "tcp" or own.transport.delayed_ack:
+                continue
             sent, window = segments_of(scenario, flow), window_of(scenario, flow)
             value = rate * trip * sent.number / sent.kilobits
             yield Certificate(
@@ -175,12 +177,11 @@ def _little(scenario: Scenario, plan: Topology, names: list[str], metrics: Metri
                 f"segments under way, and the window is {window}",
             )  # fmt: skip
     if "sessions_per_s" in metrics and "session_time_s" in metrics:
-        pause = scenario.traffic.pause_s
-        for name, rate, time in zip(
-            names, metrics["sessions_per_s"].values, metrics["session_time_s"].values, strict=True
+        for own, name, rate, time in zip(
+            views, names, metrics["sessions_per_s"].values, metrics["session_time_s"].values, strict=True
         ):
             yield Certificate(
-                rate * (time + pause), 1.0,
+                rate * (time + own.traffic.pause_s), 1.0,
                 f"{rate:.6g} sessions a second of {name}, one after the other, of {time:.6g} s, do not fit",
             )  # fmt: skip
     if "queue_packets" in metrics:

@@ -19,14 +19,12 @@ def offered_loads(scenario: Scenario) -> np.ndarray:
     No backlog can grow where a source waits for acknowledgements (greedy, sessions) or a send buffer is
     limited.
     """
-    limited = scenario.transport.send_buffer_segments is not None
-    sources = [scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows]
-    return np.array(
-        [
-            own.load_kbps if own.source in ("poisson", "ibp", "periodic") and not limited else 0.0
-            for own in sources
-        ]
-    )
+    views = [scenario.of_flow(flow.spec) for flow in topology(scenario).flows]
+    open_loads = [
+        own.traffic.source in ("poisson", "ibp", "periodic") and own.transport.send_buffer_segments is None
+        for own in views
+    ]
+    return np.where(open_loads, [own.traffic.load_kbps for own in views], 0.0)
 
 
 def mark_overload(
@@ -38,9 +36,12 @@ def mark_overload(
     """
     offered = offered_loads(scenario)
     carried = np.broadcast_to(metrics.get("goodput_kbps", np.inf), offered.shape)
-    lost = metrics.get("segment_loss", 0.0) if scenario.transport.protocol == "none" else 0.0
+    datagrams = [
+        scenario.of_flow(flow.spec).transport.protocol == "none" for flow in topology(scenario).flows
+    ]
+    lost = np.where(datagrams, metrics.get("segment_loss", 0.0), 0.0)
     least = min(CARRIED, 1.0 - notes["residual"])
-    overloaded = carried < least * offered * (1.0 - np.asarray(lost))
+    overloaded = carried < least * offered * (1.0 - lost)
     if not overloaded.any():
         return metrics, notes
     warning = overload_warning(topology(scenario).flow_names, overloaded, carried, offered)

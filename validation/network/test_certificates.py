@@ -108,6 +108,23 @@ def test_sessions_of_a_connection_and_the_pauses_behind_them_do_not_overlap(paus
         certify(scenario, solved)
 
 
+def test_each_flow_is_judged_by_its_own_pause_and_protocol():
+    """The table of the scenario says no pause and TCP; its flows pause, and one sends datagrams."""
+    flows = [
+        {"from": "p1.1", "to": "c1", "law": "periodic", "load_kbps": 33.0, "protocol": "none"},
+        {"from": "c1", "to": "p1.2", "law": "request-reply", "pause_s": 0.2},
+        {"from": "p1.2", "to": "c1", "law": "request-reply", "pause_s": 1.0},
+    ]
+    keys = {"network.peripherals": 2, "network.flows": flows, "traffic.request_bytes": 500}
+    scenario = bt.Scenario().changed(keys | {"transport.delayed_ack": False})
+    solved = bt.solve(scenario).to_dataset()
+    busy = solved["sessions_per_s"] * (solved["session_time_s"] + np.array([0.0, 0.2, 1.0, 0.2, 1.0]))
+    assert np.nanmax(busy) == pytest.approx(1.0, rel=1e-6)
+    solved["throughput_kbps"] = solved["throughput_kbps"] * 1.1
+    with pytest.raises(ImpossibleAnswer, match=r"throughput of p1\.1>c1 .* over load and repetitions"):
+        certify(scenario, solved)
+
+
 def test_an_impossible_answer_is_not_given(monkeypatch):
     stations = importlib.import_module("btqueue.network.stations.model")
     right = stations.answer

@@ -42,8 +42,9 @@ NO_ROOM = (
     "ends of a stay divide its packets: in 4 of 100 random scenarios segments did, and in 12 timeouts were "
     "up to 75 % too few"
 )
-TURNS, DAMPED = 8, 0.6
-"""Most iterations between the segments of a stream and the round trips, and the damping factor."""
+TURNS, DAMPED, NEAR = 8, 0.6, 0.05
+"""Most iterations between the segments of a stream and the round trips, the damping factor, and the relative
+change of settled round trips."""
 LEAST_LOSS = 1e-3
 """Chance of a segment to find the buffer of a bridge full, below which none does."""
 
@@ -82,7 +83,11 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
     elif kept_out and slow and any(_pauses(network, point, f) for f in range(len(network.flows))):
         captures = [*captures, AT_TIMES]
     network = _without(network, kept_out)
-    if any(flow.short and flow.load for flow in network.flows):
+    backlog = point.links.links.endless
+    if any(
+        flow.load and (flow.short or (flow.shared_in_backlog and full))
+        for flow, full in zip(network.flows, backlog, strict=True)
+    ):
         network, point = _in_rounds(scenario, network, point, kept_out)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
         return _sampled(scenario, network)
@@ -375,23 +380,27 @@ def _pauses(network: Network, point: Point, f: int) -> bool:
 def _in_rounds(
     scenario: Scenario, network: Network, point: Point, kept_out: set[int]
 ) -> tuple[Network, Point]:
-    """Return network and point where messages share segments (Nagle's algorithm).
+    """Return network and point where messages share segments (Nagle's algorithm, or a backlog).
 
     The sizes of segments follow from the round trips, and these from the segments.
     """
     before, paths, settled = np.zeros(len(network.flows)), np.zeros((len(network.flows), 2)), False
-    like = point.links.like.tolist()
+    like, full = point.links.like.tolist(), point.links.links.endless
+    filled = {f: _full(flow) for f, flow in enumerate(network.flows) if full[f] and flow.shared_in_backlog}
     for turn in range(TURNS):
         here = np.zeros_like(paths)
         shared = [f for f in sorted(set(like)) if network.flows[f].short and f not in kept_out]
         for f in shared:
-            here[f] = _path_of(network.flows[f], f, point)
+            here[f] = _path_of(network.flows[f], f, point, uncut=turn == 0)
         paths = paths + (1.0 if turn == 0 else DAMPED) * (here - paths)
         full = point.links.links.endless
-        found = {f: _cut(network.flows[f], *paths[f].tolist(), backlog=bool(full[f])) for f in shared}
+        found = filled | {
+            f: _cut(network.flows[f], *paths[f].tolist(), backlog=bool(full[f])) for f in shared
+        }
         cuts = tuple(found.get(f) for f in like)
         bits = np.array([cut.bytes if cut else 0.0 for cut in cuts])
         settled = bool((np.abs(bits - before) <= 0.01 * bits).all())
+        settled &= bool((np.abs(here - paths) <= NEAR * here).all())
         if settled:
             break
         before = bits
@@ -401,8 +410,11 @@ def _in_rounds(
     return network, point
 
 
-def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
-    """Return the round trip of a full segment of a flow, and its service at its slowest station (s)."""
+def _path_of(flow: Flow, f: int, point: Point, *, uncut: bool) -> tuple[float, float]:
+    """Return the round trip of a full segment of a flow, and its service at its slowest station (s).
+
+    `uncut`: each message was a segment of its own, whose waits say nothing about shared segments.
+    """
     laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
     beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)
     each_s = max(laws.queues[f].service_s, laws.polled.following_s(f))
@@ -410,7 +422,8 @@ def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
         each_s = laws.polled.following_s(f) or float(
             point.service[f, : len(laws.names) - len(laws.network.buckets)].max()
         )
-    lone_s = float(point.base[f] + point.stray[f] + point.waits[f]) - laws.answers[f].wait_s
+    waits_s = 0.0 if uncut else float(point.stray[f] + point.waits[f])
+    lone_s = float(point.base[f]) + waits_s - laws.answers[f].wait_s
     lone_s = max(lone_s, most - beyond)
     return lone_s + beyond, each_s * most / (most - beyond)
 
@@ -437,9 +450,13 @@ def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
     )
     if nagle.waits_for_all(flow.transport):
         return nagle.cut(source, full, path)
-    if backlog:
-        return Cut(((float(full), traffic.message_bytes / full),), 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-    return nagle.between_short(source, full, path)
+    return _full(flow) if backlog else nagle.between_short(source, full, path)
+
+
+def _full(flow: Flow) -> Cut:
+    """Return the segments of a flow whose data wait for room in its window: all are full."""
+    full = flow.transport.mss_bytes
+    return Cut(((float(full), flow.traffic.message_bytes / full),), 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def captured(network: Network) -> tuple[set[int], list[str]]:

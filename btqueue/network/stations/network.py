@@ -335,6 +335,13 @@ class Flow:
         return 1.0 + (self.window - 1.0) * self.meets
 
     @property
+    def shared_in_backlog(self) -> bool:
+        """Whether messages share segments only while data wait for room in the window (without Nagle)."""
+        own, open_load = self.transport, self.load < inf and not self.messages and self.source != "file"
+        in_bytes = self.protocol == "tcp" and own.windows == "bytes" and own.nagle is False
+        return in_bytes and open_load and self.traffic.message_bytes % own.mss_bytes > 0
+
+    @property
     def segments(self) -> int:
         """Segments of all messages of this end in a session."""
         return sum(piece.count for message in self.messages for piece in message)

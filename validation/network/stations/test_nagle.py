@@ -128,3 +128,30 @@ def test_messages_of_a_time_are_a_poisson_number_of_geometric_bursts(within):
     if within:
         law = np.convolve(stats.geom.pmf(counts, 1.0 - source.more), law)[:60]
     np.testing.assert_allclose(written(source, seconds, 60, within=within), law, atol=1e-12)
+
+
+STAR = {
+    "network.peripherals": 2, "link.packets": ["DH5", "DH1"], "transport.delayed_ack": False,
+    "traffic.source": "poisson", "traffic.message_bytes": 100, "run.duration_s": 300,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("load", [80.0, 148.0])
+def test_short_messages_beside_a_full_window_settle_at_the_round_trip_of_shared_segments(load):
+    """Messages alone would overload the link. With full segments round trips were 52 % too long."""
+    flows = [{"from": "p1.1", "to": "c1", "law": "greedy"}, {"from": "p1.2", "to": "c1", "load_kbps": load}]
+    scenario = bt.Scenario().changed(STAR | {"network.flows": flows})
+    law, simulated = (one(scenario) for one in (bt.solve, bt.simulate))
+    for name, tolerance in (("goodput_kbps", 0.03), ("rtt_s", 0.05)):
+        expected = np.asarray(simulated[name], float).mean(axis=0)
+        assert np.asarray(law[name], float) == pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize("load", [100.0, 260.0])
+def test_messages_that_wait_for_room_in_the_window_share_segments_without_nagles_algorithm(load):
+    """Messages alone carry 130 kbit/s; beyond, the goodput is right and the round trip in doubt."""
+    flows = [{"from": "p1.1", "to": "c1", "load_kbps": load}]
+    keys = {"network.peripherals": 1, "network.flows": flows, "transport.nagle": False}
+    found = bt.solve(bt.Scenario().changed(STAR | keys))
+    assert float(found["goodput_kbps"][0]) == pytest.approx(load, rel=1e-6)
+    assert found.attrs["stands"] == (load < 130.0)
