@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
-from math import ceil, exp, expm1, inf, isnan, nan
+from math import ceil, exp, expm1, factorial, inf, isnan, nan
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -34,6 +34,8 @@ Matrix = NDArray[np.float64]
 
 PARTS = (np.arange(16) + 0.5) / 16.0
 """Parts of an interval over which a mean is taken."""
+MOST_TRAINS = 3
+"""Random trains that may shift a known place in a cycle; more make it random."""
 MANY_VISITS = 200
 """Visits of a train above which their mean number replaces the distribution."""
 CROWDED = 0.97
@@ -56,6 +58,7 @@ class Place(NamedTuple):
         busy: slots during which the central has polled no other link.
         rest: slots of the segment's frames since its last wait; the next wait includes them.
         owed: slots of the work of links that have not been visited since; the next wait takes them, too.
+        gone_s: time since then, on wires.
     """
 
     piconet: int
@@ -66,6 +69,7 @@ class Place(NamedTuple):
     busy: float
     rest: float = 0.0
     owed: float = 0.0
+    gone_s: float = 0.0
 
 
 class Met(NamedTuple):
@@ -425,6 +429,7 @@ class Laws:
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
         alone = rounds if of == "stream" else links.rounds
         for stop, visit in enumerate(visits):
+            before_s = seconds
             seconds += visit.delay_s
             if visit.jitter_s > 0.0 and f >= 0 and not self.links.endless[f]:
                 seconds += at_random_s(visit.jitter_s, float(self.passing[visit.turn] @ self.rates))
@@ -435,7 +440,11 @@ class Laws:
                 wire = self.network.wires[visit.index]
                 # a transmission that finds the medium down waits for the rest of an exponential time
                 seconds += (1.0 - wire.up_share) * wire.down_s
-                place, host = None, False
+                if place is not None and (visit.jitter_s > 0.0 or wire.up_share < 1.0):
+                    place = None
+                elif place is not None:
+                    place = place._replace(gone_s=place.gone_s + seconds - before_s)
+                host = False
                 continue
             if visit.kind == "bucket":
                 continue
@@ -443,6 +452,8 @@ class Laws:
             link = links.port_link[visit.index]
             piconet = self.network.piconets[port.piconet]
             bridged = port.bridge >= 0 or piconet.central_bridge >= 0
+            if place is not None and place.gone_s > 0.0 and (bridged or of != "stream"):
+                place = None
             limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
@@ -693,6 +704,8 @@ class Laws:
         n = 1.0 if work else float(piconet.members)
         away = EMPTY * (n - 1.0)
         follows = place is not None and place.piconet == port.piconet
+        back_s = place.gone_s if place is not None and follows and c >= 0 else 0.0
+        follows = follows and place is not None and place.gone_s == 0.0
         pending = place.rest if place is not None and follows else 0.0
         owed = place.owed if place is not None and follows else 0.0
         total, used, fresh, after = owed - pending, 0.0, False, 0.0
@@ -717,12 +730,22 @@ class Laws:
         answers = c >= 0 and bool(queues.back[c]) and host
         flow = self.network.flows[queues.flow[c]] if answers else None
 
+        def idle_cycle() -> tuple[float, float, float]:
+            """Return the slots of a cycle without random trains of others, their rate (1/slot) and slots.
+
+            The cycle includes the visits to full links. Trains come as a Poisson process, with the mean work
+            E w^2 / E w that a random time meets.
+            """
+            full = sum(visit for work, visit in queues.pairs[c] if work >= ALWAYS)
+            work = max(sum(work for work, _ in queues.pairs[c] if work < ALWAYS), 1e-12)
+            each = max(2.0 * float(queues.under_way[c]), 1e-12) / work
+            return EMPTY * n + full, work / each, each
+
         def late(chance: float, base: float, slots: float, on: float = 0.0) -> float:
             """Return the extra delay of an answer that its host holds back, beyond the hold time.
 
             Without others' trains visits come after some slots, and then once in a cycle. A train of another
-            link shifts them, so that the rest of a cycle is random (assumed); trains come as a Poisson
-            process, with the mean work E w^2 / E w that a random time meets. Of 172 random piconets whose
+            link shifts them, so that the rest of a cycle is random (assumed). Of 172 random piconets whose
             hosts take up to 30 ms, 2 round trips were more than 5 % off, and at most 8 %.
 
             Args:
@@ -734,14 +757,12 @@ class Laws:
             if flow is None or chance <= 0.0 or flow.host_s + flow.jitter_s <= 0.0:
                 return 0.0
             hold = (2.0 * flow.host_s + flow.jitter_s * PARTS) / float(queues.slot_s[c])
-            idle, cycle = EMPTY * n, stretch(EMPTY * n, 1.0, queues.pairs[c])
-            rest = float(queues.under_way[c])
-            work = sum(work for work, _ in queues.pairs[c] if work < ALWAYS)
-            often = work**2 / max(2.0 * rest, 1e-12)  # others' trains a slot
-            extra = grown(slots, 1.0) - slots
-            none = float(np.exp(-extra * often / max(work, 1e-12)))
+            (idle, often, shift), cycle = idle_cycle(), stretch(EMPTY * n, 1.0, queues.pairs[c])
+            extra = grown(slots, 1.0) - slots - (idle - EMPTY * n)
+            slots += idle - EMPTY * n
+            none = float(np.exp(-extra / shift))
             first = slots + extra / max(1.0 - none, 1e-12)
-            random = cycle / 2.0 + rest * cycle / idle
+            random = cycle / 2.0 + float(queues.under_way[c]) * cycle / idle
             quiet = np.exp(-often * np.maximum(hold - slots, 0.0))
             polled = idle - (hold - slots) % idle  # an answer at the time of a poll is too late
             then = np.where(hold >= slots, quiet * polled + (1.0 - quiet) * random, slots - hold)
@@ -755,6 +776,13 @@ class Laws:
         if place is None or not follows:
             fresh = True
             wait(float(up) if work else order.first[up], 0.0 if work else order.passed[0])
+            if back_s > 0.0 and place is not None and place.link == port.link:
+                # it comes back from a wire at a known time in a cycle, unless others' random trains shift it
+                (idle, often, shift), gone = idle_cycle(), back_s / float(queues.slot_s[c])
+                since = gone + float(place.up) - 1.0 - float(up) + EMPTY * place.over
+                for number in range(MOST_TRAINS + 1):
+                    chance = exp(-often * gone) * (often * gone) ** number / factorial(number)
+                    total += chance * (idle / 2.0 - (since - number * shift) % idle)
         elif place.link == port.link:
             over = max(place.over, order.closes)
             behind, frame = queues.next_one(c) if host else (0.0, 0.0)
