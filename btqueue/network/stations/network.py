@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import ceil, inf, prod
+from math import ceil, gcd, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,8 @@ REPLY_US = 126.0
 """Time on the air of POLL and NULL: access code and header only."""
 EMPTY = 2.0
 """Slots of a frame of POLL and NULL."""
+MOST_FRAMES = 100
+"""Frames in a row whose places between voice packets are told apart."""
 ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
 ONE_FRAME = ("1-limited", "round-robin")
@@ -547,26 +549,39 @@ class _Builder:
     def _beside_voice(self, index: int, flows: tuple[Flow, ...]) -> dict[str, float]:
         """Return the shares of the time that voice leaves to data in a piconet, and that its frames can use.
 
-        Gaps may be no multiple of a frame, so the share is of frames that are sent in the order of the
-        segments of all flows; a segment of several sizes counts by its mean.
+        Gaps may be no multiple of a frame, so the share is of frames that are sent one after the other: of a
+        segment of each flow in turn, and of its acknowledgement where it does not fit beside data. Behind as
+        many of them as visits may have, the links without data are polled. A segment of several sizes counts
+        by its mean.
         """
         voice = self.scenario.voice.reservation
         if voice is None:
             return {"free_share": 1.0, "data_share": 1.0}
-        frames = []
-        for train in dict.fromkeys(
-            visit.train
-            for flow in flows
-            for visit in flow.forth
-            if visit.kind == "port" and self.port_list[visit.index].piconet == index
-        ):
-            more = max(round(train.packets) - 1, 0)
-            last = max(round(train.slots - more * train.first), 1.0)
-            frames += [train.first + 1.0] * more + [last + 1.0]
-        sent = [min(round(frame), voice.gap) for frame in frames or [EMPTY]]
+        here = [port.piconet == index for port in self.port_list]
+        frames, busy, apart = [], set(), 0
+        for flow in flows:
+            for data, ack in zip(flow.forth, reversed(flow.back), strict=False):
+                if data.kind != "port" or not here[data.index]:
+                    continue
+                train, busy = data.train, busy | {self.port_list[data.index].link}
+                more = max(round(train.packets) - 1, 0)
+                last = max(round(train.slots - more * train.first), 1.0)
+                frames += ([train.first + 1.0] * more + [last + 1.0]) * 2
+                if ack.kind == "port" and train.first + ack.train.first > voice.gap:
+                    acks = round(2.0 * min(flow.acks, 1.0))
+                    frames, apart = frames + [ack.train.first + 1.0] * acks, apart + acks
+        piconet = self._piconet(index)
+        visit = max(int(min(piconet.limit, len(frames))), 1) * max(len(busy), 1)
+        polls = [EMPTY] * round((piconet.members - len(busy)) * piconet.idle_polls)
+        beside = 1.0 - EMPTY * apart / sum(frames, EMPTY)  # other laws count them without a poll of their own
+        whole = visit // gcd(visit, len(frames) or 1)
+        frames = frames * (whole if len(frames) * whole <= MOST_FRAMES else 1) or [EMPTY]
+        visits = [frames[n : n + visit] for n in range(0, len(frames), visit)]
+        sent = [min(round(slots), voice.gap) for frames in visits for slots in (*frames, *polls)]
         repeats = self._voice_repeats(index, voice) if voice.packet in ESCO_PACKETS else {0: 1.0}
         free = voice.gap - sum(slots * chance for slots, chance in repeats.items())
-        shares = {"free_share": free / voice.period, "data_share": voice.data_share(sent, repeats)}
+        data = beside * voice.data_share(sent, repeats)
+        shares = {"free_share": free / voice.period, "data_share": data}
         return {name: max(share, 1.0 / voice.period**2) for name, share in shares.items()}
 
     def _voice_repeats(self, index: int, voice: VoiceLinks) -> dict[int, float]:

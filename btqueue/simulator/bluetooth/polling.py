@@ -121,14 +121,15 @@ def end_frame(sim, index, now):
     """The frame is over: go on with the visit, or with the next one."""
     central = sim.piconets[index]
     place = central.first_link + central.station
-    null = central.polled and central.packet == NOTHING
+    empty = central.polled and central.packet == NOTHING
+    null = empty and not central.held_back
     bridge = sim.links[place].bridge
     if central.frame == PROBE:
         central.frame = 0
         over = not central.bridge_answered
     else:
-        central.frame += 1
-        if not null:
+        central.frame += 0 if empty and central.held_back else 1
+        if not empty:
             central.carried_data = True
         over = visit_is_over(sim, index, null)
         if over and bridge != NOTHING:
@@ -181,6 +182,9 @@ def start_frame(sim, index, now):
     start = now
     if central.voice_period > 0:
         start = voice.next_free(sim, index, now)
+        if start == now and is_too_long(sim, index, now):
+            start = voice.next_gap(central, now)
+        central.held_back = False
     if start > now:
         central.phase = piconets.PAUSE
         schedule(sim, central.timer, start)
@@ -199,6 +203,18 @@ def start_frame(sim, index, now):
     else:
         transmit(sim, index, place, sim.links[place].down, now)
     central.polled = central.packet == NOTHING
+
+
+@outlined
+def is_too_long(sim, index, now):
+    """Whether the next packet down, with the slot of an answer, does not fit into the rest of the gap."""
+    central = sim.piconets[index]
+    port = sim.links[central.first_link + central.station].down
+    queue = sim.queues[port]
+    if central.frame == PROBE or queue.length == 0 or sim.ports[port].adaptive:
+        return False
+    packet = sim.packets[queue.head]
+    return packet.ready_at <= now and sim.packet_types[packet.type].duration + SLOT > voice.room(central, now)
 
 
 @compiled
@@ -256,6 +272,9 @@ def transmit_with_options(sim, index, place, port_index, now):
         central.on_air_bytes = arq.part_in(sim, kind, sim.packets[packet])
     packet_type = sim.packet_types[kind]
     if packet_type.duration > room_on_air(sim, index, place, now):
+        central.held_back = central.phase == piconets.UPLINK_HALF and packet_type.duration > voice.room(
+            central, now
+        )
         send_nothing(sim, index, now)
         return
     central.packet = packet

@@ -3,9 +3,9 @@
 A synchronous (SCO) link owns a pair of slots in every period: HV1 in every 2 slots, HV2 in every 4, HV3 in
 every 6 (Bluetooth Core specification, vol. 2, part B; Venugopal 2006, section 2.1.1). An extended (eSCO) link
 owns a pair of EV packets and may repeat the damaged ones in its window. The links of a piconet lie side by
-side at the start of the period, and then come the repetitions of the first link, of the second, and so on; a
-frame of data has to fit into the gap that is left of the period. A central without voice has `voice_period`
-0. Times are in ns.
+side at the start of the period, and then come the repetitions of the first link, of the second, and so on. A
+frame of data has to fit into the gap that is left of the period, else its visit goes on in the next gap. A
+central without voice has `voice_period` 0. Times are in ns.
 """
 
 from btqueue.simulator.bluetooth.radio import is_hit
@@ -76,6 +76,12 @@ def repetitions(sim, index, now):
             down = down and is_hit(sim, link.down, central.voice_type, now + used)
             up = up and is_hit(sim, link.up, central.voice_type, now + used)
     return used
+
+
+@compiled
+def next_gap(central, now):
+    """Return when the gap of the next period begins."""
+    return now - now % central.voice_period + central.voice_period + central.voice_reserved
 
 
 @compiled

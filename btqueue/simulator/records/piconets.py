@@ -17,7 +17,7 @@ piconet_dtype = record_type(
     flags("plain"),
     # the visit in progress: `station` counts from `first_link`
     integers("station frame visit_limit gate_down gate_up phase packet on_air_type on_air_bytes"),
-    flags("carried_data visiting hit polled"),
+    flags("carried_data visiting hit polled held_back"),
     # packets in the queues of its links; at 0 only POLL and NULL can follow
     integers("waiting"),
     # sleep: a piconet with nothing to send is not played, and woken by the next packet
@@ -46,6 +46,7 @@ piconet_dtype = record_type(
     integers("visits voice_repeated"),
 )
 """`voice_repeated`: slots of repetitions of voice packets.
+`held_back`: the answer of the frame did not fit before a voice slot.
 `plain`: none of the rarer options is in use, so half-frames use the faster code: no ARQ, adaptation,
 voice, windows, gated service, baseband delay, limited node buffers or log."""
 

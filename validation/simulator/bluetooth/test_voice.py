@@ -158,3 +158,41 @@ def test_a_download_beside_a_call_is_as_fast_as_theory_says():
     assert float(bt.solve(scenario)["goodput_kbps"].mean()) == pytest.approx(
         float(simulated.mean()), rel=0.04
     )
+
+
+def download_beside_voice(packet, rate, members):
+    """Return a greedy download to the first of some members, beside a voice link."""
+    keys = {
+        "network.peripherals": members, "network.flows": [{"from": "c1", "to": "p1.1"}], "link.rate": rate,
+        "voice.packet": packet, "traffic.source": "greedy", "run.duration_s": 60, "run.replications": 2,
+    }  # fmt: skip
+    return bt.Scenario().changed(keys)
+
+
+@pytest.mark.parametrize("members", [1, 2, 4, 5])
+def test_polls_of_idle_links_take_further_gaps_and_no_link_starves(members):
+    """A gap of HV3 holds one DH3 packet with its answer, or two idle polls; visits have five packets.
+
+    A segment takes nine gaps, and half a gap for its share of an acknowledgement. A central that spends its
+    visit on POLL where data do not fit passes on for ever: with an even number of links nothing came through.
+    """
+    scenario = download_beside_voice("HV3", "basic", members)
+    gaps = 9.5 * (1.0 + (members // 2) / 5.0)
+    simulated = float(bt.simulate(scenario)["goodput_kbps"].mean())
+    assert simulated == pytest.approx(1460 * 8e-3 / (gaps * 6 * 625e-6), rel=0.005)
+
+
+@pytest.mark.parametrize(("packet", "rate"), [("HV3", "basic"), ("HV3", "edr3"), ("2-EV3", "edr2")])
+@pytest.mark.parametrize("members", [1, 2, 4, 5])
+def test_idle_links_beside_voice_cost_a_download_as_much_as_theory_says(packet, rate, members):
+    scenario = download_beside_voice(packet, rate, members)
+    simulated = float(bt.simulate(scenario)["goodput_kbps"].mean())
+    assert float(bt.solve(scenario)["goodput_kbps"].mean()) == pytest.approx(simulated, rel=0.02)
+
+
+@pytest.mark.parametrize("discipline", ["1-limited", "gated", "e-limited", "lwrr"])
+def test_a_member_whose_answer_does_not_fit_before_a_voice_slot_answers_in_the_next_gap(discipline):
+    flows = [{"from": "p1.1", "to": "c1", "load_kbps": 60.0}]
+    keys = {"network.peripherals": 2, "network.flows": flows, "voice.packet": "HV3", "run.duration_s": 120}
+    found = bt.simulate(bt.Scenario().changed(keys | {"polling.discipline": discipline}))
+    assert float(found["goodput_kbps"].mean()) == pytest.approx(60.0, rel=0.05)
