@@ -170,6 +170,7 @@ class Recovery(NamedTuple):
         fast_retransmits: mean number.
         losses: mean number of segments lost, repetitions included.
         duplicates: mean number of duplicate acknowledgements.
+        left: mean number of segments in flight that the next cycle sends, less those sent beyond the flight.
         leads_to: chances of the starts of the next cycle.
     """
 
@@ -178,6 +179,7 @@ class Recovery(NamedTuple):
     fast_retransmits: Vector
     losses: Vector
     duplicates: Vector
+    left: Vector
     leads_to: Vector
 
 
@@ -188,9 +190,9 @@ def _holes(path: LossyPath, top: int) -> tuple[Vector, Vector]:
     flight = ends.flight
     chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
     chance[:, -1] += 1.0 - chance.sum(axis=1)
-    # An acknowledgement that waited for company comes with the first segment behind the hole, and is new;
-    # only selective ones tell of both.
-    new = 0.0 if path.variant == "sack" else (path.gathered - 1.0) / path.gathered
+    # An acknowledgement that waited for company, or was lost, comes with the first segment behind the hole,
+    # and is new; only selective ones tell of both.
+    new = 0.0 if path.variant == "sack" else 1.0 - (1.0 - path.ack_loss) / path.gathered
     behind = np.maximum(flight[:, None] - holes, 0)
     room = np.maximum(path.window - flight, 0)[:, None]
     arrive = [_duplicates_come(path, some, room) for some in (behind, behind - 1)]
@@ -215,8 +217,8 @@ def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: V
     good, quick = repaired.sum(axis=1), found.sum(axis=1)
     seconds = repaired @ _rounds(path.variant, holes.astype(float)) * path.repair_trip(flight)
     seconds += good * _until_found_s(path, flight)
-    seconds += (1.0 - good) * (_expiries_s(path, flight) + path.round_trip(flight))
-    mean_holes = chance @ holes
+    seconds += (1.0 - good) * (_expiries_s(path, flight) + path.round_trip(1.0))
+    mean_holes, left = chance @ holes, _left(path, flight, chance, found)
     place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
     every = np.arange(len(flight))
     half = np.maximum(4, flight)
@@ -231,8 +233,9 @@ def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: V
         seconds=seconds,
         timeouts=(1.0 - good) / path.lone_success + good * late,
         fast_retransmits=quick,
-        losses=mean_holes / (1.0 - path.loss),  # a repetition is lost as often as anything else
+        losses=left + (mean_holes - left) / (1.0 - path.loss),  # a repetition is lost as often as anything
         duplicates=np.maximum(flight - mean_holes, 0.0),
+        left=left,
         leads_to=leads_to,
     )
 
@@ -281,20 +284,60 @@ def _reno(
         # the inflated window lets segments out half a round before the end of the first recovery, or at it
         shown[f] = twice[f] * (0.5 if sent >= DUPLICATE_THRESHOLD else 1.0)
         timers[f] += (there - second).sum()
-    mean_holes = chance @ np.arange(1, MOST_HOLES + 1)
+    mean_holes, left = chance @ np.arange(1, MOST_HOLES + 1), _left(path, flight, chance, found)
     repair = path.repair_trip(flight)
     after_repair = np.maximum(timers - (1.0 - quick) - (found[:, 0] - lone), 0.0)
-    seconds = (lone + 2.0 * twice + after_repair) * repair + (lone + twice) * _until_found_s(path, flight)
+    seconds = (lone + 2.0 * twice + after_repair) * repair
+    seconds += (lone + twice + after_repair) * _until_found_s(path, flight)
     seconds += shown * path.round_trip(flight)
-    seconds += timers * (_expiries_s(path, flight) + path.round_trip(flight))
+    seconds += timers * (_expiries_s(path, flight) + path.round_trip(1.0))
     return Recovery(
         seconds=seconds,
         timeouts=timers / path.lone_success + lone * late,
         fast_retransmits=quick + again,
-        losses=mean_holes / (1.0 - p),
+        losses=left + (mean_holes - left) / (1.0 - p),
         duplicates=np.maximum(flight - mean_holes, 0.0),
+        left=left,
         leads_to=leads_to / np.maximum(leads_to.sum(axis=1, keepdims=True), 1e-300),
     )
+
+
+def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector) -> Vector:
+    """Return the segments of a flight that the next cycle sends, less those sent beyond the flight; by end.
+
+    The slow start after a timer, or after Tahoe's fast retransmit, repairs the further holes. A fast recovery
+    leaves those behind the first repetition that is lost, with SACK the other lost ones; Reno's timer repairs
+    the second hole. Without SACK the segment after a hole is sent again, too.
+
+    A recovery whose repetition is lost goes on until the timer expires: half of the flight less the holes, or
+    with SACK the lost repetition, is sent anew in each round trip, until a segment is lost or the receive
+    window ends.
+
+    Args:
+        path: the path.
+        flight: segments in flight, (ends,).
+        chance: chances of 1, 2, ... holes, (ends, holes).
+        found: the same of holes that duplicates show, (ends, holes).
+    """
+    p, through, holes = path.loss, 1.0 - path.loss, np.arange(1, MOST_HOLES + 1)
+    behind = {
+        "tahoe": holes - 1.0,
+        "reno": np.maximum(holes - 2.0, 0.0),
+        "sack": holes * p - 1.0 + through**holes,
+        "newreno": holes - np.cumsum(through ** (holes - 1.0)),
+    }[path.variant]
+    left = (chance - found) @ (holes - 1.0) + found @ behind
+    silent = (1.0 - path.lone_success) ** np.maximum(flight - 2.0, 0.0)
+    left += (1.0 - found.sum(axis=1)) * path.ack_loss * silent
+    if path.variant != "sack":
+        left *= 1.0 + through * (1.0 - 1.0 / np.maximum(flight - 1.0, 1.0))
+    if path.variant == "tahoe":
+        return left
+    failed = found * (p if path.variant == "reno" else 1.0 - through**holes)
+    anew = np.maximum(flight[:, None] // 2 - (1 if path.variant == "sack" else holes), 0)
+    rounds = np.maximum(path.window - flight, 0)[:, None] / np.maximum(anew, 1)
+    rounds = np.minimum(rounds, path.min_rto_s / path.round_trip(1.0))
+    return left - (failed * anew * through * (1.0 - through**rounds)).sum(axis=1) / max(p, 1e-12)
 
 
 @lru_cache(maxsize=256)

@@ -104,7 +104,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     lag = np.where(cycles.avoids[:, None], *_lag(path, flight))
     seconds = float(law @ (cycles.steps @ (trips.mean / flight) + (cycles.last * lag).sum(axis=1)))
     seconds += float(end @ recovery.seconds) + steady * longest / top
-    segments = float(fresh.sum() + end @ ends.flight) + steady
+    segments = float(fresh.sum() + end @ (ends.flight - recovery.left)) + steady
     timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
     losses = float(end @ recovery.losses)
     # segments lost at random have crossed the bottleneck; segments that find no room before it have not
@@ -191,14 +191,17 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     waits = (path.gathered - 1.0) / 2.0
     before = np.where(acks < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
     seen = np.maximum(np.minimum(before, top), 1.0).astype(np.int64)
-    through = (1.0 - path.loss) ** n
-    lost = np.where(n < last, path.loss * through, np.where(n == last, through, 0.0))
+    loss = path.loss + (1.0 - path.loss) * path.ack_loss**flight  # or no acknowledgement of a window comes
+    through = np.cumprod(1.0 - loss, axis=1) / (1.0 - loss)
+    lost = np.where(n < last, loss * through, np.where(n == last, through, 0.0))
     end = flight.copy()
     if ends.overflow is not None:
         end[n == last] = ends.overflow
     avoids = np.array([start.kind == AVOIDANCE for start in starts])
-    if path.variant == "newreno":
-        end[avoids, 0] = ends.blocked[flight[avoids, 0]]
+    slow = np.array([start.kind == SLOW for start in starts])
+    if path.variant != "sack":  # no fast retransmit before data beyond the last recovery
+        first = slow | avoids if path.variant == "newreno" else slow
+        end[first, 0] = ends.blocked[flight[first, 0]]
     reached = np.cumsum(lost[:, ::-1], axis=1)[:, -2::-1]  # that more segments are acknowledged
     # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
     slower = np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)[:, :-1]

@@ -206,6 +206,9 @@ def gateway(window, jitter_s, **changes):
     return GATEWAY | {"network.outside_links": [link], "transport.receive_window_segments": window}
 
 
+NOISY = gateway(16, 0.0, delay_s=0.02) | {
+    "link.arq": "none", "radio.model": "constant", "radio.ber": 1e-5, "transport.limited_transmit": False,
+}  # fmt: skip
 SHORT_FADES = LONE | {
     "traffic.load_kbps": 120.0, "radio.model": "gilbert-elliott", "radio.ber_good": 1e-6, "radio.good_s": 0.8,
     "radio.ber_bad": 0.01, "radio.bad_s": 0.5,
@@ -240,6 +243,10 @@ SETTLED = LONE | {
         (gateway(64, 0.0, delay_s=0.05, loss=0.05), "lost at random"),
         (gateway(64, 0.0, delay_s=0.05, loss=0.003) | {"transport.min_rto_s": 0.2}, "lost at random"),
         (gateway(64, 0.0, delay_s=0.05, loss=0.03, buffer_packets=30), "lost at random"),
+        (NOISY, None),
+        (NOISY | {"radio.ber": 6e-5}, "More than 35%"),
+        (NOISY | {"transport.limited_transmit": True}, "lost at random"),
+        (NOISY | {"transport.min_rto_s": 0.2}, "lost at random"),
         (SHORT_FADES, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy"}, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy", "transport.min_rto_s": 0.2}, None),
