@@ -47,8 +47,6 @@ SHORTEST, MANY = 8, 25.0
 """Messages, and multiples of the mean, for which a queue without limit has room in formulas."""
 NEARLY_AS_SLOW = 0.9
 """Utilisation of a station from which on a part of a window waits there, and not at the full station."""
-COUNTED = 6
-"""Segments that path and buffer hold, from which on a saw at one of several links is known."""
 MANY_PAIRS = 10
 """Acknowledgements of the segments in a buffer, from which on it hardly matters that they are of pairs: with
 fewer, round trips were up to 14 % off in 6 of 9 random connections."""
@@ -263,16 +261,14 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         if plain and share == 1.0 and room >= 4.0 and law.timeouts <= 1.01 * law.fast_retransmits:
             part = room if held_at.kind == "port" else here
             in_vain = int(packets * part + 1e-6) % packets / packets
-            saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), in_vain, batch=batch)
+            varies_s = _varies(network, flow, held_at, room) / rate
+            saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), in_vain, varies_s, batch=batch)
             beside = [used[r] for r in np.flatnonzero(point.service[f]) if used[r] <= CROWDED]
             sure = max(beside, default=0.0) < NEARLY_AS_SLOW
             sure = sure and (flow.acks == 1.0 or here * flow.acks >= MANY_PAIRS)
             sure = sure and _is_sure(network, flow, held_at, room, here + rate * _outside_s(flow))
-            late = law.timeouts > 0.0
-            goodput = min(saw.goodput, law.goodput) if late else saw.goodput
-            found[f] = saw._replace(
-                goodput=goodput, timeouts=law.timeouts, known=saw.known and sure and not late
-            )
+            goodput = min(saw.goodput, law.goodput) if saw.timeouts else saw.goodput
+            found[f] = saw._replace(goodput=goodput, known=saw.known and sure)
     return found
 
 
@@ -322,6 +318,10 @@ def _elsewhere(network: Network, flow: Flow, visit: Visit, rate: float, lone_s: 
     poll: of a lone link it sends one, before the frame that brings the acknowledgement. A receiver that
     acknowledges several segments at once holds the others.
 
+    Segments of one packet, and their acknowledgements of one, fill the frames of both directions. A failed
+    acknowledgement lets one more segment go before it, until a segment fails: with chances a and s of these
+    the number is geometric, with the ratio r = a (1 - s) / s (1 - a) and the mean r / (1 - r).
+
     Args:
         network: the stations.
         flow: the connection.
@@ -333,8 +333,19 @@ def _elsewhere(network: Network, flow: Flow, visit: Visit, rate: float, lone_s: 
         return rate * lone_s
     outside = _outside_s(flow)
     links = sum(one.kind == "port" for one in flow.forth)
-    here = _alone(network, visit) / max(visit.train.packets, 1.0) + 1.0 / max(flow.acks, 0.1) - 1.0
+    ahead = max(_ahead(network, flow, visit), 0.0)
+    here = ahead / max(visit.train.packets, 1.0) + 1.0 / max(flow.acks, 0.1) - 1.0
+    if links == ahead == visit.train.packets == flow.acks == 1.0:
+        odds = _lags(flow, visit)
+        here += min(odds / (1.0 - odds), flow.window) if odds < 1.0 else flow.window
     return rate * (outside + max(lone_s - outside, 0.0) * (1.0 - 1.0 / links)) + here
+
+
+def _lags(flow: Flow, visit: Visit) -> float:
+    """Return the ratio of the chances that acknowledgements lag behind by one more segment."""
+    back = next((one.train for one in flow.back if one.kind == "port"), visit.train)
+    fails, answer_fails = (1.0 - 1.0 / max(train.frames, 1.0) for train in (visit.train, back))
+    return answer_fails * (1.0 - fails) / max(fails * (1.0 - answer_fails), 1e-12)
 
 
 def _outside_s(flow: Flow) -> float:
@@ -362,28 +373,63 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     ports = [network.ports[one.index] for one in flow.forth if one.kind == "port"]
     if any(one[:2] == visit[:2] for one in flow.back):
         return False  # its acknowledgements take turns with segments
-    if not {network.piconets[port.piconet].discipline for port in ports} <= set(CYCLIC):
+    single = len(network.flows) == 1
+    known = (*CYCLIC, "slq", "fep", "lwrr") if single else CYCLIC  # its link has the longest queue
+    if not {network.piconets[port.piconet].discipline for port in ports} <= set(known):
         return False
     train = visit.train
-    even = visit.kind != "port" or train.spread < VARIES * train.frames**2
-    if flow.transport.variant == "reno" and any(stop.train.spread > 0.0 for stop in flow.forth):
-        return False  # two losses of a window end in a timeout
-    if not _alone(network, visit) and (room < COUNTED or flow.transport.variant == "reno"):
-        return False  # half of the window leaves visits short, and other links take the time
+    # segments alike take the room of each other; a shorter one leaves too little for the next
+    even = visit.kind != "port" or (train.spread < VARIES * train.frames**2 and flow.uneven == 1.0)
+    polled = visit.kind == "port" and not _without_others(network, visit)
+    failing = max(1.0 - stop.train.packets / stop.train.frames for stop in flow.forth if stop.train.frames)
+    # a second loss of a window, at another place of a visit or after a failure: segments that the inflated
+    # window lets out show it, and it takes a quarter of the window
+    shown = min((room + 1.0) // 2.0 - 2.0, flow.window - room - 1.0) >= transport.DUPLICATES
+    often = room * failing > 4.0 * HELD or ((failing > 0.0 or polled) and not shown)
+    if flow.transport.variant == "reno" and often:
+        return False
+    # half of the window would leave visits short, so that polls or other links take the time
+    half = int((room + 1.0) / 2.0) * train.packets
+    if polled and half < network.ports[visit.index].limit < ENDLESS:
+        return False
     if visit.kind != "port" and int(room + 1e-9) - int(least + 1e-9) > HELD * room:
         return False
     if visit.kind != "port" or visit.node >= 0:
         # after a loss a queue shorter than the path runs empty, and random services keep it so
         return even or room < 2.0 * visit.places
-    port = network.ports[visit.index]
-    single = _alone(network, visit) or port.limit == 1
-    part = 0.0 if single else 1.0 / max(train.packets, 2.0)
-    return len(flow.forth) == 1 and int(room) == int(room + part + 1e-9) and even
+    direct = all(stop.kind != "wire" for stop in flow.forth) and len(ports) == 1
+    lags = _lags(flow, visit) ** (room / 2.0) if train.packets == flow.acks == 1.0 else 0.0
+    return direct and even and _ahead(network, flow, visit) >= 0.0 and lags < HELD  # they fit into the half
 
 
-def _alone(network: Network, visit: Visit) -> bool:
-    """Whether no other link of the piconet is polled between two frames, or the stop is no port."""
-    return visit.kind != "port" or network.piconets[network.ports[visit.index].piconet].members == 1
+def _without_others(network: Network, visit: Visit) -> bool:
+    """Whether no other link is polled while this one has data."""
+    piconet = network.piconets[network.ports[visit.index].piconet]
+    return piconet.members == 1 or (len(network.flows) == 1 and piconet.idle_polls == 0.0)
+
+
+def _ahead(network: Network, flow: Flow, visit: Visit) -> float:
+    """Return the packets that are sent between the end of a segment and its acknowledgement; -1: not known.
+
+    It is a frame for each packet of the acknowledgement, or none at the end of a visit. Where visits are of
+    whole segments, a loss moves the ends of segments to other places in a visit, where they stay.
+    """
+    limit = network.ports[visit.index].limit
+    answer = max((one.train.packets for one in flow.back if one.kind == "port"), default=1.0)
+    if limit >= ENDLESS or _without_others(network, visit):
+        return answer
+    if limit == 1:
+        return 0.0
+    return answer if limit % visit.train.packets == 0.0 else -1.0
+
+
+def _varies(network: Network, flow: Flow, visit: Visit, room: float) -> float:
+    """Return by how many services the repair of an overflow varies: by a visit, and two deviations."""
+    if visit.kind != "port":
+        return 1.0
+    train, limit = visit.train, network.ports[visit.index].limit
+    visits = 0.0 if _without_others(network, visit) else limit / train.frames
+    return visits + 2.0 * float(np.sqrt(room * train.spread)) / train.frames
 
 
 def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:

@@ -39,6 +39,8 @@ PAIR = 2
 """Segments of an acknowledgement for which the law of the wait is known."""
 DUPLICATES = 3
 """Duplicates that make a fast retransmit."""
+REMEMBERED = 100
+"""Round trips after which a smoothed mean has forgotten where it began: (7/8)^100 is 2e-6."""
 IN_STEP = 1e-3
 """Part of an acknowledgement's time by which a clock moves against acknowledgements, if they keep in step."""
 BACKOFFS = 6
@@ -657,14 +659,21 @@ def _acks(flow: Flow, service_s: float) -> float:
 
 
 def saw(
-    flow: Flow, base_s: float, service_s: float, room: int, in_vain: float, *, batch: bool = False
+    flow: Flow,
+    base_s: float,
+    service_s: float,
+    room: int,
+    in_vain: float,
+    varies_s: float,
+    *,
+    batch: bool = False,
 ) -> Law:
     """Return the law of a window whose only losses are repeated overflows of a buffer (a sawtooth).
 
     In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
     recovery leaves. When the window exceeds path and buffer by one segment, one is lost. The window of
     acknowledgements before it arrives, then the duplicates of a window, then the repetition. Exact but for
-    half segments.
+    half segments; so are its round trips, and therefore the timer that runs until the repair.
 
     Args:
         flow: its window and acknowledgements.
@@ -672,6 +681,7 @@ def saw(
         service_s: time between segments at the bottleneck.
         room: segments that path and buffer hold.
         in_vain: part of the lost segment that finds room, and is sent.
+        varies_s: time by which a repair may take longer (s).
         batch: whether a window moves as a whole: then the last segment of the next window is lost as well,
             before the first loss is noticed.
     """
@@ -685,28 +695,48 @@ def saw(
         grows = max(grows, low + sum(range(low, room + 1)))
     windows = np.sqrt(half**2 + 2.0 * acks * np.arange(grows))
     inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
-    let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
-    drained = np.full(low, half) if batch else np.linspace(min(let_out, half), half, low)
-    seen = np.concatenate([drained, np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)])
+    # segments that a recovery lets out: two by RFC 3042, one for each later duplicate, the others at its end
+    early = int(min(max(most - room - 1, 0), DUPLICATES - 1)) if flow.transport.limited_transmit else 0
+    new = int(max(min(low - 1, most - room - 1 - early), 0))
+    drained = np.full(low, half) if batch else np.append(np.full(new, low), np.arange(new + 1.0, low + 1.0))
+    # without timestamps a repetition shows no round trip (RFC 6298, section 3)
+    repair = [room + early + 1.0 - DUPLICATES] if flow.transport.timestamps and not batch else []
+    grown = np.sort(np.append(np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)))
+    seen = np.concatenate([repair, drained, grown])
     trips = np.maximum(base_s, seen * service_s)
     at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
-    delivered = grows + 2.0 * room + (3.0 if batch else 1.0)
+    delivered = grows + 2.0 * room + (3.0 if batch else 1.0 + early)
     # a whole segment has crossed one of two hops
     lost_s = service_s * (losses * 0.5 if batch else in_vain)
-    idle = float((trips / np.maximum(seen, 1.0)).sum()) - len(seen) * service_s
+    sent = seen[len(repair) :]
+    idle = float((np.maximum(base_s, sent * service_s) / np.maximum(sent, 1.0)).sum()) - len(sent) * service_s
     seconds = delivered * service_s + lost_s + max(idle, 0.0)
     window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
+    repaired_s = max((room + early + 1.0) * service_s, DUPLICATES * service_s + base_s) + lost_s
+    timer_s = max(flow.transport.min_rto_s, timer(trips[:: max(round(1.0 / acks), 1)].tolist()))
     return Law(
         delivered / seconds,
         1.0 + losses / delivered,
-        0.0,
+        float(repaired_s >= timer_s) / seconds,
         1.0 / seconds,
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
-        known=flow.transport.variant in ("reno", "newreno", "sack")
-        and (room + DUPLICATES + 1) * service_s < flow.transport.min_rto_s,
+        known=flow.transport.variant in ("reno", "newreno", "sack") and repaired_s + varies_s < timer_s,
     )
+
+
+def timer(trips: list[float]) -> float:
+    """Return the retransmission timer after round trips that repeat (s; RFC 6298, section 2.3).
+
+    The last ones decide it.
+    """
+    mean = trips[-1]
+    deviation = mean / 2.0
+    for trip in (trips * (1 + REMEMBERED // len(trips)))[-REMEMBERED:]:
+        deviation += (abs(mean - trip) - deviation) / 4.0
+        mean += (trip - mean) / 8.0
+    return mean + 4.0 * deviation
 
 
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
