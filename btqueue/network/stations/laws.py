@@ -110,6 +110,7 @@ class Laws:
         self.turns = Turns(network, self.number)
         self.works: dict[int, Any] = {}  # work of sessions on each medium; it does not depend on the point
         self.sessions: dict[Any, Any] = {}  # that are known, by the signatures of their ends
+        self.met_s: dict[Any, float] = {}  # waits of sessions for other clients: for a visit, on a medium
         flows = len(network.flows)
         self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))
@@ -326,11 +327,24 @@ class Laws:
 
     def between(self, link: int) -> float:
         """Return the mean slots between two frames of a link that has further frames."""
-        links = self.links
-        if links.limit[link] >= ENDLESS and not links.plain_load.any():
+        links, port = self.links, int(np.flatnonzero(self.links.port_link == link)[0])
+        if not links.plain_load.any() and links.limit[link] >= ENDLESS:
             return 0.0  # a visit lasts as long as the message
-        port = int(np.flatnonzero(links.port_link == link)[0])
-        return max(float(links.busy[port] / links.visit[link] - links.frame[port]), 0.0)
+        slots = float(links.without_load[link] / links.visit[link])
+        if links.plain_load.any() or self.network.bridges:
+            slots = max(float(links.busy[port] / links.visit[link] - links.frame[port]), 0.0)
+        return slots + self.met(link) / float(links.visit[link])
+
+    def met(self, link: int) -> float:
+        """Return the slots that other clients take in a wait for a visit to a link."""
+        return self.met_s.get(("air", int(self.links.piconet[link])), 0.0) / SLOT_S
+
+    def polls(self, link: int) -> float:
+        """Return the slots from one poll of a link to the next that others take from a session."""
+        links = self.links
+        clients = links.others(links.load - links.plain_load) / np.maximum(links.others(links.load), 1e-12)
+        busy = (links.rounds.polls - links.without_load) * (1.0 - np.clip(clients, 0.0, 1.0))
+        return float((links.without_load + busy)[link]) + self.met(link)
 
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
@@ -457,7 +471,7 @@ class Laws:
             limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
-            polls = 0.0 if of == "work" else float(alone.polls[link])
+            polls = float(alone.polls[link]) if of == "stream" else self.polls(int(link)) * (of == "message")
             gated = piconet.discipline == "gated"
             packets = self.network.relay == "packet"
             between = (
@@ -837,6 +851,8 @@ class Laws:
         many = max(breaks, 1.0)
         wait(many * away * order.polls[up], many * (not work), min(breaks, 1.0))
         pending += own / max(turns, 1.0) - 1.0
+        if order.interleaved and of == "message":  # each frame is a visit
+            pending += frames * self.met(int(self.links.port_link[visit.index]))
         if c >= 0 and fresh:
             over, cut = queues.ends_visit(c, over), own * queues.sent_before(c)
             total, pending = total + cut, pending - cut  # others' work since then is sent before the rest

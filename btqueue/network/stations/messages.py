@@ -43,6 +43,7 @@ class Sessions(NamedTuple):
         timeouts, fast_retransmits: expected in a session; lost_s: time that losses add to its cycle.
         expiries: of timers without a loss, expected in a session; infinite if they always expire.
         crossed: whether a timer sends an acknowledgement while its end sends the next request.
+        shared: whether it waits for others so that a medium is never idle, but for pauses.
     """
 
     cycle_s: float
@@ -54,6 +55,7 @@ class Sessions(NamedTuple):
     lost_s: float = 0.0
     expiries: float = 0.0
     crossed: bool = False
+    shared: bool = False
 
 
 class Course(NamedTuple):
@@ -131,7 +133,8 @@ class End:
         if visits[0].kind == "port" and self.flow.jitter_s > 2.0 * SLOT_S:  # else hidden by the poll
             host += self.flow.jitter_s / 2.0
         seconds, end = self.laws.way(visits, None if host else place, self.none, 0.0, of=of)
-        return seconds + host, end
+        met_s = sum(self.laws.met_s.get(visit[:2], 0.0) for visit in visits)
+        return seconds + host + met_s, end
 
     def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
         """Return the time between segments in a row, with this share of acknowledgements against them (s)."""
@@ -172,7 +175,7 @@ class End:
         for key, service in list(found.items()):
             if not bare:
                 shared = service / max(1.0 - float(self.used[laws.number[key]]), LEAST_ROOM)
-                found[key] = min(shared, service + turns.get(key, inf))
+                found[key] = min(shared, service + turns.get(key, inf)) + laws.met_s.get(key, 0.0)
         for link, of_link in air.items():
             frames = of_link[:, 0].max()
             slots = of_link[:, 1].sum() + 2.0 * frames - of_link[:, 0].sum()

@@ -225,7 +225,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
             fast = held.full * held.law.fast_retransmits
             loss = held.full * held.law.losses
         if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
-            rtt, tight = flow.window / rate, True
+            rtt, tight = flow.window / rate, not flow.messages
     timeouts += point.expiries[f]
     if overflow is not None:
         rate, timeouts, fast = min(rate, overflow.goodput), overflow.timeouts, overflow.fast_retransmits

@@ -1024,10 +1024,10 @@ def _answers(own: Scenario, messages: tuple[tuple[Piece, ...], ...], index: int,
     if not any(segments):
         return 0.0
     if own.transport.protocol == "centaurus":
-        # PROCEED and ACK answer each object; the other end sends OBJ and DONE with its data
+        # PROCEED and ACK answer each object; the other end sends OBJ and DONE with its data; a client, NOPE
         client = plan.reverse is not None and index < plan.reverse
-        goodbye = 2 if own.traffic.goodbye_bytes else 0
-        return (4 + goodbye if client else 5 + goodbye) / sum(segments)
+        objects = 2 if own.traffic.goodbye_bytes else 1
+        return (2 + 2 * objects if client else 2 + 3 * objects) / sum(segments)
     every = own.transport.ack_every_segments if own.transport.delayed_ack else 1
     return sum(ceil(count / every) for count in segments) / sum(segments)
 

@@ -246,3 +246,36 @@ def test_timers_that_acknowledge_during_the_next_request_are_in_doubt(pause_s, d
     }  # fmt: skip
     why = bt.solve(bt.Scenario().changed(changes)).attrs["why"]
     assert any("while the next request is sent" in said for said in why) == doubted
+
+
+@pytest.mark.parametrize(
+    ("keys", "apart"),
+    [
+        ({"transport.protocol": "centaurus", "polling.discipline": "gated"}, False),
+        ({"transport.protocol": "centaurus", "traffic.goodbye_bytes": 32}, True),
+        ({"transport.protocol": "centaurus", "traffic.pause_s": 0.1}, True),
+        ({"polling.discipline": "1-limited"}, False),
+        ({"polling.discipline": "1-limited", "transport.delayed_ack": True}, True),
+        ({}, True),
+    ],
+)
+def test_clients_that_keep_the_air_busy_take_turns(keys, apart):
+    """Sessions take what the air needs for all clients, whatever their order; else they are in doubt."""
+    asked = piconet(
+        **{"network.peripherals": 4, "traffic.request_bytes": 300, "traffic.reply_bytes": 3000} | keys
+    )
+    assert doubted(asked, "several clients wait for each other") == apart
+    if not apart:
+        truth = bt.simulate(asked.changed({"run.duration_s": 60.0, "run.replications": 2}))
+        found, _ = answer(asked)
+        for name in ("goodput_kbps", "session_time_s"):
+            assert np.nanmean(found[name]) == pytest.approx(np.nanmean(truth[name]), rel=0.01)
+
+
+def test_clients_with_long_pauses_stay_together():
+    """They begin together, and their sessions take the work of all."""
+    keys = {"traffic.reply_bytes": 20000, "traffic.pause_s": 5.0, "polling.discipline": "1-limited"}
+    asked = piconet(**keys, **{"network.peripherals": 3})
+    truth = bt.simulate(asked.changed({"run.duration_s": 200.0, "run.replications": 2}))
+    found, _ = answer(asked)
+    assert np.nanmean(found["session_time_s"]) == pytest.approx(np.nanmean(truth["session_time_s"]), rel=0.05)
