@@ -964,6 +964,7 @@ class Laws:
             layers = [self.number["wire", layer.wire] for layer in flow.layers]
             others[f] += sum(float(total[r] - own[f, r]) for r in layers)
             for way, visits in enumerate((flow.forth, flow.back)):
+                before = np.zeros(len(flows))  # longest wait for each other flow in a row of stations
                 for stop, visit in enumerate(visits):
                     r = self.number[visit.kind, visit.index]
                     if visit.kind == "bucket":
@@ -994,7 +995,12 @@ class Laws:
                             rest = _rest_of_sending(use, each, gone)
                             again += max(rest, turns[brought, queue_of]) if queue_of >= 0 else rest
                         continue
-                    others[f] += total[r] - own[f, r]
+                    wait = own[:, r]
+                    if not self.windowed:  # in a row they are as long as at the slowest station (Friedman)
+                        before = np.where(wait > 0.0, before, 0.0)
+                        wait = np.maximum(wait - before, 0.0)
+                        before = before + wait
+                    others[f] += float(wait.sum() - wait[f])
                     if visits is flow.back and flow.reverse is not None and visit.kind == "port":
                         # an acknowledgement waits while the segment behind its data is sent
                         idle, busy = links.range[:, visit.index]

@@ -150,3 +150,23 @@ def test_doubts_name_small_windows_and_windows_of_time():
     words = doubts(network, operating_point(network))
     assert any("windows of two segments" in one for one in words)
     assert any("pcss" in one for one in words)
+
+
+@pytest.mark.parametrize("piconets", [2, 5])
+def test_segments_of_many_in_a_row_of_equal_bridges_wait_for_each_other_once(piconets):
+    s = scenario(
+        network__piconets=piconets,
+        network__peripherals=5,
+        network__flows=[{"from": f"p1.{n}", "to": f"p{piconets}.{n}"} for n in (1, 2, 3, 4, 5)],
+        traffic__source="poisson",
+        traffic__load_kbps=18.0,
+        run__duration_s=300.0,
+        polling__limit=5,
+        polling__bridge_limit=5,
+        transport__receive_window_segments=64,
+    )
+    network = network_of(s)
+    point = operating_point(network)
+    assert (point.rate @ point.service)[: len(network.ports)].max() > 0.3
+    simulated = bt.simulate(s.changed({"run.replications": 4}))["rtt_s"]
+    assert np.mean(answer(s)[0]["rtt_s"]) == pytest.approx(float(simulated.mean()), rel=0.12)
