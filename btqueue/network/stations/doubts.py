@@ -1229,9 +1229,23 @@ def of_sessions(asked: Asked) -> Iterator[str]:
     """Yield sessions that share a station with other flows: their interaction is known on average only.
 
     For five sessions beside a flow of 100 to 1,300 kbit/s over a cell, times of sessions were up to 9 % off,
-    their round trips 17 %, and the round trips of the other flow 54 %.
+    their round trips 17 %, and the round trips of the other flow 54 %. Of 100 lone clients in piconets whose
+    other links are used for 5 to 50 % of the time, 52 were right, and the median error was 6 %.
     """
     session = np.array([bool(flow.messages) for flow in asked.network.flows])
+    here = {
+        asked.network.ports[visit.index].piconet
+        for flow in asked.network.flows
+        if flow.messages
+        for visit in flow.forth
+        if visit.kind == "port"
+    }
+    beside = max(map(asked.point.links.plain_load, here), default=0.0)
+    if beside > SMALL:
+        yield (
+            f"other flows of the piconet use {beside:.0%} of the time while sessions wait for polls: times "
+            "of sessions were 16 % too short to 26 % too long"
+        )
     by = [(np.where(kind, asked.point.rate, 0.0)) @ asked.point.service for kind in (session, ~session)]
     for r in np.flatnonzero((by[0] > 0.0) & (by[1] > 0.0) & (asked.used > SMALL)):
         yield (

@@ -725,13 +725,16 @@ class Laws:
         total, used, fresh, after = owed - pending, 0.0, False, 0.0
         owed = 0.0
 
+        # messages of sessions meet the work of others as any crossing of their port does
+        beside = queues.at_random.get(visit.index, -1) if of == "message" else c
+
         def wait(slots: float, visits: float, chance: float = 1.0) -> None:
             nonlocal total, pending
             if chance > 0.0:
                 slots, visits = chance * (slots + pending), chance * visits
-                others = queues.pairs[c] if c >= 0 else []
+                others = queues.pairs[beside] if beside >= 0 else []
                 longer = stretch(slots, visits, others, once=not order.plain)
-                total += longer if c >= 0 else slots + visits * extra
+                total += longer if beside >= 0 else slots + visits * extra
                 pending *= 1.0 - chance
 
         def grown(slots: float, visits: float) -> float:
@@ -859,6 +862,8 @@ class Laws:
         over = max(over, order.closes)
         used = max(used + frames - (breaks + over) * limit, 0.0)
         total += pending
+        if fresh and c < 0 <= beside:
+            total += queues.elsewhere(beside, pending)
         if c < 0 and stream:  # mean slots of the other half of a frame, beyond one slot
             total += frames * (self.links.beside[visit.index] - 1.0)
         if c >= 0:

@@ -14,7 +14,7 @@ arrived.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,16 +136,19 @@ class End:
         met_s = sum(self.laws.met_s.get(visit[:2], 0.0) for visit in visits)
         return seconds + host + met_s, end
 
-    def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
+    def pace(self, visits: tuple[Visit, ...], acks: float, segments: float = inf) -> float:
         """Return the time between segments in a row, with this share of acknowledgements against them (s)."""
-        return max(self.takes(visits, acks, bare=self.bare).values(), default=0.0)
+        return max(self.takes(visits, acks, segments, bare=self.bare).values(), default=0.0)
 
-    def takes(self, visits: tuple[Visit, ...], acks: float, *, bare: bool = False) -> dict[Any, float]:
+    def takes(
+        self, visits: tuple[Visit, ...], acks: float, segments: float = inf, *, bare: bool = False
+    ) -> dict[Any, float]:
         """Return the time that each medium takes for a segment and acknowledgements (s).
 
         Args:
             visits: visits of the segment.
             acks: acknowledgements that come in the other direction.
+            segments: of its message, which leave in as few visits as possible.
             bare: without the work of others meanwhile.
         """
         laws = self.laws
@@ -179,7 +182,11 @@ class End:
         for link, of_link in air.items():
             frames = of_link[:, 0].max()
             slots = of_link[:, 1].sum() + 2.0 * frames - of_link[:, 0].sum()
-            slots = slots / links.share[link] + (0.0 if bare else frames * laws.between(link))
+            visits_full = segments * frames / float(links.limit[link])
+            breaks = (
+                max(ceil(visits_full - 1e-9) - 1.0, 0.0) / visits_full if segments < inf and frames else 1.0
+            )
+            slots = slots / links.share[link] + (0.0 if bare else frames * breaks * laws.between(link))
             key = "air", int(links.piconet[link])
             found[key] = found.get(key, 0.0) + slots * SLOT_S
         return found
@@ -285,7 +292,8 @@ class End:
         """
         flow = self.flow
         acks = 1.0 / max(self.every, 1.0)
-        gap = [self.pace(piece.visits, acks) for piece in pieces]
+        segments = sum(piece.count for piece in pieces)
+        gap = [self.pace(piece.visits, acks, segments) for piece in pieces]
         back, again = self.lone(flow.back, self.lone(pieces[0].visits, place)[1])
         held = self.nagle and pieces[0].share < 1.0
         written, acked_first = start, lead

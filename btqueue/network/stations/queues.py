@@ -279,6 +279,7 @@ class Queues:
 
     Attributes:
         number: crossing of each visit of a flow: (flow, back, place on the way).
+        at_random: a crossing of the sessions of a lone client at a port, by the number of the port.
         slot_s: mean time of a slot that voice leaves, (C,) (s).
         others: (C, N) work a slot of the others while a train waits for a visit of its port.
         full_visit: (N,) work of a full visit.
@@ -335,6 +336,8 @@ class Queues:
             trains = [here[0] for here in crossing if here]
             slots = trains[0].air + trains[0].frames if trains else 0.0
             self.orders[p] = order_of(one, len(trains), slots)
+        talks = [bool(flow.messages) for flow in network.flows]  # of several clients see `sessions`
+        self.at_random = {one[3]: c for c, one in enumerate(names) if talks[one[0]] and sum(talks) == 2}
         if not names:
             return
         trains = [one[5] for one in names]
