@@ -824,6 +824,10 @@ class Laws:
                 goes_on = 1.0 - (1.0 - behind) * (1.0 - queues.further_data(c)) if answers else 0.0
                 after = late(1.0 - over, EMPTY, EMPTY + EMPTY * n, goes_on)
                 after += late(over, grown(order.missed_up, order.passed[1]), order.missed_up)
+                if answers and queues.first[queues.prev[c]] > 0.0:  # others wait since a full visit began
+                    begun = max(limit * float((queues.slots / queues.frames)[queues.prev[c]]) - pending, 0.0)
+                    longer = grown(order.missed_up + begun, order.passed[1]) - begun
+                    after += over * (longer - grown(order.missed_up, order.passed[1]))
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used
                 after += behind * (frame - EMPTY)  # instead of POLL there are data of the next segment
