@@ -47,6 +47,8 @@ SHORTEST, MANY = 8, 25.0
 """Messages, and multiples of the mean, for which a queue without limit has room in formulas."""
 NEARLY_AS_SLOW = 0.9
 """Utilisation of a station from which on a part of a window waits there, and not at the full station."""
+GRAIN = 1.5
+"""Packets of a segment in part sent, up to which its room is certain."""
 MANY_PAIRS = 10
 """Acknowledgements of the segments in a buffer, from which on it hardly matters that they are of pairs: with
 fewer, round trips were up to 14 % off in 6 of 9 random connections."""
@@ -236,8 +238,10 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             if used[stop.station] > CROWDED:
                 full.append(stop.visit)
             one = known.get(stop.station)
-            if one is None or not one.overflows or one.queue == 0.0:
+            if one is None or one.queue == 0.0 or one.most <= one.places + one.sent:
                 continue
+            if not one.overflows and rate * stop.packets < sent[stop.station]:
+                continue  # on average all of the windows find room
             # the buffer of a node has an extra place for one segment
             more = stop.packets if stop.visit.node >= 0 else one.sent
             if (held := (one.places + more) * rate / sent[stop.station]) < room:
@@ -266,9 +270,14 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             beside = [used[r] for r in np.flatnonzero(point.service[f]) if used[r] <= CROWDED]
             sure = max(beside, default=0.0) < NEARLY_AS_SLOW
             sure = sure and (flow.acks == 1.0 or here * flow.acks >= MANY_PAIRS)
-            sure = sure and _is_sure(network, flow, held_at, room, here + rate * _outside_s(flow))
+            sure = sure and _is_sure(network, flow, held_at, room, here + rate * _outside_s(flow), rate)
             goodput = min(saw.goodput, law.goodput) if saw.timeouts else saw.goodput
             found[f] = saw._replace(goodput=goodput, known=saw.known and sure)
+            if flow.window <= int(room + 1e-9):
+                surely = held_at.kind == "port" and len(ports) == 1 and _is_even(flow, held_at)
+                lags = held_at.train.packets == 1.0 and held_at.train.spread > 0.0
+                fits = flow.window <= room - GRAIN / max(held_at.train.packets, 1.0)
+                found[f] = law._replace(known=surely and fits and not lags)
     return found
 
 
@@ -355,7 +364,7 @@ def _outside_s(flow: Flow) -> float:
     return times + 4.0 * flow.host_s + flow.jitter_s
 
 
-def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: float) -> bool:
+def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: float, rate: float) -> bool:
     """Return whether the number of segments with room before a full station is certain.
 
     A packet sent meanwhile, at some places in a visit, may make room for one more segment. So may segments on
@@ -367,6 +376,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
         visit: to the full station.
         room: segments that path and buffer hold.
         least: the same without those on the air.
+        rate: segments a second.
     """
     if len(flow.forth) > 1 and any(stop.train.slow > stop.train.fast for stop in flow.forth):
         return False  # while the radio is bad the queue is elsewhere
@@ -378,8 +388,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     if not {network.piconets[port.piconet].discipline for port in ports} <= set(known):
         return False
     train = visit.train
-    # segments alike take the room of each other; a shorter one leaves too little for the next
-    even = visit.kind != "port" or (train.spread < VARIES * train.frames**2 and flow.uneven == 1.0)
+    even = _is_even(flow, visit)
     polled = visit.kind == "port" and not _without_others(network, visit)
     failing = max(1.0 - stop.train.packets / stop.train.frames for stop in flow.forth if stop.train.frames)
     # a second loss of a window, at another place of a visit or after a failure: segments that the inflated
@@ -394,12 +403,24 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
         return False
     if visit.kind != "port" and int(room + 1e-9) - int(least + 1e-9) > HELD * room:
         return False
+    if visit.node >= 0:
+        # packets that leave whole, and the wire between two segments that are sent at once
+        packet = GRAIN / max(train.packets, 1.0)
+        apart = rate * sum(stop.service_s for stop in flow.forth if stop.kind == "wire")
+        if int(room - packet) < int(room + packet + apart):
+            return False
     if visit.kind != "port" or visit.node >= 0:
         # after a loss a queue shorter than the path runs empty, and random services keep it so
         return even or room < 2.0 * visit.places
     direct = all(stop.kind != "wire" for stop in flow.forth) and len(ports) == 1
     lags = _lags(flow, visit) ** (room / 2.0) if train.packets == flow.acks == 1.0 else 0.0
     return direct and even and _ahead(network, flow, visit) >= 0.0 and lags < HELD  # they fit into the half
+
+
+def _is_even(flow: Flow, visit: Visit) -> bool:
+    """Whether segments are alike: a shorter one leaves too little room for the next."""
+    train = visit.train
+    return visit.kind != "port" or (train.spread < VARIES * train.frames**2 and flow.uneven == 1.0)
 
 
 def _without_others(network: Network, visit: Visit) -> bool:

@@ -881,7 +881,7 @@ class _Builder:
             held = inf  # segments for which a node has bytes, beside one that is being sent
             if s.link.node_buffer_bytes is not None:
                 pdu = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
-                held = s.link.node_buffer_bytes // pdu - 1.0
+                held = s.link.node_buffer_bytes / pdu - 1.0
             enters = place == 0 or before == "outside" or s.network.relay == "segment"
             if enters and s.flow_control.enabled:
                 bucket = self._bucket(port)
