@@ -232,6 +232,12 @@ SETTLED = LONE | {
     "traffic.source": "greedy", "transport.variant": "vegas", "transport.receive_window_segments": 16,
     "transport.initial_window_segments": 1,
 }  # fmt: skip
+FULL_RING = {
+    "network.peripherals": 6, "network.flows": "ring", "link.packets": ["DH5", "DH3"], "polling.limit": 5,
+    "traffic.source": "greedy", "transport.mss_bytes": 1460, "transport.delayed_ack": False,
+    "transport.receive_window_segments": 4, "flow_control.enabled": False, "radio.model": "perfect",
+}  # fmt: skip
+SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
 
 
 @pytest.mark.parametrize(
@@ -288,6 +294,14 @@ SETTLED = LONE | {
         (RINGS | {"traffic.load_kbps": 46.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),
         (RINGS | {"polling.discipline": "lwrr", "traffic.load_kbps": 10.0}, "which link is next"),
+        (FULL_RING | {"polling.discipline": "lwrr"}, None),
+        (FULL_RING | {"polling.discipline": "lwrr", "transport.receive_window_segments": 3}, "which link"),
+        (FULL_RING | SLOT_BY_SLOT, None),
+        (FULL_RING | SLOT_BY_SLOT | {"network.relay": "segment"}, "leave directions of links idle"),
+        (FULL_RING | SLOT_BY_SLOT | {"polling.limit": 20}, "leave directions of links idle"),
+        (FULL_RING | {"network.relay": "segment", "transport.receive_window_segments": 8}, None),
+        (FULL_RING | {"polling.discipline": "fep"}, None),
+        (FULL_RING | {"polling.discipline": "fep", "network.flows": "pairs"}, "hold the central"),
         (LONE | {"traffic.load_kbps": 480.0}, None),
         (LONE | {"traffic.load_kbps": 610.0}, "random fill"),
         (PAUSING | {"transport.receive_window_segments": 8}, None),
