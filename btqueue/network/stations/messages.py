@@ -201,10 +201,11 @@ class End:
         acks = 1.0 / max(self.every, 1.0) if tcp else 0.0
         parts = []
         for message in self.flow.messages:
-            parts += [(piece.visits, acks if piece.count > 1 else 0.0, piece.count) for piece in message]
+            parts += [(piece.visits, acks, piece.count - (piece is message[-1])) for piece in message]
+            parts += [(piece.visits, 0.0, 1) for piece in message[-1:]]
             closes = transport.connection_per_session and message is last
-            if tcp and message and not closes:  # the last acknowledgements meet no other segments
-                parts.append((self.flow.back, 0.0, max(sum(piece.count == 1 for piece in message), 1)))
+            if tcp and message and not closes:  # the last acknowledgement meets no other segments
+                parts.append((self.flow.back, 0.0, 1))
         if not tcp:
             count = sum(piece.count for message in self.flow.messages for piece in message)
             parts.append((self.flow.back, 0.0, self.flow.acks * count))
