@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from btqueue.baseband import low_energy as air
 from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.scenario.traits import shares_segments
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
-Kind = Literal["load", "window", "cwnd", "slots", "tokens", "outside", "host", "timer"]
+Kind = Literal["load", "window", "cwnd", "slots", "tokens", "outside", "host", "timer", "polling"]
 
 
 class Bound(NamedTuple):
@@ -20,15 +21,17 @@ class Bound(NamedTuple):
 
     Attributes:
         kind: its load, the receive window, the congestion window, slots of a piconet, tokens, an outside
-            link, the layers of a host, or the retransmission timer.
+            link, the layers of a host, the retransmission timer, or polls that another flow keeps.
         kbps: the goodput that it allows if nothing else limits the flow (kbit/s); NaN if that is not known.
-        name: name of the piconet, the outside link or the host; of the congestion window, the place of its
-            losses.
+        name: name of the piconet, the outside link, the host, or the other flow; of the congestion window,
+            the place of its losses.
+        idle_share: share of a piconet's slots that poll links without data.
     """
 
     kind: Kind
     kbps: float
     name: str = ""
+    idle_share: float = 0.0
 
 
 PLACES = {
@@ -47,7 +50,16 @@ KEYS: dict[Kind, str] = {
     "slots": "link.packets",
     "tokens": "flow_control.token_rate_kbps",
     "timer": "transport.min_rto_s",
+    "polling": "polling.discipline",
 }
+ENDLESS = ("exhaustive", "slq", "ldq", "fep")
+"""Disciplines under which a link that always has packets may keep the central."""
+STARVED = 0.5
+"""Share of its load, or of the goodput of the flow that keeps the central, below which a flow is starved."""
+POLLS = {"e-limited": "polling.limit", "1-limited": "polling.discipline", "round-robin": "polling.discipline"}
+"""The key behind the polls of links without data."""
+IDLE = 0.1
+"""Share of the slots that poll links without data, above which these polls decide."""
 
 
 def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[str, Any]]:
@@ -69,8 +81,37 @@ def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[s
     ]
 
 
+def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[float]) -> dict[int, list[Bound]]:
+    """Return the bounds of flows that get little because another flow keeps the central, by number.
+
+    Args:
+        scenario: in tables.
+        goodput: goodput of each flow (kbit/s).
+        offered: load of each flow (kbit/s), infinite where it always has data.
+    """
+    if scenario.polling.discipline not in ENDLESS or scenario.link.bearer == "le":
+        return {}
+    plan, found = topology(scenario), dict[int, list[Bound]]()
+    links = [
+        {(hop.index, hop.source + hop.target) for hop in plan.route(flow.source, flow.target)
+         if hop.kind == "bluetooth"}
+        for flow in plan.flows
+    ]  # fmt: skip
+    for number, mine in enumerate(links):
+        piconets = {index for index, _ in mine}
+        beside = [n for n, one in enumerate(links) if piconets & {index for index, _ in one - mine}]
+        most = max(beside, key=lambda n: goodput[n], default=number)
+        if goodput[number] < STARVED * min(offered[number], goodput[most]):
+            behind = [Bound("load", float(offered[number]))] if math.isfinite(offered[number]) else []
+            first = Bound("polling", float(goodput[number]), plan.flows[most].name)
+            found[number] = [first, *behind]
+    return found
+
+
 def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Bound]) -> dict[str, Any]:
     first, further = found[0], found[1] if len(found) > 1 else None
+    if further is not None and further.kind != "load" and _grows(scenario.of_flow(flow.spec)):
+        further = None  # with more load, segments are larger, and how large is not known
     key = _key(scenario, flow, number, first)
     value = scenario.value_of(key) if key else None
     slots = "connection events" if scenario.link.bearer == "le" else "slots"
@@ -79,11 +120,21 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
         other = scenario.value_of(_key(scenario, flow, number, further)) if further.kind == "window" else None
         verb = "is" if further.kind == "load" else "would carry"
         line += f"; {_words(further, other)} {verb} {_amount(further.kbps)}"
-    if key and (origin := scenario.origin(key)):
+    origin, polls = scenario.origin(key), first.kind == "polling" or key.startswith("polling.")
+    if key and (origin or polls):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
-        line += f" ({key} = {shown}, {origin})"
-    behind = None if further is None else further._asdict()
-    return {**first._asdict(), "key": key, "value": value, "next": behind, "line": line}
+        idle = f"{first.idle_share:.0%} of the slots poll links without data; " if first.idle_share else ""
+        line += f" ({idle if polls else ''}{key} = {shown}{origin and f', {origin}'})"
+    plain, behind = (
+        None if one is None else {"kind": one.kind, "kbps": one.kbps, "name": one.name}
+        for one in (first, further)
+    )
+    return {**plain, "key": key, "value": value, "next": behind, "line": line}
+
+
+def _grows(own: Scenario) -> bool:
+    """Return whether more load makes the segments of a flow larger: messages wait and share segments."""
+    return shares_segments(own) and own.traffic.message_bytes < own.transport.mss_bytes
 
 
 def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
@@ -96,6 +147,8 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
     if bound.kind == "slots" and scenario.link.bearer == "le":
         key = f"le.{_of_events(scenario)}"
+    elif bound.idle_share > IDLE:
+        key = POLLS.get(scenario.polling.discipline, key)
     own = scenario.of_flow(flow.spec)
     t = own.transport
     if bound.kind == "host":
@@ -139,5 +192,7 @@ def _words(bound: Bound, value: Any, slots: str = "") -> str:
         return f"the congestion window{bound.name and f' after losses at {bound.name}'}"
     if bound.kind == "host":
         return f"the layers of host {bound.name}"
+    if bound.kind == "polling":
+        return f"polls, which {bound.name} keeps to itself"
     words = {"load": "its load", "tokens": "the tokens", "timer": "the retransmission timer"}
     return words.get(bound.kind, f"link {bound.name}")

@@ -116,3 +116,61 @@ def test_connection_events_limit_links_of_low_energy(changes, key):
     (found,) = solve(scenario).attrs["limited_by"]
     assert (found["kind"], found["key"]) == ("slots", key)
     assert found["line"].startswith("connection events of piconet 1: ")
+
+
+WARD = Scenario.from_dict(
+    {
+        "network": {
+            "peripherals": 7,
+            "flows": [
+                {"from": "c1", "to": "p1.1", "name": "download", "law": "greedy"},
+                *({"from": f"p1.{n}", "to": "c1", "group": "sensors"} for n in range(2, 8)),
+            ],
+        },
+        "traffic": {"source": "periodic", "load_kbps": 8.0, "message_bytes": 100},
+        "run": {"duration_s": 20.0, "warmup_s": 5.0, "replications": 3},
+    }
+)
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_no_number_is_named_behind_the_load_of_messages_that_may_share_segments(engine):
+    for nagle in (True, False):
+        sensors = engine(WARD.changed({"transport.nagle": nagle})).attrs["limited_by"][1]
+        assert sensors["line"] == "its load: 8 kbit/s" and sensors["next"] is None
+
+
+def test_the_window_behind_a_limit_does_not_depend_on_the_number_of_replications():
+    """It allows itself in the least round trip of all of them, not in the sum of the least ones."""
+    paced = ALONE.with_(
+        traffic__source="periodic", traffic__load_kbps=100.0, transport__receive_window_segments=3
+    )
+    once, often = (
+        simulate(paced.with_(run__replications=count)).attrs["limited_by"][0]["next"] for count in (2, 8)
+    )
+    assert once["kind"] == often["kind"] == "window"
+    assert often["kbps"] == pytest.approx(once["kbps"], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("engine", "discipline"), [(solve, "exhaustive"), (simulate, "exhaustive"), (simulate, "fep")]
+)
+def test_flows_that_get_nothing_are_limited_by_the_flow_that_keeps_the_central(engine, discipline):
+    found = engine(WARD.changed({"polling.discipline": discipline})).attrs["limited_by"]
+    assert [one["kind"] for one in found] == ["slots", *["polling"] * 6]
+    assert {(one["key"], one["value"], one["name"]) for one in found[1:]} == {
+        ("polling.discipline", discipline, "download")
+    }
+    assert found[1]["next"]["kbps"] == pytest.approx(8.0, rel=0.1)
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_polls_of_links_without_data_are_the_limit_where_they_take_a_tenth_of_the_slots(engine):
+    """A sixth frame of a visit brings goodput there."""
+    found = engine(WARD).attrs["limited_by"][0]
+    assert (found["kind"], found["key"], found["value"]) == ("slots", "polling.limit", 5)
+    assert "of the slots poll links without data; polling.limit = 5, the default" in found["line"]
+    more = engine(WARD.changed({"polling.limit": 6})).goodput_kbps.values[..., 0].mean()
+    assert more > 1.02 * found["kbps"]
+    large = engine(WARD.changed({"polling.limit": 20})).attrs["limited_by"][0]
+    assert large["key"] == "link.packets" and "poll links" not in large["line"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+import numpy as np
+
+from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind
+from btqueue.scenario.limits import STATIONS, Bound, Kind, starved
 from btqueue.scenario.topology import Topology, topology
 
 BUSY = 0.97
@@ -33,12 +36,20 @@ def bounds(
     plan = topology(scenario)
     used = point.rate @ point.service
     found: list[list[Bound]] = []
+    sources = [scenario.of_flow(flow.spec).traffic for flow in plan.flows]
+    offered = [inf if one.source == "greedy" else one.load_kbps for one in sources]
+    kept_out, idle_shares = starved(scenario, goodput, offered), _idle_shares(plan, network, point)
     for f, flow in enumerate(network.flows):
         if flow.messages or f in point.sessions or flow.protocol == "centaurus":
             found.append([])
             continue
+        if f in kept_out and f not in point.found:
+            found.append(kept_out[f])
+            continue
         every = _every(plan, network, point, f, used, float(goodput[f]))
         first = _binding(flow, point, f, every, float(goodput[f]), float(timeouts[f]), overflow)
+        if first.kind == "slots":
+            first = first._replace(idle_share=idle_shares.get(first.name))
         others = [
             one
             for one in every
@@ -71,6 +82,22 @@ def _every(plan: Topology, network: Network, point: Point, f: int, used: Any, go
     if flow.load < inf:
         every.append(Bound("load", flow.load * flow.kilobits))
     return every
+
+
+def _idle_shares(plan: Topology, network: Network, point: Point) -> dict[str, float]:
+    """Return the least share of the slots of each piconet, by name, that polls links without data.
+
+    Known where a link always has data: its visits are as frequent as its full numbers of frames.
+    """
+    links, found = point.links.links, dict[str, float]()
+    frames = links.by_link(links.rate_of)
+    full = np.where(links.full_link, np.max(links.rate_of[:, None] * links.of_link, axis=0, initial=0.0), 0.0)
+    for number, piconet in enumerate(network.piconets):
+        own = links.piconet == number
+        visits = float((full[own] / links.visit[own]).max(initial=0.0))
+        idle = piconet.members * visits - float(np.minimum(frames[own], visits).sum())
+        found[plan.piconets[number].name] = 2.0 * SLOT_S * idle / piconet.free_share
+    return found
 
 
 def _binding(

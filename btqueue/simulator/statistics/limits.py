@@ -13,10 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind
+from btqueue.scenario.limits import STATIONS, Bound, Kind, starved
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.records.conventions import SECOND, SLOT
 from btqueue.simulator.statistics.measurement import Counts
 
 CARRIED = 0.98
@@ -26,9 +26,6 @@ FULL = 0.95
 OFTEN_FULL = 0.75
 """The same of a station whose buffer overflows at times: a window that halves at each overflow uses three
 quarters of the path in the mean, or more."""
-UNKNOWN = 1.05
-"""Ratio to the goodput up to which a window seems to allow no more: behind a full station all round trips are
-long, and the round trip without waits is not known."""
 WAITING = 0.5
 """Share of the time in which a sender waits for its timer, from which on the timer is the limit."""
 LOSSES = {
@@ -62,10 +59,20 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         for queue in visited:
             through[queue] += rate
     hosts, found = _hosts(scenario, plan, counts), list[list[Bound]]()
+    sources = [scenario.of_flow(flow.spec).traffic.source for flow in plan.flows]
+    offered = np.where(
+        [source == "greedy" for source in sources],
+        math.inf,
+        counts.flows["messages"] * bits / 1000.0 / float(counts.seconds),
+    )
+    kept_out, idle_shares = starved(scenario, goodput, offered), _idle_shares(plan, network, counts)
     for number, flow in enumerate(plan.flows):
         own = scenario.of_flow(flow.spec)
         if own.traffic.source == "request-reply" or own.transport.protocol == "centaurus":
             found.append([])
+            continue
+        if number in kept_out and place_of_losses(counts.flows[number], plan, number) in ("", *BUFFERS):
+            found.append(kept_out[number])
             continue
         rate = float(goodput[number])
         every: list[tuple[float, Bound]] = []  # with the share of the time that it is the limit
@@ -73,15 +80,29 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
             busy = float(counts.busy[queue])
             mine = busy * rate / through[queue] if through[queue] > 0.0 else 0.0
             room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
-            every.append((busy, Bound(kind, room, name)))
+            every.append((busy, Bound(kind, room, name, idle_shares[name] if kind == "slots" else 0.0)))
         for mine, busy, node in hosts[number]:
             room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
             every.append((busy, Bound("host", room, plan.nodes[node])))
         every += _of_transport(own, counts, number, plan)
         if own.traffic.source != "greedy":
-            offered = counts.flows["messages"][number] * bits[number] / 1000.0 / float(counts.seconds)
-            every.append((float(rate >= CARRIED * offered), Bound("load", float(offered))))
+            load = float(offered[number])
+            every.append((float(rate >= CARRIED * load), Bound("load", load)))
         found.append(_ordered(every, rate))
+    return found
+
+
+def _idle_shares(plan: Topology, network: State, counts: Counts) -> dict[str, float]:
+    """Return the least share of the slots of each piconet, by name, that polls links without data."""
+    links = [
+        2 * SLOT * max(visits - counts.served[int(link.up)] - counts.served[int(link.down)], 0)
+        for link, visits in zip(network.links, counts.link_visits.tolist(), strict=True)
+    ]
+    found = dict.fromkeys((piconet.name for piconet in plan.piconets), 0.0)
+    for link, idle in zip(network.links, links, strict=True):
+        own = network.piconets[int(link.piconet)]
+        free_ns = counts.seconds * SECOND * (1.0 - own.voice_reserved / max(own.voice_period, 1))
+        found[plan.piconets[int(link.piconet)].name] += float(idle / free_ns)
     return found
 
 
@@ -130,8 +151,8 @@ def _ordered(every: list[tuple[float, Bound]], rate: float) -> list[Bound]:
         if (one.kind, one.name) != (first.kind, first.name) and math.isfinite(one.kbps)
         and not (first.kind == "timer" and one.kind == "cwnd")
     ]  # fmt: skip
-    if first.kind in STATIONS:
-        later = [one for one in later if one.kind not in ("window", "cwnd") or one.kbps > UNKNOWN * rate]
+    if first.kind in STATIONS:  # all round trips are long, and the round trip without waits is not known
+        later = [one for one in later if one.kind not in ("window", "cwnd")]
     further = min(later, key=lambda one: one.kbps, default=None)
     behind = [] if further is None else [further._replace(kbps=max(further.kbps, rate))]
     return [first._replace(kbps=rate), *behind]

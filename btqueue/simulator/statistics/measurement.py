@@ -129,14 +129,16 @@ def stacked(arrays: Sequence[Any]) -> np.ndarray:
 def total(counted: Sequence[Counts]) -> Counts:
     """Return the counts of replications together, as of one; lengths, shares and percentiles are left out.
 
-    `busy` is the mean, weighted by the time of each replication.
+    `busy` is the mean, weighted by the time of each replication; `rtt_least` and `rtt_most` are extremes.
     """
     first, seconds = counted[0], np.array([float(one.seconds) for one in counted])
     flows = first.flows.copy()
     for name in flows.dtype.names:
-        flows[name] = sum(one.flows[name] for one in counted)
+        together = {"rtt_least": np.min, "rtt_most": np.max}.get(name, np.sum)
+        flows[name] = together([one.flows[name] for one in counted], axis=0)
     busy = np.average([one.busy for one in counted], axis=0, weights=seconds)
-    return first._replace(seconds=seconds.sum(), flows=flows, busy=busy)
+    sums = {name: sum(getattr(one, name) for one in counted) for name in ("served", "link_visits")}
+    return first._replace(seconds=seconds.sum(), flows=flows, busy=busy, **sums)
 
 
 def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:
