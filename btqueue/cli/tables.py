@@ -88,7 +88,10 @@ def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
 def check_lines(solved: Answer, checked: Check | str | None) -> None:
     """Print the verdict of a check; without a check the usual error, and the reason for no check."""
     lines = _usual_error(solved) if checked is None or isinstance(checked, str) else []
-    Screen().say(*lines, *([str(checked)] if checked else []), style="dim")
+    told = str(checked or "")
+    if not solved.results.attrs["stands"] and told.startswith("confirmed: "):
+        told = told.replace("confirmed:", "theory doubts this answer, a short simulation confirms it:")
+    Screen().say(*lines, *([told] if told else []), style="dim")
 
 
 def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:

@@ -125,11 +125,12 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
         idle = f"{first.idle_share:.0%} of the slots poll links without data; " if first.idle_share else ""
         line += f" ({idle if polls else ''}{key} = {shown}{origin and f', {origin}'})"
-    plain, behind = (
-        None if one is None else {"kind": one.kind, "kbps": one.kbps, "name": one.name}
-        for one in (first, further)
-    )
-    return {**plain, "key": key, "value": value, "next": behind, "line": line}
+    more = {"key": key, "value": value, "next": further and _plain(further), "line": line}
+    return _plain(first) | more
+
+
+def _plain(bound: Bound) -> dict[str, Any]:
+    return {"kind": bound.kind, "kbps": bound.kbps, "name": bound.name}
 
 
 def _grows(own: Scenario) -> bool:

@@ -1,8 +1,10 @@
 """Answers of theory beside short simulations: `check_answer` of one scenario, `check_points` of a sweep.
 
 The rule is the same for all scenarios. For each metric of `TOLERANCES` the simulation gives a 95 % interval
-of theory's relative error, of the means over the flows. The tolerance is the error of a right answer: 3 % of
-goodput, 5 % of round trip and session time, 10 % of timeouts where there are more than 0.01 a second.
+of theory's relative error, of the mean over each group of flows, or over all flows where they are alike. The
+group that speaks most against theory counts. Flows for which one side has no value are left out. The
+tolerance is the error of a right answer: 3 % of goodput, 5 % of round trip and session time, 10 % of timeouts
+where there are more than 0.01 a second.
 
 - not confirmed: the interval of a metric lies outside its tolerance;
 - confirmed: no interval does, and no interval reaches beyond 10 % (`WRONG`);
@@ -28,7 +30,7 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
-from btqueue.study.summary import Estimate, summarise
+from btqueue.study.summary import Estimate, of_groups, of_same_flows, summarise
 
 if TYPE_CHECKING:
     from btqueue.study.evaluate import Answer, Engine, Numbered, PointResult
@@ -82,14 +84,16 @@ class Difference:
 
     Attributes:
         metric: a key of `TOLERANCES`.
-        value: (theory - simulation) / simulation, of the means over flows; infinite where the simulation's is
+        value: (theory - simulation) / simulation, of means over flows; infinite where the simulation's is
             0 and theory's is not.
         half_width: half width of its 95 % interval.
+        group: group of the flows, "" if all are alike.
     """
 
     metric: str
     value: float
     half_width: float
+    group: str = ""
 
     @property
     def least(self) -> float:
@@ -103,9 +107,14 @@ class Difference:
             return "not confirmed"
         return "confirmed" if abs(self.value) + self.half_width <= WRONG else "undecided"
 
+    def against(self) -> tuple[int, float]:
+        """Return how much it speaks against theory: its verdict, and its size, to be sorted by."""
+        verdicts = ("confirmed", "undecided", "not confirmed")
+        return verdicts.index(self.verdict), abs(self.value)
+
     def __str__(self) -> str:
-        """Return name and value in words: "round trip -18 %"."""
-        return f"{NAMES[self.metric]} {percent(self.value)}"
+        """Return name and value in words: "round trip of sensors -18 %"."""
+        return f"{NAMES[self.metric]}{self.group and f' of {self.group}'} {percent(self.value)}"
 
 
 def percent(value: float) -> str:
@@ -119,7 +128,7 @@ class Check:
     """The differences of an answer of theory from a short simulation.
 
     Attributes:
-        differences: differences of the metrics that both sides give.
+        differences: differences of the metrics that both sides give, each of the worst group.
         events: measured events, without events of the warm-up and of pilot runs.
     """
 
@@ -208,13 +217,18 @@ def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, t
     simulated = simulate(short, threads=threads)
     found = summarise(simulated)
     silent = "goodput_kbps" in found and 0.0 in found["goodput_kbps"].means
-    differences = [
-        _difference(metric, theory[metric].mean, found[metric], short.run.duration_s)
-        for metric in TOLERANCES
-        if metric in theory and metric in found and not (metric == TIMEOUTS and silent)
-    ]
-    known = tuple(one for one in differences if one is not None)
-    return Check(known, int(simulated.attrs["events"]))
+    groups, differences = topology(scenario).kinds, list[Difference]()
+    for metric in theory.keys() & found.keys() & (TOLERANCES.keys() - ({TIMEOUTS} if silent else set())):
+        ours, theirs = of_same_flows(theory[metric], found[metric])
+        sides = [of_groups(one, groups) if len(set(groups)) > 1 else {} for one in (ours, theirs)]
+        ours, theirs = (side or {"": one} for side, one in zip(sides, (ours, theirs), strict=True))
+        every = [
+            _difference(metric, ours[group].mean, theirs[group], short.run.duration_s, group)
+            for group in ours.keys() & theirs.keys()
+        ]
+        differences += sorted((one for one in every if one is not None), key=Difference.against)[-1:]
+    differences.sort(key=lambda one: list(TOLERANCES).index(one.metric))
+    return Check(tuple(differences), int(simulated.attrs["events"]))
 
 
 def _events_per_second(scenario: Scenario) -> float:
@@ -241,7 +255,9 @@ def _own_length(scenario: Scenario) -> float:
     return scenario.run.duration_s + (scenario.run.duration_s if warmup_s == "auto" else warmup_s)
 
 
-def _difference(metric: str, theory: float, simulated: Estimate, duration_s: float) -> Difference | None:
+def _difference(
+    metric: str, theory: float, simulated: Estimate, duration_s: float, group: str
+) -> Difference | None:
     """Return the relative difference; None where there is none to be judged.
 
     Timeouts are a count, which is known to one in a run. They are left out by the caller if a flow gets
@@ -255,8 +271,8 @@ def _difference(metric: str, theory: float, simulated: Estimate, duration_s: flo
     if not math.isfinite(theory) or not math.isfinite(half_width):
         return None
     if mean == 0.0:
-        return Difference(metric, 0.0 if theory == 0.0 else math.inf, 0.0)
-    return Difference(metric, theory / mean - 1.0, half_width / mean)
+        return Difference(metric, 0.0 if theory == 0.0 else math.inf, 0.0, group)
+    return Difference(metric, theory / mean - 1.0, half_width / mean, group)
 
 
 SHARE, LEAST = 1 / 20, 5

@@ -12,7 +12,7 @@ import numpy as np
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.metrics import Metric, Results
 from btqueue.study.provenance import attributes
-from btqueue.study.summary import NOTHING, Estimate, by_queue, labels_of, of_groups, summarise
+from btqueue.study.summary import NOTHING, Estimate, by_queue, labels_of, of_groups, of_same_flows, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,8 +48,9 @@ def side_by_side(
 ) -> xr.Dataset:
     """Return the comparison of a solution with a simulation of the same scenario.
 
-    Values are means over flows. The queues appear one by one, as `queue_packets[uplink]`, and so do groups of
-    flows where flows differ, as `goodput_kbps[sensors]`, with their least and greatest flow.
+    Values are means over flows, of both sides over the flows for which both have a value. The queues appear
+    one by one, as `queue_packets[uplink]`, and so do groups of flows where flows differ, as
+    `goodput_kbps[sensors]`, with their least and greatest flow.
 
     Returns:
         Dataset over `metric` (coordinates `units` and `long_name`) with
@@ -66,6 +67,8 @@ def side_by_side(
     import xarray as xr
 
     model, simulation = rows_of(solved), rows_of(simulated)
+    for name in model.keys() & simulation.keys():
+        model[name], simulation[name] = of_same_flows(model[name], simulation[name])
     every = list({**model, **simulation})  # by the vocabulary; queues of one metric as they first appear
     names = sorted(every, key=lambda name: (list(METRICS).index(name.partition("[")[0]), every.index(name)))
     answer = np.array([model.get(name, NOTHING).mean for name in names])
@@ -91,7 +94,10 @@ def side_by_side(
         coords={
             "metric": names,
             "units": ("metric", [metric_of(name).unit for name in names]),
-            "long_name": ("metric", [long_name(name) for name in names]),
+            "long_name": (
+                "metric",
+                [heading(name, simulation.get(name, NOTHING)) for name in names],
+            ),
         },
         attrs={
             "title": scenario.title,
@@ -107,6 +113,7 @@ def side_by_side(
 
 ROW = re.compile(r"(?:(\w+)\()?(\w+)(?:\[(.*)\]|, (.*))?\)?")
 """A row of a table: function, metric, and the queue, flow or group that is meant."""
+OF_SESSIONS = tuple(name for name in METRICS if "session" in name or name == "connect_time_s")
 FUNCTIONS = {"min": "least ", "max": "greatest ", "sum": "total "}
 """In words."""
 
@@ -159,6 +166,16 @@ def shown_rows(rows: Iterable[str]) -> list[str]:
     every = list(rows)
     grouped = {metric_name(row) for row in every if "[" in row}
     return [row for row in every if row not in grouped]
+
+
+def heading(row: str, estimate: Estimate) -> str:
+    """Return the heading of a row, with the number of flows that have a value if some flows have none.
+
+    Of sessions, only the flow that carries the requests has values.
+    """
+    known, count = sum(not math.isnan(mean) for mean in estimate.means), len(estimate.means)
+    some = estimate.part == "flow" and known < count and metric_name(row) not in OF_SESSIONS
+    return long_name(row) + (f" ({known} of {count} flows)" if some else "")
 
 
 def least_and_greatest(estimate: Estimate) -> tuple[float, float]:

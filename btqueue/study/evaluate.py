@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from btqueue.caches import cache_folder
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.search_path import without_working_directory
-from btqueue.study.summary import PARTS, Estimate, flows_without_goodput, labels_of, summarise
+from btqueue.study.summary import PARTS, Estimate, flows_without_goodput, labels_of, partial_times, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -153,6 +153,8 @@ def theory_or_simulation(
 ) -> Results:
     """Return theory's answer where it stands and has all *metrics*, else the simulator's where it has one.
 
+    A time that theory gives for some of the flows only is lacking, too.
+
     The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer, or the metrics
     that it lacks. The simulation is `simulated_to_precision`. An answer of theory that stands is returned,
     too, if the simulator gives none of the metrics that it lacks.
@@ -168,7 +170,7 @@ def theory_or_simulation(
         solved: Results | Exception = solve(scenario)
         why, lacking = solved.attrs["why"], set[str]()
         if solved.attrs["stands"]:
-            lacking = set(metrics) - summarise(solved).keys()
+            lacking = set(metrics) - (summarise(solved).keys() - partial_times(solved, scenario))
             if not lacking:
                 return solved
             why = (f"theory gives no {', '.join(sorted(lacking))} here",)

@@ -101,6 +101,32 @@ def flows_without_goodput(results: Results | xr.Dataset, scenario: Scenario) -> 
     return int(((np.asarray(goodput.values) == 0.0) & np.array(offers)).sum(axis=-1).min())
 
 
+CARRIED = 0.98
+"""Share of the load of a flow, from which on its delays do not grow with the run."""
+
+
+def partial_times(results: Results | xr.Dataset, scenario: Scenario) -> set[str]:
+    """Return the round trips and delays that some flows have and others lack, although they carry messages.
+
+    Args:
+        results: results of an engine.
+        scenario: that they are of.
+    """
+    own = [scenario.of_flow(flow.spec) for flow in topology(scenario).flows]
+    goodput, found = np.asarray(results.variables["goodput_kbps"].values), set[str]()
+    goodput = goodput.mean(axis=0) if goodput.ndim > 1 else goodput
+    loads = np.array([one.traffic.load_kbps for one in own])
+    has_trips = np.array([one.transport.protocol == "tcp" for one in own]) & (goodput > 0.0)
+    has_delays = np.array([one.traffic.source not in ("greedy", "request-reply") for one in own])
+    has_delays &= goodput >= CARRIED * loads
+    for name in METRICS:
+        if name.startswith(("rtt_", "delay_")) and (variable := results.variables.get(name)) is not None:
+            known = ~np.isnan(np.atleast_2d(variable.values)).all(axis=0)
+            has = has_trips if name.startswith("rtt_") else has_delays
+            found |= {name} if known.any() and (has & ~known).any() else set()
+    return found
+
+
 def labels_of(results: Results | xr.Dataset, part: str) -> tuple[str, ...]:
     """Return the names of the flows, links or queues, or other labels; empty if the results have none."""
     found = results.variables.get(f"{part}_name", results.variables.get(part))
@@ -134,6 +160,23 @@ def of_groups(estimate: Estimate, groups: Sequence[str]) -> dict[str, Estimate]:
         own = values[:, [one == group for one in groups]]
         found[group] = _estimate(own[0] if estimate.each is None else own, dims)
     return {group: one for group, one in found.items() if not math.isnan(one.mean)}
+
+
+def of_same_flows(one: Estimate, other: Estimate) -> tuple[Estimate, Estimate]:
+    """Return the estimates of a metric over the flows (links, queues) for which both have a value."""
+    if not one.means or len(one.means) != len(other.means):
+        return one, other
+    known = np.asarray(~np.isnan(np.array([one.means, other.means])).any(axis=0))
+    return _among(one, known), _among(other, known)
+
+
+def _among(estimate: Estimate, known: np.ndarray) -> Estimate:
+    """Return the estimate over the parts that are known, with NaN for the others."""
+    if known.all():
+        return estimate
+    if estimate.each is None:
+        return _estimate(np.where(known, np.array(estimate.means), math.nan), (estimate.part,))
+    return _estimate(np.where(known, estimate.each, math.nan), ("replication", estimate.part))
 
 
 def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from btqueue.scenario.metrics import METRICS, Results
-from btqueue.study.comparison import least_and_greatest, long_name, metric_of, rows_of, shown_rows
+from btqueue.study.comparison import heading, least_and_greatest, metric_of, rows_of, shown_rows
 from btqueue.study.summary import Estimate, labels_of
 from btqueue.text_table import Row, TextTable
 
@@ -80,8 +80,11 @@ def metric_rows(results: Results | xr.Dataset, *, every: bool = False) -> Iterat
     """Yield name, unit and value of each metric, and the least and greatest flow where flows differ."""
     estimates = rows_of(results)
     for name in _with_gaps(estimates, every):
-        cells = () if not name else (long_name(name), metric_of(name).unit, with_interval(estimates[name]))
-        if cells and "group" in results.variables:
+        if not name:
+            yield ()
+            continue
+        cells = (heading(name, estimates[name]), metric_of(name).unit, with_interval(estimates[name]))
+        if "group" in results.variables:
             cells += (spread(*least_and_greatest(estimates[name])) if "[" in name else "",)
         yield cells
 

@@ -106,6 +106,14 @@ def test_an_answer_is_printed_before_it_is_checked_and_the_check_comes_last(engi
     assert not any(line.startswith("usual error") for line in lines)
 
 
+def test_a_confirmed_answer_that_theory_doubts_says_both(engines):
+    solve = engines.network.solve
+    engines.network.solve = lambda scenario: solve(scenario).assign_attrs(stands=False)
+    line = shown("solve", NAME).splitlines()[-1]
+    words = "theory doubts this answer, a short simulation confirms it"
+    assert line == f"{words}: goodput +1 % of the simulation"
+
+
 def test_json_holds_the_check_of_an_answer(engines):
     found = json_of("solve", NAME)["solve"]["check"]
     assert found["verdict"] == "confirmed" and found["line"].startswith("confirmed: goodput +1 %")

@@ -91,6 +91,17 @@ def test_what_the_first_round_does_not_decide_a_longer_one_may(simulator):
     assert short.verdict == "undecided"
 
 
+def test_groups_are_judged_apart_and_the_worst_is_named(simulator):
+    """Theory is right for the download, and 60 % below for the sensors; over both it is 30 % below."""
+    flows = [{"from": "p1.1", "to": "c1", "group": name} for name in ("download", "sensors")]
+    theory = {GOODPUT: Estimate(70.0, part="flow", means=(100.0, 40.0))}
+    found = check_answer(thesis().changed({"network.flows": flows}), theory, events=8_000_000)
+    assert [one.group for one in found.differences] == ["sensors"]
+    assert str(found) == "not confirmed: goodput of sensors -60 %: simulate"
+    theory = {GOODPUT: Estimate(100.0, part="flow", means=(100.0, math.nan))}
+    assert check_answer(thesis(), theory, events=8_000_000).verdict == "confirmed"
+
+
 def test_runs_in_which_the_load_changes_keep_their_length(simulator):
     stepped = thesis().changed(
         {"traffic.load_schedule": [{"at_s": 60.0, "load_kbps": 20.0}], "run.duration_s": 90.0}

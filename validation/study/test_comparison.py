@@ -55,6 +55,14 @@ def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabular
     assert names == [name for name in METRICS if name in names]
 
 
+def test_both_sides_are_compared_over_the_same_flows():
+    """Theory knows the second flow only; the simulation's mean over both would be another quantity."""
+    model = solved(goodput_kbps=("flow", [np.nan, 114.0]))
+    row = side_by_side(SCENARIO, model, simulated()).sel(metric="goodput_kbps")
+    assert (float(row["model"]), float(row["simulation"])) == pytest.approx((114.0, 350 / 3))
+    assert str(row["long_name"].values) == "goodput (1 of 2 flows)"
+
+
 def test_comparison_of_hand_made_results():
     model = solved(goodput_kbps=("flow", [108.0, 114.0]), rtt_s=("flow", [2.0, 2.0]), cycle_s=((), 0.03))
     result = side_by_side(SCENARIO, model, simulated())

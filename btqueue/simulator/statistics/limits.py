@@ -65,7 +65,8 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         math.inf,
         counts.flows["messages"] * bits / 1000.0 / float(counts.seconds),
     )
-    kept_out, idle_shares = starved(scenario, goodput, offered), _idle_shares(plan, network, counts)
+    kept_out = starved(scenario, goodput.tolist(), offered.tolist())
+    idle_shares = _idle_shares(plan, network, counts)
     for number, flow in enumerate(plan.flows):
         own = scenario.of_flow(flow.spec)
         if own.traffic.source == "request-reply" or own.transport.protocol == "centaurus":

@@ -134,8 +134,12 @@ def total(counted: Sequence[Counts]) -> Counts:
     first, seconds = counted[0], np.array([float(one.seconds) for one in counted])
     flows = first.flows.copy()
     for name in flows.dtype.names:
-        together = {"rtt_least": np.min, "rtt_most": np.max}.get(name, np.sum)
-        flows[name] = together([one.flows[name] for one in counted], axis=0)
+        flows[name] = np.sum([one.flows[name] for one in counted], axis=0)
+    samples, least, most = (
+        np.array([one.flows[name] for one in counted]) for name in ("rtt_samples", "rtt_least", "rtt_most")
+    )
+    flows["rtt_most"] = most.max(axis=0)
+    flows["rtt_least"] = np.where(samples > 0, least, most.max(axis=0)).min(axis=0)
     busy = np.average([one.busy for one in counted], axis=0, weights=seconds)
     sums = {name: sum(getattr(one, name) for one in counted) for name in ("served", "link_visits")}
     return first._replace(seconds=seconds.sum(), flows=flows, busy=busy, **sums)

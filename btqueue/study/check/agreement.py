@@ -24,7 +24,7 @@ from btqueue.scenario import METRICS, Scenario, expressions
 from btqueue.scenario.metrics import Results
 from btqueue.study.check.results import HELPERS, ForeignResults, Quantity
 from btqueue.study.comparison import long_name, metric_name, metric_of
-from btqueue.study.summary import holm, student_half_width
+from btqueue.study.summary import holm, partial_times, student_half_width
 
 if TYPE_CHECKING:
     from btqueue.network.measured_errors import MeasuredError
@@ -155,11 +155,13 @@ def reference_samples(
 def model_values(
     solved: Results | xr.Dataset,
     flow: int | None,
-    asked: Asked = NONE_ASKED,
+    asked: Asked,
+    scenario: Scenario,
 ) -> dict[str, float]:
-    """Return the model's answers in the same way."""
+    """Return the model's answers in the same way, without times that it gives for some of the flows only."""
     samples = reference_samples(solved.expand_dims("replication"), flow, asked)
-    return {name: float(values[0]) for name, values in samples.items()}
+    partial = partial_times(solved, scenario) if flow is None else set()
+    return {name: float(values[0]) for name, values in samples.items() if metric_name(name) not in partial}
 
 
 def compare_all(

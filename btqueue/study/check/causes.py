@@ -293,7 +293,8 @@ def unseen_keys(
         if more or not is_number(own) or value not in (own // 2, own / 2, 2 * own):
             continue
         try:
-            changed = model_values(solve(scenario.changed(one.changes)), results.flow, asked)
+            other = scenario.changed(one.changes)
+            changed = model_values(solve(other), results.flow, asked, other)
         except (ScenarioError, NotBuiltYet, NoConvergence, ImpossibleAnswer):
             continue
         ratios = {x.name: changed.get(x.name, math.nan) / model[x.name] for x in metrics if model[x.name]}

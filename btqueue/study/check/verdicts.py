@@ -274,7 +274,8 @@ def modelled(
         errors = measured_errors(answers, Kind(solved.attrs["system"], solved.attrs["regime"]))
     text = "the model is approximate: a difference within its usual error is no fault of theirs"
     doubts = [f"the model doubts its answer: {doubt}" for doubt in solved.attrs.get("why", ())]
-    return model_values(solved, results.flow, asked_quantities(results, scenario)), errors, [text, *doubts]
+    values = model_values(solved, results.flow, asked_quantities(results, scenario), scenario)
+    return values, errors, [text, *doubts]
 
 
 def engine_of(name: Literal["simulate", "solve"], given: Engine | bool | None) -> Engine | None:

@@ -13,19 +13,22 @@ from thesis import thesis
 
 from btqueue.network import solve
 from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
-from btqueue.scenario import ScenarioError, load
+from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.study.check import ForeignResults, Quantity, check
 from btqueue.study.check.agreement import (
     UNMEASURED,
     Rules,
     compare_all,
     holm,
+    model_values,
     p_value,
     prediction_p_value,
     reference_samples,
 )
 from btqueue.study.check.causes import neighbours
 from btqueue.study.check.consistency import check_spread
+from btqueue.study.evaluate import evaluate
+from btqueue.study.summary import partial_times
 
 OURS = np.array([100.0, 102.0, 98.0, 101.0, 99.0])
 RULES = Rules(runs=10, seconds=480.0)
@@ -56,6 +59,26 @@ def test_a_file_of_one_flow_is_compared_with_this_flow_and_others_with_the_mean(
     simulated = xr.Dataset({"rtt_s": (("replication", "flow"), [[1.0, 2.0], [1.5, 3.5]])})
     for flow, expected in ((1, [1.0, 1.5]), (2, [2.0, 3.5]), (None, [1.5, 2.5])):
         assert reference_samples(simulated, flow)["rtt_s"].tolist() == expected
+
+
+def test_times_that_theory_gives_for_some_flows_are_no_mean_over_all(monkeypatch):
+    """A greedy flow has no delay; two others have one, and theory knows it of one of them only."""
+    flows = [
+        {"from": f"p1.{n}", "to": "c1", "law": law} for n, law in ((1, "greedy"), (2, "ibp"), (3, "ibp"))
+    ]
+    run = {"duration_s": 20.0, "warmup_s": 5.0, "replications": 2}
+    network = {"peripherals": 3, "flows": flows}
+    scenario = Scenario.from_dict({"network": network, "traffic": {"load_kbps": 20.0}, "run": run})
+    values = {"goodput_kbps": [400.0, 20.0, 20.0], "delay_s": [math.nan, 0.02, math.nan]}
+    solved = xr.Dataset({name: ("flow", value) for name, value in values.items()})
+    assert partial_times(solved, scenario) == {"delay_s"}
+    assert model_values(solved, None, {}, scenario).keys() == {"goodput_kbps"}
+    assert model_values(solved, 2, {}, scenario)["delay_s"] == 0.02
+    monkeypatch.setattr("btqueue.network.solve", lambda _: solved.assign_attrs(stands=True, why=()))
+    found = evaluate(scenario, metrics=("delay_s",))
+    assert "theory gives no delay_s here" in found.notes["why"] and "replications" in found.notes
+    known = solved.assign(delay_s=("flow", [math.nan, 0.02, 0.02]))
+    assert not partial_times(known, scenario)
 
 
 def test_a_single_run_is_compared_with_single_runs():
