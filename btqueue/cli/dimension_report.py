@@ -15,6 +15,7 @@ from btqueue.cli.files import write_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
+from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
 from btqueue.study.dimensioning.optimum import (
@@ -26,6 +27,7 @@ from btqueue.study.dimensioning.optimum import (
 )
 from btqueue.study.dimensioning.search import NAMES
 from btqueue.study.provenance import as_document
+from btqueue.study.summary import Estimate
 from btqueue.study.tables import number, with_interval
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
@@ -163,19 +165,25 @@ def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
     table = new_table("simulated", *columns)
     for point in confirmation.points:
         sides = [
-            with_interval(side) + ("" if bound == "met" else f" {bound}")
-            for side, bound in zip(point.sides, point.bounds, strict=True)
+            _value(c.expression, side) + ("" if bound == "met" else f" {bound}")
+            for c, side, bound in zip(task.constraints, point.sides, point.bounds, strict=True)
         ]
-        better = [] if found.front else ["" if point.verdict == "winner" else with_interval(point.difference)]
+        ahead = "" if point.verdict == "winner" else _value(task.objective.expression, point.difference)
+        better = [] if found.front else [ahead]
         table.add_row(
             point.role,
-            with_interval(point.objective),
+            _value(task.objective.expression, point.objective),
             number(math.nan if point.model is None else point.model.objective),
             *sides,
             *better,
             str(point.failure) if point.failure else _verdict(point),
         )
     return table
+
+
+def _value(expression: Linear, found: Estimate) -> str:
+    """Return a simulated value with its interval; values of keys alone have none."""
+    return with_interval(found) if expression.metrics else number(found.mean)
 
 
 def _verdict(point: Simulated) -> str:

@@ -201,6 +201,9 @@ def _footer(found: xr.Dataset) -> list[str]:
         lines = [f"{attrs['solved']} points solved; ranked by elasticity times half the spread"]
         if attrs["without_effect"]:
             lines.append("without effect: " + ", ".join(attrs["without_effect"]))
+        if attrs["without_range"]:
+            keys = ", ".join(attrs["without_range"])
+            lines.append(f"left out because they are 0 and have no range (--spread KEY=LOW..HIGH): {keys}")
         failed = attrs["failed"]
         if len(failed) > MOST_REASONS:
             return [

@@ -42,9 +42,10 @@ def sweep_figure(
 ) -> Figure:
     """Return a figure of a sweep, a row of panels for each metric.
 
-    Over one key: a line, with a band for the simulator's 95 % intervals; solver and simulator in one panel if
-    both were run. Over a second key with few values: a line for each of them; with more: a heat map. Over a
-    third key: a panel for each of its values.
+    Over one key: a line, with a band for the simulator's 95 % intervals; both engines in one panel if both
+    were run. Over two keys: a line for each value of the second key, or of the first if only this one holds
+    names (few); if the second key has many values, a heat map for each engine that has values. Over a third
+    key: a panel for each of its values.
 
     Args:
         dataset: result of `btqueue.study.sweep.sweep`.
@@ -63,8 +64,13 @@ def sweep_figure(
     if len(keys) > 3:
         raise NoFigure(f"a figure shows at most three keys, not {len(keys)}: {', '.join(keys)}")
     panels = dataset[keys[2]].values if len(keys) == 3 else [None]
+    numbers = [_is_number(dataset, key) for key in keys[:2]]
+    if numbers == [False, True] and dataset.sizes[keys[0]] <= MOST_CURVES:
+        keys[:2] = keys[1::-1]
     as_map = len(keys) > 1 and dataset.sizes[keys[1]] > MOST_CURVES
     engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
+    if len(engines) > 1:
+        engines = [e for e in engines if any(dataset[m].sel(engine=e).notnull().any() for m in metrics)]
     columns = [(panel, engine) for panel in panels for engine in (engines if as_map else [None])]
     height, width = len(metrics), len(columns)
     if height * width > MOST_PANELS:
@@ -81,6 +87,9 @@ def sweep_figure(
                 if as_map:
                     one = one if not engine else one.sel(engine=engine)
                     heading += [engine] if engine else []
+                    if not one[metric].notnull().any():
+                        axes.set_visible(False)
+                        continue
                     _heat_map(figure, axes, one, keys[0], keys[1], metric)
                 else:
                     _lines(axes, one, keys[:2], metric, engines)
@@ -144,7 +153,7 @@ def _scale(axes: Axes, which: str, dataset: xr.Dataset, key: str) -> tuple[str, 
     """
     values = dataset[key].values
     axis: Any = axes.xaxis if which == "x" else axes.yaxis
-    if values.dtype.kind not in "iuf":
+    if not _is_number(dataset, key):
         texts = [_short(value) for value in values]
         names = list(dict.fromkeys(texts))
         axis.set_ticks(range(len(names)), names)
@@ -153,9 +162,13 @@ def _scale(axes: Axes, which: str, dataset: xr.Dataset, key: str) -> tuple[str, 
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         if values.max() / values.min() < 1000:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_major_formatter(LogFormatter(labelOnlyBase=False))
+            axis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(np.inf, np.inf)))
             axis.set_minor_locator(LogLocator(subs=()))
     return key, values
+
+
+def _is_number(dataset: xr.Dataset, key: str) -> bool:
+    return dataset[key].dtype.kind in "iuf"
 
 
 def is_geometric(values: np.ndarray) -> bool:

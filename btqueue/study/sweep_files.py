@@ -323,7 +323,8 @@ def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> No
 def table(dataset: xr.Dataset) -> pd.DataFrame:
     """Return one row a point (and engine), with a column for each key, metric, interval, flow and note.
 
-    A value of one flow, link or queue stands in a column such as ``goodput_kbps[flow 2]``.
+    A value of one flow, link or queue stands in a column with its name, as ``goodput_kbps[p1.1>c1]``, or,
+    where names are not unique, with its number, as ``goodput_kbps[flow 2]``.
     """
     import pandas as pd
 
@@ -337,9 +338,13 @@ def table(dataset: xr.Dataset) -> pd.DataFrame:
             columns[str(name)] = values.transpose(*outer).values.ravel()
             continue
         base, _, kind = str(name).partition(f"_per_{part}")
-        for label in dataset[part].values:
+        labels = dataset[part].values.tolist()
+        names = dataset[f"{part}_name"].values.tolist() if f"{part}_name" in dataset.coords else labels
+        if len(set(names)) < len(names):
+            names = [f"{part} {label}" for label in labels]
+        for label, called in zip(labels, names, strict=True):
             one = values.sel({part: label}).transpose(*outer)
-            columns[f"{base}[{part} {label}]{kind}"] = one.values.ravel()
+            columns[f"{base}[{called}]{kind}"] = one.values.ravel()
     return pd.DataFrame(columns)
 
 

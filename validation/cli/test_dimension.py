@@ -19,6 +19,11 @@ def test_a_table_for_people():
     assert "polling.limit has no effect on the answer" in result.stdout and "as good" not in result.stdout
 
 
+def test_a_simulated_key_has_no_interval():
+    result = run("dimension", "venugopal-2006/piconet", "--minimize", "polling.limit", *CHOICE, "--quiet")
+    assert "winner" in result.stdout and "no spread" not in result.stdout
+
+
 def test_one_json_object():
     result = run(*QUESTION, *CHOICE, "--subject-to", "cycle_s <= 40 ms", "--json", "--top", "2")
     content = json.loads(result.stdout)

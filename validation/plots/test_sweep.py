@@ -44,6 +44,32 @@ def test_many_values_of_a_second_key_are_a_heat_map():
     assert len(figure.axes) == 2  # the second is the scale of colours
 
 
+@pytest.mark.parametrize("order", [(A, B), (B, A)])
+def test_few_names_are_lines_over_a_key_of_numbers_in_either_order(order):
+    data = dataset({key: {A: 2, B: 10}[key] for key in order}).assign_coords({A: ["none", "2-EV3"]})
+    (axes,) = panels(sweep_figure(data))
+    assert axes.get_xlabel() == B and axes.get_legend().get_title().get_text() == A
+    for line, name in zip(axes.lines, ("none", "2-EV3"), strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), data["goodput_kbps"].sel({A: name}))
+
+
+def test_an_engine_without_values_gets_no_map():
+    data = dataset({A: 4, B: 10}, engines=("solve", "simulate"))
+    data["rtt_s"].loc[{"engine": "solve"}] = np.nan
+    assert [one.get_title() for one in panels(sweep_figure(data, ["rtt_s"]))] == ["simulate"]
+    shown = [one.get_visible() for one in panels(sweep_figure(data, ["goodput_kbps", "rtt_s"]))]
+    assert shown == [True, True, False, True]
+
+
+def test_an_axis_of_one_decade_and_a_half_has_more_than_two_labels():
+    data = dataset({A: 10}).assign_coords({A: [2, 4, 6, 8, 10, 12, 16, 20, 30, 44]})
+    (axes,) = panels(figure := sweep_figure(data))
+    figure.canvas.draw()
+    low, high = axes.get_xlim()
+    texts = [one.get_text() for one in axes.get_xticklabels() if low <= one.get_position()[0] <= high]
+    assert texts == ["2", "5", "10", "20", "50"]
+
+
 def test_points_that_failed_leave_holes():
     data = dataset({A: 4, B: 8})
     data["goodput_kbps"][1, 2] = np.nan

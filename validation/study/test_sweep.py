@@ -116,6 +116,16 @@ def test_both_engines_share_metrics_and_points(formula):
     assert rows[LIMIT].tolist() == [1, 2, 1, 2]
 
 
+def test_columns_of_a_table_are_named_as_in_expressions():
+    dataset = xr.Dataset(
+        {"goodput_kbps_per_flow": (("polling.limit", "flow"), [[1.0, 2.0]])},
+        {"polling.limit": [1], "flow": [1, 2], "flow_name": ("flow", ["map", "p1.2>c1"])},
+    )
+    assert list(table(dataset)) == ["polling.limit", "goodput_kbps[map]", "goodput_kbps[p1.2>c1]"]
+    alike = dataset.assign_coords(flow_name=("flow", ["map", "map"]))
+    assert list(table(alike))[1:] == ["goodput_kbps[flow 1]", "goodput_kbps[flow 2]"]
+
+
 WARD = {"run.duration_s": 10.0, "run.warmup_s": 1.0, "run.replications": 2}
 
 

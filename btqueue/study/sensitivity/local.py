@@ -402,9 +402,10 @@ def local_sensitivity(
         - `note`: why something is missing.
 
         Coordinates: `base`, the metric in the scenario; `value`, `low` and `high` of each key. Attributes:
-        `without_effect` (keys that change no metric within their spread), `failed` (keys for which there is
-        no answer beside the scenario itself, and why), `solved` (points), and how the scenario itself was
-        answered (`answered_by`, `why`, `warnings`).
+        `without_effect` (keys that change no metric within their spread), `without_range` (keys that are 0,
+        of which a share is no range; they are left out unless *keys* or *spread* name them), `failed` (keys
+        for which there is no answer beside the scenario itself, and why), `solved` (points), and how the
+        scenario itself was answered (`answered_by`, `why`, `warnings`).
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the
@@ -417,6 +418,9 @@ def local_sensitivity(
     base = {name: solver.answer.mean(name) for name in names}
     there = {one.kind for one in traits(scenario)}
     given = set(spread or ())  # which may reach to where a key without effect has one
+    named = given | set(keys or ())
+    left_out = [f.key for f in varied if not f.value and f.spread is None and f.key not in named]
+    varied = [f for f in varied if f.key not in left_out]
     known = [f for f in varied if not f.value or not is_trait(f.key) or f.key in there | given]
     active = active_factors(known, names, solver)
     found = (_by_simulation if solver.simulated else _by_theory)(active, names, solver)
@@ -442,7 +446,8 @@ def local_sensitivity(
         for name in VARIABLES
     }
     quiet = [factor.key for factor in varied if factor not in active]
-    attrs = {"study": "local", "solved": solver.solved, "without_effect": quiet, **solver.about}
+    attrs = {"study": "local", "solved": solver.solved, "without_effect": quiet, "without_range": left_out}
+    attrs |= solver.about
     return xr.Dataset(columns, coordinates(names, shown, base=base.values()), {**attrs, "failed": failed})
 
 
