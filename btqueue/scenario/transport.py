@@ -113,7 +113,8 @@ class Transport(Table):
     nagle: bool | Literal["minshall"] = key(
         True,
         "windows of bytes: a segment that is not full waits while data is unacknowledged (RFC "
-        '1122, 4.2.3.4), or as in Linux, "minshall", while another segment that was not full is',
+        '1122, 4.2.3.4), or as in Linux, "minshall", while another segment that was not full is; for '
+        "messages below a segment, written one at a time, both are the same",
         SHARED,
     )
     receive_window_segments: Window = key(
@@ -265,7 +266,10 @@ class Transport(Table):
     alpha: float = key(1.0, "Vegas: fewer extra segments in flight open the window", VEGAS, ge=0, le=1000)
     beta: float = key(3.0, "Vegas: more extra segments in flight close the window", VEGAS, ge=0, le=1000)
     vegas_adjustment: Literal["per-ack", "per-rtt"] = key(
-        "per-ack", "Vegas: the window moves a little at each ACK, or by a segment once in a round trip", VEGAS
+        "per-ack",
+        "Vegas: the window moves by a part of a segment at each ACK, or by a segment once in a round trip; "
+        "per-ack compares this fractional window with the whole segments sent, and stays small after losses",
+        VEGAS,
     )
     tcp_delay_s: Seconds = key(0.0, "processing time of a segment in TCP, at each end", ALWAYS)
     ip_delay_s: Seconds = key(0.0, "processing time of a segment in IP, at each end", ALWAYS)
