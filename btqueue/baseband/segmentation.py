@@ -28,7 +28,7 @@ Segmentation = Literal["osu", "best-fit"]
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One baseband packet of a segmented frame.
+    """One baseband packet of an L2CAP frame that was cut into packets.
 
     Attributes:
         packet: the packet type.

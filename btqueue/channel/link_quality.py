@@ -21,7 +21,7 @@ _SLOPE = 40_000.0
 
 
 def link_quality(ber: ArrayLike) -> NDArray[np.float64]:
-    """Link quality, not rounded, for bit error rates of any shape within [0, 1]; 255 is best.
+    """Link quality, not rounded, for an array of bit error rates within [0, 1]; 255 is best.
 
     Raises:
         ValueError: a bit error rate outside [0, 1].
@@ -32,9 +32,9 @@ def link_quality(ber: ArrayLike) -> NDArray[np.float64]:
 
 
 def ber_from_link_quality(quality: ArrayLike) -> NDArray[np.float64]:
-    """Bit error rate for link qualities of any shape within 0..255: the inverse of :func:`link_quality`.
+    """Bit error rate for an array of link qualities within 0..255: the inverse of :func:`link_quality`.
 
-    Values in the jump between 213.75 and 215, which no bit error rate maps to, continue the middle line.
+    No bit error rate has a quality between 213.75 and 215; the formula of the middle line is used there.
 
     Raises:
         ValueError: a link quality outside 0..255.

@@ -41,7 +41,7 @@ class Curve(NamedTuple):
 
     Attributes:
         places: values of the key.
-        answers: by place; answers still to come are missing.
+        answers: the answer at `places[n]`, by n; answers still to come are missing.
         wall_s: seconds since the curve was asked for.
     """
 

@@ -210,8 +210,9 @@ def token_wait(
 def star_capacity() -> "sympy.Expr":
     """Segments a second of each flow of a saturated star: (1 - p) / (N (D + A - 2 K) T_s).
 
-    A packet of an acknowledgement takes the place of an empty half of a frame. ``p`` is the error rate of
-    packets, which are repeated until they are there, by their time on the air.
+    N peripherals; D and A slots of the frames of a segment and of its acknowledgement, K packets of the
+    acknowledgement, T_s seconds of a slot. The K packets fill K empty halves of the segment's frames, which
+    saves 2 K slots. Packets are repeated until they arrive; p is their error rate, weighted by their slots.
     """
     n, data, ack, packets, slot, errors = _symbols("N D A K T_s p")
     return (1 - errors) / (n * (data + ack - 2 * packets) * slot)

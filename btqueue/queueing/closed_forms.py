@@ -193,7 +193,9 @@ def _cyclic_wait(
 def exhaustive_cyclic_wait(
     arrival_rate: Any, queues: Any, service_mean: Any, service_second: Any, walk_mean: Any, walk_second: Any
 ) -> Any:
-    """Exact mean wait in a symmetric cycle of exhaustively served queues; ``walk_`` as below.
+    """Exact mean wait in a symmetric cycle of exhaustively served queues.
+
+    ``walk_`` moments are of one step between queues.
 
     Example:
         >>> from btqueue.queueing.closed_forms import exhaustive_cyclic_wait
@@ -208,7 +210,7 @@ def exhaustive_cyclic_wait(
 def gated_cyclic_wait(
     arrival_rate: Any, queues: Any, service_mean: Any, service_second: Any, walk_mean: Any, walk_second: Any
 ) -> Any:
-    """Exact mean wait in a symmetric cycle of gated queues; ``walk_`` as below.
+    """Exact mean wait in a symmetric cycle of gated queues; ``walk_`` moments as in `exhaustive_cyclic_wait`.
 
     Example:
         >>> from btqueue.queueing.closed_forms import gated_cyclic_wait

@@ -105,12 +105,15 @@ def start(sim):
 
 @entry_point
 def advance(sim, until):
-    """Play all events up to and including time `until` (ns); return REACHED, NEEDS_SPACE or PAUSED.
+    """Play all events up to and including time `until` (ns); return the reason why it stopped.
+
+    Reasons are REACHED (the time `until`), NEEDS_SPACE (the caller has to enlarge a pool or empty the log)
+    and PAUSED (after `EVENTS_A_PAUSE` events); after the last two a further call goes on.
 
     Islands (parts of the network that no path connects) are played one after the other: their data stay in
-    the processor's cache, and an event costs the same in a network of any size. All islands have reached the
-    time of a look before it is taken. At `until` = BEGIN the parts are started: a separate entry point would
-    take two seconds more to compile.
+    the processor's cache, and an event costs the same in a network of any size. At the times in `looks` the
+    statistics of the whole network are read: all islands are played up to this time first. At `until` = BEGIN
+    the parts are started: a separate entry point would take two seconds more to compile.
     """
     clock = sim.clock[0]
     if until == BEGIN:

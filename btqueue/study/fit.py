@@ -82,15 +82,15 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A key and its value.
+    """A free key and the value that was found for it.
 
     Attributes:
-        key: dotted.
+        key: its dotted name.
         before: value in the scenario.
-        value: that was found.
-        low, high: its 95 % interval; NaN of a value that packets state or that cannot be told.
-        verdict: "fitted"; "stated", exactly, by the packets; "cannot be told" from this file; or "at the end"
-            of its range, so that no value within it fits best.
+        value: value that was found.
+        low, high: 95 % interval of the value; NaN if packets state the value, or the file cannot tell it.
+        verdict: "fitted"; "stated": packets of the file state the value; "cannot be told": the interval is
+            wider than half the range; or "at the end": the best value in the range is at one of its ends.
     """
 
     key: str

@@ -322,8 +322,8 @@ def map_points(
         base: the scenario that the points change.
         points: changes by dotted key; `points[number]` is asked for as late as possible.
         engines: which to run.
-        workers: processes at once, 1 for none but this one; by default all cores, unless few points are
-            finished sooner without.
+        workers: processes at once; 1: this process alone. By default one for each core; of up to `FEW`
+            points the first are evaluated in this process, because starting others takes seconds.
         numbers: which of the points; all by default.
         cluster: address of a dask scheduler ("tcp://host:8786"), or "local", in place of own processes.
         metrics: that every answer by "solve" is to have; see `btqueue.study.evaluate.theory_or_simulation`.

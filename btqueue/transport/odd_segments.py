@@ -33,12 +33,12 @@ STEPS = 8
 
 
 class OddSegments(NamedTuple):
-    """Segments that go round alone, by the number in flight.
+    """Segments that travel alone, with no other segment for the receiver to acknowledge with them.
 
     Attributes:
-        alone: their mean number.
-        waits: (flights, STEPS + 1) times that their acknowledgements wait (s).
-        chances: chances of these.
+        alone: their mean number for each number in flight, (flights,).
+        waits: times that their acknowledgements wait, (flights, STEPS + 1) (s).
+        chances: probability of each of these waits.
     """
 
     alone: Vector
@@ -47,21 +47,21 @@ class OddSegments(NamedTuple):
 
 
 def odd_segments(flight: Vector, window: int, trip: Vector, service_s: float, delay_s: float) -> OddSegments:
-    """Return the segments that go round alone, and their waits for the timer.
+    """Return the number of segments that travel alone, and the law of their waits for the timer.
 
     Args:
-        flight: segments in flight.
+        flight: numbers of segments in flight, (flights,).
         window: the most segments that may be in flight.
-        trip: round-trip time with that number in flight (s).
+        trip: round-trip time for each number in flight (s), (flights,).
         service_s: time between two segments at the bottleneck.
         delay_s: timer of the acknowledgement; without delayed acknowledgements it is zero.
 
     Example:
         >>> import numpy as np
         >>> from btqueue.transport.odd_segments import odd_segments
-        >>> found = odd_segments(np.array([3.0]), 3, np.array([0.1]), 0.01, 0.0)
-        >>> len(found)
-        3
+        >>> found = odd_segments(np.array([3.0]), 3, np.array([0.1]), 0.01, 0.2)
+        >>> float(found.alone[0]), found.waits.shape, round(float(found.waits.max()), 3)
+        (1.0, (1, 9), 0.07)
     """
     longest = np.minimum(delay_s, np.maximum(trip - flight * service_s, 0.0))
     share = longest / trip

@@ -677,13 +677,12 @@ def _at_random(flow: Flow) -> bool:
 
 
 def waiting(network: Network, point: Point) -> dict[str, float]:
-    """Return the mean number of packets in the queues up and down, of all links; empty if not known.
+    """Return the mean number of packets in an uplink and in a downlink queue; empty if not known.
 
-    They are known for piconets of several links without bridges, whose sources have nothing to send at times,
-    and where segments do not wait whole to be cut on the air.
-    Packets of hosts wait in the queue with vacations, at most a window of them. A packet that the central
-    relays waits for the end of the visit that has brought it, and for the visit to its next link. Little's
-    law gives the number of these, and of the acknowledgements.
+    It is known for piconets of several links without bridges, if no source always has data, and if packet
+    types are fixed. At a host packets wait in the queue with vacations (`unlimited`), at most a window of
+    them. A packet that the central relays waits for the end of the visit in which it came, and for the visit
+    to its next link. Little's law gives the number of relayed packets, and of acknowledgements.
     """
     laws, flows = point.links, network.flows
     polled = laws.polled

@@ -249,7 +249,9 @@ class Laws:
         )
 
     def receiver(self, f: int, rate: float, *, carried: bool) -> None:
-        """Set how the receiver of a flow over a piconet of several links acknowledges.
+        """Set how long acknowledgements of a flow wait at the receiver, and how many segments each covers.
+
+        Only flows over a piconet of several links have this law; `answer` sets the other flows.
 
         Args:
             f: number of the flow.
@@ -275,7 +277,7 @@ class Laws:
         return float(max(each, default=0.0))
 
     def answer(self, answers: list[transport.Answers]) -> None:
-        """Set how the receivers acknowledge."""
+        """Set the waits and shares of the acknowledgements of all flows."""
         self.answers, each = answers, zip(answers, self.acks.tolist(), strict=True)
         self.alone = np.array([one.alone / acks if acks else 1.0 for one, acks in each])
 
@@ -1073,13 +1075,15 @@ class Laws:
         own[...] = np.where(use > 0.0, np.maximum(own - less, 0.0), own)
 
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
-        """Return the part of the wait for segments of the same flow that is spent in the network (s).
+        """Return how long a segment waits in the network for earlier segments of its flow (s).
+
+        The window holds some segments back: the rest of `wait_s` is spent at the sender.
 
         Args:
             f: number of the flow.
             window: segments that may be under way.
-            lone_s: round trip without these waits.
-            wait_s: for segments of its flow, including segments that the window holds back.
+            lone_s: round trip without waits for segments of the same flow (s).
+            wait_s: wait for earlier segments of the flow, in the network and at the sender (s).
         """
         queue, answers = self.queues[f], self.answers[f]
         of_batch = max(wait_s - queue.wait_s, 0.0)

@@ -64,8 +64,9 @@ class Course(NamedTuple):
     Attributes:
         acks: for each acknowledgement, when it comes, and the segments that it covers: from, and up to.
         last_ack: when the last one leaves.
-        held: for segments of messages before, when their acknowledgements come, and the round trips.
-        oldest: when a segment of a message before was sent that the first acknowledgement covers, too.
+        held: of each acknowledgement for segments of earlier messages: when it comes, and its round trip.
+        oldest: when the oldest segment was sent that the first acknowledgement of this message covers, if it
+            belongs to an earlier message; else None.
     """
 
     sent: list[float]

@@ -497,8 +497,10 @@ class Steps:
 
     Attributes:
         change: largest relative change of a rate in the last turn.
-        between: whether turns end without a point: rates alternate at a jump of the laws, or turns are over.
-        at_a_jump: whether the rates of the last turn hardly move: laws jump where a resource fills.
+        between: whether the search ends without a fixed point: the rates jump between two values, or the
+            number of turns is used up.
+        at_a_jump: whether the jump is the reason: the means of the last turns have settled, and single turns
+            have not, because the laws are discontinuous where a station becomes full.
     """
 
     def __init__(self, flows: int, within: float) -> None:

@@ -46,7 +46,7 @@ class Part(NamedTuple):
     """One check of a claim.
 
     Attributes:
-        label: name of the check, empty for an only check.
+        label: name of the check; empty if the claim has no other check.
         holds: whether the check passed; None if the engine has no answer.
         seen: the finding, or why there is no answer.
         counts: whether the check counts for the verdict.

@@ -140,7 +140,7 @@ class Work:
         """Return both engines' answers over a grid of keys.
 
         Args:
-            base: see `scenario`.
+            base: name of a scenario, such as "venugopal-2006/piconet", or a scenario.
             over: values by dotted key, every combination is a point; fewer values in a quick figure.
             label: name of the points, for progress and notes.
 

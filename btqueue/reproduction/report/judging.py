@@ -24,7 +24,7 @@ class Progress:
         outcome: outcome of the claim.
         number: number of the claim among all, from 1.
         total: number of claims.
-        kept: whether both verdicts were known already.
+        kept: whether the verdicts of simulator and theory were kept from an earlier run.
         left_s: estimated seconds that are left, None while nothing is known about the speed.
     """
 

@@ -190,9 +190,10 @@ def look_for_trends(pairs: Pairs, whole: Whole, alarms: float) -> str:
 
 
 def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
-    """Look for metrics whose two halves of a replication are correlated, by Fisher's test.
+    """Look for metrics whose means over the two halves of a replication are correlated, by Fisher's test.
 
-    It has to be above `LARGEST_AUTOCORRELATION`. Then states of the network last for longer than a run.
+    A metric is named if its correlation is surely above `LARGEST_AUTOCORRELATION`: then the network stays in
+    one state for longer than a run.
     """
     found = []
     for name in FLOWING_METRICS:

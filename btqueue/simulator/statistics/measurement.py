@@ -93,9 +93,10 @@ class Together:
 
 
 def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarray]:
-    """Return the metrics of replications of a network, since their statistics began; computed when read.
+    """Return the metrics of replications of a network after their warm-ups; each is computed when it is read.
 
-    They keep the counts, and of the network only the arrays that they need: a study keeps many results.
+    The result keeps the counts, and the few arrays of the network that metrics need, because a study keeps
+    many results.
     Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
     metrics in `btqueue.scenario.metrics.LINK_METRICS`, and (replications, kinds) for `queue_packets`: the
     mean length of the queues of each kind in `queue_kinds(network)`.
