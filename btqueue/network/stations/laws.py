@@ -443,6 +443,7 @@ class Laws:
         """
         met = {} if met is None else met
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
+        after: tuple[float, float] | None = None  # stretch and group behind the next stop
         alone = rounds if of == "stream" else links.rounds
         for stop, visit in enumerate(visits):
             before_s = seconds
@@ -460,7 +461,7 @@ class Laws:
                     place = None
                 elif place is not None:
                     place = place._replace(gone_s=place.gone_s + seconds - before_s)
-                host = False
+                host, after = False, None
                 continue
             if visit.kind == "bucket":
                 continue
@@ -484,7 +485,12 @@ class Laws:
                 c = self.polled.number.get((f, back, stop), -1) if of == "stream" else -1
                 extra = 0.0 if of == "work" else (polls - empty) * piconet.data_share
                 answers = bool(back) and host and of == "stream" and c < 0 and piconet.members == 1
-                slots, place = self._polled(visit, place, c, host, extra, of)
+                after = None
+                if packets and group < train.frames:
+                    visit = visit._replace(train=train.part(group / train.frames))
+                elif packets and train.packets > limit:
+                    after = _in_groups(train, limit, EMPTY * (members - 1.0))
+                slots, place = self._polled(visit, place, c, host, extra, of, whole=group < inf)
                 slots += self._behind_data(f, visit) if answers else 0.0
                 seconds += slots * SLOT_S / piconet.data_share
                 host = False
@@ -524,8 +530,18 @@ class Laws:
                     first = min(first, group)
                     here = place is not None and place.piconet == port.piconet and group == inf
                     gaps = max(gaps, stretch + (frames - first) * part * here)
+                    if group < frames:
+                        more = ceil((used + group) / limit - 1e-9) - 1.0  # visits
+                        first = min(used + group - more * limit, group)
+                        longer = more * (float(rounds.round[link]) - EMPTY) + (group - first) * part
+                        gaps = max(gaps, stretch + longer)
                 slots += gaps - (stretch if relayed else 0.0)
-                stretch, group = gaps, first
+                stretch, group = after or (gaps, first)
+                after = None
+                if relayed and group < frames and port.bridge >= 0 and not port.up:
+                    # it has been away with the others
+                    away = float(rounds.gone[link] + rounds.polled[link]) + frames * part
+                    slots, stretch = slots + max(away - stretch, 0.0), max(away, stretch)
                 share = first / frames if frames else 0.0
                 beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
                 slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
@@ -697,7 +713,15 @@ class Laws:
         met[bridge] = Met(piconet, left, nan, tuple(earlier.items()))
 
     def _polled(
-        self, visit: Visit, place: Place | None, c: int, host: bool, extra: float, of: str
+        self,
+        visit: Visit,
+        place: Place | None,
+        c: int,
+        host: bool,
+        extra: float,
+        of: str,
+        *,
+        whole: bool = False,
     ) -> tuple[float, Place]:
         """Return the slots to the end of a train at a port of a piconet without bridges, and where it ends.
 
@@ -711,6 +735,7 @@ class Laws:
             host: whether it comes from a host.
             extra: slots that the others add to a cycle.
             of: as in `way`.
+            whole: whether its packets come at once, from a bridge.
         """
         work, stream = of == "work", of == "stream"
         queues, train, port = self.polled, visit.train, self.network.ports[visit.index]
@@ -842,7 +867,7 @@ class Laws:
                 - float(place.up)
                 + up
             )
-            if self.network.relay == "packet":  # earlier parts have gone down while later parts went up
+            if self.network.relay == "packet" and not whole:  # earlier parts have gone down meanwhile
                 parts = ceil(train.frames / limit) - 1.0
                 slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
             if c >= 0 and order.plain:
@@ -852,7 +877,8 @@ class Laws:
             else:
                 wait(slots, 1.0)
         frames = train.frames
-        if follows and place is not None and place.link != port.link and self.network.relay == "packet":
+        apart_of = follows and place is not None and place.link != port.link
+        if apart_of and self.network.relay == "packet" and not whole:
             frames -= limit * max(ceil(frames / limit) - 1.0, 0.0)
         turns, over = visits_of(train, frames, used, limit)
         own, breaks = frames * (train.air / train.frames + 1.0), max(turns - 1.0, 0.0)
@@ -1370,6 +1396,24 @@ def _up_to(values: NDArray, most: NDArray) -> NDArray:
     """Return means of exponential variables that are cut off at `most`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
+
+
+def _in_groups(train: Train, limit: float, polls: float) -> tuple[float, float]:
+    """Return how long after the first packets of a train the last ones leave a central, and these (frames).
+
+    A member brings the packets in several visits, and a bridge takes them away in groups: the first visit's
+    leave alone, and while it is away with them the next visit's wait for it. So the last group has the
+    packets of the last visit, and of the visit before it if that is not the first.
+
+    Args:
+        train: of the segment.
+        limit: packets of a visit.
+        polls: slots in which the other members are polled.
+    """
+    visits = ceil(train.packets / limit) - 1.0
+    last = min(train.packets - limit, train.packets - (visits - 1.0) * limit)
+    spread = 2.0 * (1.0 - limit / train.packets) * (train.air + train.frames)  # to the central and from it
+    return spread + visits * polls, last / train.packets * train.frames
 
 
 @lru_cache(maxsize=4096)  # turns repeat them

@@ -92,6 +92,13 @@ class Train(NamedTuple):
         """Return the mean of trains: `other` has this share."""
         return Train(*(a + share * b for a, b in zip(self, other, strict=True)))
 
+    def part(self, share: float) -> Train:
+        """Return a share of its packets."""
+        return self._replace(
+            packets=share * self.packets, slots=share * self.slots, frames=share * self.frames,
+            air=share * self.air, spread=share * self.spread,
+        )  # fmt: skip
+
 
 NO_TRAIN = Train(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 

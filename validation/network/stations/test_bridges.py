@@ -152,6 +152,22 @@ def test_doubts_name_small_windows_and_windows_of_time():
     assert any("pcss" in one for one in words)
 
 
+@pytest.mark.parametrize("bridge", ["SS", "MS"])
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_packets_that_come_in_several_visits_cross_bridges_in_groups(bridge, limit):
+    s = scenario(
+        network__bridge=bridge,
+        network__peripherals=3,
+        traffic__source="poisson",
+        traffic__load_kbps=1.0,
+        polling__limit=limit,
+        polling__bridge_limit=40,
+        run__duration_s=2000.0,
+    )
+    simulated = bt.simulate(s)["rtt_s"]
+    assert np.mean(answer(s)[0]["rtt_s"]) == pytest.approx(float(simulated.mean()), rel=0.08)
+
+
 @pytest.mark.parametrize("piconets", [2, 5])
 def test_segments_of_many_in_a_row_of_equal_bridges_wait_for_each_other_once(piconets):
     s = scenario(
