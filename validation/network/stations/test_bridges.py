@@ -153,15 +153,15 @@ def test_doubts_name_small_windows_and_windows_of_time():
 
 
 @pytest.mark.parametrize("bridge", ["SS", "MS"])
-@pytest.mark.parametrize("limit", [1, 2, 3])
-def test_packets_that_come_in_several_visits_cross_bridges_in_groups(bridge, limit):
+@pytest.mark.parametrize(("limit", "most"), [(1, 40), (2, 40), (3, 40), (2, 2), (2, 3), (3, 2)])
+def test_packets_that_come_in_several_visits_cross_bridges_in_groups(bridge, limit, most):
     s = scenario(
         network__bridge=bridge,
         network__peripherals=3,
         traffic__source="poisson",
         traffic__load_kbps=1.0,
         polling__limit=limit,
-        polling__bridge_limit=40,
+        polling__bridge_limit=most,
         run__duration_s=2000.0,
     )
     simulated = bt.simulate(s)["rtt_s"]
