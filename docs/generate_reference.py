@@ -39,9 +39,9 @@ INTRODUCTION = """\
 
 Every key of every table of a scenario file. Units stand in the names: `_s` seconds, `_kbps` kilobits (1,000
 bits) a second, `_bytes` bytes; windows are in segments of `transport.mss_bytes`, buffers in packets. A dash
-as default means that the key is not set. The last column says for which values the laws of theory (`solve`)
-are made, where these are not all; with other values an answer is in doubt. The simulator runs everything, but
-a device in at most 8 piconets. The same definitions as JSON Schema: `btqueue models --schema`.
+as default means that the key is not set. The last column names the values that theory (`solve`) has laws for,
+if it has none for the others: with another value an answer is in doubt. The simulator runs all values; it
+refuses only a device in more than 8 piconets. The same definitions as JSON Schema: `btqueue models --schema`.
 
 Above all tables stands `title`, one line that describes the scenario.
 """
