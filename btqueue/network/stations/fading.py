@@ -30,7 +30,7 @@ Vector = NDArray[np.float64]
 
 APART = 1e-9
 """Least share of the better speed that the worse one has, and least relative difference of both."""
-LEAST = 1e-6
+LEAST = 1e-3
 """Least load of a queue: without any, its two decay rates are equal."""
 FULL = 0.999
 """Highest load for which a steady state is computed."""

@@ -763,7 +763,7 @@ class Queues:
 
     def _none_comes(self, trains: Vector) -> Vector:
         """Return the chance that no train comes between two visits, at rates of `trains` a slot, (P,)."""
-        return (1.0 + trains * self.away * self.varied) ** (-1.0 / self.varied)
+        return (1.0 + np.maximum(trains, 0.0) * self.away * self.varied) ** (-1.0 / self.varied)
 
     def _meetings(self, rate: Vector, at_once: Vector, quiet: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the frames a slot that trains share on each link, (N,), and visits that runs fill, (C,).
@@ -986,7 +986,7 @@ class Queues:
             c: crossing of a train from a host.
             least: messages ahead from which on trains count.
         """
-        load, limit = min(float(self.behind_one[c]), MOST_LOAD), int(self.limit[c])
+        load, limit = min(max(float(self.behind_one[c]), 0.0), MOST_LOAD), int(self.limit[c])
         frames = float(self.frames[c])
         if not (self.plain if least else self.in_order)[c] or limit >= ENDLESS or frames > limit:
             return 0.0
@@ -1030,7 +1030,7 @@ class Queues:
             alone: chance for a train that finds its port idle.
             left: frames that the visit has left.
         """
-        load, limit = min(float(self.behind_one[c]), MOST_LOAD), int(self.limit[c])
+        load, limit = min(max(float(self.behind_one[c]), 0.0), MOST_LOAD), int(self.limit[c])
         frames = round(float(self.frames[c]))
         if limit >= ENDLESS:
             return alone

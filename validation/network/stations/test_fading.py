@@ -4,6 +4,8 @@ from math import ceil
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import nbinom
 
 import btqueue as bt
@@ -148,3 +150,18 @@ def test_a_schedule_slows_all_links_of_a_chain_at_once(model):
     )
     seen, found = bt.simulate(one), bt.solve(one)
     assert float(found.goodput_kbps.mean()) == pytest.approx(float(seen.goodput_kbps.mean()), rel=0.06)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.floats(1.0, 1e4), st.floats(-6.0, 0.0), st.booleans(), st.floats(0.0, 2.0),
+    st.floats(-2.0, 3.0), st.floats(-2.0, 3.0), st.floats(0.5, 3.0),
+)  # fmt: skip
+def test_waits_are_finite_for_any_load_and_for_nearly_equal_speeds(
+    good, power, alike, load, worse, back, size
+):
+    """Without arrivals the two decay rates of a queue with nearly equal speeds cannot be told apart."""
+    bad = good * (1.0 - 10.0**power) if alike else good * 10.0**power
+    queue = fading.two_speeds(load * good, np.array([good, bad]), 10.0 ** np.array([worse, back]), size)
+    waits = queue.wait(1e4)
+    assert np.isfinite(waits).all() and min(waits) > -1e-9
