@@ -198,7 +198,7 @@ def _share(mean: float, ci95: float) -> str:
 def _footer(found: xr.Dataset) -> list[str]:
     attrs = found.attrs
     if attrs["study"] == "local":
-        lines = [f"{attrs['solved']} points solved; ranked by elasticity times half the spread"]
+        lines = [f"{attrs['solved']} points solved; ranked by derivative times half of low..high"]
         if attrs["without_effect"]:
             lines.append("without effect: " + ", ".join(attrs["without_effect"]))
         if attrs["without_range"]:
