@@ -261,8 +261,8 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         law = transport.chain_of(flow, lone, 1.0 / rate, room, shared=share < 1.0)
         idle = max(1.0 - law.goodput / rate, 0.0)
         found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
-        plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
-        if plain and share == 1.0 and room >= 4.0 and law.timeouts <= 1.01 * law.fast_retransmits:
+        plain = flow.loss == flow.ack_loss == 0.0 and share == 1.0
+        if plain and room >= transport.DUPLICATES:
             part = room if held_at.kind == "port" else here
             in_vain = int(packets * part + 1e-6) % packets / packets
             varies_s = _varies(network, flow, held_at, room) / rate
@@ -271,10 +271,13 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             sure = max(beside, default=0.0) < NEARLY_AS_SLOW
             sure = sure and (flow.acks == 1.0 or here * flow.acks >= MANY_PAIRS)
             sure = sure and _is_sure(network, flow, held_at, room, here + rate * _outside_s(flow), rate)
+            # a link that is empty after a loss: waits of the next segment for polls are known on average
+            idle = 1.0 - saw.goodput / rate * (1.0 + in_vain * (saw.transmissions - 1.0))
+            sure = sure and idle * (1.0 - _outside_s(flow) / lone) < HELD
             goodput = min(saw.goodput, law.goodput) if saw.timeouts else saw.goodput
             found[f] = saw._replace(goodput=goodput, known=saw.known and sure)
             if flow.window <= int(room + 1e-9):
-                surely = held_at.kind == "port" and len(ports) == 1 and _is_even(flow, held_at)
+                surely = len(ports) == 1 and all(_is_even(flow, stop) for stop in flow.forth)
                 lags = held_at.train.packets == 1.0 and held_at.train.spread > 0.0
                 fits = flow.window <= room - GRAIN / max(held_at.train.packets, 1.0)
                 found[f] = law._replace(known=surely and fits and not lags)
@@ -395,7 +398,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     # window lets out show it, and it takes a quarter of the window
     shown = min((room + 1.0) // 2.0 - 2.0, flow.window - room - 1.0) >= transport.DUPLICATES
     often = room * failing > 4.0 * HELD or ((failing > 0.0 or polled) and not shown)
-    if flow.transport.variant == "reno" and often:
+    if (flow.transport.variant == "reno" and often) or (failing > 0.0 and room < transport.DUPLICATES + 1.0):
         return False
     # half of the window would leave visits short, so that polls or other links take the time
     half = int((room + 1.0) / 2.0) * train.packets
@@ -432,15 +435,15 @@ def _without_others(network: Network, visit: Visit) -> bool:
 def _ahead(network: Network, flow: Flow, visit: Visit) -> float:
     """Return the packets that are sent between the end of a segment and its acknowledgement; -1: not known.
 
-    It is a frame for each packet of the acknowledgement, or none at the end of a visit. Where visits are of
-    whole segments, a loss moves the ends of segments to other places in a visit, where they stay.
+    It is a frame for each packet of the acknowledgement, and one less at the end of a visit. Where visits are
+    of whole segments, a loss moves the ends of segments to other places in a visit, where they stay.
     """
     limit = network.ports[visit.index].limit
     answer = max((one.train.packets for one in flow.back if one.kind == "port"), default=1.0)
     if limit >= ENDLESS or _without_others(network, visit):
         return answer
     if limit == 1:
-        return 0.0
+        return answer - 1.0
     return answer if limit % visit.train.packets == 0.0 else -1.0
 
 
@@ -753,7 +756,8 @@ def doubts(network: Network, point: Point) -> list[str]:
     found, lost = [], held(network, point)
     for r, one in buffers(network, point).items():
         users = np.flatnonzero(point.service[:, r] > 0.0)
-        if len(users) == 1 and point.counted.get(int(users[0])):
+        counted = point.counted.get(int(users[0])) if len(users) == 1 else None
+        if counted:
             continue  # its losses are well known
         before = point.wait @ (point.service[users] > 0.0).T * point.rate[users]
         windows = np.array([network.flows[f].window for f in users])
@@ -775,7 +779,7 @@ def doubts(network: Network, point: Point) -> list[str]:
         waiting = waiting and all(len(network.flows[f].forth) == 1 for f in users)
         # air carries several acknowledgements at a time, and a bucket serves acknowledgements of other
         # connections
-        nearly = one.kind != "wire" and (waiting or one.queue > 0.6 * one.places)
+        nearly = counted is not None or (one.kind != "wire" and (waiting or one.queue > 0.6 * one.places))
         nearly &= one.most > one.places + one.sent
         # messages that meet before a bucket with room for hardly more than a message
         small = one.kind == "bucket" and LEAST_ROOM * one.segment > one.places < one.most

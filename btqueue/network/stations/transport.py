@@ -687,7 +687,8 @@ def saw(
     """
     most = int(flow.window)
     losses = 2 if batch and most > room + 1 else 1
-    half = max((room + losses) / 2.0, 2.0)
+    half, tahoe = max((room + losses) / 2.0, 2.0), flow.transport.variant == "tahoe" and not batch
+    half = ceil(half) if tahoe else half  # at the end of its slow start
     low = int(half)
     acks = _acks(flow, service_s)
     grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
@@ -699,13 +700,15 @@ def saw(
     early = int(min(max(most - room - 1, 0), DUPLICATES - 1)) if flow.transport.limited_transmit else 0
     new = int(max(min(low - 1, most - room - 1 - early), 0))
     drained = np.full(low, half) if batch else np.append(np.full(new, low), np.arange(new + 1.0, low + 1.0))
+    if tahoe:  # each acknowledgement lets out two
+        drained = np.sort(np.append(np.arange(1.0, low), np.arange(2.0, low + 1.0)))
     # without timestamps a repetition shows no round trip (RFC 6298, section 3)
     repair = [room + early + 1.0 - DUPLICATES] if flow.transport.timestamps and not batch else []
     grown = np.sort(np.append(np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)))
     seen = np.concatenate([repair, drained, grown])
     trips = np.maximum(base_s, seen * service_s)
     at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
-    delivered = grows + 2.0 * room + (3.0 if batch else 1.0 + early)
+    delivered = grows + 2.0 * room + (3.0 if batch else 1.0 + early + (low - 2.0) * tahoe)
     # a whole segment has crossed one of two hops
     lost_s = service_s * (losses * 0.5 if batch else in_vain)
     sent = seen[len(repair) :]
@@ -713,7 +716,8 @@ def saw(
     seconds = delivered * service_s + lost_s + max(idle, 0.0)
     window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
     repaired_s = max((room + early + 1.0) * service_s, DUPLICATES * service_s + base_s) + lost_s
-    timer_s = max(flow.transport.min_rto_s, timer(trips[:: max(round(1.0 / acks), 1)].tolist()))
+    timed = trips[:: max(round(1.0 / acks), 1)][-REMEMBERED:].tolist()
+    timer_s = max(flow.transport.min_rto_s, timer(timed))
     return Law(
         delivered / seconds,
         1.0 + losses / delivered,
@@ -722,18 +726,16 @@ def saw(
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
-        known=flow.transport.variant in ("reno", "newreno", "sack") and repaired_s + varies_s < timer_s,
+        known=flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
+        and repaired_s + varies_s < timer_s,
     )
 
 
 def timer(trips: list[float]) -> float:
-    """Return the retransmission timer after round trips that repeat (s; RFC 6298, section 2.3).
-
-    The last ones decide it.
-    """
+    """Return the retransmission timer after round trips that repeat (s; RFC 6298, section 2.3)."""
     mean = trips[-1]
     deviation = mean / 2.0
-    for trip in (trips * (1 + REMEMBERED // len(trips)))[-REMEMBERED:]:
+    for trip in trips * (1 + REMEMBERED // len(trips)):
         deviation += (abs(mean - trip) - deviation) / 4.0
         mean += (trip - mean) / 8.0
     return mean + 4.0 * deviation

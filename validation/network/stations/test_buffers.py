@@ -258,6 +258,11 @@ SMALL = {
         (SMALL, True),  # as often as segments
         ({**SMALL, "link.packets": ["DH5", "DH3"], "radio.ber": 6e-6, "transport.variant": "reno"},
          True),  # losses follow losses
+        ({"transport.variant": "tahoe", "flow_control.baseband_packets": 60}, False),
+        ({"transport.variant": "tahoe", "flow_control.baseband_packets": 6, "link.packets": ["3-DH5"],
+          "transport.limited_transmit": False}, True),  # its link is empty for a while
+        ({"flow_control.baseband_packets": 14}, False),  # three duplicates
+        ({"flow_control.baseband_packets": 14, "radio.model": "constant", "radio.ber": 1e-6}, True),
         ({"network.peripherals": 3, "network.flows": [{"from": "p1.1", "to": "c1"}],
           "polling.discipline": "slq"}, False),  # other links have no queue
     ],
@@ -273,6 +278,29 @@ def test_the_saw_of_windows_at_their_own_links_is_known(changes: dict[str, Any],
             float(simulated["goodput_kbps"].mean()), rel=0.01
         )
         assert np.mean(metrics["rtt_s"]) == pytest.approx(float(simulated["rtt_s"].mean()), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("window", "room", "doubted"), [(7, 9000, False), (32, 10000, False), (32, 9000, True)]
+)
+def test_the_buffer_of_a_node_is_filled_to_the_byte(window: int, room: int, doubted: bool) -> None:
+    """Path and 9,000 bytes hold seven segments of 1,504; the first packets of one make room for the next."""
+    asked = bt.Scenario().changed({
+        "network.topology": "custom", "network.relay": "segment",
+        "network.flows": [{"from": "host", "to": "s1"}],
+        "network.piconet_list": [{"name": "bt", "central": "gw", "peripherals": ["s1"]}],
+        "network.outside_links": [
+            {"name": "net", "from": "host", "to": "gw", "rate_kbps": 2000.0, "delay_s": 0.0055},
+        ],
+        "transport.limited_transmit": False, "transport.receive_window_segments": window,
+        "link.node_buffer_bytes": room, "link.packets": ["2-DH5"] if window == 7 else ["DH3", "DH1"],
+        **{key: value for key, value in UPLINK.items() if key.startswith(("run", "traffic", "radio"))},
+        "transport.delayed_ack": False, "transport.mss_bytes": 1460, "transport.header_bytes": 40,
+    })  # fmt: skip
+    metrics, notes = answer(asked)
+    assert any("may overflow" in said for said in notes["warnings"]) == doubted
+    if not doubted:
+        assert metrics["rtt_s"] == pytest.approx(bt.simulate(asked)["rtt_s"].values.mean(), rel=0.01)
 
 
 WIRE = {
