@@ -833,6 +833,7 @@ class Laws:
         elif place.link == port.link:
             over = max(place.over, order.closes)
             behind, frame = queues.next_one(c) if host else (0.0, 0.0)
+            begun = max(queues.visit_of(int(queues.prev[c])) - pending, 0.0) if answers else 0.0
             if place.up and host and not up:  # the central's host answers a packet up too late for a frame
                 missed = (EMPTY, EMPTY) if work else order.missed_down
                 slots = (1.0 - over) * missed[0] + over * missed[1]
@@ -843,7 +844,14 @@ class Laws:
                 after = late(1.0 - over, grown(missed[0], order.passed[2]), missed[0], behind)
                 after += late(over, grown(missed[1], order.passed[2]), missed[1])
                 slots -= (1.0 - over) * behind * missed[0]
-                if order.interleaved:
+                if begun > 0.0:
+                    # beside the next segment, or behind what came for others since the visit began
+                    rides = (1.0 - over) * behind
+                    pending -= rides * frame
+                    for chance, away in ((1.0 - over - rides, missed[0]), (over, missed[1])):
+                        after += chance * (grown(away + begun, order.passed[2]) - begun)
+                    pending += rides * frame
+                elif order.interleaved:
                     pending += slots
                 else:
                     wait(slots, 0.0 if work else order.passed[2])
@@ -854,7 +862,7 @@ class Laws:
                 goes_on = 1.0 - (1.0 - behind) * (1.0 - queues.further_data(c)) if answers else 0.0
                 after = late(1.0 - over, EMPTY, EMPTY + EMPTY * n, goes_on)
                 after += late(over, grown(order.missed_up, order.passed[1]), order.missed_up)
-                if answers and queues.first[queues.prev[c]] > 0.0:  # others wait since a full visit began
+                if begun > 0.0:  # others wait since a full visit began
                     begun = max(limit * float((queues.slots / queues.frames)[queues.prev[c]]) - pending, 0.0)
                     longer = grown(order.missed_up + begun, order.passed[1]) - begun
                     after += over * (longer - grown(order.missed_up, order.passed[1]))
