@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, pdtr
 
 from btqueue.network.stations.network import Flow, Network
+from btqueue.transport import binomial
 from btqueue.transport.recovery import LossyPath
 from btqueue.transport.vegas import LEAST_WINDOW, Round, settled, whole_window
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
@@ -21,9 +22,8 @@ ALONE = 0.6
 """Loss above which segments are sent one at a time, from timeout to timeout."""
 LARGEST_CHAIN = 256
 """Largest window (segments) whose losses are solved; losses keep larger windows from opening further."""
-OPENING = {2: 2.5, 3: 3.5}
-"""Segments acknowledged until a window of two, after a loss, has grown to three, and from three to four,
-where three duplicate acknowledgements are possible."""
+LARGEST_OPENING = 12
+"""Window (segments) from which on three of those behind a lost one hardly ever fail to arrive."""
 BETWEEN_TIMEOUTS = 4.0
 """Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
@@ -836,65 +836,81 @@ class Repairs(NamedTuple):
     losses: float
 
 
-def _opening(transport: Any, under_way: float) -> float:
-    """Return the mean segments acknowledged while a window grows from two, after a loss, to four.
+def _hardly_seen(transport: Any, under_way: float, window: float, loss: float, through: float) -> float:
+    """Return the chance that too few segments behind a lost one arrive for a fast retransmit.
 
-    A window that grows only when it is full waits for segments at random to fill it.
+    The window opens again from half of the flight at the loss before: from two to three with 2.5 segments,
+    and so on. With limited transmit the first two that arrive let out one more each (RFC 3042). A window that
+    grows only when it is full waits for segments to fill it.
     """
-    if not transport.window_limited_growth:
-        return sum(OPENING.values())
-    fills = {window: 1.0 - float(pdtr(window - 2, under_way)) for window in OPENING}
-    return sum(count / max(fills[window], 1e-6) for window, count in OPENING.items())
+    sizes = np.arange(2, int(max(min(window, LARGEST_OPENING), DUPLICATES)) + 1)
+    fails = np.ones(DUPLICATES)
+    if transport.limited_transmit:
+        fails[1:] = 1.0 - through**2, (1.0 - through) ** 2
+    few = binomial.probability(np.arange(DUPLICATES), sizes[:, None] - 1, through) @ fails
+    # a timer repairs the first one behind a recovery
+    first = float(not (transport.sack or transport.variant == "sack"))
+    few[0] += first * (1.0 - few[0]) / 2.5
+    fills = 1.0 - pdtr(sizes - 2, under_way) if transport.window_limited_growth else 1.0
+    opens = np.clip(sizes + 1.0 - max((under_way + DUPLICATES + 1.0) / 2.0, 2.0), 0.0, 1.0) * (sizes + 0.5)
+    lost = loss * opens / np.maximum(fills, 1e-6)  # meanwhile
+    lost[-1] = inf
+    grown = np.cumprod(1.0 / (1.0 + lost))
+    return max(float(few @ -np.diff(grown, prepend=1.0)), loss * first)
 
 
 def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) -> Repairs:
     """Return the effect of losses on a connection whose source offers less than losses let it send.
 
     Without a backlog segments leave as they come. Three segments behind a lost one within the timeout make a
-    fast retransmit, if the window is open; with limited transmit two of them are new. Otherwise the segments
-    of a timeout wait at the sender. They leave as the window opens again from two, by the square-root law,
-    until the backlog is gone: at the rate of a connection that always has data (`law`). Round trips are
-    measured by the acknowledgements of new data: behind a hole there is one.
+    fast retransmit, if the window is open. Otherwise the segments of a timeout wait at the sender. They leave
+    as the window opens again from two, by the square-root law, until the backlog is gone: at the rate of a
+    connection that always has data (`law`). Round trips are measured by the acknowledgements of new data:
+    behind a hole there is one.
     """
     transport, loss = flow.transport, flow.loss
     through = (1.0 - loss) * (1.0 - flow.ack_loss)
     if loss == 0.0:
         return Repairs(0.0, 0.0, rtt_s, 0.0)
     rto = max(transport.min_rto_s, rtt_s)
-    follow = rate * rto
+    arriving = rate * through
     if flow.behind_s is not None:  # a lost segment is not acknowledged, and only full ones leave (Nagle)
-        follow *= flow.kilobits * 125.0 / transport.mss_bytes
+        arriving *= flow.kilobits * 125.0 / transport.mss_bytes
+    # the third duplicate and the repetition need a round trip each; the timer starts as the lost segment
+    # leaves, or a round trip behind the segment before it
+    near, far = (arriving * max(rto - trips * rtt_s, 0.0) for trips in (1.0, 2.0))
     if flow.source == "periodic" and flow.batch <= 1.0:
-        behind = float(follow >= DUPLICATES)
+        shown = float(far >= DUPLICATES)
     else:
-        behind = 1.0 - float(pdtr(DUPLICATES - 1, follow))
-    # the window has opened since the last loss; or the few segments that it lets out all come through
-    behind *= (
-        through**DUPLICATES
-        if transport.limited_transmit
-        else 1.0 / (1.0 + loss * _opening(transport, rate * rtt_s))
-    )
+        shown = exp(-arriving * rtt_s) * float(pdtr(DUPLICATES, far) - pdtr(DUPLICATES - 1, far))
+        shown += float(gammainc(DUPLICATES + 1, near))
+    shown *= 1.0 - _hardly_seen(transport, rate * rtt_s, window, loss, through)
     if flow.batch > 1.0:
-        behind = max(behind, max(flow.batch - DUPLICATES, 0.0) / flow.batch)
-    behind *= through * float(window > DUPLICATES)
+        shown = max(shown, max(flow.batch - DUPLICATES, 0.0) / flow.batch)
+    shown *= float(window > DUPLICATES)
+    behind = shown * (1.0 - loss)  # further segments acknowledge the repetition as well
     backoff = 2.0 if transport.rto_backoff else 1.0
-    repeats = sum(((1.0 - through) * backoff) ** k for k in range(1, BACKOFFS + 1))
-    silent = (1.0 - behind) * rto * (1.0 + min(repeats, transport.max_rto_s / rto))
-    # segments that wait for the end of a timeout, and segments that arrive until the backlog is gone
+    expiries = np.arange(BACKOFFS + 1)
+    chances = through * (1.0 - through) ** expiries
+    silent = np.cumsum(np.minimum(rto * backoff**expiries, max(transport.max_rto_s, rto)))
+    # segments that wait for the end of a timeout, and segments that arrive until the backlog is gone; beside
+    # a lost repetition each acknowledgement lets out a segment, up to the receive window
     spare = max(1.0 - rate / max(law.goodput, 1e-12), 1.0 - NEARLY)
-    waiting = max(rate * silent - (1.0 - behind) * min(window - 1.0, OPEN), 0.0) / spare
-    quiet = 1.0 / loss
-    places = np.arange(min(waiting, 5.0 * quiet) + 1.0)
-    seen = through**places
-    size = np.minimum(np.sqrt(4.0 + 2.0 * places), window)
-    crowded = float(np.maximum(rtt_s, size * law.rtt_s / max(law.window, 1.0)) @ seen / seen.sum())
-    rtt = (quiet * rtt_s + rtt_s + waiting * crowded) / (quiet + 1.0 + waiting)
+    out = np.array([min(window - 1.0, OPEN), OPEN if transport.variant == "tahoe" else window - 1.0])
+    backlogs = np.maximum(rate * silent - out[:, None], 0.0) / spare
+    waits, quiet = np.array([[1.0 - shown], [shown - behind]]) * chances * backlogs, 1.0 / loss
+    places = np.arange(min(float(backlogs.max()), 5.0 * quiet) + 1.0)
+    seen, size = through**places, np.minimum(np.sqrt(4.0 + 2.0 * places), window)
+    trips = np.cumsum(np.maximum(rtt_s, size * law.rtt_s / max(law.window, 1.0)) * seen) / np.cumsum(seen)
+    crowded = trips[np.minimum(backlogs, places[-1]).astype(int)]
+    waiting = float(waits.sum())
+    rtt = (quiet * rtt_s + rtt_s + float((waits * crowded).sum())) / (quiet + 1.0 + waiting)
     losses = rate * loss / max(1.0 - loss, 1e-9)
     busy = waiting / (waiting + quiet)
-    events = max(law.timeouts + law.fast_retransmits, 1e-12)
-    late = (1.0 - busy) * (1.0 - behind) + busy * law.timeouts / events
-    soon = (1.0 - busy) * behind + busy * law.fast_retransmits / events
-    return Repairs(losses * late, losses * soon, rtt, loss)
+    quiet, each = (1.0 - busy) * losses, busy * rate / max(law.goodput, 1e-12)
+    late = quiet * (1.0 - behind) + each * law.timeouts
+    late += (1.0 - busy) * rate * flow.ack_loss * exp(-near)  # no later acknowledgement comes in time
+    return Repairs(late, quiet * behind + each * law.fast_retransmits, rtt, loss)
 
 
 def caps(

@@ -209,6 +209,12 @@ def gateway(window, jitter_s, **changes):
 NOISY = gateway(16, 0.0, delay_s=0.02) | {
     "link.arq": "none", "radio.model": "constant", "radio.ber": 1e-5, "transport.limited_transmit": False,
 }  # fmt: skip
+THINNED = LONE | {
+    "link.packets": ["DH5", "DH3", "DH1"], "link.arq": "none", "radio.model": "constant", "radio.ber": 3e-6,
+    "traffic.source": "poisson", "traffic.load_kbps": 100.0, "transport.receive_window_segments": 8,
+    "transport.limited_transmit": False, "transport.delayed_ack": False,
+    "transport.window_limited_growth": False,
+}  # fmt: skip
 SHORT_FADES = LONE | {
     "traffic.load_kbps": 120.0, "radio.model": "gilbert-elliott", "radio.ber_good": 1e-6, "radio.good_s": 0.8,
     "radio.ber_bad": 0.01, "radio.bad_s": 0.5,
@@ -253,6 +259,11 @@ SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
         (NOISY | {"radio.ber": 6e-5}, "More than 35%"),
         (NOISY | {"transport.limited_transmit": True}, "lost at random"),
         (NOISY | {"transport.min_rto_s": 0.2}, "lost at random"),
+        (THINNED, None),
+        (THINNED | {"radio.ber": 1e-5}, "does not always have data"),
+        (THINNED | {"traffic.load_kbps": 250.0}, "does not always have data"),
+        (THINNED | {"transport.receive_window_segments": 4}, "does not always have data"),
+        (THINNED | {"transport.window_limited_growth": True}, "does not always have data"),
         (SHORT_FADES, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy"}, "Timers expire"),
         (SHORT_FADES | {"traffic.source": "greedy", "transport.min_rto_s": 0.2}, None),
