@@ -262,7 +262,7 @@ def test_timers_that_acknowledge_during_the_next_request_are_in_doubt(pause_s, d
 def test_clients_that_keep_the_air_busy_take_turns(keys, apart):
     """Sessions take what the air needs for all clients, whatever their order; else they are in doubt."""
     asked = piconet(
-        **{"network.peripherals": 4, "traffic.request_bytes": 300, "traffic.reply_bytes": 3000} | keys
+        **{"network.peripherals": 4, "traffic.request_bytes": 300, "traffic.reply_bytes": 6000} | keys
     )
     assert doubted(asked, "several clients wait for each other") == apart
     if not apart:
