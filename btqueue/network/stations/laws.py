@@ -535,13 +535,15 @@ class Laws:
                         first = min(used + group - more * limit, group)
                         longer = more * (float(rounds.round[link]) - EMPTY) + (group - first) * part
                         gaps = max(gaps, stretch + longer)
+                ahead = 0.0  # by how much the group before takes longer (frames)
                 if after is None:
                     slots += gaps - (stretch if relayed else 0.0)
-                    stretch, group = gaps, first
+                    ahead = max(min(frames - group, limit) - group, 0.0) if relayed else 0.0
+                    stretch, group = gaps - ahead * part, first
                 else:  # exchanges take turns with the visits of the member
                     slots += max(gaps - after[0] / 2.0, (frames - first) * part)
                     stretch, group, after = max(gaps, after[0]), min(last, after[1]), None
-                if relayed and group < frames and port.bridge >= 0 and not port.up:
+                if relayed and group < frames and port.bridge >= 0:
                     # it has been away with the group before
                     away = float(rounds.gone[link] + rounds.polled[link]) + min(frames, group + limit) * part
                     slots, stretch = slots + max(away - stretch, 0.0), max(away, stretch)
