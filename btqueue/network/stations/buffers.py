@@ -410,7 +410,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
         # packets that leave whole, and the wire between two segments that are sent at once
         packet = GRAIN / max(train.packets, 1.0)
         apart = rate * sum(stop.service_s for stop in flow.forth if stop.kind == "wire")
-        if int(room - packet) < int(room + packet + apart):
+        if apart > 0.0 and int(room - packet) < int(room + packet + apart):
             return False
     if visit.kind != "port" or visit.node >= 0:
         # after a loss a queue shorter than the path runs empty, and random services keep it so
