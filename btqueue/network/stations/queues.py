@@ -356,6 +356,12 @@ class Queues:
         self.piconet = piconet
         self.slot_s = SLOT_S / links.share[self.link]
         self.members = links.members[self.link]
+        used = np.array([len(set(self.link[piconet == at].tolist())) for at in piconet])
+        polls = np.array(
+            [self.orders[p].polls[up] for p, up in zip(piconet, self.up.astype(int), strict=True)]
+        )
+        # polls between two visits of a train: links without flows are left out of some cycles
+        self.polls = used - 1.0 + (self.members - used) * polls
         self.most = np.minimum(links.limit, float(ENDLESS))  # frames of a visit, (N,)
         for link, at in enumerate(links.piconet):
             if self.orders[int(at)].interleaved:  # links take turns frame by frame until they are empty
@@ -681,15 +687,15 @@ class Queues:
             visits: that their frames fill, (C,).
             brought: work of a train at further ports, (C,).
         """
-        port, links = self.port, self.links
+        port = self.port
         simple = self.simple & self.cyclic & ~self.filled.any(axis=1)
         brings = np.where(self.back, self.taken, self.slots - EMPTY * self.full_each)
         each = np.where(self.same.T @ simple > 0.0, self.at_link @ (rate * brings), self.work_at)
         each = np.minimum(_ratio(each, self.work_at), 1.0)  # share of the work that every train brings
         self.apart = np.where(simple[:, None], self.apart * each, self.apart)
         idle = self.cycle * (1.0 - np.minimum(self.same @ (self.work_at * each), MOST_LOAD))
-        idle = np.where(simple, idle, EMPTY * links.members[links.port_link])[port]
         simple, part = simple[port], visits
+        idle = np.where(simple, idle[port], EMPTY * (self.polls + 1.0))
         own = self.slots - EMPTY * np.where(simple, self.full_each, visits) + brought
         busy, trains = (self.at_port @ (rate * own))[port], (self.at_port @ rate)[port]
         ends = np.ceil(RUN[:, None] * self.frames / self.limit - SAME)
@@ -923,7 +929,8 @@ class Queues:
         self.later = np.where(self.is_further, alien, 0.0) * (1.0 - after * (1.0 - finds))
         if self.regular.any():
             self._behind_regular(residual)
-        self.behind = self.behind + self.closes * load[self.port] * self.cycle[self.port]
+        mine = self.regular[flow] * rate * self.service  # no train of a periodic flow comes in its own visit
+        self.behind = self.behind + self.closes * (load[self.port] - mine) * self.cycle[self.port]
         self.load_of = load[self.port]
         self.behind_one = np.where(self.first > 0.0, self.present[self.port], self.load_of)
         if self.first.any():  # in the place of half a cycle, and of the growth of work elsewhere

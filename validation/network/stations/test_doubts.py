@@ -243,6 +243,13 @@ FULL_RING = {
     "traffic.source": "greedy", "transport.mss_bytes": 1460, "transport.delayed_ack": False,
     "transport.receive_window_segments": 4, "flow_control.enabled": False, "radio.model": "perfect",
 }  # fmt: skip
+ONE_UP = {"network.flows": [{"from": "p1.1", "to": "c1"}], "transport.protocol": "none"}
+UPLOADS_IN_TURN = {
+    "network.peripherals": 4, "network.flows": [{"from": f"p1.{n}", "to": "c1"} for n in (1, 2, 3)],
+    "link.packets": ["DH5", "DH3"], "traffic.message_bytes": 1460, "transport.mss_bytes": 1460,
+    "traffic.source": "poisson", "flow_control.enabled": False, "radio.model": "perfect",
+    "transport.delayed_ack": False,
+}  # fmt: skip
 SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
 
 
@@ -305,6 +312,10 @@ SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
         (RINGS | {"traffic.load_kbps": 46.0}, "random fill"),
         (RINGS | {"radio.model": "constant", "radio.ber": 3e-5}, "several visits"),
         (RINGS | {"polling.discipline": "lwrr", "traffic.load_kbps": 10.0}, "which link is next"),
+        (UPLOADS_IN_TURN | {"polling.discipline": "slq", "traffic.load_kbps": 30.0}, None),
+        (UPLOADS_IN_TURN | {"polling.discipline": "slq", "traffic.load_kbps": 80.0}, "which link is next"),
+        (UPLOADS_IN_TURN | {"polling.discipline": "gated", "traffic.source": "periodic"}, "gated"),
+        (UPLOADS_IN_TURN | ONE_UP | {"polling.discipline": "gated", "traffic.source": "periodic"}, None),
         (FULL_RING | {"polling.discipline": "lwrr"}, None),
         (FULL_RING | {"polling.discipline": "lwrr", "transport.receive_window_segments": 3}, "which link"),
         (FULL_RING | SLOT_BY_SLOT, None),

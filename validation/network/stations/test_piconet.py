@@ -395,6 +395,19 @@ def test_trains_that_share_visits_wait_for_each_other(flows, stations, load_kbps
         assert float(theory[metric].mean()) == pytest.approx(expected, rel=0.05), metric
 
 
+@pytest.mark.parametrize(("discipline", "before"), [("slq", 0.26), ("lwrr", 0.21)])
+def test_a_lone_upload_hardly_waits_for_polls_of_idle_links(discipline, before):
+    """Delays stood and were too long by `before` when polls of all idle links followed each visit."""
+    scenario = bt.Scenario().changed({
+        "network.peripherals": 4, "network.flows": [{"from": "p1.1", "to": "c1"}], "polling.limit": 10,
+        "traffic.source": "poisson", "traffic.load_kbps": 700.0, "traffic.message_bytes": 1460,
+        "radio.model": "perfect", "flow_control.enabled": False, "transport.protocol": "none",
+        "link.packets": ["2-DH5"], "run.duration_s": 200.0, "polling.discipline": discipline,
+    })  # fmt: skip
+    off = float(bt.solve(scenario)["delay_s"].mean()) / float(bt.simulate(scenario)["delay_s"].mean()) - 1.0
+    assert abs(off) < before / 5.0
+
+
 def test_beside_no_wait_the_longer_wait_is_the_other_one():
     tokens = Tail.of(0.2, 0.01)
     assert longer(Tail.of(0.3, 0.0), tokens, inf) == pytest.approx(tokens.wait)
