@@ -92,10 +92,11 @@ def print_report(report: Report, name: str) -> None:
         )
         if one.verdict in ("differs", "negligible") or no_chance:
             line(f"  {one.sentence}", style=VERDICTS[one.verdict][1])
-    line(*(f"  likely cause: {cause.sentence}" for cause in report.causes[:MOST_CAUSES]))
+    for cause in report.causes[:MOST_CAUSES]:
+        line(f"  {'partial' if cause.remains else 'likely'} cause: {cause.sentence}")
     if report.tried and not report.causes:
         kinds = "buffers, limits, timers, windows, rates, delays, errors, warm-up"
-        line(f"  none of {report.tried} neighbours of the scenario fits ({kinds})")
+        line(f"  no cause found: none of {report.tried} neighbours of the scenario fits ({kinds})")
     if report.unseen:
         keys = ", ".join(report.unseen)
         line(f"cannot tell: half or twice {keys} would pass (by the model)", style="yellow")

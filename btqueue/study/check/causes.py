@@ -5,7 +5,8 @@ of one place more or less; a timer that does not double and a warm-up that was n
 too. So are keys read in another unit, and defaults of another program. Each of these neighbours is simulated.
 The report names the neighbours that fit, of each key the best value; among values that fit equally the usual
 one comes first. Of the keys whose neighbours came nearest, further values are tried, round values first.
-Where none fits, the neighbour that explains most is named, and the metrics that remain.
+Where none fits, the neighbour that explains most is named as a partial cause, with the metrics that remain,
+if it explains half of the differing metrics.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ EQUAL = 1.0
 """Difference of the misfits of two neighbours that fit equally."""
 USUAL, ROUNDED, ANY = range(3)
 """Of a value: a usual mistake, a round number, any number. The first are named first where several fit."""
+FEW = 4
+"""Metrics up to which a sentence names all of them."""
 OFF_BY_ONE = "an off-by-one, as if the packet in service were counted"
 
 
@@ -219,7 +222,7 @@ def likely_causes(
 
     A neighbour fits if no metric differs from its simulation, judged as the scenario itself was, and if it is
     nearer than the scenario. If none fits, the neighbour that leaves fewest metrics different is returned,
-    unless it explains none.
+    unless more of them remain than it explains.
 
     Args:
         scenario: as it was simulated.
@@ -256,7 +259,9 @@ def likely_causes(
     found = sorted(of_keys.values(), key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one)))
     if not found:
         differing = {one.metric for one in own if one.verdict == "differs"}
-        partial = [one for one in nearer if set(one.remains) < differing]
+        partial = [
+            one for one in nearer if set(one.remains) < differing and len(one.remains) <= len(differing) / 2
+        ]
         found = sorted(partial, key=lambda one: (len(one.remains), one.rank, far(one)))[:1]
     causes = (Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found)
     return tuple(causes), len(tried)
@@ -326,7 +331,7 @@ def _search(
         numbers = [value, scenario.value_of(key)]
         if not more and all(is_number(x) and x > 0 for x in numbers):
             of_key[key][value] = distance(one)
-            meanings[key] = one.meaning
+            meanings[key] = "another value" if "off-by-one" in one.meaning else one.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
         own = scenario.value_of(key)
 
@@ -405,8 +410,9 @@ def _sentence(scenario: Scenario, neighbour: Neighbour, own: tuple[Agreement, ..
         return f"their numbers fit {change}: {neighbour.meaning}"
     before = [one.metric for one in own if one.verdict == "differs"]
     explained, remains = (
-        " and ".join(long_name(name) for name in before if (name in neighbour.remains) == left)
-        for left in (False, True)
+        [long_name(name) for name in before if (name in neighbour.remains) == left] for left in (False, True)
     )
-    verb = "remain" if remains.endswith("s") or " and " in remains else "remains"
-    return f"{change} explains {explained}; {remains} {verb}: {neighbour.meaning}"
+    told = " and ".join(explained) if len(before) <= FEW else f"{len(explained)} of {len(before)} metrics"
+    rest = " and ".join(remains) if len(remains) <= FEW else f"{len(remains)} of them"
+    verb = "remain" if rest.endswith("s") or len(remains) > 1 else "remains"
+    return f"{change} explains {told}; {rest} {verb}: {neighbour.meaning}"

@@ -273,6 +273,29 @@ def test_the_cause_that_explains_most_is_named_with_what_remains(timeouts, words
     assert report.causes[0].remains == remains
 
 
+def test_a_change_that_explains_less_than_half_is_no_cause():
+    theirs = {"goodput_kbps": 240.0, "rtt_s": 0.7, "timeouts_per_s": 7.0}
+    found = {
+        name: Quantity(name, value, (value * 0.99, value * 1.01, value)) for name, value in theirs.items()
+    }
+    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=None)
+    assert len(report.differing) == 3 and report.tried and not report.causes
+
+
+def test_another_polling_limit_is_found_and_is_no_off_by_one():
+    """A stand-in whose goodput is the limit: 17 is found between the values that are tried."""
+
+    def simulator(scenario):
+        limits = scenario.polling.limit * (1 + 0.001 * np.arange(10))
+        return xr.Dataset({"goodput_kbps": (("replication", "flow"), limits[:, None])})
+
+    found = {"goodput_kbps": Quantity("goodput_kbps", 17.0, (16.9, 17.1, 17.0))}
+    scenario = thesis().changed({"polling.limit": 5})
+    report = check(ForeignResults("theirs", "CSV", found), scenario, simulate=simulator, solve=None)
+    assert dict(report.causes[0].changes) == {"polling.limit": 17}
+    assert "off-by-one" not in report.causes[0].sentence
+
+
 def test_keys_of_which_the_numbers_cannot_tell_are_named():
     def model(scenario):
         return made_up(scenario).mean("replication")
