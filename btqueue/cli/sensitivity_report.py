@@ -204,6 +204,8 @@ def _footer(found: xr.Dataset) -> list[str]:
         if attrs["without_range"]:
             keys = ", ".join(attrs["without_range"])
             lines.append(f"left out because they are 0 and have no range (--spread KEY=LOW..HIGH): {keys}")
+        if attrs["not_varied"]:
+            lines.append(f"not varied, in entries of lists (--key): {', '.join(attrs['not_varied'])}")
         failed = attrs["failed"]
         if len(failed) > MOST_REASONS:
             return [

@@ -119,6 +119,21 @@ def numeric_keys(scenario: Scenario) -> dict[str, float]:
     return {key: value for key, value in values.items() if is_number(value) and not _only_runs(key)}
 
 
+def keys_in_lists(scenario: Scenario) -> list[str]:
+    """Return the keys that hold a number in an entry of a list, as `radio.links[1].ber`."""
+    tables = {name: table for name, table in scenario.to_dict().items() if isinstance(table, dict)}
+    return [
+        f"{name}.{key}[{number}].{inner}"
+        for name, table in tables.items()
+        for key, entries in table.items()
+        if isinstance(entries, list | tuple)
+        for number, entry in enumerate(entries, 1)
+        if isinstance(entry, dict)
+        for inner, value in entry.items()
+        if is_number(value)
+    ]
+
+
 def _only_runs(key: str) -> bool:
     return key.startswith("run.") and key != OF_THE_MODEL
 

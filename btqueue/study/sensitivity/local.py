@@ -25,7 +25,7 @@ from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import is_trait, traits
 from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
-from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors
+from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, keys_in_lists
 from btqueue.study.summary import NOTHING, Estimate, student_half_width
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
@@ -403,9 +403,10 @@ def local_sensitivity(
 
         Coordinates: `base`, the metric in the scenario; `value`, `low` and `high` of each key. Attributes:
         `without_effect` (keys that change no metric within their spread), `without_range` (keys that are 0,
-        of which a share is no range; they are left out unless *keys* or *spread* name them), `failed` (keys
-        for which there is no answer beside the scenario itself, and why), `solved` (points), and how the
-        scenario itself was answered (`answered_by`, `why`, `warnings`).
+        of which a share is no range; they are left out unless *keys* or *spread* name them), `not_varied`
+        (keys in entries of lists, unless keys are named), `failed` (keys for which there is no answer beside
+        the scenario itself, and why), `solved` (points), and how the scenario itself was answered
+        (`answered_by`, `why`, `warnings`).
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the
@@ -421,7 +422,9 @@ def local_sensitivity(
     named = given | set(keys or ())
     left_out = [f.key for f in varied if not f.value and f.spread is None and f.key not in named]
     varied = [f for f in varied if f.key not in left_out]
-    known = [f for f in varied if not f.value or not is_trait(f.key) or f.key in there | given]
+    known = [
+        f for f in varied if not f.value or not is_trait(f.key) or f.key in there | given or "[" in f.key
+    ]
     active = active_factors(known, names, solver)
     found = (_by_simulation if solver.simulated else _by_theory)(active, names, solver)
     shown: dict[Factor, list[dict[str, Any]]] = {}
@@ -445,8 +448,12 @@ def local_sensitivity(
         name: (("metric", "key"), [[rows[n][name] for rows in shown.values()] for n in range(len(names))])
         for name in VARIABLES
     }
-    quiet = [factor.key for factor in varied if factor not in active]
+    in_lists = keys_in_lists(scenario)
+    elsewhere = {key.rpartition(".")[2] for key in in_lists}  # entries that replace a key of a table
+    idle = [factor.key for factor in varied if factor not in active]
+    quiet = [key for key in idle if "[" in key or key.rpartition(".")[2] not in elsewhere]
     attrs = {"study": "local", "solved": solver.solved, "without_effect": quiet, "without_range": left_out}
+    attrs["not_varied"] = in_lists if keys is None else []
     attrs |= solver.about
     return xr.Dataset(columns, coordinates(names, shown, base=base.values()), {**attrs, "failed": failed})
 

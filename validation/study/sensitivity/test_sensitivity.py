@@ -317,3 +317,14 @@ def test_sobol_of_the_ishigami_function():
         # 99.9 % of a normal error lie within 1.68 of its 95 % half-widths
         assert (np.abs(value - shares) <= 1.68 * width).all()
     assert sobol_points(3, 2048) == 2048 * 5
+
+
+def test_keys_in_entries_of_lists_are_named_and_make_no_key_of_a_table_idle():
+    """The bit error rate of the table has no effect, but the entry for one link has one."""
+    one = {"network.peripherals": 2, "network.flows": "uplink", "traffic.source": "greedy"}
+    noisy = Scenario().changed({**one, "radio.links": [{"node": "p1.1", "model": "constant", "ber": 1e-5}]})
+    found = local_sensitivity(noisy, metrics=["goodput_kbps"])
+    assert found.not_varied == ["radio.links[1].ber"]
+    assert "radio.ber" not in found.without_effect and "radio.ber_bad" in found.without_effect
+    named = local_sensitivity(noisy, keys=["radio.links[1].ber"], metrics=["goodput_kbps"])
+    assert named.not_varied == [] and named["key"].values.tolist() == ["radio.links[1].ber"]
