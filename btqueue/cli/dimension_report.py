@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -76,10 +77,15 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     screen.show(heading(name, found.task.base), _points_table(found), *_how_found(found, wall_s))
     if found.best is not None:
         who = NAMES["simulate" if found.best.answered_by == "simulation" else found.engine]
-        where = "front" if found.front else "best point"
-        warnings = dict.fromkeys(text for point in found.front or [found.best] for text in point.warnings)
-        screen.say(*(f"{who} warns of the {where}: {warning}" for warning in warnings), style="yellow")
-    reasons = list(found.failures.items())[:MOST_REASONS]
+        warned: dict[str, list[str]] = {}
+        for number_, point in enumerate(found.front or [found.best], start=1):
+            for warning in point.warnings:
+                warned.setdefault(warning, []).append(f"{number_}.")
+        for warning, rows in warned.items():
+            where = f"{', '.join(rows)} of the front" if found.front else "the best point"
+            screen.say(f"{who} warns of {where}: {warning}", style="yellow")
+    failed = (point for point in found.candidates if point.failure and not point.unserved)
+    reasons = Counter(str(point.failure) for point in failed).most_common(MOST_REASONS)
     screen.say(*(f"failed: {count:,} x {reason}" for reason, count in reasons), style="yellow")
     screen.say(*_ends(found))
     if (played := found.confirmation) is not None:

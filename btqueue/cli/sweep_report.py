@@ -126,9 +126,16 @@ def _about_engines(found: xr.Dataset) -> list[str]:
     if played and "goodput_kbps_ci95" in found:
         widths = (found["goodput_kbps_ci95"] / found["goodput_kbps"]).values[by == "simulation"]
         if (known := widths[np.isfinite(widths)]).size:
-            far = f"{100 * np.median(known):.2g} %, at worst {100 * known.max():.2g} %"
-            lines.append(f"of points that were simulated goodput is known to {far}")
+            lines.append(
+                f"of points that were simulated goodput is known to {100 * known.max():.2g} % or better"
+            )
     return lines + (in_words(checks, solved + around) if checks and checks["points"] else [])
+
+
+def _shown(value: Any) -> str:
+    """Return the value of a key as a scenario file writes it."""
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text.lower() if isinstance(value, bool | np.bool_) else text
 
 
 def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
@@ -143,7 +150,7 @@ def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
     by = [name for name in ("answered_by",) if name in rows and "simulation" in set(rows[name])]
     printed = new_table(*keys, *map(axis_label, shown), *(["by"] if by else []), left=len(keys))
     for row in rows.to_dict("records"):
-        cells = [f"{row[key]:g}" if isinstance(row[key], float) else str(row[key]) for key in keys]
+        cells = [_shown(row[key]) for key in keys]
         for metric in shown:
             ci95 = row.get(f"{metric}_ci95", math.nan)
             cells.append(

@@ -15,6 +15,7 @@ import numpy as np
 from btqueue.baseband import SLOT_S
 from btqueue.network.bounds import capacity
 from btqueue.network.stations.network import Flow, Network, Visit, network_of
+from btqueue.network.stations.transport import delays_received
 from btqueue.scenario.errors import Problem, conflict
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import topology
@@ -38,6 +39,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     * a queue that is shorter than the packets that a message, or the initial window, sends at once;
     * a window too small for the demand: a fair share of the network, or the load if that is less;
     * a polling limit, or an exhaustive discipline, that keeps others waiting for longer than their timers;
+    * Nagle's algorithm, where short messages wait for acknowledgements that are held back;
     * a warm-up shorter than ten round trips, or than the slowest timer. Theory does not read it.
 
     Args:
@@ -51,7 +53,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     """
     seen = _Seen.of(scenario)
     found: dict[str, Problem] = {}
-    for rule in (_repetition_off, _short_queues, _small_windows, _starved, _short_warm_up):
+    for rule in (_repetition_off, _short_queues, _small_windows, _starved, _held_messages, _short_warm_up):
         for hint in rule(seen):
             found.setdefault(hint.key, hint)
     return tuple(found.values())
@@ -241,6 +243,27 @@ def _starved(seen: _Seen) -> Iterator[Problem]:
                 why = f"visits to links that always have packets last {lasts}, and others starve"
                 yield conflict(key, polling.limit if of_limit else polling.discipline, why)
                 return
+
+
+def _held_messages(seen: _Seen) -> Iterator[Problem]:
+    """Look for messages that fill no segment, and come faster than acknowledgements that are held back.
+
+    A message leaves at once if all data are acknowledged, or if a segment is full (RFC 896). Two full
+    segments of data, or the timer, release an acknowledgement (RFC 1122, section 4.2.3.2).
+    """
+    for number, flow in seen.flows():
+        transport = flow.transport
+        if not flow.short or transport.nagle is not True or not delays_received(flow):
+            continue
+        held_s, size = transport.ack_delay_s, flow.traffic.message_bytes
+        bytes_per_s = 125.0 * flow.traffic.load_kbps
+        often = size < bytes_per_s * (held_s + seen.alone_s[number])
+        if often and bytes_per_s * held_s < transport.mss_bytes:
+            why = (
+                f"messages of {size} bytes wait for acknowledgements (Nagle's algorithm), which are held "
+                f"back {held_s:g} s (transport.ack_delay_s)"
+            )
+            yield conflict(seen.named[number]("transport.nagle"), True, why)
 
 
 def _short_warm_up(seen: _Seen) -> Iterator[Problem]:

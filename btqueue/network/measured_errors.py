@@ -108,9 +108,13 @@ def measured_errors(answers: str, kind: Kind) -> Mapping[str, MeasuredError]:
     return {**everywhere, **{name: error for name, error in here.items() if error.points >= FEW}}
 
 
-def in_words(answers: str, kind: Kind) -> str:
-    """Return the errors of goodput, round trip or session time, and timeouts as text: median and 95 %."""
-    known = {name: error for name, error in measured_errors(answers, kind).items() if name in IN_WORDS}
+def in_words(answers: str, kind: Kind, metrics: Mapping[str, Any]) -> str:
+    """Return the errors of goodput, round trip or session time, and timeouts as text: median and 95 %.
+
+    Metrics that an answer has not, or that are 0 in it, are left out.
+    """
+    there = {name for name in IN_WORDS if np.any(metrics.get(name, 0.0))}
+    known = {name: error for name, error in measured_errors(answers, kind).items() if name in there}
     where = f"{kind.system}, {kind.regime}"
     if not known:
         return f"never measured: {where}"

@@ -76,7 +76,7 @@ def gate(written: Scenario) -> Results:
     kind = cache(partial(kind_of, scenario, metrics))
     later = {
         "system": lambda: kind().system, "regime": lambda: kind().regime,
-        "measured_errors": lambda: in_words(errors_of, kind()),
+        "measured_errors": lambda: in_words(errors_of, kind(), metrics),
         **({"limited_by": partial(limits, written, bounds)} if bounds is not None else {}),
     }  # fmt: skip
     known = {"answered_by": "theory", "stands": not why, "why": why, "errors_of": errors_of}

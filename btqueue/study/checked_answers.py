@@ -30,6 +30,7 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
+from btqueue.study.points import label
 from btqueue.study.summary import Estimate, of_groups, of_same_flows, summarise
 
 if TYPE_CHECKING:
@@ -328,7 +329,7 @@ def in_words(summary: Mapping[str, Any], theory: int) -> list[str]:
     told = ", ".join(f"{summary[name]:,} {name.replace('_', ' ')}" for name in verdicts if name in summary)
     lines = [f"checked by simulation: {summary['points']:,} of {theory:,} points of theory: {told}"]
     for metric, one in summary["metrics"].items():
-        at = ", ".join(f"{key}={value}" for key, value in one["at"].items())
+        at = ", ".join(f"{key}={label(value)}" for key, value in one["at"].items())
         off = f"{100 * one['median']:.1f} % in the median, at worst {percent(one['worst'])} at {at}"
         lines.append(f"{NAMES[metric]} off by {off}")
     if summary["simulated"]:

@@ -111,7 +111,7 @@ def side_by_side(
     )
 
 
-ROW = re.compile(r"(?:(\w+)\()?(\w+)(?:\[(.*)\]|, (.*))?\)?")
+ROW = re.compile(r"(?:(\w+)\()?(\w+)(?:\[(.*)\]|, (.*?))?\)?")
 """A row of a table: function, metric, and the queue, flow or group that is meant."""
 OF_SESSIONS = tuple(name for name in METRICS if "session" in name or name == "connect_time_s")
 FUNCTIONS = {"min": "least ", "max": "greatest ", "sum": "total "}

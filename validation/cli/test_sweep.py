@@ -83,3 +83,8 @@ def test_theory_is_checked_at_some_points_and_it_is_said_how_far_off_it_is(engin
         assert told in shown
     unchecked = run("sweep", NAME, *words, "--no-check").stdout
     assert "checked" not in unchecked and "simulated" not in unchecked
+
+
+def test_truths_are_shown_as_scenario_files_write_them():
+    shown = run("sweep", NAME, "--over", "transport.nagle=true,false", "--threads", 1).stdout
+    assert "true" in shown and "false" in shown and "True" not in shown

@@ -34,7 +34,16 @@ MIXED = {
     },
     "run": {"duration_s": 60, "warmup_s": 10, "replications": 2},
 }
+SENSOR = {
+    "network": {"peripherals": 1, "flows": "uplink"},
+    "traffic": {"source": "periodic", "load_kbps": 8, "message_bytes": 100},
+}
 TABLE = [
+    ("held back", SENSOR, {}, {"transport.nagle"}),
+    ("seldom", SENSOR, {"traffic__load_kbps": 2}, set()),
+    ("full segments within the delay", SENSOR, {"traffic__load_kbps": 80}, set()),
+    ("no Nagle", SENSOR, {"transport__nagle": False}, set()),
+    ("no delayed acknowledgements", SENSOR, {"transport__delayed_ack": False}, set()),
     ("repetition", NOISY, {"link__arq": "none"}, {ARQ}),
     ("few errors", NOISY, {"link__arq": "none", "radio__ber": 1e-8}, set()),
     ("no errors", DOWNLOAD, {"link__arq": "none"}, set()),

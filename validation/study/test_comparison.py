@@ -10,6 +10,7 @@ from thesis import thesis, thesis_of
 
 from btqueue.scenario import METRICS
 from btqueue.study import side_by_side, summarise
+from btqueue.study.comparison import axis_label
 
 SCENARIO = thesis(title="by hand")
 GOODPUT = np.array([[100.0, 110.0], [120.0, 110.0], [90.0, 130.0]])
@@ -53,6 +54,18 @@ def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabular
     names = list(summarise(simulated()))
     assert names == ["goodput_kbps", "rtt_s", "loss_radio", "queue_packets", "fairness"]
     assert names == [name for name in METRICS if name in names]
+
+
+@pytest.mark.parametrize(
+    ("row", "label"),
+    [
+        ("max(delay_p95_s, sensors)", "greatest message delay, 95 %, sensors (s)"),
+        ("max(rtt_s, sensors (near))", "greatest round-trip time, sensors (near) (s)"),
+        ("min(goodput_kbps)", "least goodput (kbit/s)"),
+    ],
+)
+def test_headings_of_quantities(row, label):
+    assert axis_label(row) == label
 
 
 def test_both_sides_are_compared_over_the_same_flows():

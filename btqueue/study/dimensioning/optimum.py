@@ -399,7 +399,7 @@ def _estimate(estimate: Estimate) -> dict[str, float]:
     return {"mean": estimate.mean, "ci95": estimate.ci95}
 
 
-MOST_ROWS = 12
+MOST_ROWS = 20
 """Points of a front that the table shows, the ends among them."""
 
 

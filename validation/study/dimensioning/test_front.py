@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,17 @@ def test_the_cell_that_lasts_longest_is_found_as_the_page_on_low_energy_says():
     best = json.loads(result.stdout)["dimension"]["best"]
     assert (best["keys"]["le.interval_s"], best["keys"]["le.latency"]) == (0.5, 9)
     assert best["objective"] == pytest.approx(0.0051, abs=0.0002)
+
+
+def test_points_where_a_flow_gets_nothing_are_told_once_and_warnings_name_their_points(capsys):
+    def metrics(changes):
+        limit = changes["polling.limit"]
+        return {"goodput_kbps": [0.0, 9.0]} if limit > 10 else {**bowl(changes), "goodput_kbps": [limit] * 2}
+
+    found = choose_limit(metrics, choose=KEYS[:1], **TWO)
+    warned = [replace(point, warnings=("rough",) if n else ()) for n, point in enumerate(found.front)]
+    print_report("stars", replace(found, front=tuple(warned)), 1.0)
+    told = capsys.readouterr().out
+    assert "at 10 of the points some flow gets nothing" in told and "failed:" not in told
+    rows = ", ".join(f"{n}." for n in range(2, len(found.front) + 1))
+    assert f"warns of {rows} of the front: rough" in told
