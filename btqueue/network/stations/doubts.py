@@ -1143,7 +1143,8 @@ def of_relays(asked: Asked) -> Iterator[str]:
         full, piconets = asked.fills_alone(f), asked.network.piconets
         cyclic = all(piconets[asked.network.ports[v.index].piconet].discipline in CYCLIC for v in visits)
         repeated = any(visit.train.frames > visit.train.packets for visit in visits)
-        known = full or (asked.by_one(f) and cyclic and not repeated and not asked.network.bridges)
+        lone = not asked.network.bridges or air.one_by_one(asked.network)
+        known = full or (asked.by_one(f) and cyclic and not repeated and lone)
         if not known and not asked.fits(f):
             yield (
                 "a relayed segment needs several visits, and the order of its packets is known on average "

@@ -186,3 +186,24 @@ def test_segments_of_many_in_a_row_of_equal_bridges_wait_for_each_other_once(pic
     assert (point.rate @ point.service)[: len(network.ports)].max() > 0.3
     simulated = bt.simulate(s.changed({"run.replications": 4}))["rtt_s"]
     assert np.mean(answer(s)[0]["rtt_s"]) == pytest.approx(float(simulated.mean()), rel=0.12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        ({"polling__limit": 1}, False),
+        ({"network__relay": "packet"}, False),
+        ({"network__bridge": "MS"}, False),
+        (
+            {"radio__model": "constant", "radio__per": 0.05, "radio__ber": 0.0, "link__arq": "unlimited"},
+            False,
+        ),
+        ({"network__flows": [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.1", "to": "p1.1"}]}, False),
+    ],
+)
+def test_segments_of_several_visits_are_known_alone_on_bridges_that_are_members(changes, known):
+    few = {"traffic__source": "poisson", "traffic__load_kbps": 5.0, "polling__limit": 2}
+    few |= {"network__relay": "segment", "polling__bridge_limit": 10}
+    words = answer(scenario(**(few | changes)))[1]["warnings"]
+    assert any("several visits" in one for one in words) != known
