@@ -312,12 +312,6 @@ def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector) -> Ve
     A recovery whose repetition is lost goes on until the timer expires: half of the flight less the holes, or
     with SACK the lost repetition, is sent anew in each round trip, until a segment is lost or the receive
     window ends.
-
-    Args:
-        path: the path.
-        flight: segments in flight, (ends,).
-        chance: chances of 1, 2, ... holes, (ends, holes).
-        found: the same of holes that duplicates show, (ends, holes).
     """
     p, through, holes = path.loss, 1.0 - path.loss, np.arange(1, MOST_HOLES + 1)
     behind = {

@@ -393,7 +393,8 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     train = visit.train
     even = _is_even(flow, visit)
     polled = visit.kind == "port" and not _without_others(network, visit)
-    failing = max(1.0 - stop.train.packets / stop.train.frames for stop in flow.forth if stop.train.frames)
+    trains = [stop.train for stop in flow.forth if stop.train.frames]
+    failing = max((1.0 - one.packets / one.frames for one in trains), default=0.0)
     # a second loss of a window, at another place of a visit or after a failure: segments that the inflated
     # window lets out show it, and it takes a quarter of the window
     shown = min((room + 1.0) // 2.0 - 2.0, flow.window - room - 1.0) >= transport.DUPLICATES

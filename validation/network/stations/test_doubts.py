@@ -263,7 +263,7 @@ SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
         (gateway(64, 0.0, delay_s=0.05, loss=0.003) | {"transport.min_rto_s": 0.2}, "lost at random"),
         (gateway(64, 0.0, delay_s=0.05, loss=0.03, buffer_packets=30), "lost at random"),
         (NOISY, None),
-        (NOISY | {"radio.ber": 6e-5}, "More than 35%"),
+        (NOISY | {"radio.ber": 6e-5}, "lost at random"),
         (NOISY | {"transport.limited_transmit": True}, "lost at random"),
         (NOISY | {"transport.min_rto_s": 0.2}, "lost at random"),
         (THINNED, None),
