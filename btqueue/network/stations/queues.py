@@ -771,7 +771,7 @@ class Queues:
 
     def _none_comes(self, trains: Vector) -> Vector:
         """Return the chance that no train comes between two visits, at rates of `trains` a slot, (P,)."""
-        return (1.0 + np.maximum(trains, 0.0) * self.away * self.varied) ** (-1.0 / self.varied)
+        return np.exp(-np.log1p(np.maximum(trains, 0.0) * self.away * self.varied) / self.varied)
 
     def _meetings(self, rate: Vector, at_once: Vector, quiet: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the frames a slot that trains share on each link, (N,), and visits that runs fill, (C,).

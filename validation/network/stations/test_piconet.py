@@ -64,7 +64,7 @@ def test_each_hop_of_a_carried_load_takes_its_slots(flows, hops):
 
 
 @pytest.mark.parametrize("stations", [2, 5, 7])
-@pytest.mark.parametrize("limit", [1, 3, 5, 8])
+@pytest.mark.parametrize("limit", [1, 3, 5, 8, 20])
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
 def test_a_lone_round_trip_frame_by_frame(flows, stations, limit):
     """A segment in an idle piconet, played by hand from each even slot of a cycle on."""
