@@ -301,7 +301,6 @@ class Queues:
             latter.
         first: (C,) mean wait for a visit, where the law of conserved work is used; 0 elsewhere.
         grown: (C,) delay of the next train over `alone`.
-        in_turn: (C,) `service` while a queue never runs empty.
         behind_one: (C,) chance that a train finds another one at its port.
     """
 
@@ -468,7 +467,7 @@ class Queues:
         self.uses[self.flow, self.link], self.pass_by[self.port, self.flow] = 1.0, 0.0
         self.given: list[bytes] = []  # the numbers that settled queues were found for
         self.beside = np.zeros(0)  # as the last update had it
-        self.service = self.in_turn = self.slots.copy()
+        self.service = self.slots.copy()
         self.first, self.grown = np.zeros(self.count), np.ones(self.count)
         self.present, self.widened = np.zeros(ports), np.zeros(self.count)
         self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
@@ -703,12 +702,11 @@ class Queues:
         # trains that a visit under way has sent: half of a geometric run, as a random time meets it
         gone = (self.present / (1.0 - self.present))[port]
         gone = busy * np.minimum(gone, np.maximum(self.limit / self.frames - 1.0, 0.0) / 2.0)
-        for turn in range(SOME if simple.any() else 1):
+        for _ in range(SOME if simple.any() else 1):
             self.alone = own + idle * part
             self.service = stretched(
                 self.alone, np.where(simple, 1.0, visits), self.apart[port], self.full_visit
             )
-            self.in_turn = self.in_turn if turn else self.service
             self.grown = self.service / self.alone
             load = np.minimum(self.at_port @ (rate * self.service), MOST_LOAD)[port]
             longer = np.maximum(1.0 - part, 0.0) * np.maximum(load - busy, 0.0) / (1.0 - load)
@@ -970,10 +968,6 @@ class Queues:
         found += cycle * (ahead @ (rate * self.slots))
         found += cycle * again * ends * ~self.back * (ahead @ (rate * self.back))
         found += again * (self.midst @ (rate * self.slots))
-        # the last acknowledgement of a visit down waits for the next one, and goes beside its first train
-        comes = 1.0 - self._none_comes(self.at_port @ rate)[self.port]
-        down = self.answers & ~self.up & (self.first[prev] > 0.0)
-        np.add.at(found, prev[down], (comes[prev] * self.taken * _ratio(rate, rate[prev]))[down])
         known = self.in_order & ~(self.host & self.back) & ~self.one_by_one
         alone = self.one_by_one & ~self.relayed[self.flow] & ~(self.host & self.back)
         self.with_others = np.where(known, found, np.where(alone, self.widened, 0.0)) * random
@@ -1141,7 +1135,7 @@ class Queues:
         slot_s, service = float(self.slot_s[c]), float(self.service[c])
         data = (self.port == self.port[c]) & ~self.back
         rate = float(self.rate[c])
-        turn = float((self.rate * self.in_turn)[data].sum()) / rate if rate > 0.0 else service
+        turn = float((self.rate * self.service)[data].sum()) / rate if rate > 0.0 else service
         drawn, fixed = self.ahead[:, f].tolist()
         load, used = float(self.behind_one[c]), float(self.load_of[c])
         # acknowledgements of the segments ahead go beside their followers, in the place of NULL or POLL
