@@ -312,22 +312,6 @@ class Asked(NamedTuple):
         flows = {int(f) for f in queues.flow[queues.piconet == piconet]}
         return bool(here.any() and known.all()) and all(self.by_one(f) and not self.relayed(f) for f in flows)
 
-    def conserved(self, piconet: int) -> bool:
-        """Return whether waits for polls follow from the law of conserved work.
-
-        Random segments of one size, all acknowledged alone, are visited in turn. A visit never has packets of
-        two of them, or it is seldom full.
-        """
-        queues = self.point.links.polled
-        if not queues.count:
-            return False
-        here = queues.host & ~queues.back & (queues.piconet == piconet)
-        limit, frames = queues.limit[here], queues.frames[here]
-        known = (frames % limit == 0.0) | ((limit > (ROOM + 1.0) * frames) & (frames >= 2.0))
-        known = known & queues.plain[here] & (queues.spread[here] == 0.0)
-        flows = {int(f) for f in queues.flow[queues.piconet == piconet]}
-        return bool(here.any() and known.all()) and all(self.by_one(f) and not self.relayed(f) for f in flows)
-
     def several(self, f: int) -> bool:
         """Return whether a flow crosses a piconet of several members."""
         return any(self.network.piconets[one].members > 1 for one in self.piconets(f))
