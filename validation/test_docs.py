@@ -139,7 +139,6 @@ STEPS_OF_SOLVERS = {
     "btqueue.transport.recovery.recovery_of",
     "btqueue.transport.recovery.expired_flight",
     "btqueue.transport.recovery.late_chance",
-    "btqueue.transport.recovery.overflow_late",
     "btqueue.queueing.polling.stations.moves",
     "btqueue.queueing.polling.stations.covariances",
     "btqueue.queueing.polling.stations.cycle_from",

@@ -208,8 +208,6 @@ def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: V
     ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
     flight, (chance, found) = ends.flight, _holes(path.timeless, top)
     late = late_chance(path, np.maximum(flight, 1.0), deviation[flight])
-    if ends.overflow is not None:
-        late[ends.overflow] = overflow_late(path, ends.most, float(deviation[-1]))
     if path.variant == "reno":
         return _reno(path, ends, found, chance, starts, late, _answered(path, flight))
     answered = _answered(path, flight)
@@ -426,18 +424,6 @@ def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
     shares = (2.0, 1.0) if path.ack_delay_s > 0.0 else (3.0, 0.0)
     next_burst = (shares[0] * late[1] + shares[1] * late[2]) / DUPLICATE_THRESHOLD
     return crossing * next_burst + (1.0 - crossing) * late[0]
-
-
-def overflow_late(path: LossyPath, flight: int, deviation: float) -> float:
-    """Return the chance that the timer expires before the repair of an overflow is acknowledged.
-
-    A segment that finds no room takes no time of the bottleneck. The round trips before it therefore have one
-    segment less in flight, and hardly deviate: the last longer round trip is one round trip ago. The repair
-    stands at the end of the queue and is acknowledged a service time later.
-    """
-    queued = (flight - 1.0) * path.service_s
-    timeout = max(path.min_rto_s, max(queued, path.base_s) + 4.0 * deviation)
-    return float(_exceeds(np.array(flight * path.service_s - timeout - path.service_s / 2.0), path.service_s))
 
 
 def _exceeds(excess: Vector, width: float) -> Vector:

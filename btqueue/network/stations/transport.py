@@ -656,14 +656,7 @@ def _acks(flow: Flow, service_s: float) -> float:
 
 
 def saw(
-    flow: Flow,
-    base_s: float,
-    service_s: float,
-    room: int,
-    in_vain: float,
-    varies_s: float,
-    *,
-    batch: bool = False,
+    flow: Flow, base_s: float, service_s: float, room: int, in_vain: float, varies_s: float, *, batch: bool
 ) -> Law:
     """Return the law of a window whose only losses are repeated overflows of a buffer (a sawtooth).
 
@@ -686,8 +679,7 @@ def saw(
     losses = 2 if batch and most > room + 1 else 1
     half, tahoe = max((room + losses) / 2.0, 2.0), flow.transport.variant == "tahoe" and not batch
     half = ceil(half) if tahoe else half  # at the end of its slow start
-    low = int(half)
-    acks = _acks(flow, service_s)
+    low, acks = int(half), _acks(flow, service_s)
     grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
     if batch:  # to the end of the window in which it happens
         grows = max(grows, low + sum(range(low, room + 1)))
@@ -713,8 +705,7 @@ def saw(
     seconds = delivered * service_s + lost_s + max(idle, 0.0)
     window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
     repaired_s = max((room + early + 1.0) * service_s, DUPLICATES * service_s + base_s) + lost_s
-    timed = trips[:: max(round(1.0 / acks), 1)][-REMEMBERED:].tolist()
-    timer_s = max(flow.transport.min_rto_s, timer(timed))
+    timer_s = max(flow.transport.min_rto_s, timer(trips[:: max(round(1.0 / acks), 1)][-REMEMBERED:].tolist()))
     return Law(
         delivered / seconds,
         1.0 + losses / delivered,
@@ -723,8 +714,8 @@ def saw(
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
-        known=flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
-        and repaired_s + varies_s < timer_s,
+        known=repaired_s + varies_s < timer_s
+        and flow.transport.variant in ("tahoe", "reno", "newreno", "sack"),
     )
 
 
