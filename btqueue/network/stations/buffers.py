@@ -238,8 +238,9 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             one = known.get(stop.station)
             if one is None or one.queue == 0.0 or one.most <= one.places + one.sent:
                 continue
-            if not one.overflows and rate * stop.packets < sent[stop.station]:
-                continue  # on average all of the windows find room
+            others = rate * stop.packets < sent[stop.station]
+            if not one.overflows and (others or flow.transport.variant == "vegas"):
+                continue  # on average all of the windows find room, and windows of Vegas do not grow
             # the buffer of a node has an extra place for one segment
             more = stop.packets if stop.visit.node >= 0 else one.sent
             if (held := (one.places + more) * rate / sent[stop.station]) < room:

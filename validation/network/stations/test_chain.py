@@ -54,8 +54,8 @@ def followed_period(room: int) -> int:
 
 @pytest.mark.parametrize("room", [4, 6, 11, 16, 25])
 def test_period_of_a_saw(room: int):
-    found = saw(connection(64), 0.5, 1.0, room, 0.0)
-    in_vain = saw(connection(64), 0.5, 1.0, room, 0.5)
+    found = saw(connection(64), 0.5, 1.0, room, 0.0, 0.0, batch=False)
+    in_vain = saw(connection(64), 0.5, 1.0, room, 0.5, 0.0, batch=False)
     assert 1.0 / in_vain.fast_retransmits - 1.0 / found.fast_retransmits == pytest.approx(0.5)
     assert found.goodput / found.fast_retransmits == pytest.approx(followed_period(room), abs=1)
     assert found.losses == pytest.approx(1.0 / (followed_period(room) + 1.0), rel=0.02)
