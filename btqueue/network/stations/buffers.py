@@ -413,7 +413,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
     # packets of one size leave whole; a wire is between two segments that are sent at once
     apart = rate * sum(stop.service_s for stop in flow.forth if stop.kind == "wire")
     early, later = (_grain(visit), _grain(visit) + apart) if _outside_s(flow) else (0.0, _grain(visit) / 3.0)
-    if visit.node >= 0 and int(room - early) < int(room + later):
+    if visit.node >= 0 and int(room + later) - int(room - early) > HELD * room:
         return False
     if visit.kind != "port" or visit.node >= 0:
         # after a loss a queue shorter than the path runs empty, and random services keep it so
