@@ -20,6 +20,7 @@ from numba.core import config
 from btqueue.cli.engines import keep_compiled_models
 from btqueue.scenario import Scenario, describe
 from btqueue.scenario.metrics import Results, Variable
+from btqueue.scenario.topology import topology
 
 # Fixed examples, as seeds are fixed everywhere; no deadline, because the first example pays for compiling.
 hypothesis.settings.register_profile("validation", derandomize=True, deadline=None)
@@ -74,7 +75,7 @@ class InvariantViolated(RuntimeError):
 
 def solve(scenario: Scenario) -> xr.Dataset:
     """Stand for the solver: as complete as the command line needs."""
-    flows = scenario.network.peripherals
+    flows = len(topology(scenario).flows)
     attrs = {
         "converged": True,
         "residual": 1e-10,
@@ -95,10 +96,10 @@ def simulate(
     scenario: Scenario, *, threads: int | None = None, progress: object = None, device: str = "cpu"
 ) -> xr.Dataset:
     """Stand for the simulator: goodputs 100 plus the number of the replication, centred."""
-    runs, flows = scenario.run.replications, scenario.network.peripherals
+    runs, flows = scenario.run.replications, len(topology(scenario).flows)
     noise = np.arange(runs, dtype=float) - (runs - 1) / 2
     rtt = np.full((runs, flows), 0.25)
-    rtt[:, 0] = np.nan  # a flow without a sample
+    rtt[:, 0] = np.nan if flows > 1 else 0.25  # a flow without a sample
     variables = {
         "goodput_kbps": (("replication", "flow"), 100 + noise[:, None] * np.ones(flows)),
         "rtt_s": (("replication", "flow"), rtt),

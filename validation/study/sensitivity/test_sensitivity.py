@@ -65,9 +65,9 @@ def test_keys_without_effect_or_answer_are_named(chain):
 
 
 def test_a_key_that_is_0_is_studied_only_if_it_is_named(chain):
-    assert "link.l2cap_delay_s" in chain.without_range and not chain["low"].isnull().any()
-    named = local_sensitivity(CHAIN, ["rtt_s"], ["link.l2cap_delay_s"], workers=1)
-    assert named.without_effect == ["link.l2cap_delay_s"] and named.without_range == []
+    assert "traffic.start_s" in chain.without_range and not chain["low"].isnull().any()
+    named = local_sensitivity(CHAIN, ["rtt_s"], ["traffic.start_s"], workers=1)
+    assert named.without_effect == ["traffic.start_s"] and named.without_range == []
 
 
 def test_under_light_load_goodput_is_the_load():
