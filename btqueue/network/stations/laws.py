@@ -111,6 +111,7 @@ class Laws:
         self.works: dict[int, Any] = {}  # work of sessions on each medium; it does not depend on the point
         self.sessions: dict[Any, Any] = {}  # that are known, by the signatures of their ends
         self.met_s: dict[Any, float] = {}  # waits of sessions for other clients: for a visit, on a medium
+        self.filled_s = np.zeros(len(self.names))  # waits at stations that windows of other flows fill
         flows = len(network.flows)
         self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))

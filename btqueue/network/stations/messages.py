@@ -122,7 +122,8 @@ class End:
                             round(float(value), 7)
                             for value in (links.away[link], links.busy[visit.index], links.frame[visit.index])
                         )
-                    found.append((visit._replace(index=0, turn=0), state))
+                    waits_s = round(float(self.laws.filled_s[self.laws.number[visit[:2]]]), 7)
+                    found.append((visit._replace(index=0, turn=0), state, waits_s))
         found += [round(float(self.used[self.laws.number["wire", layer.wire]]), 9) for layer in flow.layers]
         return tuple(found), flow.transport, flow.traffic.pause_s
 
@@ -135,6 +136,8 @@ class End:
             host += self.flow.jitter_s / 2.0
         seconds, end = self.laws.way(visits, None if host else place, self.none, 0.0, of=of)
         met_s = sum(self.laws.met_s.get(visit[:2], 0.0) for visit in visits)
+        # windows of other flows fill the station
+        met_s += sum(float(self.laws.filled_s[self.laws.number[visit[:2]]]) for visit in visits)
         return seconds + host + met_s, end
 
     def pace(self, visits: tuple[Visit, ...], acks: float, segments: float = inf) -> float:

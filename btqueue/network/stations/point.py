@@ -340,6 +340,7 @@ class Search:
         self.service = forth * self.sent[:, None] + back * laws.alone[:, None]
         self.network = laws.network
         flows = self.network.flows
+        laws.filled_s = self.wait
         talks = sessions.sessions_of(laws, self.asking, rate, self.service)
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
