@@ -3,6 +3,7 @@
 import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import btqueue
 from btqueue.network.measured_errors import FEW, Kind, in_words, measured_errors
 
-ALL = dict.fromkeys(("goodput_kbps", "rtt_s", "session_time_s", "timeouts_per_s"), 1.0)
+ALL: dict[str, Any] = dict.fromkeys(("goodput_kbps", "rtt_s", "session_time_s", "timeouts_per_s"), 1.0)
 POINTS = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.csv"
 
 
@@ -48,7 +49,7 @@ def test_a_regime_of_few_points_is_judged_by_its_system():
 
 
 def test_an_answer_carries_them():
-    answer = btqueue.solve(btqueue.load("johansson-2000/symmetric"))
+    answer: Any = btqueue.solve(btqueue.load("johansson-2000/symmetric"))
     kind = Kind(answer.attrs["system"], answer.attrs["regime"])
     assert answer.attrs["measured_errors"] == in_words(answer.attrs["errors_of"], kind, answer)
 

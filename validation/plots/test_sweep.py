@@ -48,7 +48,8 @@ def test_many_values_of_a_second_key_are_a_heat_map():
 def test_few_names_are_lines_over_a_key_of_numbers_in_either_order(order):
     data = dataset({key: {A: 2, B: 10}[key] for key in order}).assign_coords({A: ["none", "2-EV3"]})
     (axes,) = panels(sweep_figure(data))
-    assert axes.get_xlabel() == B and axes.get_legend().get_title().get_text() == A
+    legend = axes.get_legend()
+    assert axes.get_xlabel() == B and legend is not None and legend.get_title().get_text() == A
     for line, name in zip(axes.lines, ("none", "2-EV3"), strict=True):
         np.testing.assert_array_equal(line.get_ydata(), data["goodput_kbps"].sel({A: name}))
 

@@ -622,7 +622,7 @@ class Queues:
         facing = [np.where(self.there, values[self.opposite], 0.0) for values in self.inflow]
         frames_by, work_by = links.by_link(frames_in), links.by_link(work_in)
         visits, taken = self.frames / self.limit, self.taken
-        brought = self.plain * _ratio(self.further @ (rate * taken), rate)
+        brought = np.where(self.plain, _ratio(self.further @ (rate * taken), rate), 0.0)
         trains = self.at_port @ rate
         squares = self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers)
         filled_of, own = self.filled_of, self.own_link
