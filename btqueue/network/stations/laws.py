@@ -111,6 +111,8 @@ class Laws:
         self.works: dict[int, Any] = {}  # work of sessions on each medium; it does not depend on the point
         self.sessions: dict[Any, Any] = {}  # that are known, by the signatures of their ends
         self.met_s: dict[Any, float] = {}  # waits of sessions for other clients: for a visit, on a medium
+        # by flow: visits of full links (s) that a packet back from a wire may miss by less than a frame
+        self.edges_s: dict[int, float] = {}
         self.filled_s = np.zeros(len(self.names))  # waits at stations that windows of other flows fill
         flows = len(network.flows)
         self.rounds: Rounds  # as seen by the flow whose trip is computed
@@ -830,9 +832,13 @@ class Laws:
                 # it comes back from a wire at a known time in a cycle, unless others' random trains shift it
                 (idle, often, shift), gone = idle_cycle(), back_s / float(queues.slot_s[c])
                 since = gone + float(place.up) - 1.0 - float(up) + EMPTY * place.over
+                close = 0.0
                 for number in range(MOST_TRAINS + 1):
                     chance = exp(-often * gone) * (often * gone) ** number / factorial(number)
-                    total += chance * (idle / 2.0 - (since - number * shift) % idle)
+                    past = (since - number * shift) % idle
+                    total += chance * (idle / 2.0 - past)
+                    close += chance * (idle - EMPTY * n) * (min(past, idle - past) < EMPTY)
+                self.edges_s[int(queues.flow[c])] = close * float(queues.slot_s[c])
         elif place.link == port.link:
             over = max(place.over, order.closes)
             behind, frame = queues.next_one(c) if host else (0.0, 0.0)

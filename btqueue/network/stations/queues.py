@@ -394,6 +394,7 @@ class Queues:
             int(piconet[c])
             for c in range(self.count)
             if network.flows[self.flow[c]].source != "poisson"
+            or network.flows[self.flow[c]].short  # which acknowledgements let out
             or ROOM * self.frames[c] >= self.limit[c]
             or (not self.back[c] and (not self.host[c] or int(links.opposite[self.port[c]]) in data))
         }

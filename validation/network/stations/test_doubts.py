@@ -333,3 +333,24 @@ SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
 def test_each_doubt_ends_where_its_law_is_right(changes, said):
     why = bt.solve(bt.Scenario().changed(changes)).attrs["why"]
     assert any(said in one for one in why) if said else not why
+
+
+@pytest.mark.parametrize(("delay_s", "close"), [(0.02, True), (0.012, False)])
+def test_packets_that_come_back_from_a_wire_about_as_their_link_is_polled_are_in_doubt(delay_s, close):
+    """Visits of two full links take 60 slots; a frame earlier or later decides whether the poll is missed."""
+    flows = [
+        {"from": "server", "to": "p1.1", "law": "poisson", "load_kbps": 74.2, "message_bytes": 100},
+        {"from": "c1", "to": "p1.2", "law": "greedy"},
+        {"from": "p1.3", "to": "server", "law": "greedy"},
+    ]
+    wire = {
+        "name": "net", "from": "server", "to": "c1", "kind": "other",
+        "rate_kbps": 20000.0, "delay_s": delay_s,
+    }  # fmt: skip
+    keys = {
+        "network.peripherals": 3, "network.outside_links": [wire], "network.flows": flows,
+        "link.packets": ["DM5", "DM1"], "transport.delayed_ack": False,
+        "transport.receive_window_segments": 16,
+    }  # fmt: skip
+    found = bt.solve(bt.Scenario().changed(keys)).attrs["why"]
+    assert any("about as their link is polled" in why for why in found) == close
