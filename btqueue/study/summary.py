@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from btqueue.network.load_steps import CARRIED
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.scenario.topology import topology
@@ -99,10 +100,6 @@ def flows_without_goodput(results: Results | xr.Dataset, scenario: Scenario) -> 
         many = own.source not in ("poisson", "ibp", "periodic") or messages > FEW_MESSAGES
         offers.append(many and own.start_s < end_s)
     return int(((np.asarray(goodput.values) == 0.0) & np.array(offers)).sum(axis=-1).min())
-
-
-CARRIED = 0.98
-"""Share of the load of a flow, from which on its delays do not grow with the run."""
 
 
 def partial_times(results: Results | xr.Dataset, scenario: Scenario) -> set[str]:

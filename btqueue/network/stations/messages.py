@@ -136,7 +136,7 @@ class End:
             host += self.flow.jitter_s / 2.0
         seconds, end = self.laws.way(visits, None if host else place, self.none, 0.0, of=of)
         met_s = sum(self.laws.met_s.get(visit[:2], 0.0) for visit in visits)
-        # windows of other flows fill the station
+        # behind the windows of other flows that fill a station, as any segment that comes there
         met_s += sum(float(self.laws.filled_s[self.laws.number[visit[:2]]]) for visit in visits)
         return seconds + host + met_s, end
 
@@ -186,11 +186,11 @@ class End:
         for link, of_link in air.items():
             frames = of_link[:, 0].max()
             slots = of_link[:, 1].sum() + 2.0 * frames - of_link[:, 0].sum()
-            visits_full = segments * frames / float(links.limit[link])
-            breaks = (
-                max(ceil(visits_full - 1e-9) - 1.0, 0.0) / visits_full if segments < inf and frames else 1.0
-            )
-            slots = slots / links.share[link] + (0.0 if bare else frames * breaks * laws.between(link))
+            visits_needed = segments * frames / float(links.limit[link])
+            interrupted = 1.0  # ends of visits within the message, over the mean of a long message
+            if 0.0 < visits_needed < inf:
+                interrupted = max(ceil(visits_needed - 1e-9) - 1.0, 0.0) / visits_needed
+            slots = slots / links.share[link] + (0.0 if bare else frames * interrupted * laws.between(link))
             key = "air", int(links.piconet[link])
             found[key] = found.get(key, 0.0) + slots * SLOT_S
         return found

@@ -413,7 +413,8 @@ def _in_rounds(
 def _path_of(flow: Flow, f: int, point: Point, *, uncut: bool) -> tuple[float, float]:
     """Return the round trip of a full segment of a flow, and its service at its slowest station (s).
 
-    `uncut`: each message was a segment of its own, whose waits say nothing about shared segments.
+    `uncut`: each message was one segment. These may overload a station that shared segments do not, so that
+    their waits are left out: with them all segments would seem full, and remain full.
     """
     laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
     beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)

@@ -182,12 +182,15 @@ def test_polls_of_idle_links_take_further_gaps_and_no_link_starves(members):
     assert simulated == pytest.approx(1460 * 8e-3 / (gaps * 6 * 625e-6), rel=0.005)
 
 
-@pytest.mark.parametrize(("packet", "rate"), [("HV3", "basic"), ("HV3", "edr3"), ("2-EV3", "edr2")])
+@pytest.mark.parametrize(
+    ("packet", "rate", "within"),
+    [("HV3", "basic", 0.02), ("HV3", "edr3", 0.02), ("2-EV3", "edr2", 0.02), ("2-EV3", "edr3", 0.03)],
+)
 @pytest.mark.parametrize("members", [1, 2, 4, 5])
-def test_idle_links_beside_voice_cost_a_download_as_much_as_theory_says(packet, rate, members):
+def test_idle_links_beside_voice_cost_a_download_as_much_as_theory_says(packet, rate, within, members):
     scenario = download_beside_voice(packet, rate, members)
     simulated = float(bt.simulate(scenario)["goodput_kbps"].mean())
-    assert float(bt.solve(scenario)["goodput_kbps"].mean()) == pytest.approx(simulated, rel=0.02)
+    assert float(bt.solve(scenario)["goodput_kbps"].mean()) == pytest.approx(simulated, rel=within)
 
 
 @pytest.mark.parametrize("discipline", ["1-limited", "gated", "e-limited", "lwrr"])
