@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
@@ -119,23 +119,24 @@ def conditions(root: type[Table]) -> Mapping[str, tuple[Condition, ...]]:
     }
 
 
-@cache
-def excluded(root: type[Table], *chosen: tuple[str, object]) -> tuple[str, ...]:
-    """Return the keys that have no effect beside the values of some others, whatever the rest.
+@lru_cache(maxsize=1024)
+def effective(root: type[Table], given: frozenset[tuple[str, object]]) -> tuple[str, ...]:
+    """Return the keys that may have an effect.
 
     Args:
         root: the scenario.
-        chosen: dotted names of keys, with their values.
+        given: dotted names of keys, or facts, with their values; all others may have any value.
     """
-    every, values = conditions(root), dict(chosen)
+    every, values = conditions(root), dict(given)
 
-    def shut(key: str) -> bool:
-        return all(any(refuses(*pair) for pair in case.items()) for case in every[key])
+    def fits(name: str, of: tuple[object, ...]) -> bool:
+        return (name not in values or values[name] in of) and (name not in every or matters(name))
 
-    def refuses(name: str, of: tuple[object, ...]) -> bool:
-        return (name in values and values[name] not in of) or (name in every and shut(name))
+    @cache
+    def matters(key: str) -> bool:
+        return any(all(fits(*pair) for pair in case.items()) for case in every[key])
 
-    return tuple(key for key in every if shut(key))
+    return tuple(filter(matters, every))
 
 
 def neutral(field: FieldInfo) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from btqueue.baseband import low_energy as air
-from btqueue.scenario.fields import BitErrorRate, Condition, Table, Window, excluded, key, listed
+from btqueue.scenario.fields import BitErrorRate, Condition, Table, Window, conditions, effective, key, listed
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
@@ -170,10 +170,11 @@ class Energy(Table):
 
 def without_effect(scenario: Scenario) -> tuple[str, ...]:
     """Return the keys that cannot be written beside `link.bearer`, or beside `le.transfer`."""
-    chosen = [("link.bearer", scenario.link.bearer)]
+    chosen = {("link.bearer", scenario.link.bearer)}
     if scenario.link.bearer == "le":
-        chosen.append(("le.transfer", scenario.le.transfer))
-    return excluded(type(scenario), *chosen)
+        chosen.add(("le.transfer", scenario.le.transfer))
+    possible = set(effective(type(scenario), frozenset(chosen)))
+    return tuple(key for key in conditions(type(scenario)) if key not in possible)
 
 
 def with_headers(le: LowEnergy, transport: Transport) -> Transport:

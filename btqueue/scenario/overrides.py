@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeGuard, get_origin
+from typing import Any, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from btqueue.scenario.errors import Problem, ScenarioError, conflict, shown
+from btqueue.scenario.errors import Problem, ScenarioError, shown
 from btqueue.scenario.problems import field_at, key_names, table_inside, unknown_key
 from btqueue.text_files import BadToml, parse_toml
 
@@ -20,7 +20,6 @@ REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "link.quality_memory_s": (0.0,),
         "polling.bridge_patience_s": (0.0,),
-        "polling.longest_rendezvous_s": (),
         "polling.max_weight": (5,),
         "radio.colocated": (False,),
         "run.solver": ("auto", "analytic", "followed"),
@@ -31,38 +30,18 @@ REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.centaurus_control_bytes": (16,),
     }
 )
-"""Keys that scenarios had once, and the values that they had by default: with these they are still read."""
+"""Keys that tables had once, and the values that they had by default: with these they are still read."""
 
 
-def without_removed(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the tables of a scenario without the keys that are `REMOVED`.
-
-    Raises:
-        ScenarioError: a removed key has another value than by default.
-    """
-    network = data.get("network")
-    flows = network.get("flows") if isinstance(network, Mapping) else None
-    entries = {f"network.flows[{n}]": flow for n, flow in enumerate(flows, 1)} if _is_list(flows) else {}
-    places: list[tuple[str, str]] = []
-    problems = []
-    for key, allowed in REMOVED.items():
-        table, _, name = key.partition(".")
-        there = {table: data.get(table), **(entries if table in ("traffic", "transport") else {})}
-        for place, keys in there.items():
-            if isinstance(keys, Mapping) and name in keys:
-                places.append((place, name))
-                if keys[name] not in allowed:
-                    only = f"; only {shown(allowed[0])}, its default, is still read" if allowed else ""
-                    problems.append(conflict(f"{place}.{name}", keys[name], f"this key was removed{only}"))
-    if problems:
-        raise ScenarioError(problems)
-    if not places:
-        return data
-    return merged(None, data, {f"{place}.{name}": None for place, name in places})
-
-
-def _is_list(entries: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    return isinstance(entries, list | tuple)
+def without_removed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a scenario without the keys that are `REMOVED` and have their old defaults."""
+    kept = dict(data)
+    for place, defaults in REMOVED.items():
+        table, _, name = place.partition(".")
+        keys = kept.get(table)
+        if isinstance(keys, Mapping) and name in keys and keys[name] in defaults:
+            kept[table] = {key: value for key, value in keys.items() if key != name}
+    return kept
 
 
 def merged(
@@ -75,9 +54,7 @@ def merged(
     """
     if root is not None and (
         unknown := [
-            unknown_key(root, key, value)
-            for key, value in changes.items()
-            if field_at(root, key) is None and key not in REMOVED
+            unknown_key(root, key, value) for key, value in changes.items() if field_at(root, key) is None
         ]
     ):
         raise ScenarioError(unknown)
@@ -137,8 +114,6 @@ def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
         elif key in root.model_fields and (table := table_inside(root.model_fields[key].annotation)):
             message = f"{key} is a table: set one of its keys, as in {key}.{key_names(table)[0]}=..."
             problems.append(Problem(message, key=key, value=text, allowed="table.key=value"))
-        elif key in REMOVED:
-            changes[key] = _value(text.strip())
         elif (field := field_at(root, key)) is None:
             problems.append(unknown_key(root, key, text))
         else:

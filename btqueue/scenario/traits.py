@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from btqueue.scenario.fields import Condition, conditions, neutral
+from btqueue.scenario.fields import conditions, effective, neutral
 from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import ENDS, Flow
 from btqueue.scenario.problems import field_at
@@ -47,43 +47,23 @@ def is_trait(key: str) -> bool:
     return key.partition(".")[0] in (*OF_LINKS, *OF_FLOWS) or key in OTHERS
 
 
-@cache
-def conditions_in(*tables: str) -> Mapping[str, tuple[Condition, ...]]:
-    """Return, by dotted name, the cases in which the keys of tables have an effect."""
-    choices = {f"{name}.{key}" for name in tables for key in getattr(Scenario(), name).CHOICES}
-    every = conditions(Scenario).items()
-    return {key: cases for key, cases in every if key.partition(".")[0] in tables and key not in choices}
-
-
 def read(scenario: Scenario, tables: tuple[str, ...], facts: Mapping[str, bool]) -> tuple[str, ...]:
     """Return the keys of tables that have an effect where these facts hold."""
-    values = tuple(value(scenario, name) for name in _asked())
-    return _read(tables, values, frozenset(name for name, holds in facts.items() if holds))
+    return _read(tables, frozenset([*((name, value(scenario, name)) for name in _asked()), *facts.items()]))
 
 
 @cache
-def _asked() -> tuple[str, ...]:
+def _asked() -> frozenset[str]:
     """Return the keys whose values decide whether other keys have an effect."""
-    every = conditions_in(*OF_LINKS, *OF_FLOWS)
-    return tuple(
-        dict.fromkeys(name for cases in every.values() for case in cases for name in case if name in every)
-    )
+    every = conditions(Scenario).values()
+    return frozenset(name for cases in every for case in cases for name in case if "." in name)
 
 
 @lru_cache(maxsize=1024)
-def _read(tables: tuple[str, ...], values: tuple[Any, ...], facts: frozenset[str]) -> tuple[str, ...]:
-    known: dict[str, bool] = {}
-    every, given = conditions_in(*OF_LINKS, *OF_FLOWS), dict(zip(_asked(), values, strict=True))
-
-    def fits(name: str, of: tuple[object, ...]) -> bool:
-        return name in facts if name not in every else given[name] in of and matters(name)
-
-    def matters(name: str) -> bool:
-        if name not in known:
-            known[name] = any(all(fits(*pair) for pair in case.items()) for case in every[name])
-        return known[name]
-
-    return tuple(name for name in conditions_in(*tables) if matters(name))
+def _read(tables: tuple[str, ...], given: frozenset[tuple[str, object]]) -> tuple[str, ...]:
+    choices = {f"{name}.{key}" for name in tables for key in getattr(Scenario(), name).CHOICES}
+    every = effective(Scenario, given)
+    return tuple(key for key in every if key.partition(".")[0] in tables and key not in choices)
 
 
 def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:

@@ -18,11 +18,11 @@ from pydantic.fields import FieldInfo
 
 from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.scenario import Scenario, ScenarioError, list_models, load
+from btqueue.scenario.fields import conditions
 from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.overrides import copied, merged
 from btqueue.scenario.radio import KEYS_OF_MODEL
 from btqueue.scenario.topology import topology
-from btqueue.scenario.traits import OF_FLOWS, OF_LINKS, conditions_in
 
 Files = dict[str, list[str]]
 """Names of files for the keys that want one."""
@@ -132,15 +132,13 @@ def keys() -> list[str]:
 @cache
 def switches() -> list[str]:
     """Return the keys that conditions of other keys name."""
-    named = {
-        name for cases in conditions_in(*OF_LINKS, *OF_FLOWS).values() for case in cases for name in case
-    }
+    named = {name for cases in conditions(Scenario).values() for case in cases for name in case}
     return sorted(named & set(vocabulary()))
 
 
 def needed(key: str, scenario: Scenario) -> dict[str, Any]:
     """Return changes with which a key has an effect on a scenario, as its declaration says."""
-    case = next(iter(conditions_in(*OF_LINKS, *OF_FLOWS).get(key, ())), {})
+    case = next(iter(conditions(Scenario).get(key, ())), {})
     found = dict(ALSO.get(key, {}))
     for name, values in case.items():
         if name in FACTS:

@@ -21,7 +21,7 @@ BAD_INPUT = [
     ("solve venugopal-2006/piconnet", "did you mean 'venugopal-2006/piconet'"),
     (f"simulate {NAME} --set polling.limt=3", "polling.limt | polling.limit"),
     (f"compare {NAME} --set polling.limit=0", "[polling] limit = 0 | at least 1"),
-    (f"simulate {NAME} --set link.quality_memory_s=0.5", "removed | only 0.0, its default, is still read"),
+    (f"simulate {NAME} --set link.quality_memory_s=0.5", "unknown key"),
     (f"simulate {NAME} --threads 0", "--threads"),
     (f"compar {NAME}", "compar | compare"),
     ("models venugopal-2006/none-such-at-all", "no scenario file or model"),
