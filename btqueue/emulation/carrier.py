@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.flow_patterns import active_flows
-from btqueue.scenario.topology import topology
+from btqueue.scenario.topology import active_flows, topology
 from btqueue.simulator.construction.flows import Layouts
 from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.construction.state import grow, new_state

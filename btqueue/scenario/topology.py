@@ -6,14 +6,13 @@ the order of `Network.node_names`; piconets and outside links in the order of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from btqueue.scenario.errors import Problem, ScenarioError, bracketed, shown
-from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import Flow, Network, OutsideLink
 from btqueue.scenario.problems import closest
 
@@ -94,21 +93,22 @@ class Topology:
     def graph(self) -> nx.Graph:
         """Return a new graph of node names.
 
-        Nodes have a `role` ("central", "peripheral", "bridge" or "host"), edges a `kind`: "bluetooth" with
-        the index of the `piconet`, or "outside" with the index of the `outside` link.
+        Nodes have a `role` ("central", "peripheral", "bridge" or "host"), edges a `kind`: "bluetooth" or
+        "outside".
         """
         import networkx as nx
 
-        roles = dict.fromkeys(self.nodes, "host")
-        roles.update((self.nodes[member], "peripheral") for p in self.piconets for member in p.members)
-        roles.update((self.nodes[bridge.node], "bridge") for bridge in self.bridges)
-        roles.update((self.nodes[p.central], "central") for p in self.piconets)
+        roles = dict.fromkeys(range(len(self.nodes)), "host")
+        roles.update((member, "peripheral") for p in self.piconets for member in p.members)
+        roles.update(dict.fromkeys(self.bridge_nodes, "bridge"))
+        roles.update((p.central, "central") for p in self.piconets)
         graph = nx.Graph()
-        graph.add_nodes_from((name, {"role": roles[name]}) for name in self.nodes)
-        graph.add_edges_from(
-            (self.nodes[source], self.nodes[target], {"kind": kind, _INDEX[kind]: index})
-            for (source, target), (kind, index) in self._edges.items()
-        )
+        graph.add_nodes_from((self.nodes[node], {"role": role}) for node, role in roles.items())
+        for node, near in enumerate(self._near):
+            edges = (
+                (self.nodes[node], self.nodes[other], {"kind": kind}) for other, (kind, _) in near.items()
+            )
+            graph.add_edges_from(edges)
         return graph
 
     def route(self, source: int, target: int) -> tuple[Hop, ...]:
@@ -120,12 +120,9 @@ class Topology:
         Raises:
             ScenarioError: if the two nodes are not connected.
         """
-        if (source, target) not in self._routes:
-            forth = self._search(min(source, target), max(source, target))
-            back = tuple(Hop(hop.kind, hop.index, hop.target, hop.source) for hop in reversed(forth))
-            self._routes[min(source, target), max(source, target)] = forth
-            self._routes[max(source, target), min(source, target)] = back
-        return self._routes[source, target]
+        if not (way := self._way(source, target)):
+            raise ScenarioError(_not_connected(self, "network.flows", source, target))
+        return way
 
     def members(self, name: str) -> tuple[int, ...]:
         """Return the flows of this name, or of a group, counted from 1; none if there is neither."""
@@ -189,50 +186,38 @@ class Topology:
 
     def connected(self, source: int, target: int) -> bool:
         """Return whether there is any way from one node to another."""
-        return self._parts[source] == self._parts[target]
+        return bool(self._way(source, target))
 
     def islands(self) -> list[int]:
         """Return for each node the number of the part of the network that it is in.
 
         Nothing that happens in one part matters to another: no way leads there and they share no medium.
         """
-        media = [(link.source, link.link.medium) for link in self.outside if link.link.medium is not None]
-        if not media:
-            return self._parts
-        graph = self._plain_graph.copy()
-        shared: dict[str, int] = {}
-        for source, medium in media:
-            graph.add_edge(source, shared.setdefault(medium, source))
-        return _numbered_parts(graph)
+        near = [list(one) for one in self._near]
+        first_on_medium: dict[str, int] = {}
+        for one in self.outside:
+            if one.link.medium is not None:
+                other = first_on_medium.setdefault(one.link.medium, one.source)
+                near[one.source].append(other)
+                near[other].append(one.source)
+        numbers: dict[int, int] = {}
+        fresh = count()
+        for node in range(len(near)):
+            if node not in numbers:
+                numbers |= dict.fromkeys((node, *_reached(near, node)), next(fresh))
+        return [numbers[node] for node in range(len(near))]
 
-    def _search(self, source: int, target: int) -> tuple[Hop, ...]:
-        if not self.connected(source, target):
-            raise ScenarioError(_not_connected(self, "network.flows", source, target))
-        steps = pairwise(self._path(source, target))
-        return tuple(Hop(*self._edges[min(a, b), max(a, b)], a, b) for a, b in steps)
-
-    def _path(self, source: int, target: int) -> Sequence[int]:
-        if self._is_star:
-            central, member = self.piconets[0].central, self.piconets[0].members[0]
-            if source == target:
-                return source, member if source == central else central, source
-            return (source, target) if central in (source, target) else (source, central, target)
-        import networkx as nx
-
-        if source == target:
-            return source, next(iter(self._plain_graph[source])), source
-        near, far = self._plain_graph.adj[source], self._plain_graph.adj[target]
-        if target in near:
-            return source, target
-        if len(between := [node for node in near if node in far]) == 1:
-            return source, between[0], target
-        # From both ends at once: a way inside a piconet never looks at the rest of the network.
-        return nx.bidirectional_shortest_path(self._plain_graph, source, target)
-
-    @cached_property
-    def _is_star(self) -> bool:
-        """Whether the network is one piconet: its routes need no search by networkx, which imports slowly."""
-        return not self.outside and [1 + len(one.members) for one in self.piconets] == [len(self.nodes)]
+    def _way(self, source: int, target: int) -> tuple[Hop, ...]:
+        """Return the hops of a route; none if the two nodes are not connected."""
+        if (source, target) not in self._ways:
+            first, last = sorted((source, target))
+            before, nodes = _reached(self._near, first, last), [last]
+            while last in before and (len(nodes) == 1 or nodes[-1] != first):
+                nodes.append(before[nodes[-1]])
+            back = tuple(Hop(*self._near[a][b], a, b) for a, b in pairwise(nodes))
+            self._ways[last, first] = back
+            self._ways[first, last] = tuple(Hop(*hop[:2], hop.target, hop.source) for hop in reversed(back))
+        return self._ways[source, target]
 
     @cached_property
     def bridge_nodes(self) -> frozenset[int]:
@@ -240,44 +225,39 @@ class Topology:
         return frozenset(bridge.node for bridge in self.bridges)
 
     @cached_property
-    def _routes(self) -> dict[tuple[int, int], tuple[Hop, ...]]:
+    def _ways(self) -> dict[tuple[int, int], tuple[Hop, ...]]:
         return {}
 
     @cached_property
-    def _edges(self) -> dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]]:
-        """Kind and index of the piconet or outside link that joins two nodes, the smaller number first."""
-        edges: dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]] = {}
+    def _near(self) -> list[dict[int, tuple[Literal["bluetooth", "outside"], int]]]:
+        """For each node its neighbours, with kind and index of the piconet or outside link between them."""
+        near: list[dict[int, tuple[Literal["bluetooth", "outside"], int]]] = [{} for _ in self.nodes]
         for index, piconet in enumerate(self.piconets):
             for member in piconet.members:
-                edges[min(piconet.central, member), max(piconet.central, member)] = ("bluetooth", index)
+                near[member][piconet.central] = near[piconet.central][member] = ("bluetooth", index)
         for index, link in enumerate(self.outside):
-            edges[min(link.source, link.target), max(link.source, link.target)] = ("outside", index)
-        return edges
-
-    @cached_property
-    def _plain_graph(self) -> nx.Graph:
-        import networkx as nx
-
-        graph = nx.Graph()
-        graph.add_nodes_from(range(len(self.nodes)))
-        graph.add_edges_from(self._edges)
-        return graph
-
-    @cached_property
-    def _parts(self) -> list[int]:
-        """For each node the number of the connected part of the network that it is in."""
-        return [0] * len(self.nodes) if self._is_star else _numbered_parts(self._plain_graph)
+            near[link.source][link.target] = near[link.target][link.source] = ("outside", index)
+        return near
 
 
-def _numbered_parts(graph: nx.Graph) -> list[int]:
-    """Return for each node, in the order of their numbers, the number of its connected part."""
-    import networkx as nx
+def _reached(near: Sequence[Iterable[int]], source: int, target: int = -1) -> dict[int, int]:
+    """Return the nodes reached from a source, each with the node before it on a way of the fewest hops.
 
-    numbers = {node: number for number, part in enumerate(nx.connected_components(graph)) for node in part}
-    return [numbers[node] for node in range(len(numbers))]
-
-
-_INDEX = {"bluetooth": "piconet", "outside": "outside"}
+    Args:
+        near: the neighbours of each node.
+        source: where the search begins.
+        target: the search ends when it is reached.
+    """
+    before: dict[int, int] = {}
+    reached = [source]
+    for node in reached:
+        for other in near[node]:
+            if other not in before:
+                before[other] = node
+                reached.append(other)
+        if target in before:
+            break
+    return before
 
 
 def topology(scenario: Scenario) -> Topology:
@@ -307,6 +287,40 @@ def _topology(network: Network, source: str, two_way: bool) -> Topology:
     ]:
         raise ScenarioError(lost)
     return plan
+
+
+def flows_of(network: Network) -> tuple[Flow, ...]:
+    """Return every flow of *network*, of its pattern or as listed, whether active or not."""
+    if not isinstance(network.flows, str):
+        return network.flows
+    return tuple(Flow(source=source, target=target) for source, target in _pattern(network))
+
+
+def active_flows(network: Network) -> tuple[Flow, ...]:
+    """Return the flows that are not switched off."""
+    flows = flows_of(network)
+    return flows if network.active_flows == "all" else flows[: network.active_flows]
+
+
+def _pattern(network: Network) -> Iterator[tuple[str, str]]:
+    """Yield sender and receiver of each flow of a pattern; bridges neither send nor receive."""
+    piconets = [network.own_peripherals(k) for k in range(1, network.piconets + 1)]
+    match network.flows:
+        case "ring":  # from each peripheral to the next of its piconet; a lone one to itself
+            for names in piconets:
+                yield from zip(names, [*names[1:], names[0]], strict=True)
+        case "pairs":  # both ways: of a piconet, or between the first and the last piconet
+            here, there = piconets[0], piconets[-1]
+            if network.topology == "piconet":
+                here, there = here[0::2], here[1::2]
+            for one, other in zip(here, there, strict=False):
+                yield from ((one, other), (other, one))
+        case "downlink":
+            yield from ((f"c{k}", name) for k, names in enumerate(piconets, start=1) for name in names)
+        case "uplink":
+            yield from ((name, f"c{k}") for k, names in enumerate(piconets, start=1) for name in names)
+        case "end-to-end":
+            yield "n0", f"n{network.hops}"
 
 
 def _bridges(piconets: Iterable[PiconetPlan]) -> tuple[BridgePlan, ...]:
@@ -343,9 +357,7 @@ def _flows(network: Network, source: str, two_way: bool, number: Mapping[str, in
 def _not_connected(plan: Topology, key: str, source: int, target: int) -> Problem:
     """Describe a flow without a way, with the nearest name among the nodes that its source can reach."""
     start, end = plan.nodes[source], plan.nodes[target]
-    reachable = [
-        name for i, name in enumerate(plan.nodes) if i != source and plan.connected(source, i)
-    ]  # fmt: skip
+    reachable = [plan.nodes[node] for node in sorted({*_reached(plan._near, source)} - {source})]
     guess = closest(end, reachable)
     some = ", ".join(reachable[:12]) + (", ..." if len(reachable) > 12 else "")
     hint = f'; did you mean "{guess}"?' if guess else ""

@@ -17,12 +17,11 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from btqueue.scenario.fields import conditions, effective, neutral
-from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import ENDS, Flow
 from btqueue.scenario.problems import field_at
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 from btqueue.scenario.scenario import Scenario
-from btqueue.scenario.topology import Hop, Topology, topology
+from btqueue.scenario.topology import Hop, Topology, active_flows, topology
 
 OF_LINKS = ("polling", "voice", "radio", "link", "flow_control", "le", "energy")
 OF_FLOWS = ("traffic", "transport")

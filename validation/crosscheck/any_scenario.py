@@ -19,10 +19,9 @@ from pydantic.fields import FieldInfo
 from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.scenario import Scenario, ScenarioError, list_models, load
 from btqueue.scenario.fields import conditions
-from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.overrides import copied, merged
 from btqueue.scenario.radio import KEYS_OF_MODEL
-from btqueue.scenario.topology import topology
+from btqueue.scenario.topology import active_flows, topology
 
 Files = dict[str, list[str]]
 """Names of files for the keys that want one."""

@@ -31,9 +31,8 @@ import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError, list_models
-from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.metrics import Results
-from btqueue.scenario.topology import topology
+from btqueue.scenario.topology import flows_of, topology
 from btqueue.scenario.traits import in_tables, traits
 
 QUICK = ("access point",)

@@ -24,9 +24,9 @@ from btqueue.scenario import (
     load,
 )
 from btqueue.scenario.fields import declared
-from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Computed, Results, Variable
+from btqueue.scenario.topology import flows_of
 from btqueue.simulator.scope import require_simulated
 
 MODELS = list_models()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.topology import flows_of
 from btqueue.scenario.transport import Transport
 
 
