@@ -1,7 +1,8 @@
 """Linear expressions of metrics and scenario keys, as an objective or a bound is written.
 
     expression := ["-"] term (("+" | "-") term)*
-    term       := number [unit] | number "*" quantity | quantity ["*" number | "/" number]
+    term       := number (("*" | "/") number)* [unit] | factor (("*" | "/") factor)*
+    factor     := number | quantity                    with one quantity in a term, which divides nothing
     quantity   := metric | metric "[" who "]" | key | function "(" metric ["," who] ")"
     function   := "mean" | "min" | "max" | "sum" | "p50" | "p90" | "p95" | "p99"
     who        := name of a flow or a group | place
@@ -42,7 +43,7 @@ UNIT = re.compile(
     + "|".join(re.escape(unit) for unit in sorted({u for of in UNITS.values() for u in of}, key=len)[::-1])
     + r")(?![\w.(/])"
 )
-WORD = re.compile(r"[^\s*+()<>=-]+")
+WORD = re.compile(r"[^\s*+()<>=/-][^\s*+()<>=-]*")
 
 
 class Estimated(Protocol):
@@ -283,26 +284,18 @@ class _Reader:
                 return replace(linear, units=tuple(self.units))
 
     def term(self) -> Linear:
-        if (value := self.number()) is not None:
-            if self.accept("*"):
-                return Linear(((value, self.quantity()),))
-            return Linear((), value * self.unit())
-        quantity = self.quantity()
-        if self.accept("*"):
-            return Linear(((self.factor(), quantity),))
-        if self.accept("/"):
-            divisor = self.factor()
-            if divisor == 0:
-                self.fail("there is a division by 0")
-            if math.isinf(1 / divisor):
-                self.fail("a divisor is too close to 0")
-            return Linear(((1 / divisor, quantity),))
-        return Linear(((1.0, quantity),))
-
-    def factor(self) -> float:
-        if (number := self.number()) is None:
-            self.fail("a metric or key can be multiplied by a number, or divided by one, not by another one")
-        return number
+        value, quantity, sign = 1.0, None, "*"
+        while sign:
+            if (number := self.number()) is not None:
+                if sign == "/" and (number == 0 or math.isinf(1 / number)):
+                    self.fail("there is a division by 0, or by a number too close to it")
+                value = value * number if sign == "*" else value / number
+            elif quantity is None and sign == "*":
+                quantity = self.quantity()
+            else:
+                self.fail("a metric or key can be multiplied or divided by a number, not by another one")
+            sign = self.match(re.compile("[*/]"))
+        return Linear((), value * self.unit()) if quantity is None else Linear(((value, quantity),))
 
     def number(self) -> float | None:
         """Return the number that comes next, None if there is none."""
@@ -310,8 +303,6 @@ class _Reader:
             return None
         if math.isinf(number := float(written)):
             self.fail(f"{shown(written).strip(chr(34))} is too large a number")
-        if number == 0 and re.match(r"[0.]*[1-9]", written):
-            self.fail(f"{shown(written).strip(chr(34))} is too close to 0")
         return number
 
     def unit(self) -> float:
@@ -344,12 +335,9 @@ class _Reader:
             guess = closest(name, AGGREGATES)
             hint = f"did you mean {guess}?" if guess else "write mean(...), min(...) or max(...) over flows"
             self.fail(f"there is no function {shown(name)}; {hint}")
-        inner = self.match(NAME)
-        if inner is None:
-            self.takes(name)
-        metric = _known(inner, self.option)
+        metric = _known(self.match(NAME) or f"{name}()", self.option)
         if metric not in METRICS:
-            self.fail(f"{inner} is a key of the scenario: it has one value, not one for each flow")
+            self.fail(f"{metric} is a key of the scenario: it has one value, not one for each flow")
         if name.startswith("p"):
             if (name, metric) not in PERCENTILE_OF:
                 there = ", ".join(dict.fromkeys(of for _, of in PERCENTILE_OF))
@@ -358,11 +346,8 @@ class _Reader:
         if self.accept(","):
             return self.of_some(metric, AGGREGATES[name], ")")
         if not self.accept(")"):
-            self.takes(name)
+            self.fail(f"{name}(...) takes the name of one metric, as in {name}(goodput_kbps)")
         return Quantity(metric, AGGREGATES[name])
-
-    def takes(self, function: str) -> NoReturn:
-        self.fail(f"{function}(...) takes the name of one metric, as in {function}(goodput_kbps)")
 
     def of_some(self, metric: str, aggregate: Aggregate, end: str) -> Quantity:
         """Return the quantity over the flow, group or place that is named up to a closing bracket."""
