@@ -49,21 +49,16 @@ class Polling(Table):
     discipline: Discipline = key("e-limited", "rule that ends a visit and chooses the next peripheral")
     limit: int = key(5, "M, frames of one visit under e-limited polling", ge=1, le=100_000)
     bridge_limit: Count | None = key(
-        None,
-        "frames of a visit to the bridge; unset: peripherals x limit; with lcs the weight of "
-        "bridges in a saturated central's time, where a peripheral has limit",
-        BRIDGES,
+        None, "frames of a visit to the bridge; unset: peripherals x limit", BRIDGES
     )
     bridge_buffer_packets: Count | None = key(
         None, "packets a bridge may hold each way; unset: peripherals x limit", BRIDGES
     )
-    bridge_schedule: Literal["walk-in", "sniff", "pcss", "lcs"] = key(
+    bridge_schedule: Literal["walk-in", "sniff", "pcss"] = key(
         "walk-in",
-        "how bridge and central find each other: the bridge waits for its turn in the cycle, in "
+        "how bridge and central find each other: the bridge waits for its turn in the cycle, or is in "
         "windows in turn (sniff: a fixed schedule from time 0 on, the same for every bridge and "
-        "replication), in pseudo-random windows (pcss: another sequence for every bridge and replication), "
-        "or at meetings (lcs: at each they agree on time and length of the next, by the backlog and the "
-        "packets exchanged; Tan and Guttag, LCN 2002)",
+        "replication), or in pseudo-random windows (pcss: another sequence for every bridge and replication)",
         BRIDGES,
     )
     residence: Literal["visit", "cycle", "complete"] = key(
@@ -76,9 +71,8 @@ class Polling(Table):
     )
     rendezvous_s: PositiveSeconds = key(
         0.1,
-        "mean time between meeting points of sniff and pcss; with lcs the least time from one "
-        "meeting to the next",
-        {"polling.bridge_schedule": ("sniff", "pcss", "lcs")},
+        "mean time between meeting points of sniff and pcss",
+        {"polling.bridge_schedule": ("sniff", "pcss")},
     )
     switch_delay: bool = key(False, "count clock and frame alignment when a bridge changes piconet", BRIDGES)
 

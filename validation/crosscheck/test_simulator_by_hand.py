@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from thesis import thesis, thesis_of
+from thesis import thesis
 
-from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.engine import advance
 from btqueue.simulator.records.conventions import SECOND, SLOT
@@ -104,40 +103,3 @@ def test_greedy_connections_share_the_slots_to_the_last_one():
     assert result.rtt_s.values == pytest.approx(8 * pair, rel=1 / 7384)
     assert result.goodput_kbps.values == pytest.approx(11.68 / pair, abs=11.68 / 480)
     assert float(result.goodput_kbps.mean()) == pytest.approx(179.68, abs=0.005)
-
-
-def one_bridge(piconets: int, flows: list[dict]) -> Scenario:
-    """Return piconets, each with a peripheral of its own, joined by one bridge that agrees on meetings."""
-    plans = [{"name": f"n{k}", "central": f"c{k}", "peripherals": [f"s{k}", "hub"]} for k in range(piconets)]
-    network = {"topology": "custom", "piconet_list": plans, "flows": flows}
-    return thesis_of({"network": network, "polling": {"bridge_schedule": "lcs"}})
-
-
-def test_meetings_without_traffic():
-    """Both links: at 0 or 14 slots, then 0.2 and 0.4 s later, then every 0.8 s, two slots each."""
-    silent = one_bridge(2, [{"from": "s0", "to": "s1", "start_s": 100.0}])
-    sim = new_state(silent, 0)
-    for seconds, meetings in ((0.25, 2), (0.7, 3), (1.3, 3), (1.45, 4), (10.25, 15)):
-        advance(sim, int(seconds * 1e9))
-        assert list(sim.links.visits[sim.links.bridge >= 0]) == [meetings, meetings]
-    assert not sim.links.data_slots.any()
-
-
-def test_busy_links_get_more_of_a_bridges_time_by_agreement_than_in_turn():
-    """A bridge in four piconets, two of them busy: in turn, half of its time would be for little.
-
-    Were the schedules alike, all four replications of one would beat all of the other once in 70 times.
-    """
-    flows = [{"from": "s0", "to": "s1", "law": "greedy"}]
-    flows += [{"from": f"s{k}", "to": "s0", "law": "poisson", "load_kbps": 1.0} for k in (2, 3)]
-    agreed = one_bridge(4, flows).changed(
-        {
-            **{"run.jitter_s": 0.002, "run.duration_s": 40, "run.warmup_s": 5, "run.replications": 4},
-            **{"flow_control.enabled": False, "polling.bridge_buffer_packets": 200},
-            "transport.receive_window_segments": 12,
-        }
-    )
-    in_turn = agreed.changed({"polling.bridge_schedule": "sniff"})
-    busy, turns = (simulate(one).goodput_kbps.isel(flow=0) for one in (agreed, in_turn))
-    assert busy.min() > turns.max()
-    assert turns.min() > 0

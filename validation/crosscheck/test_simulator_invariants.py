@@ -336,46 +336,6 @@ def test_every_valid_scenario_keeps_its_counts(arrival_file, data, until_s):
     keeps_its_counts(data.draw(scenarios({"arrival_file": [str(arrival_file)]}).filter(is_playable)), until_s)
 
 
-@st.composite
-def scatternets(draw):
-    """Draw up to six piconets in a tree, joined by devices that share their time and agree on meetings."""
-    piconets = [{"name": "n0", "central": "c0", "peripherals": ["s0"]}]
-    for k in range(1, draw(st.integers(2, 6))):
-        parent = piconets[draw(st.integers(0, k - 1))]
-        members = [f"s{k}.{i}" for i in range(draw(st.integers(0, 2)))]
-        central = f"c{k}"
-        if len(parent["peripherals"]) < 7 and draw(st.booleans()):
-            parent["peripherals"].append(central)
-        else:
-            members.append(draw(st.sampled_from(parent["peripherals"])))
-        piconets.append({"name": f"n{k}", "central": central, "peripherals": members or [f"s{k}"]})
-    names = sorted({name for p in piconets for name in (p["central"], *p["peripherals"])})
-    ends = st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)
-    laws = st.sampled_from(["greedy", "poisson"])
-    flows = draw(st.lists(st.tuples(ends, laws), min_size=1, max_size=6))
-    return thesis().changed(
-        {
-            "network.topology": "custom",
-            "network.piconet_list": piconets,
-            "network.flows": [{"from": a, "to": b, "law": law} for (a, b), law in flows],
-            "polling.bridge_schedule": "lcs",
-            "polling.rendezvous_s": draw(st.sampled_from([0.001, 0.03, 0.1, 0.5])),
-            "polling.bridge_limit": draw(st.sampled_from([None, 1, 50])),
-            "traffic.load_kbps": draw(st.floats(1, 200)),
-            "run.jitter_s": draw(st.sampled_from([0.0, 0.01])),
-        }
-    )
-
-
-@settings(max_examples=100)
-@given(scenario=scatternets(), pieces=st.integers(1, 20))
-def test_no_device_has_two_meetings_at_once_and_none_is_missed(scenario, pieces):
-    sim = play(scenario, 0)
-    for until_s in np.linspace(0, 4, pieces + 1):
-        sim = go_on(sim, round(until_s * SECOND))
-        sane(sim)
-
-
 @pytest.mark.parametrize("name", LOW_ENERGY)
 def test_low_energy_keeps_its_counts(name):
     keeps_its_counts(Scenario.from_dict(LOW_ENERGY[name]), 8)

@@ -197,7 +197,7 @@ class Bridge:
     Attributes:
         piconets: numbers.
         schedule: how it finds the centrals.
-        window_s: length of a window; with meetings the least time from one to the next.
+        window_s: length of a window.
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
         own: number of the piconet of which it is the central, or -1.
@@ -626,7 +626,7 @@ class _Builder:
         return Bridge(
             plan.piconets,
             polling.bridge_schedule,
-            polling.rendezvous_s / (1 if polling.bridge_schedule == "lcs" else len(plan.piconets)),
+            polling.rendezvous_s / len(plan.piconets),
             SLOT_S if polling.switch_delay else 0.0,
             cycles,
             own,

@@ -3,8 +3,7 @@
 A walk-in bridge comes and goes without rendezvous. Each central polls it in every cycle. Absent, it costs
 two slots. Present, it answers the first POLL with NULL and exchanges up to `limit` frames; its residence rule
 says when it goes to the next of its piconets, cyclically. A bridge with windows is in one piconet for a
-window of time and then in another; both ends know the schedule, so no poll is wasted. The schedule is fixed,
-or agreed upon from meeting to meeting (`meetings.py`).
+window of time and then in another; both ends know the schedule, so no poll is wasted.
 
 A bridge may be the central of one of its piconets. That piconet is silent (`away`) while it is elsewhere.
 
@@ -14,14 +13,16 @@ can be away at once, each waiting to be polled by the other for ever.
 
 import numpy as np
 
-from btqueue.simulator.bluetooth import meetings
-from btqueue.simulator.bluetooth.meetings import GUARD, SHORTEST_FRAME
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records import piconets
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SLOT, UNLIMITED
 
+SHORTEST_FRAME = 2 * SLOT
+"""POLL and NULL."""
+GUARD = 2 * SLOT
+"""The end of a window, left for a bridge to align to the clock of another piconet (0 to 2 slots)."""
 LOOK_AHEAD = 64
 """Windows that are searched for a meeting before the search is left for later."""
 
@@ -42,8 +43,6 @@ def is_present(sim, b, p, now):
 def may_poll(sim, link, now):
     """Whether the central may start a visit to the link now, as far as it knows the schedules of bridges."""
     p = sim.links[link].piconet
-    if sim.piconets[p].meets:
-        return meetings.time_left(sim, link, now) >= SHORTEST_FRAME
     return keeps_appointment(sim, sim.links[link].bridge, p, now) and keeps_appointment(
         sim, sim.piconets[p].bridge, p, now
     )
@@ -62,8 +61,6 @@ def room(sim, link, now):
     A longer frame would keep the bridge from its next window.
     """
     p = sim.links[link].piconet
-    if sim.piconets[p].meets:
-        return meetings.time_left(sim, link, now)
     return min(
         room_of_device(sim, sim.links[link].bridge, p, now),
         room_of_device(sim, sim.piconets[p].bridge, p, now),
@@ -127,8 +124,6 @@ def next_meeting(sim, p, now):
 def next_meeting_on(sim, link, now):
     """Return when the link may be polled: the devices at both its ends are there."""
     p = sim.links[link].piconet
-    if sim.piconets[p].meets:
-        return meetings.next_time(sim, link, now)
     at = now
     for _ in range(LOOK_AHEAD):
         if may_poll(sim, link, at):
@@ -164,8 +159,6 @@ def start(sim, b):
     Pseudo-random windows are drawn anew in every replication.
     """
     bridge = sim.bridges[b]
-    if bridge.schedule == piconets.COORDINATED:
-        meetings.agree_on_first(sim, b)
     if bridge.schedule == piconets.PSEUDO_RANDOM:
         bridge.seed = np.int64(uniform(sim.streams[bridge.stream]) * 2.0**53)
     if bridge.schedule != piconets.WALK_IN:
@@ -185,8 +178,6 @@ def on_exchange_over(sim, link, ended_by_null, now):
     b = sim.links[link].bridge
     bridge = sim.bridges[b]
     bridge.visits_here += 1
-    if bridge.schedule == piconets.COORDINATED:
-        meetings.agree_on_next(sim, link, ended_by_null, now)
     if bridge.schedule != piconets.WALK_IN:
         return
     if (
@@ -195,13 +186,6 @@ def on_exchange_over(sim, link, ended_by_null, now):
         or (bridge.residence == piconets.COMPLETE and ended_by_null)
     ):
         move_on(sim, b, now)
-
-
-@compiled
-def on_time_over(sim, link, now):
-    """No further frame fits into the time that the link has now."""
-    if sim.piconets[sim.links[link].piconet].meets and sim.links[link].bridge != NOTHING:
-        meetings.agree_on_next(sim, link, False, now)
 
 
 @outlined

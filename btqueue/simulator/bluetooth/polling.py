@@ -191,7 +191,6 @@ def start_frame(sim, index, now):
         return
     if central.rendezvous and not bridges.may_poll(sim, place, now):
         # The window of a bridge ends here, and with it the visit.
-        bridges.on_time_over(sim, place, now)
         central.packet = NOTHING
         central.phase = piconets.NO_STATION
         schedule(sim, central.timer, now)

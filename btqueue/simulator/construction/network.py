@@ -12,7 +12,6 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
-from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
 from btqueue.simulator.construction.numbering import NO_FIELDS, Draft
 from btqueue.simulator.records import nodes, piconets
 from btqueue.simulator.records.conventions import (
@@ -26,8 +25,6 @@ from btqueue.simulator.records.conventions import (
 )
 from btqueue.simulator.records.run import LINE, MEDIUM, TOKENS, TURN
 
-IDLE_INTERVALS = 8
-"""Most time between two meetings of an idle link, in least times: three doublings."""
 SINGLE_FRAME = ("1-limited", "round-robin")
 """Disciplines that are E-limited with a limit of 1."""
 EMPTY_QUEUE: dict[str, object] = {"head": NOTHING, "tail": NOTHING}
@@ -55,9 +52,6 @@ def add_bridges(draft: Draft, scenario: Scenario, plan: Topology) -> None:
         count = len(bridge.piconets)
         padding = [NOTHING] * (piconets.PICONETS_A_BRIDGE - count)
         own = [k for k, p in enumerate(bridge.piconets) if plan.piconets[p].central == bridge.node]
-        agreed = polling.bridge_schedule == "lcs"
-        shortest, windows = (SHORTEST_MEETING, 1) if agreed else (4 * SLOT, count)
-        window = max(shortest, round(polling.rendezvous_s / windows * SECOND / SLOT) * SLOT)
         draft.bridges.add(
             node=bridge.node,
             schedule=piconets.SCHEDULES.index(polling.bridge_schedule),
@@ -69,8 +63,7 @@ def add_bridges(draft: Draft, scenario: Scenario, plan: Topology) -> None:
             own=bridge.piconets[own[0]] if own else NOTHING,
             current=own[0] if own else 0,
             # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
-            window=window,
-            longest_interval=max(window, nanoseconds(IDLE_INTERVALS * polling.rendezvous_s)),
+            window=max(4 * SLOT, round(polling.rendezvous_s / count * SECOND / SLOT) * SLOT),
             switch_delay=polling.switch_delay,
         )
         draft.nodes[bridge.node]["bridge"] = index
@@ -100,8 +93,6 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
     repeated = links is not None and links.window > 0 and bool(np.any(rates))
     cyclic = discipline <= piconets.GATED
     windows = polling.bridge_schedule != "walk-in"
-    meets = polling.bridge_schedule == "lcs" and (len(bridges) > 0 or away != NOTHING)
-    meetings = len(bridges) + (0 if away == NOTHING else draft.bridges[away]["count"] - 1)
     draft.piconets.add(
         timer=draft.add_timer(TURN, index, piconet.central),
         node=piconet.central,
@@ -110,9 +101,6 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
         plain=is_plain(scenario) and not (windows and (bridges or away != NOTHING)),
         discipline=discipline,
         limit=limit,
-        meets=meets,
-        # Saturated, it shares its time as in a cycle: `limit` frames a peripheral, `bridge_limit` a bridge.
-        rest=(len(piconet.members) - len(bridges)) * limit / (meetings * bridge_limit) if meets else 0.0,
         max_weight=polling.max_weight,
         packet=NOTHING,
         on_air_type=NOTHING,
@@ -131,7 +119,7 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
             piconet=index,
             node=member,
             bridge=bridge,
-            limit=limit if bridge == NOTHING else UNLIMITED if meets else bridge_limit,
+            limit=limit if bridge == NOTHING else bridge_limit,
         )
         if bridge != NOTHING:
             memberships = draft.bridges[bridge]

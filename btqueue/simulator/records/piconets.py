@@ -1,6 +1,6 @@
 """Records of piconets, of their links to peripherals, and of bridges between them."""
 
-from btqueue.simulator.records.conventions import flags, integers, reals, record_type
+from btqueue.simulator.records.conventions import flags, integers, record_type
 
 PICONETS_A_BRIDGE = 8
 """Most piconets that one device belongs to."""
@@ -29,9 +29,6 @@ piconet_dtype = record_type(
     flags("cycle_carried_data"),
     # its central or one of its links keeps to the windows of a bridge
     flags("rendezvous"),
-    # they agree on meetings: the central rests after one for `rest` times its length
-    flags("meets"),
-    reals("rest"),
     # voice: slots reserved at the start of every period
     integers("voice_period voice_reserved"),
     # links whose damaged packets are repeated: their number (0 if none is ever damaged), the packet type, its
@@ -53,27 +50,22 @@ voice, windows, gated service, baseband delay, limited node buffers or log."""
 link_dtype = record_type(
     integers("piconet node up down bridge limit weight skip_until_cycle skip_until"),
     flags("active"),
-    # the agreed meeting of its bridge and central, and their memory of earlier meetings
-    integers("meeting_start meeting_end agreed_at"),
-    reals("need"),
     # statistics
     integers("visits data_slots"),
 )
-"""A peripheral's membership of a piconet; `up` and `down` are its ports, `bridge` the bridge that it is.
-`need`: the part of the time that its exchange takes, as it is estimated at its meetings."""
+"""A peripheral's membership of a piconet; `up` and `down` are its ports, `bridge` the bridge that it is."""
 
 RESIDENCES = ("visit", "cycle", "complete")
 VISIT, WHOLE_CYCLES, COMPLETE = range(3)
-SCHEDULES = ("walk-in", "sniff", "pcss", "lcs")
-WALK_IN, SNIFF, PSEUDO_RANDOM, COORDINATED = range(4)
+SCHEDULES = ("walk-in", "sniff", "pcss")
+WALK_IN, SNIFF, PSEUDO_RANDOM = range(3)
 
 bridge_dtype = record_type(
     integers("node stream schedule residence residence_cycles count own current present_from visits_here"),
-    integers("window longest_interval offset seed switches"),
+    integers("window offset seed switches"),
     integers("piconets links", PICONETS_A_BRIDGE),
     flags("switch_delay"),
 )
 """A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the
 central, of the piconet `own` (or NOTHING); `current`: where it is (or goes to), there from `present_from`
-on. `window`: ns of a rendezvous, or, if it agrees on meetings, the least from one to the next, and
-`longest_interval` the most; `seed`: of its pseudo-random windows, drawn when it starts."""
+on. `window`: ns of a rendezvous; `seed`: of its pseudo-random windows, drawn when it starts."""
