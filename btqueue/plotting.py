@@ -1,4 +1,4 @@
-"""Figures: panels with simulated intervals and the model's lines, and surfaces as older papers print them.
+"""Figures: colours, markers, labels of axes, and runs over time.
 
 Axes are labelled from the vocabulary of metrics, colours can be told apart by colour-blind readers.
 """
@@ -12,9 +12,7 @@ from typing import Any
 import matplotlib.figure
 import numpy as np
 import xarray as xr
-from matplotlib import colormaps, rc_context
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib import rc_context
 
 from btqueue.study.comparison import axis_label as axis_label
 
@@ -25,10 +23,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 """A second sign, for print without colour."""
 
 SURFACE = "cividis"
-"""Colour map of surfaces: even in lightness, the same for all kinds of colour vision."""
-
-MODEL = PALETTE[1]
-"""Colour of the model's wire frame."""
+"""Colour map of heat maps: even in lightness, the same for all kinds of colour vision."""
 
 STYLE: dict[Any, Any] = {
     "figure.dpi": 110,
@@ -58,47 +53,6 @@ class Figure(matplotlib.figure.Figure):
 def house_style() -> AbstractContextManager[None]:
     """Return a context in which figures are drawn in `STYLE`."""
     return rc_context(STYLE)
-
-
-def surface_panel(
-    axes: Any, x: np.ndarray, y: np.ndarray, mean: np.ndarray, model: np.ndarray, *, view: tuple[float, float]
-) -> None:
-    """Draw the simulated means as a surface and the model as a wire frame over it.
-
-    Args:
-        axes: axes with `projection="3d"`.
-        x: shape (n,).
-        y: shape (m,).
-        mean: simulated means, shape (m, n); NaN leaves a hole.
-        model: the model's answers, shape (m, n); NaN leaves a hole.
-        view: elevation and azimuth in degrees.
-    """
-    across, along = np.meshgrid(x, y)
-    axes.computed_zorder = False  # the frame stays readable where it runs inside the surface
-    if np.isfinite(mean).any():
-        axes.plot_surface(
-            across, along, mean, cmap=SURFACE, vmin=min(0.0, float(np.nanmin(mean))), alpha=0.85,
-            linewidth=0.3, edgecolor="white", rstride=1, cstride=1, zorder=1,
-        )  # fmt: skip
-    if np.isfinite(model).any():
-        axes.plot_wireframe(across, along, model, color=MODEL, linewidth=0.9, rstride=1, cstride=1, zorder=2)
-    axes.view_init(elev=view[0], azim=view[1])
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
-
-
-def published_point(axes: Any, point: tuple[float, float, float]) -> None:
-    """Mark a value that a publication states in a surface panel."""
-    axes.plot(*([value] for value in point), marker="*", markersize=12, color="black",
-              markeredgecolor="white", linestyle="", zorder=3)  # fmt: skip
-
-
-def surface_key() -> list[Any]:
-    """Return legend entries for surface and wire frame."""
-    return [
-        Patch(facecolor=colormaps[SURFACE](0.55), label="simulated"),
-        Line2D([], [], color=MODEL, linewidth=0.9, label="model"),
-    ]
 
 
 def series_figure(series: xr.Dataset, title: str = "") -> Figure:

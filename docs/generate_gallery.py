@@ -85,10 +85,10 @@ def paper_page(figures: list[Drawn], title: str) -> Iterator[str]:
             yield from (paragraph, "")
         yield from (f"* {note}" for note in drawn.notes)
         path = find(drawn.name).path
-        more = len(drawn.captions) - 1
+        more = len(drawn.files) - 1
         pictures = f"{more} more picture{'s' if more > 1 else ''}, " if more else ""
         yield from ("", f":::{{dropdown}} {pictures}figures/{drawn.paper}/{path.name}")
-        for place in range(1, len(drawn.captions)):
+        for place in range(1, len(drawn.files)):
             yield from picture_lines(drawn, place)
         yield f"```{{literalinclude}} ../../figures/{drawn.paper}/{path.name}"
         yield from ((":language: toml",) if path.suffix == ".toml" else ())
@@ -96,9 +96,9 @@ def paper_page(figures: list[Drawn], title: str) -> Iterator[str]:
 
 
 def picture_lines(drawn: Drawn, place: int) -> Iterator[str]:
-    """Yield the lines of one picture with its caption."""
+    """Yield the lines of one picture."""
     yield f"```{{figure}} {picture(drawn, place)}"
-    yield from (f":alt: {drawn.title}", "", *filter(None, [drawn.captions[place]]), "```", "")
+    yield from (f":alt: {drawn.title}", "", "```", "")
 
 
 def drawings(paper: str) -> str:

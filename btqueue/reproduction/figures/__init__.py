@@ -7,7 +7,7 @@ function `draw` is given a `Work`, which answers scenarios (from a store on disk
 far it is; it returns or yields `Picture`s. Modules:
 
 * `catalogue`: all figures by name, drawing them, and records of drawn figures
-* `load_pages`, `curve_tables`, `sessions` (and box plots), `event_panels`: the kinds
+* `curve_tables`, `sessions` (and box plots), `event_panels`: the kinds
 * `curve_panels`: panels of curves
 * `work`: `Work`, `Picture`, `Settings`; `points`: the store of answers; `runs`: the events of a single run
 * `published`: claims, and marks in a picture

@@ -25,7 +25,6 @@ from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest
 
 KINDS = {
-    "load page": "btqueue.reproduction.figures.load_pages",
     "curves": "btqueue.reproduction.figures.curve_tables",
     "sessions": "btqueue.reproduction.figures.sessions",
     "boxes": "btqueue.reproduction.figures.sessions",
@@ -98,7 +97,6 @@ class Drawn:
         notes: remarks of the computation for the caption: failed points, and why.
         claims: ids of the claims of the publication that bear on the figure.
         files: names of the pictures in their folder, in order.
-        captions: captions of each picture.
         settings: how it was drawn, see `Settings`.
         points: number of points in it; `computed` of them had not been known before.
         computed: see there.
@@ -112,7 +110,6 @@ class Drawn:
     notes: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    captions: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     points: int = 0
     computed: int = 0
@@ -229,17 +226,16 @@ def draw(
     began, computed = time.monotonic(), store.computed
     drawer, claims = drawer_of(entry)
     work = Work(entry.paper, entry.citation, settings, store, report)
-    files, captions = [], []
+    files = []
     for picture in drawer(work):
         name = f"{entry.stem}{'-' if picture.part else ''}{picture.part}.{settings.format}"
         path = folder / name
         with _refusals(path), written_whole(path, replace=force or name in own) as part:
             save(picture.figure, part, f".{settings.format}")
         files.append(name)
-        captions.append(picture.caption)
     drawn = Drawn(
         entry.name, entry.paper, entry.title, entry.caption, tuple(work.notes),
-        tuple(claims), tuple(files), tuple(captions), asdict(settings),
+        tuple(claims), tuple(files), asdict(settings),
         work.points, store.computed - computed, round(time.monotonic() - began, 2),
     )  # fmt: skip
     path = folder / _record(entry)
@@ -284,7 +280,7 @@ def drawn_figures(folder: Path) -> list[Drawn]:
     for path in [*folder.glob("fig_*.json"), *folder.glob("*/fig_*.json")]:
         try:
             content = json.loads(read_text(path))
-            lists = {name: tuple(content[name]) for name in ("notes", "claims", "files", "captions")}
+            lists = {name: tuple(content[name]) for name in ("notes", "claims", "files")}
             found.append(Drawn(**(content | lists)))
         except UnusableFile as error:
             raise BadFiles(f"{path}: {error}") from None

@@ -8,6 +8,7 @@ once a metric.
 Keys of a curve:
 
 * `label` in the legend; `scenario` name; `set` values by dotted key; `engines` that answer, by default both
+* `each`: a curve for each of the `values` of a `key`, which `label` names, as "S = {}"
 * `key` and `values`: the abscissae; or `x` and `points`, tables of values by dotted key (and `scenario`)
 * `metric`; `per` a metric that divides it; `times` a factor, "x" for the abscissa; `interval = false`
 * `load_1`: table of a scenario whose goodput is load 1, by each engine: values are shares of it
@@ -25,7 +26,8 @@ drawn again as thin dashed lines, `compared`, the begin of a sentence on how oft
 and the marks `levels`, `verticals`, `stars`, `stated`, `dots`, `bands`, `lines` and `texts`, see `marks`.
 
 Keys of a picture: `part` of its file's name; `title`, `note` with `{citation}` and `{runs}`, the runs of the
-scenario that the key `runs` names; `columns`, `size` (inch) and `zero` as in `curve_panels.curves`.
+scenario that the key `runs` or else `scenario` names; `columns`, `size` (inch) and `zero` as in
+`curve_panels.curves`.
 """
 
 from __future__ import annotations
@@ -63,14 +65,15 @@ def draw(work: Work, table: Table) -> Iterator[Picture]:
             for panel in picture["panel"]
         ]
         words = {"citation": work.citation, "runs": ""}
-        if "runs" in common:
-            words["runs"] = runs_note(work.scenario(common["runs"], picture.get("set")))
+        if "{runs}" in (note := common.get("note", "")):
+            scenario = common.get("runs", common.get("scenario"))
+            words["runs"] = runs_note(work.scenario(scenario, picture.get("set")))
         look = {key: common[key] for key in ("columns", "size", "zero") if key in common}
         starred = any("stars" in panel or "stated" in panel for panel in picture["panel"])
         figure = curves(
             panels,
             title=picture["title"].format(**words),
-            note=picture.get("note", "").format(**words),
+            note=note.strip().format(**words),
             more=[mark_key()] if starred else [],
             **look,
         )
@@ -85,7 +88,7 @@ def within(outer: Table, inner: Table) -> dict[str, Any]:
 
 def _panel(work: Work, outer: Table, panel: Table) -> Panel:
     common = within(outer, panel)
-    wanted = [within(common, one) for one in work.some(common["curve"])]
+    wanted = work.some([within(common, one) for curve in common["curve"] for one in _each(curve)])
     thin = [table_curve(work, within(one, panel["beside"])) for one in wanted if "beside" in panel]
     drawn = [table_curve(work, one) for one in wanted]
     if panel.get("compared"):
@@ -98,6 +101,16 @@ def _panel(work: Work, outer: Table, panel: Table) -> Panel:
     ylabel = common.get("ylabel") or axis_label(common["metric"])
     finish = partial(_finish, work=work, panel=common, drawn=drawn, thin=thin)
     return Panel(drawn, ylabel, panel.get("title", ""), common.get("xlabel", ""), finish)
+
+
+def _each(curve: Table) -> list[Table]:
+    """Return a curve for each value of its key `each`; without this key the curve."""
+    if "each" not in curve:
+        return [curve]
+    key, values = curve["each"]["key"], curve["each"]["values"]
+    sets = [{**curve.get("set", {}), key: value} for value in values]
+    labels = [curve["label"].format(value) for value in values]
+    return [{**curve, "label": label, "set": own} for label, own in zip(labels, sets, strict=True)]
 
 
 def table_curve(work: Work, wanted: Table) -> Curve:

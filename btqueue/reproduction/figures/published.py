@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,14 +26,12 @@ class Stated:
         value: in the metric's unit.
         tolerance: half-width of the band that the wording leaves, in the same unit; 0 if none is on record.
         scenario: for which it is stated.
-        text: in the publication's words, as "90 (section 6.1.2)".
     """
 
     metric: str
     value: float
     tolerance: float
     scenario: Scenario
-    text: str
 
 
 def stated(paper: str, name: str) -> Stated:
@@ -59,40 +56,7 @@ def stated(paper: str, name: str) -> Stated:
     value = claim["value"] / claim.get("times", 1)
     tolerance = claim.get("abs_tol", limit(claim) * value)
     scenario = load(claim["scenario"]).with_sets(claim.get("set", ()))
-    words = claim["published"] if not case else f"{claim['value']:g}"
-    return Stated(claim["metric"], value, tolerance, scenario, f"{words} (section {claim['where']})")
-
-
-def marks_in(
-    paper: str, names: Sequence[str], metric: str, scenario: Scenario, free: Sequence[str]
-) -> list[Stated]:
-    """Return the stated numbers of a metric that belong into a picture of scenarios like *scenario*.
-
-    Args:
-        paper: folder of the publication.
-        names: ids of claims; claims that state no single number of this metric are skipped.
-        metric: its name.
-        scenario: any point of the picture.
-        free: dotted keys that differ inside the picture; all other keys must be equal.
-    """
-    found = []
-    for name in names:
-        try:
-            one = stated(paper, name)
-        except KeyError:
-            if name.partition(": ")[0] not in claims_of(paper):
-                raise
-            continue
-        if one.metric == metric and _same(one.scenario, scenario, free):
-            found.append(one)
-    return found
-
-
-def _same(one: Scenario, other: Scenario, free: Sequence[str]) -> bool:
-    """Whether two scenarios differ only in these keys, in title and in `[run]`."""
-    changes = {key: other.value_of(key) for key in free}
-    mine, theirs = one.changed(changes).to_dict(), other.to_dict()
-    return all(mine[table] == theirs[table] for table in theirs if table not in ("title", "run"))
+    return Stated(claim["metric"], value, tolerance, scenario)
 
 
 def mark_point(axes: Axes, x: float, value: float, tolerance: float | np.ndarray = 0.0) -> None:

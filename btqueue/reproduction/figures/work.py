@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import xarray as xr
 
 from btqueue.caches import cache_folder, keep
 from btqueue.reproduction.figures.points import Progress, Store, answers
 from btqueue.scenario import Scenario, load
-from btqueue.study.evaluate import ENGINES, Answer, Engine, PointResult
-from btqueue.study.points import grid
-from btqueue.study.sweep_files import assemble
+from btqueue.study.evaluate import ENGINES, Answer, Engine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,12 +45,10 @@ class Picture:
     Attributes:
         figure: the drawing; it can be saved as it is.
         part: tells the pictures of a figure apart in their file names, as "n4-lines"; empty for the only one.
-        caption: caption of this picture, beyond the caption of the figure.
     """
 
     figure: Figure
     part: str = ""
-    caption: str = ""
 
 
 @dataclass
@@ -133,26 +128,6 @@ class Work:
         for engine in engines:
             self._note_failures(engine, [one[engine] for one in found], label)
         return found
-
-    def sweep(
-        self, base: str | Scenario, over: Mapping[str, Sequence[Any]], *, label: str = ""
-    ) -> xr.Dataset:
-        """Return both engines' answers over a grid of keys.
-
-        Args:
-            base: name of a scenario, such as "venugopal-2006/piconet", or a scenario.
-            over: values by dotted key, every combination is a point; fewer values in a quick figure.
-            label: name of the points, for progress and notes.
-
-        Returns:
-            Dataset as `btqueue.study.sweep_files.assemble` describes it: each metric and `<metric>_ci95`
-            with dimensions ("engine", the keys...).
-        """
-        whole = self.scenario(base)
-        chosen = grid({key: self.some(list(values)) for key, values in over.items()})
-        scenarios = [self.scenario(whole.changed(chosen[number])) for number in range(len(chosen))]
-        found = self.answers(scenarios, label=label)
-        return assemble(chosen, ENGINES, lambda: (PointResult(n, dict(one)) for n, one in enumerate(found)))
 
     def note(self, text: str) -> None:
         """Add a sentence to the caption, once."""

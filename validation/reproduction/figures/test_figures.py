@@ -17,7 +17,7 @@ from btqueue.reproduction.figures.catalogue import (
     find,
 )
 from btqueue.reproduction.figures.points import ComputationFailed, Store
-from btqueue.reproduction.figures.published import marks_in, stated
+from btqueue.reproduction.figures.published import stated
 from btqueue.reproduction.figures.work import Settings, Work, trace_file
 from btqueue.scenario import load
 from btqueue.study.evaluate import Answer, Failure
@@ -42,14 +42,13 @@ def asked(monkeypatch):
     return seen
 
 
-def test_figure_6_1_writes_surfaces_curves_and_a_record(engines, tmp_path):
+def test_figure_6_1_writes_a_picture_and_a_record(engines, tmp_path):
     run("figures", FIGURE, "--out", tmp_path, "--quick")
-    names = ["fig_6_1-lines.png", "fig_6_1-surfaces.png", "fig_6_1.json"]
-    assert sorted(os.listdir(tmp_path)) == names
-    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names[:2])
+    assert sorted(os.listdir(tmp_path)) == ["fig_6_1.json", "fig_6_1.png"]
+    assert (tmp_path / "fig_6_1.png").read_bytes().startswith(b"\x89PNG")
     (drawn,) = drawn_figures(tmp_path)
     assert (drawn.name, drawn.points, drawn.computed) == (FIGURE, 9, 18)
-    assert drawn.files == tuple(names[:2])
+    assert drawn.files == ("fig_6_1.png",)
     assert drawn.caption.startswith("Goodput, round-trip time")
     assert "goodput-2" in drawn.claims
 
@@ -64,7 +63,7 @@ def test_points_that_the_model_cannot_solve_are_noted(engines, tmp_path):
 
     engines.network.solve = solve
     result = run("figures", FIGURE, "--out", tmp_path, "--quick")
-    assert "No answer of the model at 3 of 9 points" in result.stderr
+    assert "No answer of the model at 3 of 3 points (S = 5)" in result.stderr
     assert "too small a buffer" in drawn_figures(tmp_path)[0].notes[0]
 
 
@@ -184,9 +183,6 @@ def test_quick_settings_shorten_runs_and_thin_values(asked):
     scenario = work.scenario("piconet")
     run = scenario.run
     assert (run.duration_s, run.warmup_s, run.replications) == (20.0, 2.0, 2)
-    found = work.sweep("piconet", {"polling.limit": range(1, 8)})
-    assert found["polling.limit"].values.tolist() == [1, 4, 7]
-    assert found.goodput_kbps.dims == ("engine", "polling.limit")
 
 
 def test_a_trace_file_has_a_lasting_name():
@@ -203,15 +199,6 @@ def test_a_stated_number_and_one_of_its_cases():
     assert (case.value, case.scenario.polling.limit) == (0.4, 25)
     with pytest.raises(KeyError, match="no single value"):
         stated("venugopal-2006", "best-S")
-
-
-def test_marks_belong_to_the_scenarios_of_the_picture():
-    names, free = ("goodput-2", "goodput-4", "best-S"), ("traffic.load_kbps",)
-    here = marks_in("venugopal-2006", names, "goodput_kbps", load("venugopal-2006/piconet"), free)
-    assert [one.value for one in here] == [170]
-    assert marks_in("venugopal-2006", names, "rtt_s", load("venugopal-2006/piconet"), free) == []
-    with pytest.raises(KeyError):
-        marks_in("venugopal-2006", ("no-such-claim",), "rtt_s", load("venugopal-2006/piconet"), free)
 
 
 @pytest.mark.long
