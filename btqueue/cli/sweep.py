@@ -61,7 +61,7 @@ def sweep(
     set_: Sets = None,
     threads: Threads = None,
     cluster: Annotated[
-        str | None, Option(metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local.")
+        str | None, Option(metavar="ADDRESS", help="A dask scheduler, tcp://HOST:PORT.")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -89,7 +89,7 @@ def sweep(
         raise BadInput("--over: name a key and its values, as in --over polling.limit=1..25")
     if picture is not None and len(over) > MOST_KEYS_DRAWN:
         raise BadInput(f"--plot {plot}: a figure shows at most {MOST_KEYS_DRAWN} keys, not {len(over)}")
-    if cluster is not None and threads is not None and cluster != "local":
+    if cluster is not None and threads is not None:
         raise BadInput(f"--threads: the cluster {cluster} has its own")
     keep_compiled_models()
     began = time.perf_counter()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import math
 import os
 import pickle
@@ -59,15 +58,6 @@ class Question(NamedTuple):
         """Return the answers at a point."""
         return evaluate_point(self.base, number, changes, self.engines, threads=threads, metrics=self.metrics)
 
-    def plain(self) -> tuple[Any, ...]:
-        """Return the question as it is sent to another process."""
-        return self.base.to_dict(resolved=False), self.engines, self.metrics
-
-    @classmethod
-    def of_plain(cls, data: Mapping[str, Any], *more: Any) -> Question:
-        """Return the question that was sent."""
-        return cls(Scenario.from_dict(data), *more)
-
 
 class WorkerDied(Exception):
     """The process of a worker has ended; the message says how."""
@@ -89,7 +79,7 @@ class Worker:
         questions, answers = self.process.stdin, self.process.stdout
         assert questions is not None and answers is not None  # both are pipes
         self._questions, self._answers = questions, answers
-        self._greeting = (question.plain(), threads)
+        self._greeting = (question, threads)
 
     def evaluate(self, number: int, changes: Mapping[str, Any]) -> PointResult:
         """Return the answers at a point.
@@ -181,8 +171,7 @@ def serve() -> None:
     questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(questions,), daemon=True).start()
     with _ending_the_process():
-        asked, threads = questions.get()
-        question = Question.of_plain(*asked)
+        question, threads = questions.get()
         while True:
             number, changes = questions.get()
             pickle.dump(question.answer(number, changes, threads), answers)
@@ -217,11 +206,11 @@ class ClusterError(ValueError):
 
 
 def map_on_cluster(
-    question: Question, points: Numbered, numbers: Sequence[int], cluster: str, workers: int | None
+    question: Question, points: Numbered, numbers: Sequence[int], cluster: str
 ) -> Generator[PointResult]:
     """Yield the points as the cluster finishes them; see `btqueue.study.many_points.map_points`.
 
-    A point whose worker dies is sent to another one; how often, the scheduler decides (a local one: once).
+    A point whose worker dies is sent to another one; how often, the scheduler decides.
 
     Raises:
         MissingPackage: dask.distributed is not installed.
@@ -229,20 +218,15 @@ def map_on_cluster(
             so that its numbers could differ.
     """
     distributed = require("distributed", "sweeps on a cluster", "cluster")
-    with contextlib.ExitStack() as closing:
-        if cluster == "local":
-            client = closing.enter_context(_local_client(closing, workers or available_cores()))
-        else:
-            try:
-                client = closing.enter_context(distributed.Client(cluster, timeout=10, set_as_default=False))
-            except (OSError, ValueError, TypeError) as error:
-                raise ClusterError(
-                    f"--cluster {cluster}: no dask scheduler answers there ({error})"
-                ) from None
-        asked, known, executor = question.plain(), versions(), client.get_executor(pure=False)
+    try:
+        client = distributed.Client(cluster, timeout=10, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise ClusterError(f"--cluster {cluster}: no dask scheduler answers there ({error})") from None
+    with client:
+        known, executor = versions(), client.get_executor(pure=False)
 
         def submit(number: int) -> Future[PointResult]:
-            return executor.submit(evaluate_elsewhere, asked, number, dict(points[number]), known)
+            return executor.submit(evaluate_elsewhere, question, number, dict(points[number]), known)
 
         ahead = AHEAD * max(1, sum(client.nthreads().values()))
         for number, future in as_finished(submit, numbers, ahead=ahead):
@@ -256,38 +240,8 @@ def map_on_cluster(
                 raise ClusterError(why) from None
 
 
-def _local_client(closing: contextlib.ExitStack, workers: int) -> Any:
-    """Return a client of a cluster on this machine that ends with *closing*.
-
-    Its processes are started from scratch: they do not import the user's main program. Like own workers they
-    must not look for modules in the working directory; dask lets them inherit this process's environment.
-    """
-    import distributed
-    from distributed.deploy.subprocess import SubprocessCluster
-
-    no_dashboard: Any = None  # documented, but the annotation of the parameter leaves it out
-    theirs = environment()
-    before = {name: os.environ.pop(name, None) for name in theirs}
-    os.environ.update(theirs)
-    try:
-        cluster = closing.enter_context(
-            SubprocessCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address=no_dashboard,
-                scheduler_kwargs={"allowed_failures": 1},
-                silence_logs=logging.ERROR,
-            )
-        )
-    finally:
-        for name in theirs:
-            del os.environ[name]
-        os.environ.update({name: value for name, value in before.items() if value is not None})
-    return distributed.Client(cluster, set_as_default=False)
-
-
 def evaluate_elsewhere(
-    asked: tuple[Any, ...], number: int, changes: Mapping[str, Any], known: Mapping[str, str]
+    question: Question, number: int, changes: Mapping[str, Any], known: Mapping[str, str]
 ) -> PointResult:
     """Evaluate a point in a worker of a cluster.
 
@@ -299,7 +253,7 @@ def evaluate_elsewhere(
         f"{name} {here.get(name)}, not {known[name]}" for name in known if here.get(name) != known[name]
     ]:
         raise ClusterError(f"a worker of the cluster has {', '.join(different)}: results could differ")
-    return Question.of_plain(*asked).answer(number, changes, 1)
+    return question.answer(number, changes, 1)
 
 
 FEW, ALONE_S = 200, 3.0
@@ -325,7 +279,7 @@ def map_points(
         workers: processes at once; 1: this process alone. By default one for each core; of up to `FEW`
             points the first are evaluated in this process, because starting others takes seconds.
         numbers: which of the points; all by default.
-        cluster: address of a dask scheduler ("tcp://host:8786"), or "local", in place of own processes.
+        cluster: address of a dask scheduler ("tcp://host:8786"), in place of own processes.
         metrics: that every answer by "solve" is to have; see `btqueue.study.evaluate.theory_or_simulation`.
 
     A point whose process dies is tried once more, then it is a failure of kind "worker". Closing the iterator
@@ -337,7 +291,7 @@ def map_points(
     wanted = range(len(points)) if numbers is None else numbers
     question = Question(base, tuple(engines), tuple(metrics))
     if cluster is not None:
-        return map_on_cluster(question, points, wanted, cluster, workers)
+        return map_on_cluster(question, points, wanted, cluster)
     if workers is None and len(wanted) <= FEW:
         return _at_first_here(question, points, wanted)
     return _with_workers(question, points, wanted, workers or available_cores())

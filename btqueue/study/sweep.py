@@ -93,7 +93,7 @@ def sweep(
         out: file for the result: .nc (netCDF) or .csv.
         force: replace a regular file that is there, and kept points of another sweep.
         workers: processes at once, all cores by default.
-        cluster: address of a dask scheduler, or "local".
+        cluster: address of a dask scheduler, in place of own processes.
         progress: called after each point.
         notes: called with each message to the user.
 

@@ -99,7 +99,7 @@ def test_bad_input_is_exit_2_with_a_message_before_anything_is_computed(
     [
         ("pyarrow", f"simulate {NAME} --trace t.parquet", "trace"),
         ("uvicorn", "explore", "explore"),
-        ("distributed", f"{SWEEP} --cluster local", "cluster"),
+        ("distributed", f"{SWEEP} --cluster tcp://x:1", "cluster"),
     ],
 )
 def test_a_missing_package_is_named_with_the_line_that_installs_it(

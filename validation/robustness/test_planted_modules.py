@@ -45,21 +45,10 @@ def run(folder: Path, *words: str, **environment: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--no-check"),
-        pytest.param(
-            ("sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--cluster", "local"),
-            marks=pytest.mark.long,
-        ),
-    ],
-    ids=lambda words: "-".join([words[0], *(["cluster"] if "--cluster" in words else [])]),
-)
-def test_the_command_runs_no_module_of_the_working_directory(planted, words):
+def test_the_command_runs_no_module_of_the_working_directory(planted):
     for name in ("sitecustomize", "queue", "btqueue"):
         plant(planted, name)
-    run(planted, *COMMAND, *words)
+    run(planted, *COMMAND, "sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--no-check")
 
 
 def test_pictures_are_those_of_a_folder_without_settings_of_matplotlib(tmp_path):
