@@ -31,6 +31,7 @@ def block(subject: str) -> Iterator[str]:
     yield from (f"{'; '.join(listed)}.", "")
     for entry in shown:
         yield from (f"**{entry.name}** ({entry.unit}); twin: `{entry.twin}`", "")
+        yield from (entry.about, "")
         for line in entry.lines():
             yield from (f"$${line}$$", "")
     yield from (":::", "")

@@ -273,6 +273,7 @@ def print_formula(entry: Evaluated) -> None:
     """Print a formula with the numbers of its symbols, its derivatives, and LaTeX."""
     screen, told = Screen(), _formula(entry)
     screen.say(entry.form.name, style="bold")
+    screen.say(entry.form.about)
     screen.say(told["expression"])
     screen.say(f"LaTeX: {_short(told['latex'])}", style="dim")
     rows = (

@@ -1,10 +1,9 @@
-"""Queueing theory: laws of one queue, of polling, and formulas.
+"""Queueing theory: laws of one queue and of polling.
 
 `polling_model`, `solve_polling` and `vacation_queue` stand here, and are imported when they are first used.
 
 * `vacations`: one queue with room for K packets, whose server may go away;
-* `polling`: one server for several queues, and the law that their waits keep (`conservation`);
-* `closed_forms`, `traffic_forms`: where there are formulas.
+* `polling`: one server for several queues, and the law that their waits keep (`conservation`).
 
 `polling` is in JAX, and computes in double precision whatever the caller's JAX precision.
 """

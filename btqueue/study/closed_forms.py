@@ -7,26 +7,26 @@
     >>> print(wait.function("lambda", "b", "b_2", "k")(0.125, 6, 36, 1))
     9.0
 
-Every entry names its *twin*: the function of the package, or the method, that computes the same number
-in another way, against which it is tested. SymPy is imported when an expression is first asked for.
+`closed_forms.toml` has their texts. Every entry names its *twin*: the function of the package, or the method,
+that computes the same number in another way, against which it is tested. SymPy is imported when an expression
+is first asked for.
 """
 
 from __future__ import annotations
 
-import inspect
-import itertools
+import math
+import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from importlib import import_module
+from functools import cache, cached_property
+from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from btqueue.baseband import PACKET_TYPES
-from btqueue.channel import closed_forms as channel
-from btqueue.network.closed_forms import Steps
-from btqueue.queueing import closed_forms as queueing
-from btqueue.text_files import table_beside
+from btqueue.baseband import PACKET_TYPES, PacketType
+from btqueue.baseband.packets import HEADER_BITS, SLOT_NS, SYNC_WORD_BITS
+from btqueue.channel.error_rates import SYNC_THRESHOLD
 from btqueue.text_table import TextTable
 
 if TYPE_CHECKING:
@@ -35,18 +35,56 @@ if TYPE_CHECKING:
 Notation = Mapping[str, tuple[str, str]]
 """Name of a symbol -> (unit, meaning)."""
 
-LONG = 300
-"""Characters of LaTeX; a longer form is shown in parts."""
+CATALOGUE = tomllib.loads(files("btqueue.study").joinpath("closed_forms.toml").read_text("utf-8"))
+"""By subject the symbols, and the forms with their texts."""
+SUBJECTS = tuple(CATALOGUE)
+"""The parts of the catalogue."""
+FUNCTIONS = frozenset({"sqrt", "exp", "log", "floor", "Min", "Max", "Piecewise", "True"})
+"""Names in the text of a form that are no symbols."""
 
-NOTATIONS: dict[str, dict[str, tuple[str, str]]] = {}
-"""Unit and meaning of each symbol, by the part of the catalogue."""
-PARAMETERS: dict[str, list[str]] = {}
-"""The symbols of each parameter of the queueing functions; several of a sequence, which the catalogue shows
-for two queues, or three shares."""
-for _row in table_beside("btqueue.study", "symbols.csv"):
-    NOTATIONS.setdefault(_row["subject"], {})[_row["symbol"]] = _row["unit"], _row["meaning"]
-    for _parameter in _row["parameters"].split():
-        PARAMETERS.setdefault(_parameter, []).append(_row["symbol"])
+
+class Steps(NamedTuple):
+    """A formula in steps, to be read a line at a time.
+
+    Attributes:
+        result: in the symbols of the parts and others.
+        parts: symbol and expression of each, in the order in which they build on each other.
+    """
+
+    result: sympy.Expr
+    parts: tuple[tuple[sympy.Symbol, sympy.Expr], ...]
+
+    @property
+    def free(self) -> set[str]:
+        """Names of the symbols that are no parts."""
+        every: set[Any] = self.result.free_symbols.union(*(part.free_symbols for _, part in self.parts))
+        return {symbol.name for symbol in every} - {symbol.name for symbol, _ in self.parts}
+
+    def put_in(self, known: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Return what is known of symbols, and each part with that and the parts before it put in."""
+        found = dict(known)
+        for symbol, part in self.parts:
+            found[symbol] = part.xreplace(found)
+        return found
+
+    def whole(self) -> sympy.Expr:
+        """Return the formula with all parts put in."""
+        return self.result.xreplace(self.put_in({}))
+
+
+def steps_of(text: str) -> Steps:
+    """Return the steps of a text: ``name = expression`` in each line but the last. Symbols are positive."""
+    import sympy
+
+    text = re.sub(r"\blambda\b", "lambda_", text)  # a word of Python
+    names = set(re.findall(r"[A-Za-z]\w*", text)) - FUNCTIONS
+    symbols = {name: sympy.Symbol(name.removesuffix("_"), positive=True) for name in names}
+    *lines, result = text.strip().splitlines()
+    parts = (line.split(" = ") for line in lines)
+    return Steps(
+        sympy.parse_expr(result, symbols),
+        tuple((symbols[name], sympy.parse_expr(part, symbols)) for name, part in parts),
+    )
 
 
 @dataclass(frozen=True)
@@ -57,30 +95,32 @@ class ClosedForm:
         name: name of the quantity that it gives.
         unit: unit of the value.
         notation: unit and meaning of the symbols it may contain.
-        build: gives the expression.
+        text: its steps, see `steps_of`.
         twin: the numerical twin, its full name (or in words, where the package has none).
+        about: system, idea and source.
     """
 
     name: str
     unit: str
     notation: Notation
-    build: Callable[[], Any]
+    text: str
     twin: str
+    about: str
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The formula in steps."""
+        return steps_of(self.text)
 
     @cached_property
     def expression(self) -> sympy.Expr:
         """The formula as a sympy expression."""
-        built = self._built
-        return built.whole() if isinstance(built, Steps) else built
-
-    @cached_property
-    def _built(self) -> Any:
-        return self.build()
+        return self.steps.whole()
 
     @property
     def symbols(self) -> dict[str, tuple[str, str]]:
         """Unit and meaning of each symbol in the expression, by name."""
-        return {name: self.notation[name] for name in sorted(map(str, self.expression.free_symbols))}
+        return {name: self.notation[name] for name in sorted(self.steps.free)}
 
     def symbol(self, name: str) -> sympy.Symbol:
         """The symbol of that name.
@@ -88,32 +128,22 @@ class ClosedForm:
         Raises:
             ValueError: there is none in the expression.
         """
-        symbols: Any = self.expression.free_symbols
-        for symbol in symbols:
-            if symbol.name == name:
-                return symbol
+        import sympy
+
+        if name in self.symbols:
+            return sympy.Symbol(name, positive=True)
         raise ValueError(f"{self.name!r} has no symbol {name!r}, only {', '.join(self.symbols)}")
 
     def latex(self) -> str:
-        """The expression in LaTeX; of one in steps the result, then each of its parts."""
-        import sympy
-
-        steps = isinstance(self._built, Steps)
-        return r",\quad ".join(self.lines()) if steps else sympy.latex(self._built)
+        """The result in LaTeX, then each of its parts."""
+        return r",\quad ".join(self.lines())
 
     def lines(self) -> list[str]:
-        """The expression in LaTeX, in lines that fit a page: the result, then the parts of a long form."""
+        """The expression in LaTeX, in lines: the result, then its parts."""
         import sympy
 
-        built = self._built
-        if not isinstance(built, Steps):
-            whole = sympy.latex(built)
-            if len(whole) <= LONG:
-                return [whole]
-            found: Any = sympy.cse(built, symbols=sympy.numbered_symbols("c_", start=1))
-            built = Steps(found[1][0], tuple(found[0]))
-        parts = [f"{sympy.latex(symbol)} = {sympy.latex(part)}" for symbol, part in built.parts]
-        return [sympy.latex(built.result), *parts]
+        parts = [f"{sympy.latex(symbol)} = {sympy.latex(part)}" for symbol, part in self.steps.parts]
+        return [sympy.latex(self.steps.result), *parts]
 
     def table(self) -> TextTable:
         """Return the symbols with their units and meanings, as a table."""
@@ -130,22 +160,20 @@ class ClosedForm:
         Raises:
             ValueError: there is none in the expression.
         """
-        symbol, built = self.symbol(name), self._built
-        if not isinstance(built, Steps):
-            return channel.derivative(built, symbol)
+        symbol = self.symbol(name)
         known: dict[Any, Any] = {}
         slopes: dict[Any, Any] = {}
 
         def slope(part: Any) -> Any:
             """Return its derivative by the chain rule: small steps take far less time than the whole."""
             free = part.free_symbols
-            direct: Any = channel.derivative(part, symbol).xreplace(known) if symbol in free else 0
+            direct: Any = _derivative(part, symbol).xreplace(known) if symbol in free else 0
             ways = [(one, by) for one, by in slopes.items() if one in free and by != 0]
-            return direct + sum(channel.derivative(part, one).xreplace(known) * by for one, by in ways)
+            return direct + sum(_derivative(part, one).xreplace(known) * by for one, by in ways)
 
-        for one, part in built.parts:
+        for one, part in self.steps.parts:
             slopes[one], known[one] = slope(part), part.xreplace(known)
-        return slope(built.result)
+        return slope(self.steps.result)
 
     def function(self, *names: str, modules: Any = "numpy") -> Callable[..., Any]:
         """The expression as a function of the symbols of these names, in this order (``sympy.lambdify``).
@@ -165,106 +193,78 @@ class ClosedForm:
         return sympy.lambdify([self.symbol(name) for name in names], self.expression, modules)
 
 
-def _expression(form: str, arguments: str, symbols: Notation) -> Any:
-    """Return the expression of a function of the package.
+def _derivative(expression: Any, symbol: Any) -> Any:
+    """Return a derivative, found with symbols without a sign.
 
-    Args:
-        form: its name, behind one of `MODULES`.
-        arguments: ``name=value`` of arguments other than the symbols of `PARAMETERS`; values may be symbols.
-        symbols: symbols of the subject.
+    For symbols with a sign, sympy multiplies out powers of thousands of factors to find the sign of the
+    derivative, which takes hours.
     """
-    module, _, name = form.partition(".")
-    function = getattr(import_module(MODULES[module]), name)  # the laws of TCP load SymPy
-    given: dict[str, Any] = {}
-    for key, _, value in (argument.partition("=") for argument in arguments.split()):
-        given[key] = _symbol(value) if value in symbols else VALUES.get(value, value)
-    if module not in ("queueing", "traffic"):
-        return function(**given)
-    for key in inspect.signature(function).parameters.keys() & PARAMETERS.keys() - given.keys():
-        known = list(map(_symbol, PARAMETERS[key]))
-        given[key] = known if len(known) > 1 else known[0]
-    return queueing.formula(function, **given)
-
-
-MODULES = {
-    "queueing": "btqueue.queueing.closed_forms",
-    "traffic": "btqueue.queueing.traffic_forms",
-    "baseband": "btqueue.baseband.closed_forms",
-    "piconet": "btqueue.network.closed_forms",
-    "tcp": "btqueue.transport.closed_forms",
-}
-"""Of functions that give expressions, by their names in `forms.csv`."""
-VALUES: Mapping[str, Any] = {"true": True, "4": 4}
-"""Of arguments that are no texts."""
-
-
-def _symbol(name: str) -> sympy.Symbol:
     import sympy
 
-    return sympy.Symbol(name, positive=True)
+    plain = {known: sympy.Symbol(known.name) for known in expression.free_symbols}
+    signless = sympy.diff(expression.xreplace(plain), plain.get(symbol, symbol))
+    return signless.xreplace({bare: known for known, bare in plain.items()})
 
 
-Row = tuple[str, str, Callable[[], Any], str]
-"""Name, unit, the function that builds the expression, and the twin."""
+class PacketTexts(NamedTuple):
+    """Texts of a packet type in the forms of bit errors.
 
-RADIO = "Bit errors and packet errors"
-"""The subject whose forms `_radio_rows` gives; `forms.csv` has all others."""
-TWINS = {
-    "chain": "its Markov chain, solved in numbers",
-    "conservation": "btqueue.queueing.polling.conservation.conservation_law",
-    "cycle": "btqueue.queueing.polling.model.PollingModel.mean_cycle",
-    "polling": "btqueue.queueing.polling.polling.solve_polling",
-    "vacations": "btqueue.queueing.vacations.vacation_queue",
-}
-"""Twins of several forms, by their names in `forms.csv`."""
-TRAINS = "btqueue.channel.packet_trains.train_success"
-CROSSING = "btqueue.channel.packet_adaptation.goodput_crossing"
+    Attributes:
+        name: of the type.
+        bits: user bits.
+        rate: its asymmetric rate in kbit/s.
+        payload: chance that the user's bytes are intact.
+        body: chance that the whole body is.
+    """
+
+    name: str
+    bits: str
+    rate: str
+    payload: str
+    body: str
 
 
-def _radio_rows() -> list[Row]:
-    """Return the forms of bit errors: of each packet type, and of some packets together."""
+BLOCK = "((1 - b)**15 + 15*b*(1 - b)**14)"
+"""Success of a block of the (15,10) code."""
 
-    def mean_of_states() -> Any:
-        return channel.mean_error_rate(channel.payload_error_rate(dh5))
 
-    rows: list[Row] = []
-    for packet in PACKET_TYPES.values():
-        for bits, form in (("payload", channel.payload_error_rate), ("on air", channel.on_air_error_rate)):
-            twin = f"btqueue.channel.error_rates.{form.__name__}"
-            rows.append((f"packet error rate, {packet.name} {bits}", "1", partial(form, packet), twin))
-        rows.append((f"goodput, {packet.name}", "kbit/s", partial(channel.goodput, packet), "chain"))
-    dh5, dh3 = PACKET_TYPES["DH5"], PACKET_TYPES["DH3"]
-    delivered = partial(channel.independent_success, [dh5] * 4 + [dh3] * 2, hops=2)
-    rows += [
-        ("mean packet error rate, DH5 on two states", "1", mean_of_states, TRAINS),
-        ("success of a segment and its acknowledgement, two hops", "1", delivered, TRAINS),
-        ("attempts", "1", channel.expected_attempts, "chain"),
-        ("delivered within R attempts", "1", channel.delivered_within, "chain"),
-    ]
-    for fast, robust in itertools.pairwise(PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")):
-        build = partial(channel.threshold_equation, fast, robust, bits="payload")
-        rows.append((f"threshold {fast.name} to {robust.name}, zero of", "kbit/s", build, CROSSING))
-    return rows
+def _texts(packet: PacketType) -> PacketTexts:
+    rate = f"({packet.payload_bits * 10**6}/{SLOT_NS * (packet.slots + 1)})"
+    sizes = (packet.payload_fec_blocks, packet.body_fec_blocks) if packet.coded else (
+        packet.payload_bits, packet.body_bits
+    )  # fmt: skip
+    payload, body = (f"{BLOCK if packet.coded else '(1 - b)'}**{size}" for size in sizes)
+    return PacketTexts(packet.name, str(packet.payload_bits), rate, payload, body)
+
+
+def _heard() -> str:
+    """Return the text of the success of access code and header."""
+    few = (
+        f"{math.comb(SYNC_WORD_BITS, k)}*b**{k}*(1 - b)**{SYNC_WORD_BITS - k}"
+        for k in range(SYNC_THRESHOLD + 1)
+    )
+    return f"({' + '.join(few)})*((1 - b)**3 + 3*b*(1 - b)**2)**{HEADER_BITS}"
+
+
+def entries(subject: str) -> list[ClosedForm]:
+    """Return the forms of a part of the catalogue; those of a packet type for each type."""
+    symbols, forms = CATALOGUE[subject]["symbols"], CATALOGUE[subject]["forms"]
+    notation = {name: (unit, meaning) for name, (unit, meaning) in symbols.items()}
+    texts = {name: _texts(packet) for name, packet in PACKET_TYPES.items()}
+    found: dict[str, ClosedForm] = {}
+    for form in forms:
+        before = found[form["after"]].text.rpartition("\n")[0] if "after" in form else ""
+        for packet in texts.values() if "{packet" in form["name"] else (None,):
+            fields = {"heard": _heard(), "packet": packet}
+            name, text = form["name"].format(packet=packet), form["text"].format(**fields, **texts)
+            about = " ".join(form["about"].split())
+            found[name] = ClosedForm(
+                name, form["unit"], notation, f"{before}\n{text}".strip(), form["twin"], about
+            )
+    return list(found.values())
 
 
 @cache
 def closed_forms() -> Mapping[str, ClosedForm]:
     """All closed forms by name."""
     return MappingProxyType({entry.name: entry for subject in SUBJECTS for entry in entries(subject)})
-
-
-SUBJECTS = tuple(NOTATIONS)
-"""The parts of the catalogue."""
-
-
-def entries(subject: str) -> list[ClosedForm]:
-    """Return the forms of a part of the catalogue."""
-    notation = NOTATIONS[subject]
-    rows = _radio_rows() if subject == RADIO else [
-        (row["name"], row["unit"], partial(_expression, row["form"], row["arguments"], notation), row["twin"])
-        for row in table_beside("btqueue.study", "forms.csv")
-        if row["subject"] == subject
-    ]  # fmt: skip
-    return [
-        ClosedForm(name, unit, notation, build, TWINS.get(twin, twin)) for name, unit, build, twin in rows
-    ]

@@ -12,7 +12,7 @@ from ciw.dists import Exponential
 from right_runs import by_simpy
 
 from btqueue.queueing import polling_model, solve_polling
-from btqueue.queueing.closed_forms import single_wait
+from btqueue.study.closed_forms import closed_forms
 
 SLOTS, SEEDS = 3e4, range(8)
 QUEUES, RATE, SERVICE, WALK, LIMIT = 7, 0.7 / 7 / 6, 6.0, 2.0, 5
@@ -23,6 +23,7 @@ SEVEN = polling_loop.Polling(
     limit=LIMIT,
 )
 """70 % load, and at most five customers a visit."""
+single_wait = closed_forms()["wait, M/G/1"].function("lambda", "b", "b_2", "k")
 MM1 = polling_loop.Polling(rates=[0.7 / 6], services=polling_loop.erlang(6))
 
 
@@ -65,7 +66,7 @@ def played(system):
     ("peer", "solved", "system"),
     [
         pytest.param(simpy_polling, seven_solved, SEVEN, id="SimPy, seven queues"),
-        pytest.param(ciw_mm1, lambda: single_wait(0.7 / 6, 6, 72), MM1, id="Ciw, M/M/1"),
+        pytest.param(ciw_mm1, lambda: single_wait(0.7 / 6, 6, 72, 1), MM1, id="Ciw, M/M/1"),
     ],
 )
 def test_theory_and_play_find_the_mean_wait_of_another_simulator(peer, solved, system):

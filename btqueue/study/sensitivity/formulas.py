@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
 from btqueue.network.bounds import capacity
-from btqueue.network.closed_forms import Steps, token_tail
 from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
@@ -475,18 +474,16 @@ def _tokens_in_time(point: Point) -> Iterator[str]:
     """Yield broken assumptions: tokens suffice for the load, and no timer expires in the wait for tokens."""
     if "tau" not in point.numbers:
         return
-    import sympy
-
     at = {name: number.value for name, number in point.numbers.items()}
     timeout_s, beyond = point.setting.scenario.transport.min_rto_s, (at["beta"] - at["g"]) / at["tau"]
     ring = point.setting.scenario.network.flows == "ring"
     if (use := at["lambda"] * (at["g"] + ring * at["g_A"]) / at["tau"]) >= 1.0:
         yield _fails(f"flow_control.token_rate_kbps: {use:.0%} of the tokens are asked for", "tokens suffice")
         return
-    parts = token_tail(ring=ring)
-    (theta, _), (factor, _) = parts[-2:]
-    chance: Any = Steps(factor * sympy.exp(-theta * (beyond + timeout_s)), tuple(parts)).whole()
-    late = float(chance.xreplace({one: at[str(one)] for one in chance.free_symbols}))
+    form = closed_forms()[point.name]
+    steps = form.steps.put_in({form.symbol(name): at[name] for name in form.symbols})
+    parts = {symbol.name: value for symbol, value in steps.items()}
+    late = float(parts["C"]) * math.exp(-float(parts["theta"]) * (beyond + timeout_s))
     if beyond < 0.0:
         yield _fails("flow_control.bucket_bytes is less than a segment costs", "a full bucket suffices")
     if late > LATE:

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btqueue.queueing import closed_forms, polling_model, solve_polling
+from btqueue.queueing import polling_model, solve_polling
 from btqueue.queueing.polling.conservation import conservation_law
+from btqueue.study.closed_forms import closed_forms
 
 MIXED = ["limited", "gated", "limited"]
 
@@ -114,9 +115,8 @@ def test_seven_equal_queues_of_limit_5(load, wait, within):
 @pytest.mark.parametrize(("queues", "load", "service", "wait"), [(7, 0.7, 6, 183.0), (3, 0.6, 5, None)])
 def test_equal_queues_of_limit_1_are_exact(queues, load, service, wait):
     """The conservation law has one unknown; 183 is of exponential laws (182.4 +- 3.3 simulated)."""
-    exact = closed_forms.one_limited_cyclic_wait(
-        load / queues / service, queues, service, 2 * service**2, 2, 8
-    )
+    wait_of = closed_forms()["wait, one-limited cycle"].function("lambda", "N", "b", "b_2", "w", "w_2")
+    exact = wait_of(load / queues / service, queues, service, 2 * service**2, 2, 8)
     assert wait is None or exact == pytest.approx(wait, rel=1e-12)
     model = equal_queues(queues, load, service, 2, 1.0, "limited", limit=1)
     np.testing.assert_allclose(solve_polling(model, max_limit=8).mean_wait, exact, rtol=1e-10)
