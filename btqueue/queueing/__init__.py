@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from btqueue.queueing.polling.polling import solve_polling
     from btqueue.queueing.vacations import vacation_queue
 
-HOMES = {"polling_model": "polling.model", "solve_polling": "polling.polling", "vacation_queue": "vacations"}
+HOMES = {
+    "polling_model": "btqueue.queueing.polling.model",
+    "solve_polling": "btqueue.queueing.polling.polling",
+    "vacation_queue": "btqueue.queueing.vacations",
+}
+"""Modules of these names."""
 
 __all__ = ["polling_model", "solve_polling", "vacation_queue"]
 
@@ -24,4 +29,4 @@ __all__ = ["polling_model", "solve_polling", "vacation_queue"]
 def __getattr__(name: str) -> Any:
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{HOMES[name]}"), name)
+    return getattr(importlib.import_module(HOMES[name]), name)
