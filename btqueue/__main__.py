@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from btqueue.search_path import ignore_matplotlibrc, without_working_directory
+from btqueue.search_path import without_working_directory
 
 OBJECTS = 100_000
 """New objects after which Python looks for garbage: imports make many that all stay, and to look at them
@@ -11,10 +11,9 @@ again and again is a tenth of a command's start."""
 
 
 def main() -> None:
-    """Be the command, and obey no file of the working directory, where somebody's scenario lies."""
+    """Be the command, and import no file of the working directory, where somebody's scenario lies."""
     gc.set_threshold(OBJECTS)
     sys.path[:] = without_working_directory(sys.path)
-    ignore_matplotlibrc()
     from btqueue.cli import app
     from btqueue.cli.errors import end_interrupted
 

@@ -1,9 +1,7 @@
-"""Where modules, and their settings, are looked for: never among the files of the working directory."""
+"""Where modules are looked for: never among the files of the working directory."""
 
-import importlib
 import os
 from collections.abc import Iterable
-from contextlib import chdir
 from pathlib import Path
 
 PACKAGE_HOME = str(Path(__file__).parents[1])
@@ -23,10 +21,3 @@ def without_working_directory(entries: Iterable[str]) -> list[str]:
         here = None
     kept = [entry for entry in entries if os.path.isabs(entry) and os.path.realpath(entry) != here]
     return kept if PACKAGE_HOME in kept else [*kept, PACKAGE_HOME]
-
-
-def ignore_matplotlibrc() -> None:
-    """Import matplotlib elsewhere if a `matplotlibrc` lies in the working directory: it would be obeyed."""
-    if os.path.lexists("matplotlibrc"):
-        with chdir(PACKAGE_HOME):
-            importlib.import_module("matplotlib")

@@ -250,7 +250,7 @@ def models(
     import json
 
     from btqueue.scenario.library import list_models, models_folder
-    from btqueue.scenario.loading import find, read_title, read_toml, toml_text
+    from btqueue.scenario.loading import find, read_toml, toml_text
 
     if schema:
         from btqueue.scenario import Scenario
@@ -262,7 +262,7 @@ def models(
         put(json.dumps(content) if as_json else toml_text(path), end="\n" if as_json else "")
     else:
         folder = models_folder()
-        titles = {known: read_title(folder / f"{known}.toml") for known in list_models()}
+        titles = {known: read_toml(folder / f"{known}.toml")["title"] for known in list_models()}
         if as_json:
             put_json({"models": titles})
         else:

@@ -42,8 +42,8 @@ SAME_ON_A_MEDIUM = ("rate_kbps", "header_bytes", "up_s", "down_s")
 def problems_between_keys(scenario: Scenario) -> list[Problem]:
     """Return every contradiction between the keys of *scenario*; an empty list when there is none."""
     rules = (
-        _shape, _custom, _outside, _relay, _members, _bearer, _le_connections, _isochronous, _radio, _link,
-        _flow_control, _patience, _voice, _flows, _precision,
+        _shape, _custom, _outside, _relay, _members, _bearer, _le_connections, _radio, _link,
+        _flow_control, _voice, _flows, _precision,
     )  # fmt: skip
     return [_problem(scenario, found) for rule in rules for found in rule(scenario)]
 
@@ -235,23 +235,6 @@ def _le_connections(s: Scenario) -> Found:
         yield "le.ip", why, '"6lowpan"'
 
 
-def _isochronous(s: Scenario) -> Found:
-    le = s.le
-    if s.link.bearer != "le":
-        return
-    if (le.iso_interval_s > 0) != (le.iso_length_s > 0):
-        zero = "le.iso_interval_s" if le.iso_length_s > 0 else "le.iso_length_s"
-        yield conflict(zero, 0, "isochronous time needs both iso_interval_s and iso_length_s above 0")
-        return
-    space_us = 1e6 * le.frame_space_s
-    least_s = 1e-6 * air.exchange_us(
-        le.phy, le.payload_bytes, 0, frame_space_us=space_us, encrypted=le.encrypted
-    )
-    if le.iso_length_s > 0 and le.iso_interval_s - le.iso_length_s < least_s:
-        why = f"isochronous time leaves no room for an exchange of {least_s:g} s in {le.iso_interval_s:g} s"
-        yield "le.iso_length_s", why
-
-
 def _radio(s: Scenario) -> Found:
     r = s.radio
     problems = list(_one_radio(r, "radio", frozenset(type(r).model_fields)))
@@ -334,17 +317,6 @@ def _flow_control(s: Scenario) -> Found:
             f"{largest.name}; otherwise it would wait for ever"
         )
         yield "flow_control.bucket_bytes", why
-
-
-def _patience(s: Scenario) -> Found:
-    """Refuse waits that are too short for any answer: the device would give up without end."""
-    for key in ("transport.centaurus_watchdog_s", "traffic.application_timeout_s"):
-        if 0 < (s.value_of(key) or 0.0) < SLOT_S:
-            yield (
-                key,
-                f"less than a slot, {SLOT_S:g} s, is no time to wait for an answer",
-                f"at least {SLOT_S:g}",
-            )
 
 
 def _voice(s: Scenario) -> Found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,19 +87,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         return parse_toml(toml_text(path))
     except BadToml as error:
         raise _file_error(path, f"{path} {error}") from None
-
-
-def read_title(path: Path) -> str:
-    """Return the title of a scenario file, empty if it has none.
-
-    It stands before the first table; the tables are not read.
-
-    Raises:
-        ScenarioError: as `read_toml`.
-    """
-    with suppress(BadToml):  # a line within a text or a list may begin like a table
-        return str(parse_toml(toml_text(path).partition("\n[")[0]).get("title", ""))
-    return str(read_toml(path).get("title", ""))
 
 
 def toml_text(path: Path) -> str:

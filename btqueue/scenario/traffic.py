@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from btqueue.baseband.packets import SLOT_S
 from btqueue.scenario.fields import Bytes, Name, PositiveRate, PositiveSeconds, Seconds, Table, key, listed
 
 Source = Literal["poisson", "ibp", "greedy", "periodic", "request-reply", "file"]
@@ -62,8 +63,12 @@ class Traffic(Table):
         0, "closing message of a request-reply session; 0: none", SESSIONS, ge=0, le=1_000_000_000
     )
     pause_s: Seconds = key(0.0, "time between two request-reply sessions", SESSIONS)
-    application_timeout_s: PositiveSeconds | None = key(
-        None, "a request-reply session whose reply has not come by then is given up; unset: never", SESSIONS
+    application_timeout_s: float | None = key(
+        None,
+        "a request-reply session whose reply has not come by then is given up; unset: never",
+        SESSIONS,
+        ge=SLOT_S,
+        le=1e6,
     )
     arrival_file: Name | None = key(
         None, "file with arrival times and message sizes, the same for every flow and replication", RECORDED

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
+from btqueue.baseband.packets import SLOT_S
 from btqueue.scenario.fields import ALWAYS, Condition, Count, PositiveSeconds, Seconds, Table, Window, key
 
 Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas", "cubic"]
@@ -276,8 +277,12 @@ class Transport(Table):
     centaurus_packet_bytes: int = key(
         64, "CentaurusComm: payload of a data packet", CENTAURUS, ge=1, le=65_000
     )
-    centaurus_watchdog_s: PositiveSeconds = key(
-        30.0, "CentaurusComm: a session that hears nothing for this long is given up and repeated", CENTAURUS
+    centaurus_watchdog_s: float = key(
+        30.0,
+        "CentaurusComm: a session that hears nothing for this long is given up and repeated",
+        CENTAURUS,
+        ge=SLOT_S,
+        le=1e6,
     )
     centaurus_early_data: bool = key(
         False, "CentaurusComm: send data before the receiver has agreed", CENTAURUS

@@ -239,14 +239,6 @@ def test_a_bad_file(tmp_path, content, words):
     assert "scenario.toml" in str(caught.value)
 
 
-def test_a_text_or_a_comment_may_have_many_parts(tmp_path):
-    file = tmp_path / "scenario.toml"
-    parts = "a." * 101
-    for title in (f'"{parts}"', f'"""\n{parts}"""', f"'''\n{parts}'''"):
-        file.write_text(f"# {parts}a\ntitle = {title}", "utf-8")
-        assert load(file).title == parts
-
-
 def test_a_missing_file_or_model_comes_with_a_close_match(tmp_path):
     with pytest.raises(ScenarioError, match="did you mean 'venugopal-2006/piconet'"):
         load("venugopal-2006/picnet")

@@ -51,21 +51,6 @@ def test_the_command_runs_no_module_of_the_working_directory(planted):
     run(planted, *COMMAND, "sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--no-check")
 
 
-def test_pictures_are_those_of_a_folder_without_settings_of_matplotlib(tmp_path):
-    scenario = models_folder() / "chen-2004" / "adaptive-1.toml"
-    what = ("--over", OVER, "--threads", "1", "--no-check", "--quiet", "--plot", "x.svg")
-    words = (*COMMAND, "sweep", str(scenario), *what)
-    pictures = []
-    for settings in (None, b"figure.facecolor: red\nlegend.loc: nowhere\n\xff\xfe"):
-        folder = tmp_path / str(len(pictures))
-        folder.mkdir()
-        if settings is not None:
-            (folder / "matplotlibrc").write_bytes(settings)
-        run(folder, *words)
-        pictures.append((folder / "x.svg").read_bytes())
-    assert pictures[0] == pictures[1]
-
-
 def test_the_working_directory_leaves_the_search_path(tmp_path, monkeypatch):
     here, link, library = tmp_path / "here", tmp_path / "link", tmp_path / "library"
     for folder in (here, library, here / "lib"):

@@ -24,7 +24,6 @@ from btqueue.scenario import (
     load,
 )
 from btqueue.scenario.fields import declared
-from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Computed, Results, Variable
 from btqueue.scenario.topology import flows_of
 from btqueue.simulator.scope import require_simulated
@@ -188,21 +187,6 @@ def test_every_key_has_a_description():
         for key, inner in type(getattr(Scenario(), name)).model_fields.items():
             assert inner.description, f"{name}.{key}"
             assert inner.default_factory is None or declared(inner, "default_in_words"), f"{name}.{key}"
-
-
-@pytest.mark.parametrize(
-    ("text", "title"),
-    [
-        ('title = "a"\n[network]\n', "a"),
-        ("[network]\n", ""),
-        ("[run]\nseed = 1\n", ""),
-        ('title = """a\n[b"""\n[network]\n', "a\n[b"),
-    ],
-)
-def test_a_title_is_read_without_the_tables(tmp_path, text, title):
-    file = tmp_path / "a.toml"
-    file.write_text(text)
-    assert read_title(file) == title
 
 
 def computed(asked: list[str]) -> Results:
