@@ -392,8 +392,6 @@ class Simulation(Part):
     complete: bool = Field(description="false after Ctrl-C")
     interrupted: str | None = Field(None, description="how much was simulated, if not all")
     replications: int
-    batches: int | None = Field(None, description="of one long run, with run.intervals = batch-means")
-    autocorrelation: dict[str, float | None] | None = Field(None, description="of neighbouring batches")
     events: int
     warmup_s: float | None
     precision: ReachedPrecision | None = Field(None, description="how well run.precision_of is known")

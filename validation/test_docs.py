@@ -181,7 +181,7 @@ SHORT = "--set run.duration_s=5 --set run.warmup_s=1 --set run.replications=2"
     [
         f"compare venugopal-2006/piconet {SHORT}",
         "solve avancha-2002/cdpd-tcp",
-        f"simulate chen-2004/adaptive-1 {SHORT} --set run.intervals=batch-means --set run.replications=1",
+        f"simulate chen-2004/adaptive-1 {SHORT}",
         f"simulate suliman-2005/round-trips {SHORT} --pcap run.pcap",
     ],
 )

@@ -68,17 +68,13 @@ def _check(checked: Check | str) -> dict[str, Any]:
 
 
 def _simulation(simulated: Answer) -> dict[str, Any]:
-    """Return a simulation for JSON: replications or batches, events, warnings and metrics."""
+    """Return a simulation for JSON: replications, events, warnings and metrics."""
     results, attrs = simulated.results, simulated.results.attrs
-    entries = results.sizes["replication"]
     content: dict[str, Any] = {"complete": not simulated.interrupted}
     if simulated.interrupted:
         content["interrupted"] = simulated.interrupted
-    if attrs.get("intervals") == "batch-means":
-        content |= {"replications": 1, "batches": entries, "autocorrelation": attrs["autocorrelation"]}
-    else:
-        content["replications"] = entries
-    content |= {"events": int(attrs["events"]), "warmup_s": attrs.get("warmup_s")}
+    content |= {"replications": results.sizes["replication"], "events": int(attrs["events"])}
+    content["warmup_s"] = attrs.get("warmup_s")
     if "precision_of" in attrs:
         content["precision"] = {
             "of": attrs["precision_of"],

@@ -125,12 +125,12 @@ def prepare_simulator(scenario: Scenario, *, quiet: bool) -> None:
 def how_far(partial: Results) -> str:
     """Say in words how much an interrupted simulation has measured."""
     wanted, finished = partial.attrs["wanted"], partial.attrs["finished"]
-    what = "batches" if partial.attrs["intervals"] == "batch-means" else "replications"
     if finished:
-        return f"{finished} of {wanted} {what}"
+        return f"{finished} of {wanted} replications"
     measured = partial.variables["measured_s"].values
     return (
-        f"none of {wanted} {what}; {len(measured)} cut short, {measured.min():.3g} to {measured.max():.3g} s"
+        f"none of {wanted} replications; {len(measured)} cut short, "
+        f"{measured.min():.3g} to {measured.max():.3g} s"
     )
 
 
@@ -198,8 +198,4 @@ def compile_now(scenario: Scenario) -> None:
 
 def replications_of(scenario: Scenario) -> int | None:
     """Return how many a scenario asks for, None if their number depends on the precision that it wants."""
-    from btqueue.simulator.statistics.results import uses_batch_means
-
-    if scenario.run.precision is not None:
-        return None
-    return 1 if uses_batch_means(scenario) else scenario.run.replications
+    return scenario.run.replications if scenario.run.precision is None else None

@@ -151,11 +151,7 @@ def _simulation_lines(scenario: Scenario, simulated: Answer) -> list[str]:
     """Return how the simulation was made: simulated time, warm-up, events and seconds; its precision."""
     attrs, run = simulated.results.attrs, scenario.run
     count = simulated.results.sizes["replication"]
-    if attrs.get("intervals") == "batch-means":
-        length_s = float(simulated.results.variables["measured_s"].values.sum())
-        runs = f"1 replication of {length_s:g} s in {count} batches"
-    else:
-        runs = f"{count} replication{'s' if count > 1 else ''} of {run.duration_s:g} s"
+    runs = f"{count} replication{'s' if count > 1 else ''} of {run.duration_s:g} s"
     if simulated.interrupted:
         runs = f"INTERRUPTED, {simulated.interrupted}"
     warmup_s = attrs.get("warmup_s", run.warmup_s)

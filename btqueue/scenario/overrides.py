@@ -22,6 +22,7 @@ REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "polling.bridge_patience_s": (0.0,),
         "polling.max_weight": (5,),
         "radio.colocated": (False,),
+        "run.intervals": ("auto", "replications"),
         "run.solver": ("auto", "analytic", "followed"),
         "transport.forward_ack": (False,),
         "transport.gamma": (1.0,),

@@ -15,11 +15,6 @@ class Run(Table):
         60.0, "simulated time before measuring starts; auto: found in the measured series (MSER-5)"
     )
     replications: int = key(10, "independent repetitions", ge=1, le=100_000)
-    intervals: Literal["auto", "replications", "batch-means"] = key(
-        "auto",
-        "confidence intervals from replications, or from batches of a single one; auto: "
-        "replications if there are several",
-    )
     seed: int = key(1, "seed of all random streams", ge=0, le=2**63 - 1)
     precision: float | None = key(
         None,

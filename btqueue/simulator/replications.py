@@ -1,4 +1,4 @@
-"""`simulate`: independent replications on all cores, or one long run in batches, until they are enough.
+"""`simulate`: independent replications on all cores, until they are enough.
 
 Ctrl-C stops between two chunks of a run, so that the measurements until then can still be used.
 """
@@ -18,15 +18,13 @@ from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.scenario.metrics import Results
 from btqueue.simulator.construction.state import EmptyNetwork, empty_network, grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
-from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Job, Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.scope import require_simulated
-from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
+from btqueue.simulator.statistics.backlog import plan_looks
 from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
-from btqueue.simulator.statistics.results import Replication, finish, label, uses_batch_means
+from btqueue.simulator.statistics.results import Replication, finish, label
 from btqueue.simulator.statistics.warmup import find_warm_up
 
 FIRST_CHUNK_S = 20.0
@@ -36,11 +34,9 @@ CHUNK_TAKES_S = 0.25
 """Least time (s) between two common times; the most is four times as much. At each common time every part
 comes back into the processor's cache."""
 MOST_OBSERVATIONS = 1000
-"""Replications or batches at which run-until-precision gives up."""
+"""Replications at which run-until-precision gives up."""
 PILOT_STEPS = 1000
 """Observations in the pilot run that finds the warm-up."""
-BATCHES = 30
-"""Batches that a run's length is cut into; more gain nothing (Schmeiser, Operations Research 30, 1982)."""
 
 Device = Literal["cpu", "gpu"]
 """Where replications run."""
@@ -67,25 +63,20 @@ def simulate(
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
         device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
-        most: replications, or batches, after which `run.precision` asks for no more; by default
-            `MOST_OBSERVATIONS`.
+        most: replications after which `run.precision` asks for no more; by default `MOST_OBSERVATIONS`.
 
     Returns:
-        `Results`, read like an `xarray.Dataset`: metrics of dimensions (replication, flow);
-        metrics of the whole network have (replication,), metrics
-        of single links (replication, link), and `queue_packets` (replication, queue). With `run.intervals` =
-        "batch-means", or "auto" and a single replication, the entries of `replication` are the batches of one
-        long run (attribute `intervals` = "batch-means"), and a metric that is a mean of observations is the
-        mean of the batches' means. Attributes: events, seed, warmup_s, complete, warnings, the
-        `autocorrelation` of the batches, and of the quantity `precision_of` its `estimate`, and the
-        `half_width` and `relative_half_width` of its 95 % interval, which is as wide as `run.precision`
-        asks for at least (`btqueue.simulator.statistics.precision`).
+        `Results`, read like an `xarray.Dataset`: metrics of dimensions (replication, flow); metrics of the
+        whole network have (replication,), metrics of single links (replication, link), and `queue_packets`
+        (replication, queue). Attributes: events, seed, warmup_s, complete, warnings, and of the quantity
+        `precision_of` its `estimate`, and the `half_width` and `relative_half_width` of its 95 % interval,
+        which is as wide as `run.precision` asks for at least (`btqueue.simulator.statistics.precision`).
 
     Raises:
         NotBuiltYet: the scenario has a feature that the simulator does not have yet.
         ScenarioError: a file that the scenario names cannot be used, no warm-up was found, the network does
             not have the quantity `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
-        GpuUnavailable: a GPU was asked for, and there is none, or no work for it.
+        GpuUnavailable: a GPU was asked for, and there is none.
         InvariantViolated: the simulator lost count (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `results` holds the replications that came to their end
             or, if there are none, the measurements of the replications under way; its attribute `complete` is
@@ -144,25 +135,19 @@ def observe(
     watched, budget = Watched(scenario, network.state), CpuBudget(scenario)
     replications = None if device == "cpu" else on_device(device, scenario)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
-    batches = uses_batch_means(scenario)
-    long_run = LongRun(scenario, warmup_s) if batches else None
     measured: list[Replication] = []
     most = most or MOST_OBSERVATIONS
-    wanted = BATCHES if batches else scenario.run.replications
+    wanted = scenario.run.replications
     while True:
         numbers = range(len(measured), wanted)
         try:
             if replications is not None:
                 measured += replications(scenario, numbers, warmup_s, progress)
-            elif long_run is not None:
-                (found,) = yield from run([budget.bound(long_run.batches(len(numbers), progress))])
-                measured += found or []
             else:
                 jobs = (budget.bound(replicate(network, scenario, n, warmup_s, progress)) for n in numbers)
                 measured += [one for one in (yield from run(jobs)) if one is not None]
         except Stopped as stopped:
-            begun = [one for one in stopped.results if one is not None]
-            measured += begun if long_run is None else [batch for batches in begun for batch in batches]
+            measured += [one for one in stopped.results if one is not None]
             found = label(measured, scenario, network.state, warmup_s, wanted) if measured else None
             if found is not None:
                 found.attrs["complete"] = 0  # also if all of a round were finished just then
@@ -182,24 +167,21 @@ def observe(
 
 
 def require_length(scenario: Scenario) -> None:
-    """Make sure that the run, and each of its batches, lasts a nanosecond, the step of the clock.
+    """Make sure that the run lasts a nanosecond, the step of the clock.
 
     Raises:
         ScenarioError: it does not.
     """
-    parts = BATCHES if uses_batch_means(scenario) else 1
-    if scenario.run.duration_s * SECOND < parts:
-        least = f"at least {parts / SECOND:g}"
-        raise ScenarioError(
-            bad_value("run.duration_s", scenario.run.duration_s, f"{least} s to be simulated")
-        )
+    if scenario.run.duration_s * SECOND < 1:
+        allowed = "at least 1e-09 s to be simulated"
+        raise ScenarioError(bad_value("run.duration_s", scenario.run.duration_s, allowed))
 
 
 def on_device(device: Device, scenario: Scenario) -> Callable[..., list[Replication]]:
     """Return the function that runs replications on a device other than the CPU.
 
     Raises:
-        GpuUnavailable: the device is a GPU, and there is none, or no work for it.
+        GpuUnavailable: the device is a GPU, and there is none.
         ScenarioError: the scenario bounds CPU time.
     """
     if device != "gpu":
@@ -210,7 +192,6 @@ def on_device(device: Device, scenario: Scenario) -> Callable[..., list[Replicat
     from btqueue.simulator.gpu import runs as gpu  # an extra
 
     gpu.open_gpu()
-    gpu.require_replications(scenario)
     return gpu.run_replications
 
 
@@ -253,48 +234,10 @@ def replicate(
     """Run one replication, piece by piece, and return its measurements; None if stopped in its warm-up."""
     total_s = warmup_s + scenario.run.duration_s
     sim = network.begin(scenario.run.seed, number)
-    plan_looks(sim, round(warmup_s * SECOND), total_s, LOOKS)
+    plan_looks(sim, round(warmup_s * SECOND), total_s)
     sim, complete = yield from advance_to(sim, total_s, total_s, progress)
     network.keep_pools(sim)
     return finish(sim, complete)
-
-
-class LongRun:
-    """The first replication, measured in batches that follow each other; `batches` can be called again."""
-
-    def __init__(self, scenario: Scenario, warmup_s: float) -> None:
-        """Start with an empty network."""
-        self.scenario = scenario
-        self.warmup_s = warmup_s
-        self.sim = new_state(scenario, 0)
-        self.untouched = make_streams(scenario.run.seed, 0, len(self.sim.streams))
-        self.measured = 0
-
-    def batches(
-        self, count: int, progress: Progress | None
-    ) -> Generator[None, bool | None, list[Replication]]:
-        """Measure the next batches, piece by piece; fewer, the last one cut short, if told to stop."""
-        duration_s = self.scenario.run.duration_s
-        total_s = self.warmup_s + duration_s
-        found: list[Replication] = []
-        for _ in range(count):
-            begin = int(self.sim.clock[0].now) if self.measured else round(self.warmup_s * SECOND)
-            self.measured += 1
-            end_s = self.warmup_s + duration_s * self.measured / BATCHES
-            plan_looks(self.sim, begin, end_s, looks=1)
-            self.sim, complete = yield from advance_to(self.sim, end_s, total_s, progress)
-            batch = finish(self.sim, complete)
-            if batch is not None:
-                found.append(batch._replace(random=self.is_random()))
-            if batch is None or not batch.complete:
-                break
-        return found
-
-    def is_random(self) -> bool:
-        """Whether anything random has happened in the run by now."""
-        return bool(
-            (self.sim.connections.ack_clock == TICKS).any() or np.any(self.sim.streams != self.untouched)
-        )
 
 
 def run_until(sim: State, end_s: float) -> State:

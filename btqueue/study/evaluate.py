@@ -191,7 +191,7 @@ def theory_or_simulation(
 def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) -> Results:
     """Simulate until goodput is known to `PRECISION` and times to `TIMES`, or for `MORE` than `run` asks for.
 
-    With batch means, and where `run` asks for a precision, times are not looked at.
+    Where `run` asks for a precision, times are not looked at.
 
     Raises:
         ScenarioError: the simulator does not cover the scenario.
@@ -205,7 +205,7 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
     }
     most = MORE * run.replications if run.precision is None else None
     results = simulate(scenario.changed(short), threads=threads, most=most)
-    while most is not None and results.attrs.get("intervals") == "replications":
+    while most is not None:
         done = int(results.sizes["replication"])
         wanted = min(most, max(replications_for_times(results), done))
         if done == wanted or results.attrs["finished"] < results.attrs["wanted"]:
@@ -274,7 +274,7 @@ def answer_of(results: Results | xr.Dataset) -> Answer:
     names = {part: labels_of(results, part) for part in PARTS if part in results.sizes}
     attrs = results.attrs
     known: dict[str, Any] = {name: list(map(str, attrs.get(name, ()))) for name in ("warnings", "why")}
-    kinds = dict.fromkeys(("method", "model", "answered_by", "intervals"), str)
+    kinds = dict.fromkeys(("method", "model", "answered_by"), str)
     kinds |= {"converged": bool, "residual": float, "iterations": int, "events": int, "warmup_s": float}
     known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}
     if "replication" in results.sizes:

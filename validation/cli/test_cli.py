@@ -236,7 +236,7 @@ def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command)
 
 
 def rich_result(scenario: Scenario, **attrs: object) -> xr.Dataset:
-    """A simulation with metrics of links and queues, batches, and a metric that was never observed."""
+    """A simulation with metrics of links and queues, and a metric that was never observed."""
     shape = (4, 3)
     variables = {
         "goodput_kbps": (("replication", "flow"), np.full((4, 2), 50.0)),
@@ -246,25 +246,23 @@ def rich_result(scenario: Scenario, **attrs: object) -> xr.Dataset:
         "slot_utilisation": ("replication", np.full(4, 0.5)),
     }
     coords = {"link_name": ("link", ["a", "b", "c"]), "measured_s": ("replication", np.full(4, 2.0))}
-    known = {"events": 9, "warmup_s": 12.5, "intervals": "batch-means", "warnings": ["short batches"]}
-    correlation = {"autocorrelation": {"goodput_kbps": float("nan")}}
-    return describe(xr.Dataset(variables, coords, {**known, **correlation, **attrs}))
+    known = {"events": 9, "warmup_s": 12.5, "warnings": ["short runs"]}
+    return describe(xr.Dataset(variables, coords, {**known, **attrs}))
 
 
-def test_batches_links_and_a_warm_up_that_was_found(engines):
+def test_links_and_a_warm_up_that_was_found(engines):
     engines.simulator.simulate = lambda scenario, **_: rich_result(scenario)
     text = shown("simulate", NAME, "--set", "run.warmup_s=auto")
-    assert "1 replication of 8 s in 4 batches after 12.5 s (found by MSER-5)" in text
-    assert "simulation warns: short batches" in text
+    assert "4 replications of 480 s after 12.5 s (found by MSER-5)" in text
+    assert "simulation warns: short runs" in text
     assert "message delay" not in text
     assert "visits" not in text
     every = shown("simulate", NAME, "--all")
     assert "visits" in every
     assert "round-trip time, 95 %" in every
     result = json_of("simulate", NAME)["simulate"]
-    assert (result["complete"], result["replications"], result["batches"]) == (True, 1, 4)
-    assert result["autocorrelation"] == {"goodput_kbps": None}
-    assert (result["warmup_s"], result["warnings"]) == (12.5, ["short batches"])
+    assert (result["complete"], result["replications"]) == (True, 4)
+    assert (result["warmup_s"], result["warnings"]) == (12.5, ["short runs"])
     assert result["links"] == ["a", "b", "c"]
     assert result["metrics"]["polls_per_s"]["per_link"] == [4.5, 5.5, 6.5]
     assert result["metrics"]["polls_per_s"]["mean"] == 5.5
@@ -281,7 +279,7 @@ class Stopped(KeyboardInterrupt):
 @pytest.fixture
 def interrupted(engines):
     def simulate(scenario: Scenario, **_: object) -> None:
-        partial = rich_result(scenario, complete=0, wanted=10, finished=4, intervals="replications")
+        partial = rich_result(scenario, complete=0, wanted=10, finished=4)
         raise Stopped(engines.as_results(partial))
 
     engines.simulator.simulate = simulate

@@ -132,7 +132,6 @@ OF_NOBODY = {
     "run.duration_s": "the long run is solved",
     "run.warmup_s": "the long run is solved",
     "run.replications": "of the simulation",
-    "run.intervals": "of the simulation",
     "run.seed": "of the simulation",
     "run.precision": "of the simulation",
     "run.precision_of": "of the simulation",

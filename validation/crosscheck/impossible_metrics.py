@@ -57,11 +57,7 @@ class Answer:
         self.begins_empty = self.simulated and dataset.attrs["warmup_s"] == 0
         if self.simulated:
             self.measured_s = dataset["measured_s"].values
-            batches = dataset.attrs["intervals"] == "batch-means"
-            self.begins_empty &= not batches
-            self.until_s = dataset.attrs["warmup_s"] + self.measured_s * (
-                len(self.measured_s) if batches else 1
-            )
+            self.until_s = dataset.attrs["warmup_s"] + self.measured_s
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return a metric; NaN where the engine does not give it."""

@@ -16,7 +16,7 @@ LINK = {
     ),
     "traffic": {"source": "periodic", "message_bytes": 50, "load_kbps": 300},
     "transport": {"receive_window_segments": 64},
-    "run": {"duration_s": 20, "warmup_s": 5, "replications": 1, "intervals": "replications"},
+    "run": {"duration_s": 20, "warmup_s": 5, "replications": 1},
 }
 
 
@@ -133,9 +133,9 @@ def test_whole_segments_are_the_same_counted_either_way():
     ],
 )
 def test_messages_that_share_segments_are_solved_as_simulated(changes):
-    """Within the half-width of 95 % of a run in batches, and 5 %."""
+    """Within the half-width of the interval of 95 %, and 5 %."""
     changes = {"traffic__source": "poisson", "run__duration_s": 600, **changes}
-    scenario = on_a_link(run__intervals="batch-means", **changes)
+    scenario = on_a_link(run__replications=4, **changes)
     solved, simulated = bt.solve(scenario), summarise(bt.simulate(scenario))
     assert solved.attrs["stands"] and not solved.attrs["warnings"]
     for name in ("goodput_kbps", "rtt_s", "delay_s"):

@@ -122,11 +122,6 @@ def test_an_unknown_device_is_refused():
         bt.simulate(scenario({}), device=unknown)
 
 
-def test_one_long_run_is_no_work_for_a_gpu():
-    with pytest.raises(gpu.GpuUnavailable, match=r"run\.intervals"):
-        gpu.require_replications(scenario({"run__intervals": "batch-means"}))
-
-
 def test_the_cpu_never_imports_the_cuda_target():
     program = """
 import sys

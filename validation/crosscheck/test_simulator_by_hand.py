@@ -96,7 +96,7 @@ def test_greedy_connections_share_the_slots_to_the_last_one():
         flow_control__buffer_packets=1000,
         flow_control__baseband_packets=1000,
     )
-    result = simulate(scenario.with_(run__replications=1, run__intervals="replications"))
+    result = simulate(scenario.with_(run__replications=1))
     pair = 2 * 52 * 625e-6
     # 480 s are no whole number of segments, nor of the rounds of 8 in which single round trips differ:
     # one segment more or less, and one round trip in all of the 7,384 that may be off by as much as itself.

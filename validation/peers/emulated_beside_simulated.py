@@ -113,7 +113,7 @@ def scenario_of(network: dict, sender: str) -> bt.Scenario:
             "transport": {**linux, "timestamps": True},
             "run": {
                 **{"duration_s": DURATION_S - WARMUP_S, "warmup_s": WARMUP_S},
-                **{"replications": REPLICATIONS, "intervals": "replications"},
+                "replications": REPLICATIONS,
                 "jitter_s": 0.002,  # without it nothing is random, and all replications fall into one rhythm
             },
         }

@@ -59,7 +59,6 @@ def scenario_of(row: dict, replications: int) -> bt.Scenario:
             "transport": {"preset": "thesis"} | NS3 | OF_VARIANT[row["variant"]] | options | window,
             "run": {
                 **{"duration_s": DURATION_S, "warmup_s": 0, "replications": replications},
-                "intervals": "replications",
             },
         }
     )

@@ -56,7 +56,7 @@ LINK = bt.Scenario.from_dict(
         ),
         "traffic": {"source": "greedy"},
         "transport": {"preset": "thesis", "variant": "newreno", "receive_window_segments": 64},
-        "run": {"duration_s": 200, "warmup_s": 20, "replications": 10, "intervals": "replications"},
+        "run": {"duration_s": 200, "warmup_s": 20, "replications": 10},
     }
 )
 

@@ -85,7 +85,7 @@ def kernel(link: dict) -> bt.Scenario:
                 },
                 "timestamps": bool(link.get("ts", 1)),
             },
-            "run": {"duration_s": LONGEST_S, "warmup_s": 0, "intervals": "replications"},
+            "run": {"duration_s": LONGEST_S, "warmup_s": 0},
         }
     )
 

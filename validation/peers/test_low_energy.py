@@ -17,7 +17,7 @@ from btqueue.scenario import Scenario
 DATA = json.loads((Path(__file__).parent / "low_energy.json").read_text(encoding="utf-8"))
 ROWS = [row for kind in ("measured", "calculated") for row in DATA[kind] if row.get("counted", True)]
 BY_CHANCE = ("hand-errors", "hand-delay", "hand-shading")
-OFTEN = {"run.replications": 10, "run.intervals": "replications"}
+OFTEN = {"run.replications": 10}
 """Rows of random errors, arrivals or phases: their own replications, or so many."""
 QUICK = (
     *("sdc-coc-2000-30", "softdevice-1M-7.5", "macos-coc-492-15", "nimble-acl-2", "hand-turns-2"),

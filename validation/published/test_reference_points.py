@@ -29,7 +29,6 @@ def simulated(reference, replications):
     return bt.simulate(
         scenario.with_(
             run__replications=replications,
-            run__intervals="replications",
             run__duration_s=480,
             run__warmup_s=60,
         )

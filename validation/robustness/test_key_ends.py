@@ -133,6 +133,6 @@ def test_the_first_ctrl_c_is_heard_though_the_network_was_quiet_and_then_busy(wo
     # Twenty runs of 20 s each: a machine fifty times as fast is still busy when Ctrl-C comes.
     scenario = {
         "traffic": {"start_s": 5e5},
-        "run": {"warmup_s": 1e6, "duration_s": 1e6, "replications": 20, "intervals": "replications"},
+        "run": {"warmup_s": 1e6, "duration_s": 1e6, "replications": 20},
     }
     assert worker.answer(asked(scenario, "simulate"), interrupt_s=8.0)["read"] == "interrupted"

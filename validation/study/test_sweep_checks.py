@@ -83,7 +83,7 @@ def test_a_point_is_simulated_until_times_are_known_or_four_times_as_long_as_its
         count = scenario.run.replications
         noise = np.random.default_rng(1).normal(0.0, spread, 40)[:count, np.newaxis]
         values = {"goodput_kbps": np.full((count, 1), 50.0), "rtt_s": 0.2 * (1.0 + noise)}
-        attrs = {"intervals": "replications", "finished": count, "wanted": count}
+        attrs = {"finished": count, "wanted": count}
         return xr.Dataset({name: (("replication", "flow"), one) for name, one in values.items()}, attrs=attrs)
 
     engines.simulator.simulate = simulate

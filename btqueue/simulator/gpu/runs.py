@@ -21,8 +21,8 @@ from btqueue.simulator.engine import NEEDS_SPACE, REACHED
 from btqueue.simulator.machinery.threads import Progress, Stopped
 from btqueue.simulator.records.arrays import Packed, State, pack
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
-from btqueue.simulator.statistics.results import Replication, finish, uses_batch_means
+from btqueue.simulator.statistics.backlog import plan_looks
+from btqueue.simulator.statistics.results import Replication, finish
 
 CHUNK_S = 20.0
 """Simulated seconds between two looks at the progress bar and at Ctrl-C."""
@@ -31,7 +31,7 @@ INSTALL = 'install it with: pip install "btqueue[gpu]" (CUDA 12)'
 
 
 class GpuUnavailable(RuntimeError):
-    """There is no GPU that the simulator can use, or no work for it; the message gives the reason."""
+    """There is no GPU that the simulator can use; the message gives the reason."""
 
 
 def run_replications(
@@ -49,7 +49,7 @@ def run_replications(
         total_s = warmup_s + scenario.run.duration_s
         begun = [new_state(scenario, number) for number in numbers]
         for sim in begun:
-            plan_looks(sim, round(warmup_s * SECOND), total_s, LOOKS)
+            plan_looks(sim, round(warmup_s * SECOND), total_s)
         on_gpu = StatesOnGpu(target, begun)
         complete = run_until(on_gpu, total_s, progress)
         measured = [finish(sim, complete) for sim in on_gpu.fetch_all()]
@@ -76,19 +76,6 @@ def open_gpu() -> Any:
     if not cuda.is_available():
         raise GpuUnavailable(f"no CUDA device was found ({cuda.cuda_error()}); use the CPU")
     return kernel
-
-
-def require_replications(scenario: Scenario) -> None:
-    """Make sure that the scenario asks for independent replications.
-
-    Raises:
-        GpuUnavailable: it asks for batches of one long run, whose events follow each other.
-    """
-    if uses_batch_means(scenario):
-        raise GpuUnavailable(
-            "a GPU plays many replications at once, but this scenario is one long run: set run.intervals = "
-            '"replications" and run.replications, or use the CPU'
-        )
 
 
 def run_until(on_gpu: "StatesOnGpu", end_s: float, progress: Progress | None) -> bool:

@@ -31,17 +31,16 @@ LEAST_GROWTH = 10.0
 """Segments, or packets, below which a mean growth in the later half of a run is ignored: too few to tell."""
 
 
-def plan_looks(sim: State, begin: int, end_s: float, looks: int) -> None:
-    """Let a measurement begin at time `begin` (ns), with `looks` looks until `end_s`, at equal steps.
+def plan_looks(sim: State, begin: int, end_s: float) -> None:
+    """Let a measurement begin at time `begin` (ns), with `LOOKS` looks until `end_s`, at equal steps.
 
     `advance` takes them, the first one when it begins, which may be now.
     """
     sim.clock[0].look = 0
     begin_s = begin / SECOND
-    step_s = (end_s - begin_s) / looks
-    times_s = [*(number * step_s + begin_s for number in range(1, looks)), end_s]
-    sim.looks[:] = NEVER
-    sim.looks[: looks + 1] = [begin, *(round(time_s * SECOND) for time_s in times_s)]
+    step_s = (end_s - begin_s) / LOOKS
+    times_s = [*(number * step_s + begin_s for number in range(1, LOOKS)), end_s]
+    sim.looks[:] = [begin, *(round(time_s * SECOND) for time_s in times_s), NEVER]
 
 
 @outlined

@@ -13,10 +13,9 @@ from btqueue.simulator.statistics.batch_means import student_half_width, student
 from btqueue.simulator.statistics.measurement import mean_of_known
 
 LARGEST_AUTOCORRELATION = 0.2
-"""Largest correlation of neighbouring batches; by chance one in ten series of 30 independent values has
-more."""
+"""Largest correlation of the two halves of a replication."""
 WATCHED_METRICS = ("goodput_kbps", "rtt_s", "delay_s")
-"""Metrics whose batches and halves of replications are tested."""
+"""Metrics whose halves of replications are tested."""
 FLOWING_METRICS = ("goodput_kbps", "rtt_s")
 """Metrics that show the present state of a network; a delay may only reflect an old backlog."""
 RATIOS = ("rtt_s", "delay_s")
@@ -32,40 +31,8 @@ NEGLIGIBLE = 1e-3
 """Share of a mean that no interval has to resolve."""
 
 
-def autocorrelation(values: np.ndarray) -> float:
-    """Return the autocorrelation of neighbouring values, shape (n,); not a number if all are equal."""
-    centred = values - values.mean()
-    squares = float(np.sum(centred**2))
-    return float(np.sum(centred[1:] * centred[:-1])) / squares if squares > 0 else math.nan
-
-
-def autocorrelations(results: Results) -> dict[str, float]:
-    """Return the correlation of neighbouring batches, of means over flows, of each watched metric."""
-    found = {}
-    for name in WATCHED_METRICS:
-        if name in results.metrics:
-            values = mean_of_known(results.metrics[name].values)
-            values = values[~np.isnan(values)]
-            found[name] = autocorrelation(values) if len(values) > 2 else math.nan
-    return found
-
-
-def doubts_about_batches(found: Mapping[str, float]) -> list[str]:
-    """Return a warning if the correlation of neighbouring batches is high."""
-    suspects = [f"{name} {value:.2f}" for name, value in found.items() if value > LARGEST_AUTOCORRELATION]
-    return suspects and [
-        f"neighbouring batches are correlated ({', '.join(suspects)}), so intervals may be too narrow: "
-        "simulate longer, or several replications"
-    ]
-
-
 def doubts(
-    results: Results,
-    scenario: Scenario,
-    halves: Mapping[str, np.ndarray],
-    drained: np.ndarray,
-    *,
-    random: bool,
+    results: Results, scenario: Scenario, halves: Mapping[str, np.ndarray], drained: np.ndarray
 ) -> list[str]:
     """Return the doubts about the intervals, as sentences.
 
@@ -74,26 +41,19 @@ def doubts(
     answers with long runs. No test can see a state that no replication was in.
 
     Args:
-        results: metrics of the replications (or batches); attribute `intervals`.
+        results: metrics of the replications.
         scenario: the simulated scenario.
-        halves: the watched metrics in first and second halves, shape (2, replications); none for batches.
+        halves: the watched metrics in first and second halves, shape (2, replications).
         drained: data delivered that had been sent before the measurement, less the data under way at its end,
             in kbit/s, shape (replications, flows).
-        random: whether the run can have random events.
     """
-    if fixed := without_randomness(results, random=random):
+    if fixed := without_randomness(results):
         ends = look_for_ends(results, drained, NEGLIGIBLE)
         return [fixed, *([ends] if ends else [])]
-    batches = results.attrs["intervals"] == "batch-means"
-    names = [name for name in WATCHED_METRICS if name in results.metrics and (batches or name in halves)]
+    names = [name for name in WATCHED_METRICS if name in results.metrics and name in halves]
     whole = {name: mean_of_known(results.metrics[name].values) for name in names}
-    if batches:
-        half = results.sizes["replication"] // 2
-        pairs = {name: np.array([whole[name][:half], whole[name][half : 2 * half]]) for name in names}
-        tests = [look_for_trends]
-    else:
-        pairs = {name: halves[name] for name in names}
-        tests = [look_for_trends, look_for_biases, *([] if has_phases(scenario) else [look_for_memory])]
+    pairs = {name: halves[name] for name in names}
+    tests = [look_for_trends, look_for_biases, *([] if has_phases(scenario) else [look_for_memory])]
     if scenario.traffic.load_schedule:
         tests.remove(look_for_trends)  # there is one, by design
     alarms = FALSE_ALARMS / (len(tests) * len(names) + 1)
@@ -112,11 +72,9 @@ def has_phases(scenario: Scenario) -> bool:
     return any(own.source == "periodic" and own.phase == "random" for own in sources)
 
 
-def without_randomness(results: Results, *, random: bool) -> str:
-    """Warn if no event was random: no number was drawn, or all replications are equal."""
+def without_randomness(results: Results) -> str:
+    """Warn if no event was random: all replications are equal."""
     count = results.sizes["replication"]
-    if not random:
-        return "nothing random happened in this run: its intervals are no measure of precision"
     every = [one.values for one in results.metrics.values()]
     if count > 1 and all(
         np.array_equal(values, np.broadcast_to(values[0], values.shape), equal_nan=True) for values in every
@@ -129,16 +87,16 @@ def without_randomness(results: Results, *, random: bool) -> str:
 
 
 def look_for_gaps(results: Results) -> str:
-    """Look for replications (or batches) without a value for a flow that has one in others."""
+    """Look for replications without a value for a flow that has one in others."""
     found = []
     for name in WATCHED_METRICS:
         if name in results.metrics:
             known = ~np.isnan(results.metrics[name].values)
             short = int((~known & known.any(axis=0)).any(axis=1).sum())
             found += [f"{name} in {short} of {results.sizes['replication']}"] if short else []
-    what = "batches" if results.attrs["intervals"] == "batch-means" else "replications"
     return about(
-        found, f"{what} in which a flow has no observation ({{}}) do not count in the mean: simulate longer"
+        found,
+        "replications in which a flow has no observation ({}) do not count in the mean: simulate longer",
     )
 
 

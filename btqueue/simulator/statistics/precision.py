@@ -28,7 +28,7 @@ from btqueue.simulator.statistics.measurement import measure, take_counts
 from btqueue.simulator.statistics.results import Measured, Replication
 
 FEWEST_OBSERVATIONS = 4
-"""Replications or batches before which no interval is narrow enough. After 3, intervals of the width that was
+"""Replications before which no interval is narrow enough. After 3, intervals of the width that was
 asked for hold the mean of a normal law in 94.7 % at worst, after 2 in 93.7 %, after 4 in 95.2 %."""
 GROWTH = 1.1
 """Least ratio of the observations at two looks that follow each other."""
@@ -128,22 +128,22 @@ class Watched:
         attrs = results.attrs
         attrs["precision_of"], attrs["estimate"] = self.text, known.mean
         attrs["half_width"], attrs["relative_half_width"] = half_width, relative
-        unit = "batches" if attrs["intervals"] == "batch-means" else "replications"
         if math.isinf(self.precision):
             if ended:
-                attrs["warnings"].append(f"{ended} after {attrs['finished']} of {attrs['wanted']} {unit}")
+                attrs["warnings"].append(
+                    f"{ended} after {attrs['finished']} of {attrs['wanted']} replications"
+                )
         elif relative > self.precision:
             attrs["warnings"].append(
                 f"the precision was not reached: {self.text} {how_well(known)} after {attrs['finished']} "
-                f"{unit}, and run.precision asks for {percent(self.precision)}{ended and f' ({ended})'}"
+                f"replications, and run.precision asks for {percent(self.precision)}{ended and f' ({ended})'}"
             )
 
     def _is_fixed(self, complete: list[Replication], half_width: float) -> bool:
-        random = any(one.random for one in complete)
-        if random and half_width != 0:
+        if half_width != 0:
             return False
         every = {b"".join(np.asarray(array).tobytes() for array in one.counts) for one in complete}
-        return not random or (len(complete) > 1 and len(every) == 1)
+        return len(complete) > 1 and len(every) == 1
 
 
 def how_well(known: Known) -> str:
@@ -168,7 +168,7 @@ def samples_of(
     Args:
         linear: the expression.
         values: of the metrics, shape (count, ...).
-        count: of replications, or batches.
+        count: of replications.
         keys: numbers of the scenario keys in it.
     """
     total = np.full(count, linear.constant)

@@ -1,4 +1,4 @@
-"""From the measurements of replications, or of the batches of one long run, to labelled results."""
+"""From the measurements of replications to labelled results."""
 
 from collections.abc import Callable
 from functools import cache, cached_property, partial
@@ -18,29 +18,22 @@ from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics import limits as limiting
 from btqueue.simulator.statistics import measurement
 from btqueue.simulator.statistics.backlog import LOOKS, is_growing
-from btqueue.simulator.statistics.doubts import autocorrelations, doubts, doubts_about_batches
+from btqueue.simulator.statistics.doubts import doubts
 from btqueue.simulator.statistics.invariants import check_invariants
 
 
 class Replication(NamedTuple):
-    """The counts of one replication (or batch), and whether it came to its end.
+    """The counts of one replication, and whether it came to its end.
 
     `backlogs`: backlogs at its beginning and at its looks, shape (looks + 1, backlogs); `halfway`: the
-    statistics of the flows in the middle of a replication; `random`: whether it can have random events.
+    statistics of the flows in its middle, None if it did not come there.
     """
 
     counts: measurement.Counts
     events: int
     complete: bool
     backlogs: np.ndarray
-    halfway: np.ndarray | None = None
-    random: bool = True
-
-
-def uses_batch_means(scenario: Scenario) -> bool:
-    """Whether intervals come from the batches of one long run."""
-    run = scenario.run
-    return run.intervals == "batch-means" or (run.intervals == "auto" and run.replications == 1)
+    halfway: np.ndarray | None
 
 
 def finish(sim: State, complete: bool) -> Replication | None:
@@ -62,7 +55,7 @@ def finish(sim: State, complete: bool) -> Replication | None:
 
 
 class Measured:
-    """The measurements of replications, or of batches, of a scenario; computed when they are read."""
+    """The measurements of replications of a scenario; computed when they are read."""
 
     def __init__(self, kept: list[Replication], scenario: Scenario, network: State) -> None:
         """Keep them; the network is not read again."""
@@ -74,13 +67,8 @@ class Measured:
     @cached_property
     def growth(self) -> tuple[np.ndarray, np.ndarray]:
         """Whether the delays of each flow grow with the run, and whether the queues of each kind do."""
-        if uses_batch_means(self.scenario):
-            first, *others = (one.backlogs for one in self.kept)
-            backlogs = np.array([[first[0], first[-1], *(later[-1] for later in others)]])
-        else:
-            looks = min(len(one.backlogs) for one in self.kept)
-            backlogs = np.array([one.backlogs[:looks] for one in self.kept])
-        grows = is_growing(backlogs)
+        looks = min(len(one.backlogs) for one in self.kept)
+        grows = is_growing(np.array([one.backlogs[:looks] for one in self.kept]))
         return grows[: -len(QUEUE_KINDS)], grows[-len(QUEUE_KINDS) :]
 
     def value(self, name: str) -> np.ndarray:
@@ -102,21 +90,17 @@ class Measured:
         return limits(self.scenario, limiting.bounds(self.scenario, network, counts, self.message_bits()))
 
     def warnings(self, results: Results) -> list[str]:
-        """Return warnings about growth, correlated batches and short runs; the last need complete runs."""
+        """Return warnings about growth and short runs; the latter need complete runs."""
         warnings = self.warnings_of_growth(results)
-        if uses_batch_means(self.scenario):
-            warnings += doubts_about_batches(autocorrelations(results))
         if not all(one.complete for one in self.kept):
             return warnings
         ends = measurement.stacked([one.counts.flows for one in self.kept])
         seconds = np.array([[one.counts.seconds] for one in self.kept])
-        halfway = [one.halfway for one in self.kept if one.halfway is not None]  # none of batches
-        both = measurement.halves(measurement.stacked(halfway), ends, seconds) if halfway else {}
+        both = measurement.halves(measurement.stacked([one.halfway for one in self.kept]), ends, seconds)
         grows = bool(self.growth[0].any())
         seen = {name: values for name, values in both.items() if not (grows and grows_with_the_run(name))}
         drained = measurement.drained_kbps(ends, seconds)
-        random = any(one.random for one in self.kept)
-        return warnings + doubts(results, self.scenario, seen, drained, random=random)
+        return warnings + doubts(results, self.scenario, seen, drained)
 
     def warnings_of_growth(self, results: Results) -> list[str]:
         """Return the warnings about delays and queue lengths that are left out: they grow with the run."""
@@ -140,28 +124,25 @@ def label(
     A file that the scenario names is not read again.
     """
     complete = [one for one in measured if one.complete]
-    own, batches = Measured(complete or measured, scenario, network), uses_batch_means(scenario)
+    own = Measured(complete or measured, scenario, network)
     if scenario.files:
         own.message_bits()
     metrics = Computed(later={name: partial(own.variable, name) for name in own.values})
     coords = Computed(later=coordinates(own.kept, scenario, own.kinds))
-    kind = "batch-means" if batches else "replications"
     # Without attributes that are computed from it: results in a cycle would wait for garbage collection.
-    found = Results(metrics, coords, {"intervals": kind})
+    found = Results(metrics, coords, {})
     attrs = Computed(
         {
             "answered_by": "simulation",
             "events": sum(one.events for one in own.kept),
             "seed": scenario.run.seed,
             "warmup_s": warmup_s,
-            "intervals": kind,
             "complete": int(len(complete) == wanted),
             "wanted": wanted,
             "finished": len(complete),
         },
         {
             "limited_by": partial(own.limited_by, network),
-            **({"autocorrelation": partial(autocorrelations, found)} if batches else {}),
             "warnings": partial(own.warnings, found),
         },
     )

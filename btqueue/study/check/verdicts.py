@@ -234,7 +234,7 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
     Raises:
         BadResults: that time is out of all proportion to the scenario's; it would be simulated for ages.
     """
-    changes: dict[str, Any] = {"run.intervals": "replications", "run.precision": None}
+    changes: dict[str, Any] = {"run.precision": None}
     if results.duration_s is not None:
         planned = scenario.run.duration_s
         if results.duration_s > planned * MOST_TIMES:

@@ -45,10 +45,8 @@ def pinned(scenario: Scenario, answer: Answer) -> tuple[Engine, Scenario]:
     """
     if answer.notes["answered_by"] == "theory":
         return "theory", scenario
-    batches = answer.notes.get("intervals") == "batch-means"
-    count = max(scenario.run.replications if batches else answer.notes["replications"], FIRST)
-    changes = {"run.precision": None, "run.replications": count, "run.intervals": "replications"}
-    return "simulate", scenario.changed(changes)
+    count = max(answer.notes["replications"], FIRST)
+    return "simulate", scenario.changed({"run.precision": None, "run.replications": count})
 
 
 class Solver:
@@ -75,8 +73,7 @@ class Solver:
         self.engine: Engine
         self.engine, self.scenario = pinned(scenario, self.answer)
         notes, run = self.answer.notes, self.scenario.run
-        alike = notes.get("intervals") != "batch-means" and notes.get("replications") == run.replications
-        if self.simulated and not alike:
+        if self.simulated and notes.get("replications") != run.replications:
             again = evaluate(self.scenario, "simulate", threads=None)
             self.answer = replace(again, notes={**notes, **again.notes, "why": notes["why"]})
         self.quantities = chosen_metrics(metrics, self.answer.metrics, scenario)

@@ -18,7 +18,7 @@ GREEDY = thesis_of({"traffic": {"source": "greedy"}, "run": {"duration_s": 5.0, 
 SHORT = {"run__duration_s": 30.0, "run__warmup_s": 1.0, "run__replications": 3}
 
 
-def looked_at(halves, whole=None, scenario=None, drained=0.0, random=True, **other):
+def looked_at(halves, whole=None, scenario=None, drained=0.0, **other):
     """Return the warnings about replications with these halves, shape (metrics, 2, n).
 
     Metrics are the goodput, the round trip and the delay. A whole run has the mean of its halves by default.
@@ -30,9 +30,9 @@ def looked_at(halves, whole=None, scenario=None, drained=0.0, random=True, **oth
         name: Variable(("replication", "flow"), values[:, None])
         for name, values in zip(names, whole, strict=True)
     }
-    results = Results({**variables, **other}, {}, {"intervals": "replications"})
+    results = Results({**variables, **other}, {}, {})
     pairs = dict(zip(names, halves, strict=True))
-    return doubts(results, scenario or thesis(), pairs, surplus, random=random)
+    return doubts(results, scenario or thesis(), pairs, surplus)
 
 
 def independent(seed, spread=1.0):
@@ -106,7 +106,6 @@ def test_more_delivered_than_sent_is_named_where_it_is_certain_or_plain():
         {"drained": 0.5},
         {"drained": np.linspace(0.4, 0.6, REPLICATIONS)},
         {"drained": np.linspace(-10.0, 15.0, REPLICATIONS)},
-        {"drained": 0.5, "random": False},
     ]
     for case in named:
         found = looked_at(halves, **case)
@@ -177,17 +176,8 @@ def test_throughput_is_the_goodput_and_what_is_sent_again():
     assert (delivered > datagrams.goodput_kbps * (1 - 1e-12)).all(), "datagrams that are lost were sent, too"
 
 
-def test_batches_of_a_run_without_randomness_say_so_though_they_differ():
-    result = simulate(GREEDY.with_(run__replications=1, run__duration_s=20.0))
-    assert float(result["goodput_kbps"].std("replication").max()) > 0
-    assert any("nothing random happened in this run" in warning for warning in result.attrs["warnings"])
-    jittered = simulate(GREEDY.with_(run__replications=1, run__duration_s=20.0, run__jitter_s=0.002))
-    assert not any("nothing random" in warning for warning in jittered.attrs["warnings"])
-
-
 def test_runs_without_warm_up_are_warned_of():
     # each of 20 seeds is
     scenario = load("venugopal-2006/scatternet-2").with_(run__duration_s=10.0, run__warmup_s=0.0)
-    for replications in (10, 1):
-        warnings = simulate(scenario.with_(run__replications=replications)).attrs["warnings"]
-        assert any("the warm-up is too short" in warning for warning in warnings)
+    warnings = simulate(scenario.with_(run__replications=10)).attrs["warnings"]
+    assert any("the warm-up is too short" in warning for warning in warnings)
