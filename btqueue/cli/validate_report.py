@@ -17,6 +17,7 @@ from btqueue.cli.tables import Screen
 from btqueue.reproduction.claims.engines import Model, Simulator
 from btqueue.reproduction.claims.record import PAPERS, Claim, claims_of
 from btqueue.reproduction.figures import catalogue
+from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.figures.points import Store as Points
 from btqueue.reproduction.figures.work import Settings
 from btqueue.reproduction.report import sentences
@@ -25,7 +26,7 @@ from btqueue.reproduction.report.html import page
 from btqueue.reproduction.report.judging import Progress, judge_all
 from btqueue.reproduction.report.markdown import markdown
 from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.pictures import PaperFigure, found_figures
+from btqueue.reproduction.report.pictures import found_figures
 from btqueue.reproduction.report.sentences import Report
 from btqueue.reproduction.report.store import Store as Verdicts
 from btqueue.scenario import load
@@ -114,14 +115,12 @@ def progress_line(progress: Progress) -> str:
     outcome = progress.outcome
     model = f", the model: {sentences.model_verdict(outcome)}" if outcome.modelled else ""
     took = "known" if progress.kept else f"{outcome.simulated.wall_s + outcome.solved.wall_s:.1f} s"
-    left_s = None if progress.number == progress.total else progress.left_s
-    left = "" if left_s is None else f", {duration(left_s)} left"
-    return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took}{left})"
+    return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took})"
 
 
 def draw(
     papers: Sequence[str], folder: Path, *, quick: bool, force: bool, quiet: bool
-) -> tuple[dict[str, list[PaperFigure]], int]:
+) -> tuple[dict[str, list[Drawn]], int]:
     """Return the figures, drawn into the report's folder, and how many could not be drawn."""
     place, entries = folder / "figures", [entry for entry in catalogue.catalogue() if entry.paper in papers]
     settings, store = Settings(quick=quick), Points()
@@ -130,7 +129,7 @@ def draw(
 
 
 def report_of(
-    outcomes: Sequence[Outcome], figures: dict[str, list[PaperFigure]], *, quick: bool, wall_s: float
+    outcomes: Sequence[Outcome], figures: dict[str, list[Drawn]], *, quick: bool, wall_s: float
 ) -> Report:
     """Return the report of these outcomes.
 
@@ -145,17 +144,12 @@ def report_of(
     made_with.pop("seed")
     seeds = sorted({seed for one in outcomes for seed in one.simulated.seeds})
     made_with["seeds of the scenarios"] = ", ".join(map(str, seeds)) or "none"
-    made_with["time of the simulations"] = minutes(sum(one.simulated.wall_s for one in outcomes))
-    made_with["time of the models"] = minutes(sum(one.solved.wall_s for one in outcomes))
-    made_with["time of this command"] = minutes(wall_s)
+    made_with["time of the simulations"] = duration(sum(one.simulated.wall_s for one in outcomes))
+    made_with["time of the models"] = duration(sum(one.solved.wall_s for one in outcomes))
+    made_with["time of this command"] = duration(wall_s)
     made_with["date"] = date
     complete = len(outcomes) == sum(len(claims_of(paper)) for paper in PAPERS)
     return Report(outcomes, figures, made_with, quick, complete)
-
-
-def minutes(seconds: float) -> str:
-    """Return a time in words."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
 
 
 def report_targets(folder: Path, *, force: bool) -> list[Target]:

@@ -12,9 +12,9 @@ out.
 from collections.abc import Iterator
 
 from btqueue.plotting import PALETTE
+from btqueue.reproduction.claims.suliman_2005 import round_trips
 from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.published import mark_level
-from btqueue.reproduction.figures.suliman_2005 import round_trips
 from btqueue.reproduction.figures.work import Picture, Work
 
 CLAIMS = ("III.C-rtt-range", "III.C-rtt-mean", "III.C-rtt-grows-with-queue", "III.C-spurious-rto")

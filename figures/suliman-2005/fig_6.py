@@ -17,9 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from btqueue.plotting import PALETTE
-from btqueue.reproduction.claims.suliman_2005 import wlan_with_loss
+from btqueue.reproduction.claims.suliman_2005 import round_trips, wlan_with_loss
 from btqueue.reproduction.figures.curve_panels import Panel, curves
-from btqueue.reproduction.figures.suliman_2005 import round_trips
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.study.summary import student_half_width
 

@@ -6,8 +6,6 @@ with a single one. Each scenario is answered once, however many claims ask for i
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -160,14 +158,16 @@ class Model(Engine):
         """
         from btqueue.network import ImpossibleAnswer, NoConvergence, solve
 
+        kinds = {
+            NotBuiltYet: "",
+            NoConvergence: "no operating point: ",
+            ImpossibleAnswer: "impossible answer: ",
+        }
         try:
             solved = solve(scenario)
-        except NotBuiltYet as error:
-            raise NoAnswer(in_one_line(str(error))) from None
-        except NoConvergence as error:
-            raise NoAnswer(f"no operating point: {in_one_line(str(error))}") from None
-        except ImpossibleAnswer as error:
-            raise NoAnswer(f"impossible answer: {in_one_line(str(error))}") from None
+        except tuple(kinds) as error:
+            kind = next(words for known, words in kinds.items() if isinstance(error, known))
+            raise NoAnswer(kind + in_one_line(str(error))) from None
         return solved.expand_dims("replication")
 
 
@@ -177,9 +177,3 @@ def in_one_line(message: str) -> str:
     if len(lines) > 1 and lines[0].endswith("problems:"):
         lines = lines[1:]
     return "; ".join(lines)
-
-
-def label_of(scenario: Scenario) -> str:
-    """Return a short name that tells scenarios apart: a digest of all their keys."""
-    text = json.dumps(scenario.to_dict(), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

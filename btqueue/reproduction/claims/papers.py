@@ -34,11 +34,6 @@ def judge(paper: str, claim: Claim, engine: Engine) -> Judged:
     return recorded.judge(engine, claim, module_of(paper), claims_of(paper))
 
 
-def points(claim: Claim) -> int:
-    """Return about how many points of ten replications a claim simulates, for the time that is left."""
-    return 0 if not is_judged(claim) or is_tested(claim) else recorded.points(claim)
-
-
 def _by_tests(claim: Claim) -> Judged:
     named = [Part("", True, f"checked by test {name.rpartition('/')[2]}") for name in claim["tests"]]
     return Judged((*named, *(Part("", False, f"no test: {what}") for what in claim.get("untested", ()))))

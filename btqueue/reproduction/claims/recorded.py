@@ -300,14 +300,6 @@ def scenarios(check: Claim) -> list[Scenario]:
     return [scenario_of(within(check, entry)) for entry in flat]
 
 
-def points(claim: Claim) -> int:
-    """Return about how many points of ten replications a claim simulates."""
-    if claim["kind"] not in JUDGES:
-        return 100 if claim["kind"] == "procedure" else 0
-    sizes = (len(at_places(check)) * len(check.get("order", [{}])) for check in checks(claim))
-    return sum(sizes) * claim.get("replications", 10) // 10
-
-
 def judge(engine: Engine, claim: Claim, module: ModuleType, record: Mapping[str, Claim]) -> Judged:
     """Judge a claim that the record describes, with the publication's module, and all of its claims by id.
 

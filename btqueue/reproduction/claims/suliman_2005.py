@@ -11,7 +11,7 @@ from btqueue.baseband import PACKET_TYPES
 from btqueue.reproduction.claims.engines import Answer, Engine
 from btqueue.reproduction.claims.judgement import Finding, bound, rounded
 from btqueue.reproduction.claims.record import Claim
-from btqueue.reproduction.figures.runs import events
+from btqueue.reproduction.figures.runs import again, duplicate, events
 from btqueue.scenario import Scenario, load
 from btqueue.simulator.statistics.measurement import jain_index
 from btqueue.simulator.statistics.series import time_series
@@ -49,7 +49,7 @@ def short_round_trips(engine: Engine, _claim: Claim) -> Finding:
     """Fewer than 1 % of the round trips take less than 100 ms."""
     engine.only_simulated("round trip of each segment")
     usual, lossy = (
-        np.array([float(np.mean(rtt_samples(single, number)[1] < 0.1)) for number in range(5)])
+        np.array([float(np.mean(round_trips(single, number)[1] < 0.1)) for number in range(5)])
         for single in (scenario("round-trips"), wlan_with_loss(0.005))
     )
     return Finding(
@@ -57,29 +57,28 @@ def short_round_trips(engine: Engine, _claim: Claim) -> Finding:
     )
 
 
-def rtt_samples(single: Scenario, replication: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return when segments that were sent once left, and the time until they were acknowledged (s)."""
+def round_trips(single: Scenario, replication: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return when segments left, and how long until they were acknowledged (s), shape (samples,) each.
+
+    Only segments that were sent once are measured (Karn's rule), and only while nothing was sent again: the
+    acknowledgement that fills a hole says little about the segments behind it.
+    """
     log = events(single, replication, only=("segment sent", "segment received")).of(node="host")
-    sent: dict[int, list[float]] = {}
-    samples, acknowledged = [], 0
-    for time_s, event, segment, asked in zip(
-        log.time_s, log.event, log.segment, log.acknowledged, strict=True
-    ):
-        if event == "segment sent":
-            sent.setdefault(segment, []).append(time_s)
-        elif asked > acknowledged:
-            acknowledged = asked
-            if len(sent[acknowledged - 1]) == 1:
-                (left,) = sent[acknowledged - 1]
-                samples.append((left, time_s - left))
-    left, times = np.array(samples).T
-    return left, times
+    sent, heard = log.of("segment sent"), log.of("segment received")
+    heard = heard.where(~duplicate(heard))
+    numbers, first, times = np.unique(sent.segment, return_index=True, return_counts=True)
+    place = np.searchsorted(heard.acknowledged, numbers, side="right")
+    known = (times == 1) & (place < len(heard.time_s))
+    left, back = sent.time_s[first[known]], heard.time_s[place[known]]
+    repeats = sent.time_s[again(sent)]
+    clean = np.searchsorted(repeats, left) == np.searchsorted(repeats, back)
+    return left[clean], (back - left)[clean]
 
 
 def rtt_against_queue(engine: Engine, _claim: Claim) -> Finding:
     """The queue before the Bluetooth hop makes the round trip."""
     engine.only_simulated("round trip of each segment")
-    left, times = rtt_samples(scenario("round-trips"))
+    left, times = round_trips(scenario("round-trips"))
     series = time_series(scenario("round-trips"), step_s=0.01)
     queue = series.queue_packets.sel(queue="gateway>s1 downlink")
     at_arrival = queue.sel(time=left + 0.005, method="nearest")

@@ -33,7 +33,7 @@ KINDS = {
 """The module that draws each kind of figure that a table describes."""
 
 DRAWINGS = {
-    "avancha-2002": ("1", "2"),
+    "avancha-2002": ("1", "2", "3"),
     "chen-2004": ("4",),
     "johansson-2000": ("1",),
     "suliman-2005": ("1", "2"),
@@ -287,11 +287,6 @@ def drawn_figures(folder: Path) -> list[Drawn]:
         except (ValueError, KeyError, TypeError):
             raise BadFiles(f"{path}: is damaged; delete it, and draw the figure again") from None
     return sorted(found, key=lambda drawn: (drawn.paper, _numbers(drawn.name.partition("/")[2])))
-
-
-def titles(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the titles by name."""
-    return {entry.name: entry.title for entry in entries}
 
 
 def _entry(path: Path) -> Entry:

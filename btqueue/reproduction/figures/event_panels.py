@@ -33,23 +33,11 @@ from matplotlib.axes import Axes
 from btqueue.plotting import PALETTE
 from btqueue.reproduction.figures.curve_panels import Panel, curves
 from btqueue.reproduction.figures.curve_tables import GREY, Table, faded, marks, within
-from btqueue.reproduction.figures.runs import Events, events
+from btqueue.reproduction.figures.runs import Events, again, duplicate, events
 from btqueue.reproduction.figures.work import Picture, Work
 
 BEFORE_S, AFTER_S = 0.4, 1.2
 """Begin and end of a window around an event."""
-
-
-def again(sent: Events) -> np.ndarray:
-    """Return whether each segment of a flow had been sent before, shape (events,)."""
-    first = np.unique(sent.segment, return_index=True)[1]
-    return ~np.isin(np.arange(len(sent.segment)), first)
-
-
-def duplicate(heard: Events) -> np.ndarray:
-    """Return whether each acknowledgement of a flow asks for nothing new, shape (events,)."""
-    before = np.maximum.accumulate(np.concatenate(([0], heard.acknowledged[:-1])))
-    return heard.acknowledged <= before
 
 
 ONLY = {"first": lambda sent: ~again(sent), "again": again, "duplicate": duplicate}

@@ -98,6 +98,18 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
     )
 
 
+def again(sent: Events) -> np.ndarray:
+    """Return whether each segment of a flow had been sent before, shape (events,)."""
+    first = np.unique(sent.segment, return_index=True)[1]
+    return ~np.isin(np.arange(len(sent.segment)), first)
+
+
+def duplicate(heard: Events) -> np.ndarray:
+    """Return whether each acknowledgement of a flow asks for nothing new, shape (events,)."""
+    before = np.maximum.accumulate(np.concatenate(([0], heard.acknowledged[:-1])))
+    return heard.acknowledged <= before
+
+
 def _named(numbers: np.ndarray, names: Sequence[str], nothing: int) -> np.ndarray:
     """Return names for numbers, empty for *nothing*."""
     known = np.array([*names, ""], dtype=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from btqueue.reproduction.claims.record import Judged, publication_record
@@ -28,7 +29,11 @@ def document(report: Report) -> dict[str, Any]:
                     "claims": [_claim(one) for one in outcomes],
                     "misprints": publication_record(paper).get("misprint", []),
                     "figures": [
-                        {"name": one.name, "title": one.title, "files": [file.name for file in one.files]}
+                        {
+                            "name": one.name.rpartition("/")[2],
+                            "title": one.title,
+                            "files": [Path(file).name for file in one.files],
+                        }
                         for one in report.figures.get(paper, ())
                     ],
                 }

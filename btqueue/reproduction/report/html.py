@@ -11,8 +11,9 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from btqueue.reproduction.claims.record import NO_MODEL, VERDICTS
+from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report.markdown import claim_row, markdown
-from btqueue.reproduction.report.pictures import PaperFigure, embedded
+from btqueue.reproduction.report.pictures import embedded
 from btqueue.reproduction.report.sentences import TITLE, Report, citation
 
 VERDICT = re.compile(rf"<td>({'|'.join((*VERDICTS, NO_MODEL))})(.*?)</td>")
@@ -27,16 +28,16 @@ def page(report: Report) -> str:
     """
     pictures: list[Path] = []
 
-    def shown(figures: Iterable[PaperFigure]) -> Iterator[str]:
+    def shown(figures: Iterable[Drawn]) -> Iterator[str]:
         """Yield the lines of figures, whose pictures are named by their place."""
         for figure in figures:
             yield from (f"**{figure.title}**", "")
             for file in figure.files:
                 yield from (f"![{figure.title}](picture-{len(pictures)})", "")
-                pictures.append(file)
+                pictures.append(Path(file))
             if figure.claims:
                 yield from (f"Claims: {', '.join(figure.claims)}", "")
-            yield from (line for text in figure.caption.splitlines() for line in (text, ""))
+            yield from (line for text in [*figure.caption.splitlines(), *figure.notes] for line in (text, ""))
 
     setter = MarkdownIt("commonmark", {"html": False}).enable("table")
     body = setter.render(markdown(report, shown)).replace("&lt;br&gt;", "<br>")

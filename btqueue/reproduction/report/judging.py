@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from btqueue.reproduction.answer_cache import digest_of
 from btqueue.reproduction.claims import papers
-from btqueue.reproduction.claims.engines import Engine, label_of
+from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.record import Claim, Judged, Part
 from btqueue.reproduction.report.outcomes import Number, Outcome, Seen
 from btqueue.reproduction.report.store import Store
@@ -25,14 +26,12 @@ class Progress:
         number: number of the claim among all, from 1.
         total: number of claims.
         kept: whether the verdicts of simulator and theory were kept from an earlier run.
-        left_s: estimated seconds that are left, None while nothing is known about the speed.
     """
 
     outcome: Outcome
     number: int
     total: int
     kept: bool
-    left_s: float | None
 
 
 def judge_all(
@@ -56,12 +55,8 @@ def judge_all(
     """
     engines = (simulator, model)
     known = [[store.get(paper, claim, engine) for engine in engines] for paper, claim in wanted]
-    weights = [
-        0 if None not in seen else 1 + papers.points(claim)
-        for (paper, claim), seen in zip(wanted, known, strict=True)
-    ]
     outcomes: list[Outcome] = []
-    began, last_paper = time.monotonic(), ""
+    last_paper = ""
     for number, ((paper, claim), kept) in enumerate(zip(wanted, known, strict=True), start=1):
         if paper != last_paper:
             simulator.forget()
@@ -75,9 +70,7 @@ def judge_all(
             both.append(seen)
         outcomes.append(Outcome(paper, claim, *both))
         if report is not None:
-            done, left = sum(weights[:number]), sum(weights[number:])
-            left_s = (time.monotonic() - began) / done * left if done else None
-            report(Progress(outcomes[-1], number, len(wanted), None not in kept, left_s))
+            report(Progress(outcomes[-1], number, len(wanted), None not in kept))
     return outcomes
 
 
@@ -88,16 +81,12 @@ def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
     judged = papers.judge(paper, claim, engine)
     if not engine.is_simulator:
         judged = _by_model(paper, claim, engine, judged)
-    samples = {f"{label_of(asked.scenario)} {asked.metric}": engine.mean(asked) for asked in engine.asked}
-    return Seen(
-        judged,
-        {
-            key: Number(float(values.mean()), float(student_half_width(values)))
-            for key, values in samples.items()
-        },
-        tuple(sorted({asked.scenario.run.seed for asked in engine.asked})),
-        round(time.monotonic() - began, 2),
-    )
+    numbers = {}
+    for asked in engine.asked:
+        sample, name = engine.mean(asked), digest_of(asked.scenario.to_dict())[:12]
+        numbers[f"{name} {asked.metric}"] = Number(float(sample.mean()), float(student_half_width(sample)))
+    seeds = tuple(sorted({asked.scenario.run.seed for asked in engine.asked}))
+    return Seen(judged, numbers, seeds, round(time.monotonic() - began, 2))
 
 
 def _by_model(paper: str, claim: Claim, model: Engine, judged: Judged) -> Judged:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from btqueue.reproduction.claims.judgement import WORDS
+from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.pictures import PaperFigure
 from btqueue.reproduction.report.sentences import Line, Report
 
-ShowFigures = Callable[[Sequence[PaperFigure]], Iterable[str]]
+ShowFigures = Callable[[Sequence[Drawn]], Iterable[str]]
 MARKS = {True: " ✓", False: " ✗", None: ""}
 
 
-def file_names(figures: Iterable[PaperFigure]) -> list[str]:
+def file_names(figures: Iterable[Drawn]) -> list[str]:
     """Return a line for each figure with the names of its pictures."""
-    return [f"* {figure.title} ({', '.join(file.name for file in figure.files)})" for figure in figures]
+    return [f"* {figure.title} ({', '.join(Path(file).name for file in figure.files)})" for figure in figures]
 
 
 def markdown(report: Report, shown: ShowFigures = file_names) -> str:

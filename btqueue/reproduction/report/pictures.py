@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from btqueue.files import UnusableFile, read_bytes, require_regular
-from btqueue.reproduction.figures.catalogue import BadFiles, drawn_figures
+from btqueue.reproduction.figures.catalogue import BadFiles, Drawn, drawn_figures
 
 MIME = {".png": "image/png", ".svg": "image/svg+xml"}
 """Pictures that a page can hold, by suffix."""
@@ -19,49 +19,25 @@ WIDTH, COLOURS = 1400, 128
 """Of a reduced copy: pixels and number."""
 
 
-@dataclass(frozen=True)
-class PaperFigure:
-    """A figure of a publication that was drawn again.
+def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[Drawn]]:
+    """Return by publication the figures that were drawn into its folder, as their records say.
 
-    Attributes:
-        paper: folder of the publication.
-        name: name of its script, as "fig_6_1".
-        title: first line.
-        caption: the rest, and remarks of the computation.
-        files: its pictures.
-        claims: ids that bear on it.
-    """
-
-    paper: str
-    name: str
-    title: str
-    caption: str
-    files: tuple[Path, ...]
-    claims: tuple[str, ...] = ()
-
-
-def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFigure]]:
-    """Return the figures that were drawn into a folder, by publication, as their records name them.
+    Their `files` are paths here; formats that a page cannot hold are left out.
 
     Raises:
         BadFiles: a record is damaged, or a picture cannot be read.
     """
-    found: dict[str, list[PaperFigure]] = {}
-    recorded = {(drawn.paper, drawn.name.rpartition("/")[2]): drawn for drawn in drawn_figures(folder)}
-    for paper in papers:
-        place = folder / paper if (folder / paper).is_dir() else folder
-        for (owner, name), drawn in recorded.items():
-            files = tuple(place / file for file in drawn.files if Path(file).suffix in MIME)
-            if owner == paper and files:
-                caption = "\n".join(filter(None, (drawn.caption, *drawn.notes)))
-                found.setdefault(paper, []).append(
-                    PaperFigure(paper, name, drawn.title, caption, files, drawn.claims)
-                )
-    for path in (file for figures in found.values() for figure in figures for file in figure.files):
-        try:
-            require_regular(path)
-        except UnusableFile as error:
-            raise BadFiles(f"{path}: {error}") from None
+    found: dict[str, list[Drawn]] = {}
+    for drawn in drawn_figures(folder):
+        paths = [folder / drawn.paper / file for file in drawn.files if Path(file).suffix in MIME]
+        for path in paths if drawn.paper in papers else ():
+            try:
+                require_regular(path)
+            except UnusableFile as error:
+                raise BadFiles(f"{path}: {error}") from None
+        if drawn.paper in papers and paths:
+            own = replace(drawn, files=tuple(map(str, paths)))
+            found.setdefault(drawn.paper, []).append(own)
     return found
 
 

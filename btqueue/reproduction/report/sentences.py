@@ -15,8 +15,8 @@ from btqueue.reproduction.claims.record import (
     Judged,
     publication_record,
 )
+from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.pictures import PaperFigure
 from btqueue.reproduction.report.summary import Counts, ModelError, counts, model_errors
 
 TITLE = "What was published, simulated and solved"
@@ -44,7 +44,7 @@ class Report:
     """
 
     outcomes: Sequence[Outcome]
-    figures: dict[str, list[PaperFigure]]
+    figures: dict[str, list[Drawn]]
     made_with: dict[str, Any]
     quick: bool
     complete: bool
