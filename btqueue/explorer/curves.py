@@ -86,16 +86,9 @@ class Desk:
         return found
 
     async def curve(
-        self, scenario: Scenario, key: str, places: tuple[float, ...], least: int = 2
+        self, scenario: Scenario, key: str, places: tuple[float, ...]
     ) -> AsyncGenerator[Curve, None]:
-        """Yield a curve with the few points that `FIRST_S` allows, and then with more and more of them.
-
-        Args:
-            scenario: that has the curve.
-            key: along which it is drawn.
-            places: values of the key.
-            least: points of the first curve; it comes late rather than with fewer.
-        """
+        """Yield a curve along a key with the points, two at least, that `FIRST_S` allows; then with more."""
         began = time.perf_counter()
         found: dict[int, Answer] = {}
         waiting = iter(spread_order(len(places)))
@@ -117,7 +110,7 @@ class Desk:
                 # A point that takes long must not hold up the picture of those that are there.
                 left = max(0.0, due - time.perf_counter())
                 await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-                if time.perf_counter() >= due and least <= len(found) < len(places):
+                if time.perf_counter() >= due and 2 <= len(found) < len(places):
                     yield Curve(places, dict(found), time.perf_counter() - began)
                     due = time.perf_counter() + AGAIN_S
                 await asyncio.sleep(0)  # finished tasks leave the set now

@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from btqueue.explorer.controls import Control
 from btqueue.explorer.curves import Curve, finite
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
@@ -59,15 +57,11 @@ def told_scenario(scenario: Scenario, found: list[Control]) -> dict[str, Any]:
     }
 
 
-def told_curve(
-    curve: Curve, like: Mapping[str, Any] | None = None, groups: Sequence[str] = ()
-) -> dict[str, Any]:
+def told_curve(curve: Curve, groups: Sequence[str] = ()) -> dict[str, Any]:
     """Return a curve: its places, and a list of values for each metric with gaps where none is.
 
     Args:
         curve: the points that are there.
-        like: a complete curve that was told before. If it has the same places, it gives this one its form
-            between the points that are there: its values, times the ratio of new to old at the nearest.
         groups: groups of the flows, where these differ.
     """
     failures = [one.failure for one in curve.answers.values() if one.failure is not None]
@@ -77,12 +71,8 @@ def told_curve(
         name: [finite(one.get(name, math.nan)) for one in values]
         for name in dict.fromkeys(name for one in values for name in one)
     }
-    places = [curve.places[number] for number in numbers]
-    if like is not None and not curve.complete and like["places"] == list(curve.places):
-        metrics = {name: _scaled(like["metrics"].get(name), numbers, new) for name, new in metrics.items()}
-        places = like["places"]
     return {
-        "places": places,
+        "places": [curve.places[number] for number in numbers],
         "solved": len(numbers),
         "of": len(curve.places),
         "complete": curve.complete,
@@ -92,26 +82,6 @@ def told_curve(
         "problem": str(failures[0]) if failures else "",
         "metrics": metrics,
     }
-
-
-def _scaled(
-    old: Sequence[float | None] | None, numbers: Sequence[int], new: Sequence[float | None]
-) -> list[float | None]:
-    """Return the old values times new/old, which is known at some numbers and interpolated between them."""
-    if old is None:
-        return []
-    ratios = [(at, now / before) for at, now in zip(numbers, new, strict=True) if now and (before := old[at])]
-    if not ratios:
-        return list(old)
-    known, ratio = np.array(ratios).T
-    factors = np.interp(np.arange(len(old)), known, ratio)
-    scaled: list[float | None] = [
-        None if before is None else before * float(factor)
-        for before, factor in zip(old, factors, strict=True)
-    ]
-    for at, now in zip(numbers, new, strict=True):
-        scaled[at] = now
-    return scaled
 
 
 def _values(answer: Answer, groups: Sequence[str]) -> dict[str, float]:

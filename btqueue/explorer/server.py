@@ -152,7 +152,6 @@ class Explorer:
                 await talk.send_text(json.dumps({"kind": kind, **content}, allow_nan=False))
 
         tasks: dict[Any, asyncio.Task[None]] = {}
-        last: dict[str, Any] = {}
         try:
             start = self.scenario.to_toml(resolved=False)
             await tell("start", toml=start, metrics=metrics_told())
@@ -162,21 +161,15 @@ class Explorer:
                 if side in tasks:
                     tasks[side].cancel()
                 if side in ("A", "B"):
-                    tasks[side] = asyncio.create_task(self._answer(message, tell, last))
+                    tasks[side] = asyncio.create_task(self._answer(message, tell))
         except WebSocketDisconnect:
             pass
         finally:
             for task in tasks.values():
                 task.cancel()
 
-    async def _answer(self, message: Mapping[str, Any], tell: Any, last: dict[str, Any]) -> None:
-        """Tell everything about one side: scenario, curve, present point, simulated points, ranking.
-
-        Args:
-            message: from the page.
-            tell: that sends an answer.
-            last: by side the complete curve that was told last; kept here.
-        """
+    async def _answer(self, message: Mapping[str, Any], tell: Any) -> None:
+        """Tell everything about one side: scenario, curve, present point, simulated points, ranking."""
         about = {"side": message["side"], "id": message.get("id")}
         try:
             scenario = scenario_of(message, self.scenario.files)
@@ -212,13 +205,9 @@ class Explorer:
         with suppress(WebSocketDisconnect, RuntimeError):  # the page has gone
             present: dict[str, Any] = {}
             groups = topology(scenario).flow_labels().get("group", ())
-            places, like = places_between(low, high, whole), last.get(about["side"])
-            alike = like is not None and like["places"] == list(places)
-            async for curve in self.desk.curve(scenario, along, places, 1 if alike else 2):
-                told = told_curve(curve, like, groups)
-                await tell("curve", **about, **told)
-                if curve.complete:
-                    last[about["side"]] = told
+            places = places_between(low, high, whole)
+            async for curve in self.desk.curve(scenario, along, places):
+                await tell("curve", **about, **told_curve(curve, groups))
                 if not present:
                     present = told_answer(await self.desk.answer(scenario), groups)
                     await tell("answer", **about, **present)

@@ -37,8 +37,8 @@ async def dragged(name: str) -> None:
     axis = axis_of(found)
     places = places_between(axis["low"], axis["high"], False)
     await desk.answer(scenario)  # as the command does before it shows the page
-    async for curve in desk.curve(scenario, axis["along"], places):
-        like = told_curve(curve)
+    async for _ in desk.curve(scenario, axis["along"], places):
+        pass
     firsts, sizes, wholes = [], [], []
     for control in found:
         if control.key not in KEYS or control.low is None or control.high is None:
@@ -46,9 +46,9 @@ async def dragged(name: str) -> None:
         positions = np.linspace(control.low, control.high, POSITIONS)
         for position in [round(one) if control.whole else float(f"{one:.4g}") for one in positions]:
             begin = time.perf_counter()
-            curves = desk.curve(scenario.changed({control.key: position}), axis["along"], places, 1)
+            curves = desk.curve(scenario.changed({control.key: position}), axis["along"], places)
             curve = await anext(curves)
-            json.dumps(told_curve(curve, like))
+            json.dumps(told_curve(curve))
             firsts.append(1000 * (time.perf_counter() - begin))
             sizes.append(len(curve.answers))
             if position != positions[-1]:

@@ -27,16 +27,6 @@ def test_every_point_comes_once_the_middle_and_the_ends_first(count):
     assert set(order[:3]) == ({count // 2, 0, count - 1} if count else set())
 
 
-def test_a_first_curve_has_the_form_of_the_one_before():
-    places = (1.0, 2.0, 3.0)
-    before = told_curve(Curve(places, {n: answer(rtt_s=v) for n, v in enumerate([1.0, 2.0, 4.0])}, 0))
-    told = told_curve(Curve(places, {0: answer(rtt_s=2.0), 2: answer(rtt_s=4.0)}, 0), before)
-    assert told["places"] == [1.0, 2.0, 3.0] and told["solved"] == 2
-    assert told["metrics"]["rtt_s"] == [2.0, 2.0 * 1.5, 4.0]  # ratios 2 and 1, between them 1.5
-    other = told_curve(Curve((1.0, 5.0, 9.0), {0: answer(rtt_s=2.0)}, 0), before)
-    assert (other["places"], other["metrics"]["rtt_s"]) == ([1.0], [2.0])
-
-
 def test_failures_leave_gaps_and_are_told():
     failed = Answer(failure=Failure("no convergence", "it swings"))
     told = told_curve(Curve((1.0, 2.0), {0: answer(rtt_s=1.0), 1: failed}, 0))
@@ -120,7 +110,7 @@ def test_the_page_starts_with_every_scenario_that_comes_along(name):
 def test_flows_that_differ_have_a_line_a_group():
     one = Estimate(2.1, 0.1, "flow", (1.1, 2.0, 3.1), (), (), np.array([[1.0, 2.0, 3.0], [1.2, 2.0, 3.2]]))
     answers = {0: Answer({"goodput_kbps": one})}
-    told = told_curve(Curve((1.0,), answers, 0), None, ("download", "sensors", "sensors"))
+    told = told_curve(Curve((1.0,), answers, 0), ("download", "sensors", "sensors"))
     assert told["metrics"]["goodput_kbps download"] == [1.1]
     assert told["metrics"]["goodput_kbps sensors"] == pytest.approx([2.55])
     parts = told_answer(answers[0], ("download", "sensors", "sensors"))["metrics"]["goodput_kbps"]
