@@ -218,6 +218,13 @@ class Task:
             return None
         return math.prod(len(choice.values) for choice in self.choices)
 
+    def place(self, shares: Iterable[float]) -> Place:
+        """Return the place at shares, from 0 and less than 1, of all choices."""
+        return tuple(
+            round(share, 12) if choice.continuous else int(share * len(choice.values))
+            for choice, share in zip(self.choices, shares, strict=True)
+        )
+
     def changes(self, place: Place) -> dict[str, Any]:
         """Return the values of the chosen keys at a place."""
         return {choice.key: choice.at(at) for choice, at in zip(self.choices, place, strict=True)}

@@ -1,11 +1,10 @@
 """The best point: by enumeration where the budget allows it, else by search from many starts.
 
 Each point is solved once, in batches, within a budget. Enumeration proves that its best point is best; a
-search cannot. A round of the search is differential evolution (Storn and Price 1997; `scipy.optimize`, whole
-numbers by its `integrality`, bounds by the rules of Deb 2000), each generation solved as one batch. From its
-best point the search climbs to neighbours. At each neighbour a local search without derivatives sets the
-continuous keys (COBYLA, Powell 1994; models have kinks). Rounds with other random numbers follow until some
-in a row gain nothing or the budget is spent. The seeds are fixed.
+search cannot. A round of the search solves points at random and climbs from the best of them to neighbours.
+At each neighbour a local search without derivatives sets the continuous keys (COBYLA, Powell 1994,
+`scipy.optimize`; models have kinks). Bounds follow the rules of Deb (2000). Rounds with other random numbers
+follow until some in a row gain nothing or the budget is spent. The seeds are fixed.
 """
 
 from __future__ import annotations
@@ -206,17 +205,11 @@ def require_answers(table: Table) -> None:
 MOST_LISTED = 1_000_000
 """Combinations that are gone through to see which of them the keys alone rule out."""
 
-IDLE_ROUNDS = 8
+IDLE_ROUNDS = 20
 """Rounds in a row without a gain after which the search ends."""
 
-POPULATION = 5
-"""Points of a generation for each key."""
-
-SHARE = 4
-"""A round evolves for at most this part of the budget, so that some is left to climb from its best point."""
-
-UNSOLVED = 10.0
-"""Violation of a point without an answer, relative to the bounds: it ranks below all answered points."""
+STARTS = 15
+"""Random points of a round for each key."""
 
 DIAGONALS = 3
 """Most keys in which a neighbour differs from a point."""
@@ -293,67 +286,18 @@ def _search(table: Table) -> bool:
 
 
 def _round(table: Table, task: Task, seed: int) -> None:
-    """Evolve points, and go on from the best one that is known."""
-    _evolve(table, task, seed)
-    if table.known and (best := table.ranked(task)[0]).failure is None:
-        climb(table, task, best)
-
-
-def _evolve(table: Table, task: Task, seed: int) -> None:
-    """Solve points by differential evolution; they are added to *table*.
+    """Solve random points, and climb from the best of them.
 
     Raises:
         BudgetSpent: as `Table.look_up`.
         NoAnswers: no point has the metrics that are asked for.
     """
-    from scipy.optimize import NonlinearConstraint, differential_evolution
-
-    def places(x: np.ndarray) -> list[Place]:
-        return [
-            tuple(
-                round(float(share), 12) if choice.continuous else round(float(share))
-                for choice, share in zip(task.choices, point, strict=True)
-            )
-            for point in x.reshape(len(task.choices), -1).T
-        ]
-
-    def candidates(found: Sequence[Place]) -> list[Candidate | None]:
-        table.look_up(found, task)
-        _refuse_missing_metrics(table)
-        return [table.known.get(place) for place in found]
-
-    def losses(x: np.ndarray) -> np.ndarray:
-        """Return losses, shape (S,), of points, shape (keys, S)."""
-        return np.array(
-            [
-                np.inf if c is None or c.failure is not None else task.objective.loss(c.objective)
-                for c in candidates(places(x))
-            ]
-        )
-
-    def violations(x: np.ndarray) -> np.ndarray:
-        """Return sums of violations, shape (1, S), of points, shape (keys, S)."""
-        found = places(x)
-        sums = [
-            UNSOLVED + task.violation_by_keys(place)
-            if candidate is None or candidate.failure is not None
-            else sum(candidate.violations(task)) + candidate.unserved
-            for place, candidate in zip(found, candidates(found), strict=True)
-        ]
-        return np.array(sums)[np.newaxis] if x.ndim > 1 else np.array(sums)
-
-    differential_evolution(
-        losses,
-        [(0, 1 if choice.continuous else len(choice.values) - 1) for choice in task.choices],
-        integrality=[not choice.continuous for choice in task.choices],
-        constraints=NonlinearConstraint(violations, -np.inf, 0.0),
-        vectorized=True,
-        updating="deferred",
-        polish=False,
-        popsize=POPULATION,
-        maxiter=max(table.budget // (SHARE * POPULATION * len(task.choices)) - 1, 1),
-        rng=seed,
-    )
+    random = np.random.default_rng(seed)
+    shares = random.random((STARTS * len(task.choices), len(task.choices))).tolist()
+    found = table.look_up([task.place(row) for row in shares], task)
+    _refuse_missing_metrics(table)
+    if found:
+        climb(table, task, min(found, key=lambda one: one.rank(task)))
 
 
 def neighbours(task: Task, place: Place) -> list[Place]:
@@ -379,16 +323,13 @@ def climb(table: Table, task: Task, best: Candidate) -> None:
     Raises:
         BudgetSpent: as `Table.look_up`.
     """
-    continuous = any(choice.continuous for choice in task.choices)
-    if continuous:
-        polished(table, task, best)
+    best = polished(table, task, best)
     while True:
-        best = table.ranked(task)[0]
-        for neighbour in table.look_up(neighbours(task, best.place), task):
-            if continuous and neighbour.failure is None:
-                polished(table, task, neighbour)
-        if table.ranked(task)[0].rank(task) >= best.rank(task):
+        around = table.look_up(neighbours(task, best.place), task)
+        top = min([best, *(polished(table, task, one) for one in around)], key=lambda one: one.rank(task))
+        if top.rank(task) >= best.rank(task):
             return
+        best = top
 
 
 def search_again(table: Table, task: Task, start: Candidate, allowance: int) -> None:
@@ -414,8 +355,8 @@ WALL = 10.0
 """Relative loss of a point without an answer, or with more flows that get nothing."""
 
 
-def polished(table: Table, task: Task, start: Candidate) -> None:
-    """Search around a candidate along the continuous keys; the points found are added to *table*.
+def polished(table: Table, task: Task, start: Candidate) -> Candidate:
+    """Search around a candidate along the continuous keys; return the best point there.
 
     Raises:
         BudgetSpent: as `Table.look_up`.
@@ -423,6 +364,9 @@ def polished(table: Table, task: Task, start: Candidate) -> None:
     from scipy.optimize import NonlinearConstraint, minimize
 
     moving = [number for number, choice in enumerate(task.choices) if choice.continuous]
+    if not moving or start.failure is not None:
+        return start
+    found = {start.place: start}
     scale = abs(start.objective) or 1.0
 
     def place(x: np.ndarray) -> Place:
@@ -432,24 +376,25 @@ def polished(table: Table, task: Task, start: Candidate) -> None:
         return tuple(there)
 
     def candidate(x: np.ndarray) -> Candidate | None:
-        found = table.look_up([place(x)], task)
-        return found[0] if found and found[0].failure is None else None
+        asked = table.look_up([place(x)], task)
+        found.update({one.place: one for one in asked})
+        return asked[0] if asked and asked[0].failure is None else None
 
     def loss(x: np.ndarray) -> float:
-        found = candidate(x)
-        if found is None or found.unserved > start.unserved:
+        one = candidate(x)
+        if one is None or one.unserved > start.unserved:
             return WALL
-        return -task.objective.gain(found.objective, start.objective) / scale
+        return -task.objective.gain(one.objective, start.objective) / scale
 
     def slacks(x: np.ndarray) -> np.ndarray:
-        keys, found = task.keys(task.changes(place(x))), candidate(x)
+        keys, one = task.keys(task.changes(place(x))), candidate(x)
         return np.array(
             [
                 c.slack(c.expression.value({}, keys)) / c.scale
                 if c.of_keys_only
                 else -1.0
-                if found is None
-                else c.slack(found.sides[number]) / c.scale
+                if one is None
+                else c.slack(one.sides[number]) / c.scale
                 for number, c in enumerate(task.constraints)
             ]
         )
@@ -465,3 +410,4 @@ def polished(table: Table, task: Task, start: Candidate) -> None:
             constraints=[bounds] if task.constraints else [],
             options={"rhobeg": BEGIN, "tol": END, "maxiter": 40 * (len(moving) + 1)},
         )
+    return min(found.values(), key=lambda one: one.rank(task))

@@ -148,7 +148,7 @@ def test_the_table_holds_every_point():
     assert [*table.columns[:4]] == ["polling.limit", "objective", "slack of rtt_s <= 0.5", "feasible"]
     best = table.iloc[0]
     assert len(table) == 20
-    assert (best["polling.limit"], best["feasible"], best["role"]) == (8, True, "winner")
+    assert (best["polling.limit"], best["feasible"], best["answered_by"]) == (8, True, "simulation")
     assert best["slack of rtt_s <= 0.5"] == pytest.approx(0.1)
 
 
