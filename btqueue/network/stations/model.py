@@ -33,10 +33,6 @@ AT_TIMES = (
     '[polling] discipline = "exhaustive": a connection that always has data keeps the central until it loses '
     "a segment, or waits for tokens, for a wire or for hosts: other links got nothing to all of their load"
 )
-JUST_CARRIED = (
-    "a window just carries the load of its source: the waits at several stations add up to more than the "
-    "window allows, and the answer is the round trip of the full window, which was 13 to 85 % too long"
-)
 NO_ROOM = (
     "a bridge has no room for the packets of a visit, and no segment gets through, unless errors, gates or "
     "ends of a stay divide its packets: in 4 of 100 random scenarios segments did, and in 12 timeouts were "
@@ -117,7 +113,6 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
         "limits": bounds,
         "warnings": [
             *captures,
-            *([JUST_CARRIED] if found.tight.any() else []),
             *([NO_ROOM] if _may_pass(network, point) else []),
             *doubts(network, point, found.rtt_s, known),
             *anchors.doubts(network, point),
@@ -134,7 +129,6 @@ class Found(NamedTuple):
         rtt_s: round trip (s).
         timeouts, fast_retransmits: a second.
         losses: share of the segments that are lost.
-        tight: whether waits at several stations add up to more than a window allows.
     """
 
     rate: Any
@@ -143,7 +137,6 @@ class Found(NamedTuple):
     timeouts: Any
     fast_retransmits: Any
     losses: Any
-    tight: Any
 
 
 def _may_pass(network: Network, point: Point) -> bool:
@@ -164,7 +157,7 @@ def _of_flows(
     flows = network.flows
     each = [
         # the first segment waits for ever, and its timer has doubled to its end
-        Found(point.rate[f], point.rate[f], np.nan, 1.0 / flow.transport.max_rto_s, 0.0, np.nan, False)
+        Found(point.rate[f], point.rate[f], np.nan, 1.0 / flow.transport.max_rto_s, 0.0, np.nan)
         if f in kept_out
         else _of_flow(network, point, f, overflow.get(f))
         for f, flow in enumerate(flows)
@@ -202,7 +195,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         overflow: law of a window that overflows a full buffer.
     """
     flow, law, held = network.flows[f], point.found.get(f), buffers.held(network, point).get(f)
-    rate, rest, tight = point.rate[f], point.links.rests[f], False
+    rate, rest = point.rate[f], point.links.rests[f]
     lone, waits = point.base[f] + point.stray[f], point.waits[f]
     timeouts = fast = 0.0
     loss = flow.loss
@@ -225,7 +218,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
             fast = held.full * held.law.fast_retransmits
             loss = held.full * held.law.losses
         if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
-            rtt, tight = flow.window / rate, not flow.messages
+            rtt = flow.window / rate
     timeouts += point.expiries[f]
     if overflow is not None:
         rate, timeouts, fast = min(rate, overflow.goodput), overflow.timeouts, overflow.fast_retransmits
@@ -235,7 +228,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
     # a source of datagrams sends them all, and datagrams that a full queue refuses are lost
     refused = loss > flow.loss and flow.protocol != "tcp" and flow.load < inf
     offered = flow.load if refused else rate / (1.0 - loss if loss < 1.0 else 1.0)
-    return Found(rate, offered, rtt, timeouts, fast, loss, tight)
+    return Found(rate, offered, rtt, timeouts, fast, loss)
 
 
 def _of_datagrams(network: Network, point: Point, f: int) -> tuple[float, float]:
