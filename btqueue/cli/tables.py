@@ -158,7 +158,7 @@ def _simulation_lines(scenario: Scenario, simulated: Answer) -> list[str]:
     found = " (found by MSER-5)" if run.warmup_s == "auto" else ""
     cost = f"{attrs['events']:,} events in {_seconds(simulated.wall_s)}"
     lines = [f"simulation: {runs} after {warmup_s:g} s{found}; {cost}"]
-    if {"precision", "precision_of"} & run.model_fields_set and "precision_of" in attrs:
+    if {"precision", "precision_of", "limit_cpu_s"} & run.model_fields_set and "precision_of" in attrs:
         known = with_interval(Estimate(attrs["estimate"], attrs["half_width"]))
         width = attrs["relative_half_width"]
         share = f" ({100 * width:.2g} %)" if math.isfinite(width) else ""

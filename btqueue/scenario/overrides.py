@@ -23,7 +23,6 @@ REMOVED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "polling.max_weight": (5,),
         "radio.colocated": (False,),
         "run.intervals": ("auto", "replications"),
-        "run.limit_cpu_s": (),
         "run.solver": ("auto", "analytic", "followed"),
         "transport.forward_ack": (False,),
         "transport.gamma": (1.0,),

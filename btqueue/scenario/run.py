@@ -29,4 +29,7 @@ class Run(Table):
         min_length=1,
         max_length=300,
     )
+    limit_cpu_s: PositiveSeconds | None = key(
+        None, "CPU time of all replications together after which the simulation ends with what it has"
+    )
     jitter_s: float = key(0.0, "largest random processing delay at each sender (uniform from 0)", ge=0, le=1)

@@ -23,7 +23,7 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.statistics.backlog import plan_looks
-from btqueue.simulator.statistics.precision import Watched, next_target
+from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
 from btqueue.simulator.statistics.results import Replication, finish, label
 from btqueue.simulator.statistics.warmup import find_warm_up
 
@@ -74,8 +74,8 @@ def simulate(
 
     Raises:
         NotBuiltYet: the scenario has a feature that the simulator does not have yet.
-        ScenarioError: a file that the scenario names cannot be used, no warm-up was found, or the network
-            does not have the quantity `run.precision_of`.
+        ScenarioError: a file that the scenario names cannot be used, no warm-up was found, the network does
+            not have the quantity `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
         GpuUnavailable: a GPU was asked for, and there is none.
         InvariantViolated: the simulator lost count (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `results` holds the replications that came to their end
@@ -132,8 +132,8 @@ def observe(
     require_simulated(scenario)
     require_length(scenario)
     network = empty_network(scenario)
-    watched = Watched(scenario, network.state)
-    replications = None if device == "cpu" else on_device(device)
+    watched, budget = Watched(scenario, network.state), CpuBudget(scenario)
+    replications = None if device == "cpu" else on_device(device, scenario)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     measured: list[Replication] = []
     most = most or MOST_OBSERVATIONS
@@ -144,21 +144,25 @@ def observe(
             if replications is not None:
                 measured += replications(scenario, numbers, warmup_s, progress)
             else:
-                jobs = (replicate(network, scenario, n, warmup_s, progress) for n in numbers)
+                jobs = (budget.bound(replicate(network, scenario, n, warmup_s, progress)) for n in numbers)
                 measured += [one for one in (yield from run(jobs)) if one is not None]
         except Stopped as stopped:
             measured += [one for one in stopped.results if one is not None]
             found = label(measured, scenario, network.state, warmup_s, wanted) if measured else None
             if found is not None:
                 found.attrs["complete"] = 0  # also if all of a round were finished just then
-                watched.note(found, watched.known(measured))
+                watched.note(found, watched.known(measured), "")
             raise Interrupted(found) from None
-        known = watched.known(measured)
-        if wanted >= most or watched.is_enough(known, wanted):
+        budget.require(measured)
+        known, target = watched.known(measured), wanted
+        if not watched.is_enough(known, len(measured)):
+            target = min(most, next_target(len(measured), known.relative, watched.precision))
+        within = min(target, budget.affordable(len(measured)))
+        if within <= wanted:
             break
-        wanted = min(most, next_target(wanted, known.relative, watched.precision))
+        wanted = within
     result = label(measured, scenario, network.state, warmup_s, wanted)
-    watched.note(result, known)
+    watched.note(result, known, budget.ended(result.attrs["finished"], target))
     return result
 
 
@@ -173,14 +177,18 @@ def require_length(scenario: Scenario) -> None:
         raise ScenarioError(bad_value("run.duration_s", scenario.run.duration_s, allowed))
 
 
-def on_device(device: Device) -> Callable[..., list[Replication]]:
+def on_device(device: Device, scenario: Scenario) -> Callable[..., list[Replication]]:
     """Return the function that runs replications on a device other than the CPU.
 
     Raises:
         GpuUnavailable: the device is a GPU, and there is none.
+        ScenarioError: the scenario bounds CPU time.
     """
     if device != "gpu":
         raise ValueError(f'device is "cpu" or "gpu", not {device!r}')
+    if (limit_s := scenario.run.limit_cpu_s) is not None:
+        why = "a GPU plays its replications to the end"
+        raise ScenarioError(conflict("run.limit_cpu_s", limit_s, why))
     from btqueue.simulator.gpu import runs as gpu  # an extra
 
     gpu.open_gpu()

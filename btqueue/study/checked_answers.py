@@ -73,7 +73,7 @@ WARMUP_SHARE = 0.25
 """Warm-up, as a share of each replication."""
 FEWEST = 4
 """Replications of a scenario whose runs must have their own length."""
-PLAIN = {"run.precision": None}
+PLAIN = {"run.precision": None, "run.limit_cpu_s": None}
 """Runs whose length nothing changes but the check."""
 PILOT_S, PILOT_EVENTS = 10.0, 20_000
 """Length (s) of the first pilot run of a single flow, and events that a pilot run should have."""

@@ -135,6 +135,7 @@ OF_NOBODY = {
     "run.seed": "of the simulation",
     "run.precision": "of the simulation",
     "run.precision_of": "of the simulation",
+    "run.limit_cpu_s": "of the simulation",
 }
 """Keys about the run, which theory does not read; but the steps of a load schedule last as long."""
 

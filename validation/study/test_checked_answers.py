@@ -70,9 +70,9 @@ def asked(goodput: float, timeouts: float = 0.1) -> dict[str, Estimate]:
 
 
 def test_a_pilot_and_one_round_where_that_decides(simulator):
-    limited = thesis().with_(run__precision=0.001, run__precision_of="rtt_s")
+    limited = thesis().with_(run__precision=0.001, run__precision_of="rtt_s", run__limit_cpu_s=0.001)
     found = check_answer(limited, asked(200.0), events=8_000_000)
-    assert {run.precision for run in simulator.runs} == {None}
+    assert {(run.precision, run.limit_cpu_s) for run in simulator.runs} == {(None, None)}
     assert found.verdict == "not confirmed" and len(simulator.runs) == 3  # pilots: 20,000 events are enough
     pilots, run = simulator.runs[:2], simulator.runs[2]
     assert [one.replications for one in pilots] == [1, 1]

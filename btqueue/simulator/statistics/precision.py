@@ -1,4 +1,4 @@
-"""When a quantity is known well enough: its interval, and how many replications may do.
+"""When a quantity is known well enough: its interval, how many replications may do, a bound on CPU time.
 
 The interval of a quantity that was simulated until it was known to a relative precision p is its mean plus or
 minus p of it, even where Student's interval is narrower by then: a simulation stops where the spread looks
@@ -8,7 +8,10 @@ cover at least 95 % at any p.
 """
 
 import math
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Generator, Mapping
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ from btqueue.scenario.errors import ScenarioError, conflict
 from btqueue.scenario.expressions import Linear, Quantity, number_of_key, parse_quantity
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.simulator.construction.state import new_state
+from btqueue.simulator.machinery.threads import Job
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.measurement import measure, take_counts
@@ -109,12 +113,13 @@ class Watched:
         enough = done >= FEWEST_OBSERVATIONS and known.relative <= self.precision
         return enough or known.final or math.isinf(self.precision)
 
-    def note(self, results: Results, known: Known) -> None:
+    def note(self, results: Results, known: Known, ended: str) -> None:
         """Write down how well the quantity is known, and warn if that is less than was asked for.
 
         Args:
             results: to whose attributes this is added.
             known: mean and interval of the quantity.
+            ended: the limit that ended the simulation early, "" if none did.
         """
         half_width, relative = known.half_width, known.relative
         if relative <= self.precision < math.inf and not known.final:
@@ -123,10 +128,15 @@ class Watched:
         attrs = results.attrs
         attrs["precision_of"], attrs["estimate"] = self.text, known.mean
         attrs["half_width"], attrs["relative_half_width"] = half_width, relative
-        if relative > self.precision:
+        if math.isinf(self.precision):
+            if ended:
+                attrs["warnings"].append(
+                    f"{ended} after {attrs['finished']} of {attrs['wanted']} replications"
+                )
+        elif relative > self.precision:
             attrs["warnings"].append(
                 f"the precision was not reached: {self.text} {how_well(known)} after {attrs['finished']} "
-                f"replications, and run.precision asks for {percent(self.precision)}"
+                f"replications, and run.precision asks for {percent(self.precision)}{ended and f' ({ended})'}"
             )
 
     def _is_fixed(self, complete: list[Replication], half_width: float) -> bool:
@@ -178,3 +188,68 @@ def next_target(done: int, width: float, precision: float) -> int:
         return max(done + 2, FEWEST_OBSERVATIONS)
     ratio = max(GROWTH, min(width / precision, 2.0) ** 2)
     return max(done + 1, math.ceil(done * ratio), FEWEST_OBSERVATIONS)
+
+
+class CpuBudget:
+    """CPU time that replications may take, all threads together; counted at their pauses.
+
+    Code that is not compiled yet is compiled before the count begins.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Begin at 0."""
+        limit_s = scenario.run.limit_cpu_s
+        self.limit_s = math.inf if limit_s is None else limit_s
+        self._used_s: dict[int, float] = {}
+        if limit_s is not None:
+            new_state(scenario, 0)
+
+    @property
+    def used_s(self) -> float:
+        """CPU time that was used."""
+        return sum(list(self._used_s.values()))
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.used_s >= self.limit_s
+
+    def affordable(self, done: int) -> int:
+        """Return how many observations the CPU time allows, at the mean cost of the `done` observations."""
+        if math.isinf(self.limit_s):
+            return sys.maxsize
+        return int(done * self.limit_s / self.used_s) if self.used_s > 0 else done + 1
+
+    def require(self, measured: list[Replication]) -> None:
+        """Make sure that anything was measured.
+
+        Raises:
+            ScenarioError: it was not.
+        """
+        if not measured:
+            why = "nothing but a part of the warm-up can be simulated in that time"
+            raise ScenarioError(conflict("run.limit_cpu_s", self.limit_s, why))
+
+    def ended(self, finished: int, target: int) -> str:
+        """Return in words that it left `finished` observations of `target`, "" if it did not."""
+        return (
+            f"run.limit_cpu_s = {self.limit_s:g} ended the simulation"
+            if finished < target and math.isfinite(self.limit_s)
+            else ""
+        )
+
+    def bound(self, job: Job) -> Generator[None, bool | None, Any]:
+        """Do a job, which is asked to stop once nothing is left, and return its result; None if not begun."""
+        stop: bool | None = None
+        if self.is_spent:
+            return None
+        while True:
+            begin = time.thread_time()
+            try:
+                job.send(stop)
+            except StopIteration as end:
+                return end.value
+            finally:
+                mine = get_ident()
+                self._used_s[mine] = self._used_s.get(mine, 0.0) + time.thread_time() - begin
+            stop = (yield) or self.is_spent

@@ -1,4 +1,4 @@
-"""Running until a quantity is known: which one, when it stops, what its interval is worth."""
+"""Running until a quantity is known: which one, when it stops, what its interval is worth, the CPU time."""
 
 import json
 import math
@@ -13,6 +13,7 @@ from btqueue.cli import app
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.expressions import precision_keys
 from btqueue.simulator import simulate
+from btqueue.simulator.statistics import precision
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.precision import FEWEST_OBSERVATIONS, next_target
 
@@ -87,6 +88,49 @@ def test_where_nothing_is_random_it_stops_at_once(quantity):
     assert result.sizes["replication"] == 2
     assert result.attrs["half_width"] == result.attrs["relative_half_width"] == 0
     assert not any("precision was not" in one for one in result.attrs["warnings"])
+
+
+def count_seconds(monkeypatch, step=1.0):
+    """Let every piece of a simulation take a second of CPU time."""
+    seconds = iter(np.arange(0.0, 1e6, step))
+    monkeypatch.setattr(precision.time, "thread_time", lambda: float(next(seconds)))
+
+
+def test_the_cpu_time_ends_a_simulation_which_keeps_what_it_has(monkeypatch):
+    count_seconds(monkeypatch)
+    result = simulate(LIGHT.with_(run__replications=1000, run__limit_cpu_s=50), threads=1)
+    attrs = result.attrs
+    assert 2 <= attrs["finished"] == result.sizes["replication"] < 50
+    assert attrs["complete"] == 0
+    np.testing.assert_allclose(result.coords["measured_s"].values, 20)
+    assert (
+        f"run.limit_cpu_s = 50 ended the simulation after {attrs['finished']} of 1000 replications"
+        in attrs["warnings"]
+    )
+    same = simulate(LIGHT.with_(run__replications=attrs["finished"]))
+    np.testing.assert_array_equal(result.metrics["rtt_s"].values, same.metrics["rtt_s"].values)
+
+
+@pytest.mark.parametrize("replications", [4, 1])
+def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
+    count_seconds(monkeypatch)
+    asked = LIGHT.with_(run__precision=1e-5, run__replications=replications, run__limit_cpu_s=60)
+    result = simulate(asked, threads=1)
+    assert result.attrs["finished"] >= 4
+    warning = next(one for one in result.attrs["warnings"] if "precision" in one)
+    assert "goodput_kbps is known to" in warning
+    assert warning.endswith("run.precision asks for 0.001 % (run.limit_cpu_s = 60 ended the simulation)")
+    assert math.isfinite(result.attrs["relative_half_width"])
+
+
+def test_a_cpu_time_that_ends_before_anything_is_measured_is_refused(monkeypatch):
+    count_seconds(monkeypatch)
+    with pytest.raises(ScenarioError, match="a part of the warm-up") as error:
+        simulate(LIGHT.with_(run__warmup_s=1e5, run__limit_cpu_s=2))
+    assert error.value.key == "run.limit_cpu_s"
+    with pytest.raises(ScenarioError, match="a GPU plays") as error:
+        simulate(LIGHT.with_(run__limit_cpu_s=2), device="gpu")
+    assert error.value.key == "run.limit_cpu_s"
 
 
 @pytest.mark.parametrize(
