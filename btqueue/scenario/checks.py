@@ -42,7 +42,7 @@ SAME_ON_A_MEDIUM = ("rate_kbps", "header_bytes", "up_s", "down_s")
 def problems_between_keys(scenario: Scenario) -> list[Problem]:
     """Return every contradiction between the keys of *scenario*; an empty list when there is none."""
     rules = (
-        _shape, _custom, _outside, _relay, _members, _bearer, _le_connections, _radio, _link,
+        _shape, _custom, _outside, _relay, _members, _bearer, _le_connections, _isochronous, _radio, _link,
         _flow_control, _voice, _flows, _precision,
     )  # fmt: skip
     return [_problem(scenario, found) for rule in rules for found in rule(scenario)]
@@ -233,6 +233,23 @@ def _le_connections(s: Scenario) -> Found:
     if le.ip == "none" and s.transport.protocol != "none":
         why = 'without IP there are messages alone; set transport.protocol = "none"'
         yield "le.ip", why, '"6lowpan"'
+
+
+def _isochronous(s: Scenario) -> Found:
+    le = s.le
+    if s.link.bearer != "le":
+        return
+    if (le.iso_interval_s > 0) != (le.iso_length_s > 0):
+        zero = "le.iso_interval_s" if le.iso_length_s > 0 else "le.iso_length_s"
+        yield conflict(zero, 0, "isochronous time needs both iso_interval_s and iso_length_s above 0")
+        return
+    space_us = 1e6 * le.frame_space_s
+    least_s = 1e-6 * air.exchange_us(
+        le.phy, le.payload_bytes, 0, frame_space_us=space_us, encrypted=le.encrypted
+    )
+    if le.iso_length_s > 0 and le.iso_interval_s - le.iso_length_s < least_s:
+        why = f"isochronous time leaves no room for an exchange of {least_s:g} s in {le.iso_interval_s:g} s"
+        yield "le.iso_length_s", why
 
 
 def _radio(s: Scenario) -> Found:

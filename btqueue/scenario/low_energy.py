@@ -138,6 +138,8 @@ class LowEnergy(Table):
         "IPv6 with compressed headers (RFC 7668, RFC 6282), or messages alone "
         '(with transport.protocol = "none")',
     )
+    iso_interval_s: float = key(0.0, "period of isochronous time, which is taken first", ge=0, le=1)
+    iso_length_s: float = key(0.0, "isochronous time in each of its periods", ge=0, le=1)
     channel_classes: tuple[ChannelClass, ...] = listed(
         (), "channels that are not equally good, 37 in all; an event has one channel", most=air.CHANNELS
     )

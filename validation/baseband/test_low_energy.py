@@ -77,6 +77,8 @@ def test_charge_of_an_empty_event() -> None:
         (LE | {"le": {"att_mtu_bytes": 100}}, "le.att_mtu_bytes"),
         (LE | {"le": {"event_length_s": 0.1}}, "le.event_length_s"),
         (LE | {"le": {"channel_classes": [{"channels": 36, "ber": 0.01}]}}, "le.channel_classes"),
+        (LE | {"le": {"iso_interval_s": 0.01, "iso_length_s": 0.0099}}, "le.iso_length_s"),
+        (LE | {"le": {"iso_interval_s": 0.01}}, "le.iso_length_s"),
         (LE | {"le": {"ip": "none"}}, "le.ip"),
         ({"network": {"peripherals": 8}}, "network.peripherals"),
         (LE | {"network": {"peripherals": 21}}, "network.peripherals"),

@@ -69,7 +69,7 @@ LOW_ENERGY = {
         "network": {"topology": "chain", "hops": 3},
         "le": {
             **{"interval_s": 0.0075, "interval_spread_s": 0.00125, "latency": 2, "acl_buffers": 4},
-            **{"transfer": "notifications", "phy": "2M"},
+            **{"transfer": "notifications", "iso_interval_s": 0.01, "iso_length_s": 0.001, "phy": "2M"},
         },
         "traffic": {"source": "poisson", "load_kbps": 50, "message_bytes": 300, "two_way": True},
     },

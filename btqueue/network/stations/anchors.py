@@ -43,7 +43,7 @@ FULL = 0.97
 """Use of a direction above which it always has data."""
 ERRORS = 0.05
 """Share of damaged PDUs, and segments an interval that wake a peripheral, from which on they are doubted."""
-ROUGHLY = ("le.interval_spread_s", "link.node_buffer_bytes", "link.flush_timeout_s")
+ROUGHLY = ("le.interval_spread_s", "le.iso_interval_s", "link.node_buffer_bytes", "link.flush_timeout_s")
 """Keys with an effect that no law has in full."""
 EVENTS = 2000
 """Events over which segments left behind are summed."""
@@ -341,6 +341,8 @@ def station(
         taken = min(comes, turns / (1.0 + at_member))
     if le.event_extension and at_central + at_member:  # it ends at the next reservation, anywhere after it
         window_s = le.reserved_s + (window_s - le.reserved_s) / (at_central + at_member + 1.0)
+    if le.iso_interval_s > 0.0:
+        window_s = min(window_s, (le.iso_interval_s - le.iso_length_s) / 2.0)
     interval_s = le.interval_s * le.subrate
     return Station(
         interval_s, interval_s * (1 + le.latency), window_s - le.event_overhead_s, taken, 1.0 - comes, le,

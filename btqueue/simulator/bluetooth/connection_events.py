@@ -20,9 +20,9 @@ from btqueue.simulator.hosts.datagram import left_first_link
 from btqueue.simulator.hosts.forwarding import arrive
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
-from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.machinery.timers import later, schedule
 from btqueue.simulator.records import le_links
-from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.records.conventions import NEVER, NOTHING, UNLIMITED
 from btqueue.simulator.records.le_links import DOWN, UP
 from btqueue.simulator.traces import trace
 from btqueue.simulator.traces.trace import packet_event
@@ -90,7 +90,10 @@ def on_anchor(sim, index, now):
     for side in range(2):
         link.errors[side] = link.done[side] = 0
     widening = 2.0 * link.accuracy * (now - link.last_heard)
+    room = time_before_iso(link, now)
     state = room_at_nodes(sim, link, now)
+    if state == FREE and room < time_of_exchange(sim, link):
+        state = CENTRAL_BUSY
     if state == CENTRAL_BUSY:  # the peripheral listens in vain
         link.wakes += 1
         link.heard += int(2.0 * widening) + link.empty
@@ -103,7 +106,7 @@ def on_anchor(sim, index, now):
     link.heard += int(widening)
     link.last_served = link.last_heard = now
     link.reserved_until = now + link.length
-    link.window_end = end_of_window(sim, link, now)
+    link.window_end = end_of_window(sim, link, now, room)
     if link.classes > 0:
         draw_channel(sim, link)
     start_exchange(sim, link, now)
@@ -131,7 +134,7 @@ def room_at_nodes(sim, link, now):
 
 
 @outlined
-def end_of_window(sim, link, now):
+def end_of_window(sim, link, now, room):
     """Return when the last exchange of an event that begins now has to be over."""
     end = now + link.length
     if link.event_extension:
@@ -141,7 +144,16 @@ def end_of_window(sim, link, now):
             if anchor >= end - TOUCHING:
                 free = min(free, anchor)
         end = max(end, free)
-    return end - link.event_overhead
+    return later(now, min(end - now, room)) - link.event_overhead
+
+
+@compiled
+def time_before_iso(link, now):
+    """Return how long the central has until isochronous time, which ends each of its periods."""
+    if link.iso_interval == 0:
+        return UNLIMITED
+    place = int(now / link.pace) % link.iso_interval
+    return max(0, link.iso_interval - link.iso_length - place)
 
 
 @outlined

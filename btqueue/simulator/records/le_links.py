@@ -15,8 +15,8 @@ le_link_dtype = record_type(
     integers("first_neighbour neighbours first_of_central"),
     # options
     integers("interval step interval_spread length event_overhead largest most_exchanges frame_space"),
-    integers("empty credit_type subrate latency supervision_timeout buffers returned_every first_class"),
-    integers("classes"),
+    integers("empty credit_type subrate latency supervision_timeout buffers returned_every iso_interval"),
+    integers("iso_length first_class classes"),
     flags("event_extension anywhere"),
     reals("offset accuracy"),
     # drawn at the start

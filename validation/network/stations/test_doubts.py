@@ -135,6 +135,7 @@ ROUGH = [
     ("last segment of a message", STAR | LONG, {"transport.nagle": "minshall"}),
     ("last segment of a message", STAR | LONG, {"transport.nagle": False}),
     ("interval_spread_s", LE, {"le.interval_spread_s": 0.02}),
+    ("iso_interval_s", LE, {"le.iso_interval_s": 0.01, "le.iso_length_s": 0.004}),
     ("node_buffer_bytes", LE, {"link.node_buffer_bytes": 250}),
     ("phase of a periodic source", LE, {"traffic.source": "periodic"}),
     ("answers", LE,

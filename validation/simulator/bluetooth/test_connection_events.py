@@ -65,6 +65,15 @@ def test_a_single_credit_lets_every_second_exchange_carry_a_k_frame():
     np.testing.assert_allclose(goodput, 5 * 245 * 8 / 10, rtol=1e-3)
 
 
+def test_isochronous_time_comes_first():
+    """Of 10 ms the last five are taken: three exchanges fit; a link whose anchor is in them has no event."""
+    iso = {"le__iso_interval_s": 0.01, "le__iso_length_s": 0.005}
+    np.testing.assert_allclose(simulated(**iso).goodput_kbps.values, 3 * FULL, rtol=1e-3)
+    found = simulated(**iso, network__peripherals=2, le__event_length_s=0.005)
+    np.testing.assert_allclose(found.goodput_kbps.values, [[3 * FULL, 0.0]] * 2, rtol=1e-3)
+    np.testing.assert_array_equal(found.events_missed.values, [[0.0, 1.0]] * 2)
+
+
 def test_an_event_has_one_channel():
     """On 18 of 37 channels everything gets through, on the others nothing: 4 standard errors, 1 in 16,000."""
     classes = [{"channels": 18, "ber": 0.0}, {"channels": 19, "ber": 0.5}]
