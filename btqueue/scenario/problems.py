@@ -170,17 +170,6 @@ def all_keys(root: type[BaseModel]) -> list[str]:
     return [key for key in fields_of(root) if key.count(".") == 1]
 
 
-def _key_of_entry(root: type[BaseModel], key: str) -> str | None:
-    """Return the key of an entry of a list that was probably meant, as with `outside_links.2.rate_kbps`."""
-    *way, last = key.replace("[", ".").replace("]", "").split(".")
-    number = next((part for part in way if re.fullmatch(r"[1-9]\d{0,8}", part, re.ASCII)), "1")
-    for known in fields_of(root):
-        place, entry, name = known.partition("[1].")
-        if entry and name == last and place.rpartition(".")[2] in way:
-            return f"{place}[{number}].{name}"
-    return None
-
-
 def entry_table(field: FieldInfo) -> type[BaseModel] | None:
     """Return the table of an entry of a list; None where a field is no list of tables."""
     entry = _entry_type(field.annotation)
@@ -201,33 +190,23 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     """Return advice about an unknown key, and the key that was probably meant."""
     if field_at(root, key) is not None:  # quotes in TOML, and names in Python, keep dots together
         return f"a name has no dot in it; write {bracketed(key)}", None
-    table, _, last = key.rpartition(".")
-    place = table.rpartition("[")[0]
-    entries = _field(root, place) if table.endswith("]") else None
-    if entries is not None and (entry := entry_table(entries)):
-        if last in key_names(entry):  # what is wrong is the number of the entry
-            guess = f"{place}[1].{last}"
-            return f"write the number of an entry, counted from 1, as in '{guess}'", guess
-        if meant := closest(last, key_names(entry)):
-            return f"did you mean '{table}.{meant}'?", f"{table}.{meant}"
-        return f"an entry is {allowed_values(entry)}", None
-    keys, tables = all_keys(root), root.model_fields
-    by_last = {known.rpartition(".")[2]: known for known in reversed(keys)}
-    guess = (
-        _key_of_entry(root, key)
-        or SYNONYMS.get(last)
-        or (by_last.get(last) if not (table and "." in table) else None)
-        or closest(key, keys if table else [*keys, *key_names(root)])
-        or closest(last, by_last)
-    )
-    if guess is not None:
-        guess = guess if "." in guess or guess in tables else by_last[guess]
+    known = {name.replace("[1]", ""): name for name in fields_of(root) if name != key}
+    plain = re.sub(r"\[[^.]*|\.\d+(?=\.)", "", key)  # without the number of an entry
+    place, _, last = plain.rpartition(".")
+    beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == place}
+    by_last = {name.rpartition(".")[2]: name for name in reversed(all_keys(root))}
+    meant = plain if plain in known else SYNONYMS.get(last) or by_last.get("" if "." in place else last)
+    if meant is None and (near := closest(last, beside) if place else None):
+        meant = beside[near]
+    if meant is None and ("." not in place or not beside):
+        meant = closest(plain, known) or by_last.get(closest(last, by_last) or "")
+    if meant is not None:
+        number = re.search(r"[\[.]([1-9]\d{0,8})\b", key, re.ASCII)
+        guess = known.get(meant, meant).replace("[1]", f"[{number[1] if number else 1}]")
         return f"did you mean '{guess}'?", guess
-    if table in tables and (inside := table_inside(tables[table].annotation)) is not None:
-        return f"[{table}] has the keys {', '.join(key_names(inside))}", None
-    if table and table not in tables and (meant := closest(table, tables)):
-        return f"there is no table {_quoted(table)}; did you mean [{meant}]?", meant
-    return f"the tables are {', '.join(name for name in tables if name != 'title')}", None
+    if beside and place:
+        return f"{bracketed(place) if '.' in place else f'[{place}]'} has the keys {', '.join(beside)}", None
+    return f"the tables are {', '.join(name for name in root.model_fields if name != 'title')}", None
 
 
 def _locate(root: type[BaseModel], data: object, loc: Sequence[str | int]) -> tuple[str, object]:
