@@ -14,8 +14,8 @@ import typer
 from typer import Argument, Option
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, emulate, explore, sensitivity, sweep, validate
-from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, BadInput, Commands, put, put_json, put_titles, say
+from btqueue.cli import check, dimension, emulate, explore, figures, sensitivity, sweep, validate
+from btqueue.cli.errors import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
 from btqueue.cli.options import AsJson, Check, Force, Name, Out, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
@@ -229,6 +229,7 @@ for command, typed in (
     (check.fit, check.FIT_EXAMPLES),
     (emulate.emulate, emulate.EXAMPLES),
     (explore.explore, explore.EXAMPLES),
+    (figures.figures, figures.EXAMPLES),
     (validate.validate, validate.EXAMPLES),
 ):
     app.command(epilog=examples(*typed))(command)
@@ -267,66 +268,6 @@ def models(
             put_json({"models": titles})
         else:
             put_titles(titles)
-
-
-@app.command(
-    epilog=examples(
-        "btqueue figures venugopal-2006/6.10",
-        "btqueue figures --all --quick",
-    )
-)
-def figures(
-    name: Annotated[
-        str | None,
-        Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
-    ] = None,
-    every: Annotated[bool, Option("--all", help="Draw all figures.")] = False,
-    paper: Annotated[
-        str | None, Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
-    ] = None,
-    out: Annotated[
-        Path | None, Option(metavar="FOLDER", help="Where to write; default: here, figures-drawn for --all.")
-    ] = None,
-    replications: Annotated[
-        int | None,
-        Option(min=1, metavar="N", help="Of each point; default: as the scenarios say, 10 in most."),
-    ] = None,
-    quick: Annotated[
-        bool, Option("--quick", help="Few points, 2 replications, short runs: for a first look.")
-    ] = False,
-    picture_format: Annotated[
-        str, Option("--format", metavar="png|svg|pdf", help="Of the pictures.")
-    ] = "png",
-    fresh: Annotated[bool, Option("--fresh", help="Compute all points anew, known points too.")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
-    """List the published figures that can be drawn again, or draw one or all of them.
-
-    Finished points are kept in the user's cache: an interrupted drawing goes on where it was, and figures
-    that share points compute them once. A picture that this command drew with the same settings is replaced;
-    other files are left alone.
-    """
-    from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.figures import draw_each, draw_one, list_figures, settings_of
-    from btqueue.reproduction.figures.catalogue import catalogue
-    from btqueue.reproduction.figures.points import Store
-
-    if name is None and not every:
-        list_figures(paper, out or Path("figures-drawn"))
-        return
-    if name is not None and (every or paper is not None):
-        raise BadInput(f"{name}: name a figure, or draw --all (of one --paper)")
-    folder = out or Path("figures-drawn" if every else ".")
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise BadInput(f"--out {out}: is no folder")
-    settings = settings_of(replications, quick, picture_format)
-    keep_compiled_models()
-    store = Store(fresh=fresh)
-    if name is not None:
-        draw_one(name, folder, settings, store, force=force, quiet=quiet)
-    elif draw_each(catalogue(paper), folder, settings, store, tell=put, force=force, quiet=quiet):
-        raise typer.Exit(NO_ANSWER)
 
 
 def _wanted(name: str, sets: list[str] | None) -> Scenario:

@@ -1,12 +1,17 @@
-"""Published figures: list them, draw one, draw all."""
+"""`btqueue figures`: list the published figures, draw one, draw all."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from btqueue.cli.errors import BadInput, put, put_titles, say
+import typer
+from typer import Argument, Option
+
+from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_titles, say
+from btqueue.cli.options import Force, Quiet
 from btqueue.progress_bars import bars
 
 if TYPE_CHECKING:
@@ -14,28 +19,66 @@ if TYPE_CHECKING:
     from btqueue.reproduction.figures.points import Store
     from btqueue.reproduction.figures.work import Settings
 
-FORMATS = ("png", "svg", "pdf")
+EXAMPLES = ("btqueue figures venugopal-2006/6.10", "btqueue figures --all --quick")
+"""That the help shows."""
 
 
-def list_figures(paper: str | None, drawn_in: Path | None) -> None:
-    """Print names and titles, and which are drawn in a folder."""
-    from btqueue.reproduction.figures.catalogue import catalogue, drawn_figures
+def figures(
+    name: Annotated[
+        str | None,
+        Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
+    ] = None,
+    every: Annotated[bool, Option("--all", help="Draw all figures.")] = False,
+    paper: Annotated[
+        str | None, Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
+    ] = None,
+    out: Annotated[
+        Path | None, Option(metavar="FOLDER", help="Where to write; default: here, figures-drawn for --all.")
+    ] = None,
+    replications: Annotated[
+        int | None,
+        Option(min=1, metavar="N", help="Of each point; default: as the scenarios say, 10 in most."),
+    ] = None,
+    quick: Annotated[
+        bool, Option("--quick", help="Few points, 2 replications, short runs: for a first look.")
+    ] = False,
+    picture_format: Annotated[
+        Literal["png", "svg", "pdf"], Option("--format", help="Of the pictures.")
+    ] = "png",
+    fresh: Annotated[bool, Option("--fresh", help="Compute all points anew, known points too.")] = False,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """List the published figures that can be drawn again, or draw one or all of them.
 
-    entries = catalogue(paper)
-    drawn = {one.name for one in drawn_figures(drawn_in)} if drawn_in is not None else set()
-    put_titles({entry.name: f"{'✓ ' if entry.name in drawn else ''}{entry.title}" for entry in entries})
+    Finished points are kept in the user's cache: an interrupted drawing goes on where it was, and figures
+    that share points compute them once. A picture that this command drew with the same settings is replaced;
+    other files are left alone.
+    """
+    from btqueue.cli.engines import keep_compiled_models
+    from btqueue.reproduction.figures.catalogue import catalogue, drawn_figures, find
+    from btqueue.reproduction.figures.points import Store
+    from btqueue.reproduction.figures.work import Settings
 
-
-def draw_one(name: str, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool) -> None:
-    """Draw a figure into a folder; name the files on standard output."""
-    from btqueue.reproduction.figures.catalogue import find
-
-    entry = find(name)
-    drawn = _draw(entry, out, settings, store, force=force, quiet=quiet)
-    for note in drawn.notes:
-        say(f"note: {note}")
-    for file in drawn.files:
-        put(out / file)
+    if name is None and not every:
+        known = {one.name for one in drawn_figures(out or Path("figures-drawn"))}
+        put_titles({one.name: f"{'✓ ' * (one.name in known)}{one.title}" for one in catalogue(paper)})
+        return
+    if name is not None and (every or paper is not None):
+        raise BadInput(f"{name}: name a figure, or draw --all (of one --paper)")
+    folder = out or Path("figures-drawn" if every else ".")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise BadInput(f"--out {out}: is no folder")
+    keep_compiled_models()
+    settings, store = Settings(replications, quick, picture_format), Store(fresh=fresh)
+    if name is not None:
+        drawn = _draw(find(name), folder, settings, store, force=force, quiet=quiet)
+        for note in drawn.notes:
+            say(f"note: {note}")
+        for file in drawn.files:
+            put(folder / file)
+    elif draw_each(catalogue(paper), folder, settings, store, tell=put, force=force, quiet=quiet):
+        raise typer.Exit(NO_ANSWER)
 
 
 def draw_each(
@@ -73,19 +116,6 @@ def draw_each(
     if failed:
         say(f"{failed} of {len(entries)} figures failed")
     return failed
-
-
-def settings_of(replications: int | None, quick: bool, picture_format: str) -> Settings:
-    """Return the settings of the command line.
-
-    Raises:
-        BadInput: the format is unknown.
-    """
-    from btqueue.reproduction.figures.work import Settings
-
-    if picture_format not in FORMATS:
-        raise BadInput(f"--format {picture_format}: pictures are {', '.join(FORMATS)}")
-    return Settings(replications, quick, picture_format)
 
 
 def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool) -> Drawn:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from btqueue.cli.errors import BadInput, say
-from btqueue.files import require_writable, write_rows, written_whole
+from btqueue.files import require_writable, written_whole
 from btqueue.plots import NoFigure, save
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study.provenance import attributes
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     Writers = Mapping[str, Callable[..., None]]
@@ -190,41 +191,34 @@ def _write_csv(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
     """
     rows = _comparison_rows(dataset) if "metric" in dataset.dims else _value_rows(dataset)
     if INTERRUPTED_MARK in dataset.attrs:
-        rows = _marked(rows, str(dataset.attrs[INTERRUPTED_MARK]))
-    write_rows(path, rows)
+        rows[INTERRUPTED_MARK] = str(dataset.attrs[INTERRUPTED_MARK])
+    rows.to_csv(path, index=False)
 
 
-def _marked(rows: Iterator[list[Any]], mark: str) -> Iterator[list[Any]]:
-    yield [*next(rows), INTERRUPTED_MARK]
-    for row in rows:
-        yield [*row, mark]
+def _comparison_rows(comparison: xr.Dataset) -> pd.DataFrame:
+    columns = ["metric", "units", "model", "simulation", "ci95", "relative_difference", "inside"]
+    return comparison.to_dataframe().reset_index()[columns].rename(columns={"units": "unit"})
 
 
-def _comparison_rows(comparison: xr.Dataset) -> Iterator[list[Any]]:
-    columns = ("model", "simulation", "ci95", "relative_difference", "inside")
-    yield ["metric", "unit", *columns]
-    for name in comparison["metric"].values:
-        row = comparison.sel(metric=name)
-        yield [name, str(row["units"].item()), *(row[column].item() for column in columns)]
+def _value_rows(dataset: xr.Dataset) -> pd.DataFrame:
+    """Return one row a value; metrics in the order of the vocabulary, other variables after them."""
+    import pandas as pd
 
-
-def _value_rows(dataset: xr.Dataset) -> Iterator[list[Any]]:
-    """Yield one row a value; metrics in the order of the vocabulary, other variables after them."""
     order = ("replication", "time", "flow", "link", "queue")
     dims = [*(d for d in order if d in dataset.dims), *(str(d) for d in dataset.dims if d not in order)]
-    names = [name for name in ("flow_name", "group") if name in dataset.coords]
-    yield ["metric", "unit", *dims, "value", *names]
     others = [name for name in dataset.data_vars if name not in METRICS]
-    for name in [*(name for name in METRICS if name in dataset), *others]:
-        values = dataset[name]
-        for place in np.ndindex(values.shape):
-            labels = {
-                dim: values[dim].values[index].item() for dim, index in zip(values.dims, place, strict=True)
-            }
-            labelled = [labels.get(dim, "") for dim in dims]
-            flow = dict(zip(values.dims, place, strict=True)).get("flow")
-            called = ["" if flow is None else dataset[label].values[flow].item() for label in names]
-            yield [name, values.attrs.get("units", ""), *labelled, values.values[place].item(), *called]
+    frames = [
+        dataset[name]
+        .rename("value")
+        .expand_dims("alone")  # so that a single number has a row, too
+        .to_dataframe()
+        .reset_index()
+        .assign(metric=name, unit=dataset[name].attrs.get("units", ""))
+        .astype(object)  # whole numbers stay whole beside empty fields
+        for name in [*(name for name in METRICS if name in dataset), *others]
+    ]
+    named = [name for name in ("flow_name", "group") if name in dataset.coords]
+    return pd.concat(frames).reindex(columns=["metric", "unit", *dims, "value", *named])
 
 
 def _write_figure(path: Path, dataset: xr.Dataset, scenario: Scenario, format: str) -> None:

@@ -67,7 +67,7 @@ BAD_INPUT = [
     ("figures --all --paper venugopal", "did you mean 'venugopal-2006'?"),
     (f"{FIGURE} --all", "name a figure, or draw --all"),
     (f"{FIGURE} --out theirs.csv", "is no folder"),
-    (f"{FIGURE} --format gif", "--format gif | png, svg, pdf"),
+    (f"{FIGURE} --format gif", "--format | 'gif' is not one of 'png'"),
     ("validate --paper venugopal", "did you mean 'venugopal-2006'"),
     ("validate --claims goodput-5", "no such claim; did you mean 'goodput-"),
     ("validate --paper chen-2004 --claims goodput-4", "no such claim"),
