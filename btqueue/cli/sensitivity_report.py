@@ -25,7 +25,7 @@ from btqueue.study.sensitivity import formula as evaluated
 from btqueue.study.sensitivity import formulas_of, sensitivity
 from btqueue.study.sensitivity.factors import SHARE
 from btqueue.study.sensitivity.formulas import Evaluated, parse_at
-from btqueue.study.sensitivity.local import BENT
+from btqueue.study.sensitivity.local import bends
 from btqueue.study.tables import number
 
 LEAST_SHARE = 5e-4
@@ -166,7 +166,7 @@ def _kind(row: Row) -> str:
     kind, left, right = row["kind"], row["left"], row["right"]
     if kind == "jump" and row["value"] and not (math.isnan(left) and math.isnan(right)):
         return "jump below" if math.isnan(left) else "jump above"
-    return "steps" if kind == "step" and abs(right - left) > BENT * max(abs(left), abs(right)) else kind
+    return "steps" if kind == "step" and bends(left, right) else kind
 
 
 def _derivative(row: Row) -> str:
@@ -176,7 +176,7 @@ def _derivative(row: Row) -> str:
 
 def _elasticity(row: Row) -> str:
     kind, base, value = _kind(row), row["base"], row["value"]
-    if kind in ("kink", "steps") and base and value:
+    if kind == "kink" and base and value:
         return " | ".join(f"{row[side] * value / base:.3g}" for side in ("left", "right"))
     return "–" if math.isnan(row["elasticity"]) else f"{row['elasticity']:.3g}"
 
@@ -198,7 +198,7 @@ def _share(mean: float, ci95: float) -> str:
 def _footer(found: xr.Dataset) -> list[str]:
     attrs = found.attrs
     if attrs["study"] == "local":
-        lines = [f"{attrs['solved']} points solved; ranked by derivative times half of low..high"]
+        lines = [f"{attrs['solved']} points solved; ranked by the largest change of the metric in low..high"]
         if attrs["without_effect"]:
             lines.append("without effect: " + ", ".join(attrs["without_effect"]))
         if attrs["without_range"]:

@@ -100,9 +100,8 @@ def _sobol(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None
 
 Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]
 
-ENDS = ("at_low", "at_high")
 PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
-    "local": (_tornado, lambda one: np.fmax(*(abs(one[at].values - float(one["base"])) for at in ENDS))),
+    "local": (_tornado, lambda one: one["effect"].values),
     "sobol": (_sobol, lambda one: one["total"].values),
 }
 """By study: the function that draws a panel, and the quantity that ranks its keys."""

@@ -53,11 +53,6 @@ class Factor:
         return tuple(end for end in (self.spread.low, self.spread.high) if end != self.value)
 
     @property
-    def half_spread(self) -> float:
-        """Half the width of the spread; 0 if it is not known."""
-        return 0.0 if self.spread is None else (self.spread.high - self.spread.low) / 2
-
-    @property
     def unit(self) -> float:
         """Unit of small changes of the key: its value, or a small number if the value is 0."""
         if self.value:

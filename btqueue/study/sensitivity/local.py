@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -189,10 +189,10 @@ BENT = 0.5
 FLAT = 1e-6
 """Relative change of a metric that cannot be told from none: an answer of theory is found to 1e-8."""
 
-Kind = Literal["smooth", "flat", "one-sided", "kink", "jump", "step", "secant", "uncertain", "none"]
-"""Kind of a derivative: smooth; zero; known on one side only; different below and above; none because the
-metric jumps; differences over one step of a whole number; a secant of simulations; a secant whose interval
-contains 0; none, for lack of values."""
+Kind = Literal["smooth", "one-sided", "kink", "jump", "step", "secant", "uncertain", "none"]
+"""Kind of a derivative: smooth; known on one side only; different below and above; none because the metric
+jumps; differences over one step of a whole number; a secant of simulations; a secant whose interval contains
+0; none, for lack of values."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Derivative:
 
     Attributes:
         kind: see `Kind`.
-        value: the derivative; NaN at a kink or a jump, or where there are no values.
+        derivative: its value; NaN at a kink or a jump, or where there are no values.
         error: half-width of the 95 % interval of a secant; else how far the slopes of both sides lie from
             their mean; NaN where there is none.
         left: from below; NaN if there is none, as on the side of a jump.
@@ -209,69 +209,41 @@ class Derivative:
     """
 
     kind: Kind
-    value: float = math.nan
+    derivative: float = math.nan
     error: float = math.nan
     left: float = math.nan
     right: float = math.nan
 
-    @property
-    def size(self) -> float:
-        """The largest of them, without sign; NaN if there is none."""
-        known = [abs(slope) for slope in (self.value, self.left, self.right) if math.isfinite(slope)]
-        return max(known, default=math.nan)
 
-    @property
-    def bends(self) -> bool:
-        """Whether the slopes below and above differ much."""
-        return abs(self.right - self.left) > BENT * max(abs(self.left), abs(self.right))
+def bends(left: float, right: float) -> bool:
+    """Whether the slopes below and above differ much."""
+    return abs(right - left) > BENT * max(abs(left), abs(right))
 
 
 def of_theory(sides: Sides) -> Derivative:
     """Return the derivative that theory gives."""
-    if sides.kind == "smooth" and sides.slope == 0.0:
-        return Derivative("flat", 0.0, 0.0, 0.0, 0.0)
     if sides.kind == "jump":
         return Derivative("jump", left=sides.below, right=sides.above)
     return Derivative(sides.kind, sides.slope, abs(sides.above - sides.below) / 2.0, sides.below, sides.above)
 
 
-def of_steps(here: float, below: Sequence[float], above: Sequence[float], step: float) -> Derivative:
+def of_steps(
+    here: float, below: float, above: float, step: float, kind: Literal["step", "one-sided"] = "step"
+) -> Derivative:
     """Return the differences of theory's values over one step to each side, without intervals.
 
     Args:
         here: value at the scenario.
-        below: value a step below, and two steps below where these are asked for; NaN if missing.
+        below: value a step below; NaN if missing.
         above: the same above.
         step: step of the key.
-
-    Returns:
-        The differences; a side jumps, and has no slope, if its second step differs from its first.
+        kind: "one-sided" of a real key that is 0.
     """
-    left, left_jumps = _side(here, below, -step)
-    right, right_jumps = _side(here, above, step)
+    left, right = (
+        0.0 if abs(change) <= FLAT * abs(here) else change / step for change in (here - below, above - here)
+    )
     known = [slope for slope in (left, right) if math.isfinite(slope)]
-    if left_jumps or right_jumps:
-        return Derivative("jump", left=left, right=right)
-    if not known:
-        return Derivative("none")
-    if not any(known):
-        return Derivative("flat", 0.0, 0.0, 0.0, 0.0)
-    return Derivative("step", sum(known) / len(known), left=left, right=right)
-
-
-def of_zero(step: Derivative) -> Derivative:
-    """Return the derivative by a real key that is 0, from a small step."""
-    return replace(step, kind="one-sided") if step.kind == "step" else step
-
-
-def _side(here: float, there: Sequence[float], step: float) -> tuple[float, bool]:
-    """Return the slope on one side, NaN at a jump, and whether there is one."""
-    change = there[0] - here
-    if abs(change) <= FLAT * abs(here):
-        return 0.0, False
-    if len(there) > 1 and abs(there[1] - there[0] - change) > BENT * abs(change):
-        return math.nan, True
-    return change / step, False
+    return Derivative(kind, sum(known) / len(known), left=left, right=right) if known else Derivative("none")
 
 
 def of_simulations(
@@ -287,7 +259,7 @@ def of_simulations(
 
     Returns:
         A kink where the slopes of both sides differ beyond the interval and by more than `BENT`; "uncertain"
-        where the interval contains 0; "flat" where all replications are equal.
+        where the interval contains 0.
     """
     left, right = _paired(here, below, offsets[0]), _paired(here, above, offsets[1])
     if left.size and right.size:
@@ -299,12 +271,9 @@ def of_simulations(
         return Derivative("none")
     value, error = float(slopes.mean()), float(student_half_width(slopes))
     sides = [float(one.mean()) if one.size else math.nan for one in (left, right)]
-    if value == 0.0 and error == 0.0 and not any(sides):
-        return Derivative("flat", 0.0, 0.0, 0.0, 0.0)
-    bent = Derivative("kink", error=error, left=sides[0], right=sides[1])
-    if apart.size > 1 and bent.bends and abs(apart.mean()) > student_half_width(apart):
-        return bent
-    return Derivative("secant" if abs(value) > error else "uncertain", value, error, *sides)
+    if apart.size > 1 and bends(*sides) and abs(apart.mean()) > student_half_width(apart):
+        return Derivative("kink", math.nan, error, *sides)
+    return Derivative("uncertain" if 0.0 < error >= abs(value) else "secant", value, error, *sides)
 
 
 def _paired(first: Sequence[float], second: Sequence[float], step: float) -> np.ndarray:
@@ -317,12 +286,9 @@ def _paired(first: Sequence[float], second: Sequence[float], step: float) -> np.
 
 
 VARIABLES = (
-    "derivative", "error", "left", "right", "elasticity", "effect", "at_low", "at_high", "kind", "note",
+    *(one.name for one in fields(Derivative)), "elasticity", "effect", "at_low", "at_high", "note",
 )  # fmt: skip
 """Of the dataset of a local study."""
-
-COARSE = frozenset({"step", "jump", "flat", "uncertain", "none"})
-"""Kinds of derivatives that say little about a spread: of a single byte, or none at all."""
 
 
 def reaction(
@@ -338,16 +304,13 @@ def reaction(
         at_high: at the high end.
         note: why something is missing; empty if nothing is.
     """
-    elasticity = math.nan
-    if base and factor.value and slope.kind != "uncertain":
-        elasticity = slope.value * factor.value / base
-    effect = (slope.size if math.isfinite(slope.size) else 0.0) * factor.half_spread
+    elasticity, apart = math.nan, slope.kind == "step" and bends(slope.left, slope.right)
+    if base and factor.value and slope.kind != "uncertain" and not apart:
+        elasticity = slope.derivative * factor.value / base
     changes = [abs(end - base) for end in (at_low, at_high) if math.isfinite(end)]
-    if slope.kind in COARSE and changes:
-        effect = max(changes)
-    sides = (slope.value, slope.error, slope.left, slope.right)
-    found = (*sides, elasticity, effect, at_low, at_high, slope.kind, note)
-    return dict(zip(VARIABLES, found, strict=True))
+    effect = max(changes, default=0.0)
+    more = {"elasticity": elasticity, "effect": effect, "at_low": at_low, "at_high": at_high, "note": note}
+    return asdict(slope) | more
 
 
 TINY = 1e-12
@@ -355,9 +318,6 @@ TINY = 1e-12
 
 STEP = 0.1
 """Of theory for a key that is 0, in units of the key (`Factor.unit`)."""
-
-MANY = 20
-"""Value of a whole number from which one step may do little, as of bytes."""
 
 
 def local_sensitivity(
@@ -392,9 +352,9 @@ def local_sensitivity(
         - `derivative` (in the metric's unit over the key's), its `error`, `left` and `right`, and `kind`, as
           `Derivative` has them;
         - `elasticity`: relative change of the metric over a small relative change of the key; NaN if either
-          is 0, or if the simulations do not show the sign of the slope;
-        - `effect`: size of the derivative times half the spread, in the metric's unit; for whole numbers, and
-          where there is no derivative, the largest change at the ends of the spread;
+          is 0, if the simulations do not show the sign of the slope, or if a step of a whole number below
+          and one above differ much, as where another packet is needed;
+        - `effect`: the largest change of the metric at the ends of the spread, in the metric's unit;
         - `at_low`, `at_high`: the metric where the key is at the ends of its spread, NaN without an answer;
         - `note`: why something is missing.
 
@@ -482,28 +442,20 @@ def _by_theory(active: Sequence[Factor], names: Sequence[str], solver: Solver) -
     plan = Plan(solver.scenario)
     smooth = [factor for factor in active if not factor.whole and factor.key in plan.parameters]
     stepped = [factor for factor in active if factor not in smooth]
-    solver.solve_all({f.key: f.value + side * d} for f in stepped for side in (-1, 1) for d in _steps(f))
+    steps = {f: 1 if f.whole else STEP * f.unit for f in stepped}
+    solver.solve_all({f.key: f.value + side * step} for f, step in steps.items() for side in (-1, 1))
     found: Found = {}
-    for factor in stepped:
-        below, above = (
-            [solver.at({factor.key: factor.value + side * d}) for d in _steps(factor)] for side in (-1, 1)
-        )
-        for name in names:
-            down, up = ([answer.mean(name) for answer in way] for way in (below, above))
-            step = of_steps(solver.answer.mean(name), down, up, _steps(factor)[0])
-            found.setdefault(factor.key, {})[name] = step if factor.whole else of_zero(step)
+    for factor, step in steps.items():
+        below, above = (solver.at({factor.key: factor.value + side * step}) for side in (-1, 1))
+        kind = "step" if factor.whole else "one-sided"
+        found[factor.key] = {
+            n: of_steps(solver.answer.mean(n), below.mean(n), above.mean(n), step, kind) for n in names
+        }
     solver.expect(len(smooth))
     for factor in smooth:
         found[factor.key] = {n: of_theory(sides) for n, sides in plan.sides(names, factor.key).items()}
         solver.tell()
     return found
-
-
-def _steps(factor: Factor) -> tuple[float, ...]:
-    """Return the steps by which theory is asked: a second one where one may do little."""
-    if not factor.whole:
-        return (STEP * factor.unit,)
-    return (1, 2) if factor.unit >= MANY else (1,)
 
 
 def _by_simulation(active: Sequence[Factor], names: Sequence[str], solver: Solver) -> Found:

@@ -8,27 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btqueue.study.sensitivity.factors import Factor
-from btqueue.study.sensitivity.local import of_simulations, of_steps, of_zero, reaction
+from btqueue.study.sensitivity.local import bends, of_simulations, of_steps, reaction
 
 numbers = st.floats(-100, 100)
 
 
 @given(numbers.filter(lambda slope: abs(slope) > 0.1), st.integers(1, 9))
 def test_the_steps_of_a_line_are_its_slope(slope, step):
-    found = of_steps(50.0, [50.0 - slope * step], [50.0 + slope * step], step)
-    assert found.kind == "step" and not found.bends
-    assert (found.value, found.left, found.right) == pytest.approx((slope,) * 3)
+    found = of_steps(50.0, 50.0 - slope * step, 50.0 + slope * step, step)
+    assert found.kind == "step" and not bends(found.left, found.right)
+    assert (found.derivative, found.left, found.right) == pytest.approx((slope,) * 3)
 
 
-def test_steps_tell_a_jump_from_a_slope_and_both_from_nothing():
-    jump = of_steps(1.0, [0.9, 0.8], [3.0, 3.1], 1)
-    assert jump.kind == "jump" and math.isnan(jump.right) and jump.left == pytest.approx(0.1)
-    assert of_steps(1.0, [1.0, 1.0], [1.0, 1.0], 1).kind == "flat"
-    assert of_steps(1.0, [math.nan], [math.nan], 1).kind == "none"
-    one_sided = of_zero(of_steps(1.0, [math.nan], [1.2], 0.1))
-    assert one_sided.kind == "one-sided" and one_sided.value == pytest.approx(2.0)
-    bent = of_steps(1.0, [0.5], [1.0], 1)
-    assert bent.kind == "step" and bent.bends and (bent.left, bent.right) == (0.5, 0.0)
+def test_steps_on_one_side_on_none_and_of_a_bend():
+    assert of_steps(1.0, math.nan, math.nan, 1).kind == "none"
+    one_sided = of_steps(1.0, math.nan, 1.2, 0.1, "one-sided")
+    assert one_sided.kind == "one-sided" and one_sided.derivative == pytest.approx(2.0)
+    bent = of_steps(1.0, 0.5, 1.0, 1)
+    assert bends(bent.left, bent.right) and (bent.left, bent.right) == (0.5, 0.0)
 
 
 def samples(slope_below, slope_above, noise, rng, count=8):
@@ -40,21 +37,22 @@ def samples(slope_below, slope_above, noise, rng, count=8):
 def test_common_random_numbers_cancel():
     found = of_simulations(*samples(3.0, 3.0, 0.0, np.random.default_rng(1)), (-0.5, 0.5))
     assert found.kind == "secant"
-    assert found.value == pytest.approx(3.0) and found.error == pytest.approx(0.0, abs=1e-12)
+    assert found.derivative == pytest.approx(3.0) and found.error == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_kink_beyond_its_interval_is_told():
     rng = np.random.default_rng(2)
     found = of_simulations(*samples(3.0, 0.0, 0.01, rng), (-0.5, 0.5))
-    assert found.kind == "kink" and math.isnan(found.value)
+    assert found.kind == "kink" and math.isnan(found.derivative)
     assert (found.left, found.right) == pytest.approx((3.0, 0.0), abs=0.1)
     assert of_simulations(*samples(3.0, 2.5, 0.01, rng), (-0.5, 0.5)).kind == "secant"
 
 
 def test_what_is_missing_or_does_not_move():
     one_side = of_simulations([], [1.0, 2.0, 3.0], [2.0, 3.0, 4.0], (-1.0, 1.0))
-    assert one_side.kind == "secant" and one_side.value == 1.0 and math.isnan(one_side.left)
-    assert of_simulations([1.0, 2.0], [1.0, 2.0], [1.0, 2.0], (-1.0, 1.0)).kind == "flat"
+    assert one_side.kind == "secant" and one_side.derivative == 1.0 and math.isnan(one_side.left)
+    still = of_simulations([1.0, 2.0], [1.0, 2.0], [1.0, 2.0], (-1.0, 1.0))
+    assert (still.kind, still.derivative, still.error) == ("secant", 0.0, 0.0)
     assert of_simulations([], [1.0, 2.0], [], (-1.0, 1.0)).kind == "none"
     assert of_simulations([math.nan] * 3, [1.0] * 3, [math.nan] * 3, (-1.0, 1.0)).kind == "none"
 
@@ -65,7 +63,7 @@ def test_the_interval_of_a_secant_holds_its_confidence():
     covered = 0
     for _ in range(2_000):
         found = of_simulations(*samples(0.5, 0.5, 0.3, rng), (-0.5, 0.5))
-        middle = found.value if found.kind != "kink" else (found.left + found.right) / 2.0
+        middle = found.derivative if found.kind != "kink" else (found.left + found.right) / 2.0
         covered += abs(middle - 0.5) <= found.error
     assert 0.932 <= covered / 2_000 <= 0.965
 
