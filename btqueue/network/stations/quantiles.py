@@ -97,8 +97,9 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
     """Return how to compute the quantiles of round trips and delays, by metric, shape (flows,) (s).
 
     Not a number where they are not known: of connections that lose segments, of radios that fade, of sources
-    in bursts in a piconet of several links, and where windows hold back a source that has nothing to send at
-    times. The round trip of a window that fills a station is the sum of the services of its segments there.
+    in bursts in a piconet of several links, of sources at times in piconets with a bridge, and where windows
+    hold back such a source. The round trip of a window that fills a station is the sum of the services of its
+    segments there.
     Measured errors: docs/explanation/queueing-vacations.md.
 
     Args:
@@ -137,6 +138,7 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         back: whether it is the law of round trips.
     """
     laws, flow = point.links, network.flows[f]
+    bridged = {piconet for bridge in network.bridges for piconet in bridge.piconets}
     way = (*flow.forth, *flow.back) if back else flow.forth
     losing = flow.protocol == "tcp" and (f in point.found or f in buffers.held(network, point))
     if losing or flow.messages or flow.short or any(visit.train.worse > 0.0 for visit in way):
@@ -153,7 +155,10 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         spread = max(visit.train.spread / max(visit.train.frames, 1e-9) ** 2 for visit in flow.forth)
         around = min(flow.window, ENDLESS) * spread * float(point.service[f].max()) ** 2
         return Law(0.0, 0.0, ((1.0, mean_s, around),))
-    if point.rate[f] < CARRIED * flow.load:
+    if point.rate[f] < CARRIED * flow.load or any(
+        visit.kind == "port" and visit.cycle_s == 0.0 and network.ports[visit.index].piconet in bridged
+        for visit in way
+    ):
         return None
     port = _at_port(network, point, f)
     random, variance, width, gone = (0.0, 0.0, 0.0, 0.0) if port is None else port

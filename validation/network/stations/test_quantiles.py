@@ -115,6 +115,21 @@ def test_quantiles_of_bursts_are_not_given_where_links_are_polled():
     assert "rtt_p95_s" not in bt.solve(bursts)
 
 
+@pytest.mark.parametrize("bridge", ["SS", "MS"])
+def test_quantiles_of_random_messages_are_not_given_where_a_piconet_has_a_bridge(bridge: str):
+    """All quantiles were equal, and below the mean, for flows that stay in their piconet, too."""
+    asked = bt.Scenario().changed({
+        "network.topology": "scatternet", "network.bridge": bridge, "network.peripherals": 3,
+        "network.flows": [{"from": "p1.1", "to": "c1"}, {"from": "p2.1", "to": "c1"}],
+        "traffic.source": "poisson", "traffic.load_kbps": 0.32, "traffic.message_bytes": 40,
+        "transport.protocol": "none", "transport.mss_bytes": 40,
+    })  # fmt: skip
+    solved = bt.solve(asked)
+    assert np.isfinite(solved["delay_s"].values).all() and "delay_p95_s" not in solved
+    alone = bt.solve(asked.changed({"network.topology": "piconet", "network.flows": "uplink"}))
+    assert (alone["delay_p95_s"].values > alone["delay_s"].values).all()
+
+
 def test_messages_beside_a_link_that_always_has_data_wait_for_the_rest_of_a_regular_cycle():
     """Quantiles of 16,000 delays in four runs vary by less than 1 %; they were 60 % too long."""
     flows = [{"from": "c1", "to": "p1.1", "law": "greedy"}]
