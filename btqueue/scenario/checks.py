@@ -230,9 +230,6 @@ def _le_connections(s: Scenario) -> Found:
     if counts and sum(counts) != air.CHANNELS:
         why = f"there are {air.CHANNELS} data channels, and these are {sum(counts)}"
         yield conflict("le.channel_classes", counts, why)
-    if le.ip == "none" and s.transport.protocol != "none":
-        why = 'without IP there are messages alone; set transport.protocol = "none"'
-        yield "le.ip", why, '"6lowpan"'
 
 
 def _isochronous(s: Scenario) -> Found:
@@ -455,6 +452,11 @@ def _ibp(s: Scenario) -> Found:
 
 def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> Found:
     t = s.transport
+    if s.link.bearer == "le" and s.le.ip == "none" and t.protocol != "none":
+        key = named("transport.protocol")
+        why = f'without IP (le.ip = "none") there are messages alone; set {key} = "none"'
+        of_all = ("le.ip", why, '"6lowpan"')
+        yield of_all if key == "transport.protocol" else ("transport.protocol", why, '"none"')
     if t.protocol == "tcp" and t.header_bytes == 0 and s.link.l2cap_header_bytes == 0:
         why = "with link.l2cap_header_bytes = 0 an acknowledgement would have no bytes to send"
         allowed = "at least 1, or link.l2cap_header_bytes of at least 1"

@@ -2,6 +2,7 @@
 
 import tomllib
 
+import pytest
 from thesis import over_wires, thesis
 
 import btqueue as bt
@@ -38,3 +39,13 @@ def test_defaults_follow_the_flows_own_keys():
     assert (first.protocol, first.header_bytes) == ("none", 28)
     assert (second.protocol, second.header_bytes) == ("tcp", 40)
     assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
+
+
+def test_a_flow_of_tcp_without_ip_is_refused_with_its_key():
+    """Theory divided by zero, and a sweep printed a goodput."""
+    tables = {"link": {"bearer": "le"}, "le": {"ip": "none"}, "transport": {"protocol": "none"}}
+    flows = [{"from": "p1.1", "to": "c1", "protocol": "tcp"}, {"from": "p1.2", "to": "c1"}]
+    with pytest.raises(bt.ScenarioError, match=r"flows\[1\].protocol = \"tcp\".* without IP"):
+        Scenario.from_dict(tables | {"network": {"peripherals": 2, "flows": flows}})
+    with pytest.raises(bt.ScenarioError, match=r"\[le\] ip = \"none\".* without IP"):
+        Scenario.from_dict(tables | {"transport": {"protocol": "tcp"}})
