@@ -106,8 +106,8 @@ def print_table(
         told.append(f"... and for {len(reasons) - MOST_REASONS} more reasons")
     if "answered_by" in found and "engine" not in found.dims:
         told += _about_engines(found)
-    if warned := int((found["warnings"] != "").sum()):
-        told.append(f"warnings at {warned:,} points, in words with --out")
+    if warned := [text for text in found["warnings"].values.ravel().tolist() if text]:
+        told.append(f"warnings at {len(warned):,} points (all of them with --out), first: {warned[0]}")
     screen.say(*told, style="yellow")
     if out is not None:
         screen.say(f"written to {out}", style="dim")
@@ -121,8 +121,11 @@ def _about_engines(found: xr.Dataset) -> list[str]:
     around = checks["simulated"] if checks else 0
     lines = []
     if played > around:
-        why = "theory does not stand or lacks a metric there; why, with --out"
-        lines.append(f"{played - around:,} points simulated: {why}")
+        why = next(filter(None, found["why"].values.ravel().tolist()), "") if "why" in found else ""
+        why = f" (reasons with --out), first: {why}" if why else ""
+        lines.append(
+            f"{played - around:,} points simulated: theory does not stand there, or lacks a metric{why}"
+        )
     if played and "goodput_kbps_ci95" in found:
         widths = (found["goodput_kbps_ci95"] / found["goodput_kbps"]).values[by == "simulation"]
         if (known := widths[np.isfinite(widths)]).size:

@@ -61,6 +61,7 @@ def doubts(
     found = [
         look_for_ends(results, drained, VISIBLE_ENDS, certain),
         look_for_gaps(results),
+        look_for_phases(results) if has_phases(scenario) else "",
         *(test(pairs, whole, alarms) for test in tests),
     ]
     return [warning for warning in found if warning]
@@ -70,6 +71,20 @@ def has_phases(scenario: Scenario) -> bool:
     """Whether replications differ by design for ever: periodic sources keep the phase that was drawn."""
     sources = (scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows)
     return any(own.source == "periodic" and own.phase == "random" for own in sources)
+
+
+def look_for_phases(results: Results) -> str:
+    """Look for flows whose delays differ more between replications, with constant phases, than in one."""
+    if "delay_p50_s" not in results.metrics:
+        return ""
+    half, most = (results.metrics[f"delay_p{percent}_s"].values for percent in (50, 95))
+    within = np.maximum(most - half, half / 10.0).mean(axis=0)  # at least some bins of the histograms
+    if not (np.ptp(half, axis=0) > within).any():
+        return ""
+    return (
+        "a periodic source keeps its phase for a whole run: quantiles of delays are means over phases, and "
+        f"not quantiles of all messages (delay_p95_s was up to {np.nanmax(most):.3g} s in one run)"
+    )
 
 
 def without_randomness(results: Results) -> str:

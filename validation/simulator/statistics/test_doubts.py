@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from thesis import thesis, thesis_of
 
-from btqueue.scenario import load
+from btqueue.scenario import Scenario, load
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import simulate
 from btqueue.simulator.statistics.doubts import doubts
@@ -181,3 +181,22 @@ def test_runs_without_warm_up_are_warned_of():
     scenario = load("venugopal-2006/scatternet-2").with_(run__duration_s=10.0, run__warmup_s=0.0)
     warnings = simulate(scenario.with_(run__replications=10)).attrs["warnings"]
     assert any("the warm-up is too short" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("source", ["periodic", "poisson"])
+def test_quantiles_of_constant_phases_are_named_as_means_over_phases(source):
+    """A bound of 200 ms on the 95 % quantile held for an interval of 250 ms, where 22 % of runs exceed it."""
+    tables = {
+        "link": {"bearer": "le"},
+        "le": {"interval_s": 0.25, "ip": "none"},
+        "transport": {"protocol": "none"},
+    }
+    traffic = {"source": source, "load_kbps": 0.32, "message_bytes": 40}
+    network = {"peripherals": 1, "flows": "uplink"}
+    run = {"duration_s": 100.0, "warmup_s": 10.0, "replications": 10}
+    found = simulate(Scenario.from_dict(tables | {"network": network, "traffic": traffic, "run": run}))
+    warned = [one for one in found.attrs["warnings"] if "means over phases" in one]
+    assert bool(warned) == (source == "periodic")
+    worst = float(found["delay_p95_s"].max())
+    assert worst > 0.2 > float(found["delay_p95_s"].mean()) or source == "poisson"
+    assert not warned or f"up to {worst:.3g} s" in warned[0]
