@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from btqueue.scenario.errors import Problem, ScenarioError, bracketed, shown
 from btqueue.scenario.network import Flow, Network, OutsideLink
 from btqueue.scenario.problems import closest
+from btqueue.scenario.radio import RadioLink
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -82,13 +83,14 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class Topology:
-    """Nodes, piconets, bridges, outside links and flows of a scenario."""
+    """Nodes, piconets, bridges, outside links and flows of a scenario, and the radio links with own keys."""
 
     nodes: tuple[str, ...]
     piconets: tuple[PiconetPlan, ...]
     bridges: tuple[BridgePlan, ...]
     outside: tuple[OutsidePlan, ...]
     flows: tuple[FlowPlan, ...]
+    radios: tuple[RadioLink, ...] = ()
 
     def graph(self) -> nx.Graph:
         """Return a new graph of node names.
@@ -151,8 +153,9 @@ class Topology:
     def kinds(self) -> tuple[str, ...]:
         """The group of each flow; flows without a group are together if they are alike.
 
-        Alike are flows with the same keys, on ways over as many hops of the same kinds. A reverse flow is
-        with the flow whose answers it carries. The group is called after its first flow.
+        Alike are flows with the same keys, on ways over as many hops of the same kinds, whose radio links have
+        the same keys. A reverse flow is with the flow whose answers it carries. The group is called after its
+        first flow.
         """
         found: dict[Any, list[int]] = {}
         for number, flow in enumerate(self.flows):
@@ -168,16 +171,24 @@ class Topology:
         return tuple(kinds)
 
     def _kind(self, flow: FlowPlan) -> tuple[Any, ...]:
-        """Return keys and way of a flow; flows of a pattern are all alike."""
+        """Return keys and way of a flow; of a flow of a pattern the keys of radio links alone."""
+        route = self.route(flow.source, flow.target)
+        radios = [
+            (self.nodes.index(one.node) == hop.source, one.direction, repr(one.overrides))
+            for hop in route
+            if hop.kind == "bluetooth"
+            for one in self.radios
+            if one.node in (self.nodes[hop.source], self.nodes[hop.target])
+        ]
         if flow.spec is None:
-            return ()
+            return tuple(radios)
         hops = (
             (hop.index,)
             if hop.kind == "outside"
             else (len(self.piconets[hop.index].members), hop.source == self.piconets[hop.index].central)
-            for hop in self.route(flow.source, flow.target)
+            for hop in route
         )
-        return repr(sorted(flow.spec.own.items())), *hops
+        return repr(sorted(flow.spec.own.items())), *hops, *radios
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -266,12 +277,12 @@ def topology(scenario: Scenario) -> Topology:
     Raises:
         ScenarioError: for every flow whose two ends are not connected.
     """
-    frozen: Any = scenario.network  # and so hashable
-    return _topology(frozen, scenario.traffic.source, scenario.traffic.two_way)
+    frozen: Any = (scenario.network, scenario.radio.links)  # and so hashable
+    return _topology(*frozen, scenario.traffic.source, scenario.traffic.two_way)
 
 
 @lru_cache(maxsize=256)  # the points of a study have few
-def _topology(network: Network, source: str, two_way: bool) -> Topology:
+def _topology(network: Network, radios: tuple[RadioLink, ...], source: str, two_way: bool) -> Topology:
     nodes = network.node_names
     number = {name: i for i, name in enumerate(nodes)}
     piconets = tuple(
@@ -279,7 +290,8 @@ def _topology(network: Network, source: str, two_way: bool) -> Topology:
         for p in network.piconet_names
     )
     outside = tuple(OutsidePlan(x, number[x.source], number[x.target]) for x in network.outside_links)
-    plan = Topology(nodes, piconets, _bridges(piconets), outside, _flows(network, source, two_way, number))
+    flows = _flows(network, source, two_way, number)
+    plan = Topology(nodes, piconets, _bridges(piconets), outside, flows, radios)
     if lost := [
         _not_connected(plan, f"network.flows[{i}].to", flow.source, flow.target)
         for i, flow in enumerate(plan.flows, start=1)

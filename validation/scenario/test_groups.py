@@ -54,6 +54,17 @@ def test_the_way_back_of_a_flow_is_another_flow_in_another_group():
     assert plan.groups == ("sensors", "sensors back")
 
 
+@pytest.mark.parametrize("listed", [True, False])
+def test_flows_over_radio_links_with_own_keys_are_another_group(listed):
+    """Theory and simulation then show the rate of the weak link beside the others, not a mean of both."""
+    flows = [{"from": f"p1.{number}", "to": "c1"} for number in (1, 2, 3)] if listed else "uplink"
+    weak = {"node": "p1.3", "model": "constant", "ber": 1e-4}
+    scenario = Scenario.from_dict({"network": {"peripherals": 3, "flows": flows}, "radio": {"links": [weak]}})
+    both = "p1.1>c1 and 1 alike"
+    assert topology(scenario).kinds == (both, both, "p1.3>c1")
+    assert solve(scenario).group.values.tolist() == [both, both, "p1.3>c1"]
+
+
 def test_patterns_keep_their_labels_and_have_no_groups():
     solved = solve(Scenario().with_(network__flows="downlink"))
     assert solved.flow_name.values.tolist() == ["c1>p1.1", "c1>p1.2"]
