@@ -159,8 +159,7 @@ def _share(
 ) -> dict[int, Sessions]:
     """Return sessions that wait for each other, so that no medium works longer than it has.
 
-    Each wait for a visit, or on a wire, is longer by the same time. A medium has a cycle for its work, less
-    the part of the pauses in which all clients pause (`_idle_s`).
+    Each wait for a visit, or on a wire, is longer by the same time. A medium has a cycle for its work.
 
     Args:
         laws: laws of the stations.
@@ -182,12 +181,10 @@ def _share(
         laws.met_s = {}
         return {f: played[one] for f, one in alike.items()}
 
-    idle_s = {(f, key): _idle_s(laws, f, key, works) for f in ends for key in works[f]}
-
     def spare(key: Any) -> float:
-        """Return the inverse of the use of a medium while clients do not pause."""
+        """Return the inverse of the use of a medium."""
         users = [f for f in found if key in works[f]]
-        return room[key] / sum(works[f][key] / (found[f].cycle_s - idle_s[f, key]) for f in users)
+        return room[key] / sum(works[f][key] / found[f].cycle_s for f in users)
 
     found = play()
     for _ in range(STEPS * bool(room)):
@@ -208,40 +205,6 @@ def _share(
         if now < 1.0 - ENOUGH:
             break
     return found
-
-
-def _idle_s(laws: Any, f: int, key: Any, works: dict[int, dict]) -> float:
-    """Return the time of a client's pause in which a medium is idle because all clients pause (s).
-
-    Clients begin together. Where each frame is a visit they go on and end together, so that all pause at the
-    same time, but for the last round of visits; longer visits keep them together only over long pauses.
-    Repetitions by chance drive them apart: then a session with the work w meets each other one with the
-    chance that this is in session, S = w + (W - w) S / (S + Z), with the work W of all and the pause Z. Media
-    that send one message after the other are never idle.
-
-    Args:
-        laws: laws of the stations.
-        f: number of the client's flow.
-        key: medium.
-        works: time that each medium works for a session of each client (s).
-    """
-    network, pause_s = laws.network, laws.network.flows[f].traffic.pause_s
-    messages = [message for end in pair_of(network.flows, f) for message in network.flows[end].messages]
-    visits = [one for message in messages for piece in message for one in piece.visits if one.kind == "port"]
-    ports, trains = [network.ports[visit.index] for visit in visits], [visit.train for visit in visits]
-    whole = all(train.frames <= port.limit for train, port in zip(trains, ports, strict=True))
-    single = max(sum(piece.count for piece in message) for message in messages) == 1
-    single = single and network.flows[f].protocol == "tcp"
-    gated = {"gated", "exhaustive"} & {network.piconets[port.piconet].discipline for port in ports}
-    if key[0] != "air" or (single and whole) or gated:
-        return 0.0
-    all_s, limit = sum(one.get(key, 0.0) for one in works.values()), max(port.limit for port in ports)
-    if any(train.frames > train.packets for train in trains) or (limit > 1 and pause_s <= all_s):
-        late_s = all_s - pause_s
-        met_s = hypot(late_s, 2.0 * (works[f][key] * pause_s) ** 0.5)
-        return (late_s + met_s) / 2.0 + pause_s - all_s
-    frame_s = max(train.air / train.frames + 1.0 for train in trains) * SLOT_S
-    return max(pause_s - (len(works) - 1.0) * frame_s, 0.0) if limit == 1 else pause_s
 
 
 # -------------------------------------------------------------------------------------------------------- TCP

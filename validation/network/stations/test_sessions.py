@@ -272,15 +272,6 @@ def test_clients_that_keep_the_air_busy_take_turns(keys, apart):
             assert np.nanmean(found[name]) == pytest.approx(np.nanmean(truth[name]), rel=0.01)
 
 
-def test_clients_with_long_pauses_stay_together():
-    """They begin together, and their sessions take the work of all."""
-    keys = {"traffic.reply_bytes": 20000, "traffic.pause_s": 5.0, "polling.discipline": "1-limited"}
-    asked = piconet(**keys, **{"network.peripherals": 3})
-    truth = bt.simulate(asked.changed({"run.duration_s": 200.0, "run.replications": 2}))
-    found, _ = answer(asked)
-    assert np.nanmean(found["session_time_s"]) == pytest.approx(np.nanmean(truth["session_time_s"]), rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("packets", "load_kbps", "reply_bytes"), [("DM3", 38.5, 1000), ("3-DH5", 400.0, 100)]
 )
