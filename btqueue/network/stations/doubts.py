@@ -23,7 +23,6 @@ from btqueue.network.stations.point import CARRIED, WAITING, Point
 from btqueue.network.stations.queues import CYCLIC, ROOM
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.traits import neutral_values
-from btqueue.transport.vegas import LEAST_WINDOW
 
 Vector = NDArray[np.float64]
 
@@ -1017,7 +1016,7 @@ def of_vegas(asked: Asked) -> Iterator[str]:
             under_way = float(asked.point.rate[f] * asked.rtt[f])
             rests = under_way > HALF * asked.point.links.rests[f].window
             # the least window holds few back of the segments that come one by one
-            held = gammainc(LEAST_WINDOW, under_way) if asked.by_one(f) else 1.0
+            held = gammainc(transport.LEAST_WINDOW, under_way) if asked.by_one(f) else 1.0
             if not endless and (rests or held * asked.point.own_stray[f] > SMALL * asked.rtt[f]):
                 yield (
                     "TCP Vegas takes the waits of bursts for congestion and holds segments back: round trips "

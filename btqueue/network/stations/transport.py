@@ -13,7 +13,6 @@ from scipy.special import gammainc, pdtr
 from btqueue.network.stations.network import Flow, Network
 from btqueue.transport import binomial
 from btqueue.transport.recovery import LossyPath
-from btqueue.transport.vegas import LEAST_WINDOW, Round, settled, whole_window
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
 
 Vector = NDArray[np.float64]
@@ -28,6 +27,8 @@ BETWEEN_TIMEOUTS = 4.0
 """Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost segment that a window lets out in a timeout, on average: it opens from two."""
+LEAST_WINDOW = 2.0
+"""Least window of Vegas (segments)."""
 VEGAS_START = 4
 """Initial window (segments) from which on Vegas leaves slow start above `beta` segments in queues."""
 TICKS = (np.arange(16) + 0.5) / 16.0
@@ -522,36 +523,13 @@ class Rest(NamedTuple):
     shown: float
 
 
-class Path(NamedTuple):
-    """A path as Vegas measures it; times in segments at the rate of the connection.
-
-    Attributes:
-        on_way: round trip of a lone segment.
-        every: segments of an acknowledgement.
-    """
-
-    on_way: float
-    every: int
-
-    def trip(self, window: int) -> Round:
-        """Return the round trip of a marked segment, the first that an acknowledgement lets out.
-
-        A release lets `every` segments out. A window too small to cover the way back stretches the time
-        between releases; an odd one needs fewer segments for the next release.
-        """
-        every, back = self.every, max(self.on_way - 1.0, 0.0)
-        groups, rest = max(window // every, 1), window % every
-        needed = every - rest if rest and window > every else every
-        usual = max(float(every), (needed + back) / groups)
-        marked = max(ceil((window - every + 1) / every), 1)
-        return Round(marked * usual, float(marked * every), float(marked))
-
-
 def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Rest:
     """Return the settled window, without losses, of a connection that always has data.
 
-    The window of Vegas stays where slow start leaves it (`btqueue.transport.vegas`). Other windows open as
-    far as the receiver lets them.
+    Vegas keeps `alpha` to `beta` segments in queues (Brakmo and Peterson, IEEE JSAC 13, 1995). Slow start
+    doubles its window until more than `gamma` wait; there it stays, or it goes to the nearer of both bounds.
+    A source of limited load leaves slow start with few segments, and its window grows until `alpha` wait.
+    Other windows open as far as the receiver lets them.
 
     Args:
         flow: the connection.
@@ -570,12 +548,16 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
             often = min(flow.window / (ticks * every), 1.0)
             apart += often * ((every - 1.0) / 2.0 - apart)
         return Rest(flow.window, flow.window + apart)
-    if rate <= 0.0 or flow.loss > 0.0:
-        window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
+    transport, path = flow.transport, max(rate * lone_s, 1.0)
+    if flow.load < inf or flow.loss > 0.0 or rate <= 0.0:
+        window = min(max(path + transport.alpha + 0.5, LEAST_WINDOW), flow.window)
         return Rest(window, window)
-    window = int(min(flow.window, LARGEST_CHAIN))
-    path = Path(round(np.log(rate * lone_s) / GRID), every)
-    return _vegas_rests(flow.transport, window, path, together)
+    opened = 2.0 * transport.initial_window_segments  # the first round trip is the least one
+    while opened - path <= transport.gamma and opened < flow.window:
+        opened *= 2.0
+    window = min(max(opened, path + transport.alpha), path + max(transport.alpha, transport.beta))
+    window = float(floor(min(max(window, LEAST_WINDOW), flow.window) + 1e-9))
+    return Rest(window, float(ceil(window / every) * every))
 
 
 def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Rest:
@@ -601,26 +583,6 @@ def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Re
     held = queue.decay**between
     window = min((1.0 - held) * between + held * full, flow.window)
     return Rest(window, window)
-
-
-@lru_cache(maxsize=1024)
-def _vegas_rests(transport: Any, window: int, path: Path, together: int) -> Rest:
-    """Return the settled window of Vegas; `path.on_way` is the logarithm, in steps of `GRID`.
-
-    In slow start `together` segments are acknowledged at once.
-    """
-    path = path._replace(on_way=exp(path.on_way * GRID))
-    cwnd = settled(
-        path.trip,
-        alpha=transport.alpha,
-        beta=transport.beta,
-        gamma=transport.gamma,
-        window=window,
-        start=float(transport.initial_window_segments),
-        every=together,
-    )
-    size = whole_window(cwnd, window)
-    return Rest(float(size), float(ceil(size / path.every) * path.every))
 
 
 def chain_of(flow: Flow, base_s: float, service_s: float, room: float, *, shared: bool = False) -> Law:

@@ -10,7 +10,7 @@ import pytest
 import btqueue as bt
 from btqueue.network.stations.air import slowed
 from btqueue.network.stations.network import network_of
-from btqueue.network.stations.transport import Path, Queue, _carried, held_back, resting_window
+from btqueue.network.stations.transport import Queue, _carried, held_back, resting_window
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.06])
@@ -120,8 +120,6 @@ def _batches(rate, batch, most):
 
 def test_windows_of_three_and_four_show_the_same_round_trip():
     """Two segments share an acknowledgement: the first of an odd window goes with the second of the next."""
-    path = Path(on_way=1.2, every=2)
-    assert [path.trip(window).mean for window in (4, 5, 6, 12)] == [4.0, 4.0, 6.0, 12.0]
     plain = {"transport__variant": "newreno", "transport__ack_clock": "timer"}
     three, four = (
         bt.solve(_paper(radio__per=0.0, transport__receive_window_segments=w, **plain)) for w in (3, 4)
@@ -174,3 +172,21 @@ def test_a_free_running_clock_shifts_the_pairs_that_are_acknowledged_unless_it_k
     (flow,) = network_of(bt.Scenario().changed({"network.peripherals": 1} | keys)).flows
     # as near as a round trip has to be; without the shift it is 6 % short
     assert resting_window(flow, 1.0, 1.0).shown == pytest.approx(np.mean(trips[1000:]), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rate", "rests"),
+    [
+        ({}, 40.0, 43.0),  # doubled to 64 segments: down to beta
+        ({"transport.initial_window_segments": 21}, 40.0, 42.0),  # between the bounds, where it stays
+        ({"traffic.source": "poisson", "traffic.load_kbps": 100.0}, 40.0, 41.5),
+        ({"transport.receive_window_segments": 20}, 40.0, 20.0),
+    ],
+)
+def test_alpha_to_beta_segments_of_vegas_wait(changes, rate, rests):
+    """A path holds 40 segments, of which one to three more may wait."""
+    keys = {"traffic.source": "greedy", "transport.variant": "vegas", "network.peripherals": 1}
+    keys |= {"transport.receive_window_segments": 200, "transport.initial_window_segments": 2}
+    keys |= {"transport.alpha": 1.0, "transport.beta": 3.0, "transport.gamma": 1.0}
+    (flow,) = network_of(bt.Scenario().changed(keys | changes)).flows
+    assert resting_window(flow, rate, 1.0).window == pytest.approx(rests)
