@@ -68,8 +68,8 @@ def sensitivity(
 ) -> None:
     """Show how metrics depend on keys: derivatives, elasticities, shares of variance, formulas.
 
-    Keys are ranked by the change of the metric over a plausible spread. Where there is no derivative (a kink, a
-    jump, noise) the table says so in place of a number.
+    Keys are ranked by the change of the metric over a plausible spread. Where there is no derivative (a
+    kink, a jump, noise) the table says so in place of a number.
     """
     from btqueue.cli.files import WRITERS, AnswerFirst, Target
     from btqueue.cli.sensitivity_report import (

@@ -153,9 +153,9 @@ class Topology:
     def kinds(self) -> tuple[str, ...]:
         """The group of each flow; flows without a group are together if they are alike.
 
-        Alike are flows with the same keys, on ways over as many hops of the same kinds, whose radio links have
-        the same keys. A reverse flow is with the flow whose answers it carries. The group is called after its
-        first flow.
+        Alike are flows with the same keys, on ways over as many hops of the same kinds, whose radio links
+        have the same keys. A reverse flow is with the flow whose answers it carries. The group is called
+        after its first flow.
         """
         found: dict[Any, list[int]] = {}
         for number, flow in enumerate(self.flows):
