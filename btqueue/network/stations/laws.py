@@ -819,7 +819,7 @@ class Laws:
                 missed = (EMPTY, EMPTY) if work else order.missed_down
                 slots = (1.0 - over) * missed[0] + over * missed[1]
                 # the visit goes on with the data of the next segment, and has two frames left
-                one_left = queues.ends_visit(int(queues.partner[c]), 1.0 / limit, 1) if behind else 0.0
+                one_left = queues.ends_visit(int(queues.partner[c]), 1) if behind else 0.0
                 behind *= max(1.0 - one_left / max(1.0 - over, 1e-9), 0.0)
                 pending += (1.0 - over) * behind * frame
                 after = late(1.0 - over, grown(missed[0], order.passed[2]), missed[0], behind)
@@ -874,14 +874,22 @@ class Laws:
             frames -= limit * max(ceil(frames / limit) - 1.0, 0.0)
         turns, over = visits_of(train, frames, used, limit)
         own, breaks = frames * (train.air / train.frames + 1.0), max(turns - 1.0, 0.0)
-        pending += own * breaks / max(turns, 1.0)
-        many = max(breaks, 1.0)
-        wait(many * away * order.polls[up], many * (not work), min(breaks, 1.0))
-        pending += own / max(turns, 1.0) - 1.0
+        many, chance = max(breaks, 1.0), min(breaks, 1.0)
+        since = 0.0  # slots before its last visit in which work has come for others that waits until then
+        if c >= 0 and order.plain and chance > 0.0:
+            sent, each = pending + max(many * limit - used, 0.0) * own / frames, own / frames
+            cycle = EMPTY + away * order.polls[up]
+            total += chance * _to_last_visit(sent, sent / many, many, cycle, queues.pairs[c])
+            since = chance * max(sent / many - max(own - sent, each), 0.0) / 2.0
+            pending += own - chance * sent - 1.0
+        else:
+            pending += own * breaks / max(turns, 1.0)
+            wait(many * away * order.polls[up], many * (not work), chance)
+            pending += own / max(turns, 1.0) - 1.0
         if order.interleaved and of == "message":  # each frame is a visit
             pending += frames * self.met(int(self.links.port_link[visit.index]))
         if c >= 0 and fresh:
-            over, cut = queues.ends_visit(c, over), own * queues.sent_before(c)
+            over, cut = queues.ends_visit(c), own * queues.sent_before(c)
             total, pending = total + cut, pending - cut  # others' work since then is sent before the rest
         over = max(over, order.closes)
         used = max(used + frames - (breaks + over) * limit, 0.0)
@@ -895,7 +903,7 @@ class Laws:
             if fresh:
                 total += queues.elsewhere(c, pending) + float(queues.with_others[c])
         busy = min(frames, limit) * (train.air / train.frames + 1.0)
-        return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending, owed)
+        return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending + since, owed)
 
     def stays(self, f: int) -> Iterator[tuple[int, Train, float]]:
         """Yield crossings of a flow in piconets of several links, trains, and times of a packet (slots).
@@ -1406,6 +1414,28 @@ def _in_groups(train: Train, limit: float, polls: float) -> tuple[float, float]:
     last = min(train.packets - limit, train.packets - (visits - 1.0) * limit)
     spread = 2.0 * (1.0 - limit / train.packets) * (train.air + train.frames)  # to the central and from it
     return spread + visits * polls, last / train.packets * train.frames
+
+
+def _to_last_visit(
+    sent: float, visit: float, many: float, cycle: float, work: list[tuple[float, float]]
+) -> float:
+    """Return the slots from the begin of a train that is cut until its last visit.
+
+    Another link sends in its visits what has come for it since its visit before the train, half a cycle
+    before the train on average, until its last visit, half a cycle before the train's last one.
+
+    Args:
+        sent: slots of the train in its visits but for the last.
+        visit: the same of one of them.
+        many: visits but for the last.
+        cycle: slots of an idle cycle.
+        work: (work in a slot, work of a full visit) of each other link.
+    """
+    share = 1.0 - 0.5 / many
+    earlier = (stretch(cycle, 1.0, work) + visit) / 2.0
+    alone = sent + many * (cycle - EMPTY)
+    within = stretch(earlier + share * alone, many, [(share * rate, share * full) for rate, full in work])
+    return (within - earlier) / share
 
 
 @lru_cache(maxsize=4096)  # turns repeat them

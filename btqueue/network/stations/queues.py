@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import lru_cache
-from math import ceil, exp, expm1, floor, gcd, inf, log
+from math import ceil, exp, expm1, floor, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -97,12 +97,14 @@ class Sent(NamedTuple):
         full_visits: mean visits that a lone train fills.
         fills_last: chance that it fills the last of its visits.
         chunks: sum of the squares of the frames of its visits, over the square of all its frames.
+        turns: Fourier transform of the law of their number modulo M, (M,); empty without a limit.
     """
 
     law: Vector
     full_visits: float
     fills_last: float
     chunks: float
+    turns: NDArray[np.complex128]
 
 
 @lru_cache(maxsize=4096)
@@ -120,11 +122,13 @@ def sent_of(packets: float, frames: float, limit: int) -> Sent:
     law = law / law.sum()
     number = np.arange(law.size)
     squares = law @ (number // limit * float(limit) ** 2 + (number % limit) ** 2)
+    wrapped = np.bincount(number % limit, law, limit) if limit < ENDLESS else np.zeros(0)
     return Sent(
         law,
         float(law @ (number // limit)),
         float(law @ ((number > 0) & (number % limit == 0))),
         float(squares / max(law @ number**2, 1e-12)),
+        np.fft.fft(wrapped) if limit < ENDLESS else wrapped.astype(complex),
     )
 
 
@@ -376,6 +380,7 @@ class Queues:
             sent_of(train.packets, train.frames, int(limit))
             for train, limit in zip(trains, self.limit, strict=True)
         ]
+        self.sent = sent
         self.full_visits = np.array([one.full_visits for one in sent])
         self.fills_last = np.array([one.fills_last for one in sent])
         self.chunks = np.array([one.chunks for one in sent])
@@ -496,11 +501,12 @@ class Queues:
         self.breaks = np.maximum(np.ceil(self.frames / self.limit - SAME) - 1.0, 0.0)
         two = np.bincount(before[late], minlength=self.count) > 0
         answered = answered + 2.0 * two * (RUN[:, None] > 1.0)
-        ends = RUN[:, None] * self.frames + answered
-        whole = np.floor((ends + SAME) / self.limit)
-        even = np.maximum(ends / self.limit - 0.5 * (1.0 - 1.0 / self.limit), 0.0)  # they end anywhere
-        self.run_fills = np.where(self.spread > 0.0, even, whole)
-        self.run_fills[:, self.limit >= ENDLESS] = 0.0
+        self.run_fills = np.zeros((len(RUN), self.count))
+        for one in np.flatnonzero(self.limit < ENDLESS):
+            number = np.arange(limit := int(self.limit[one]))
+            shift = np.exp(-2j * np.pi / limit * answered[:, one, None] * number)
+            rests = np.fft.ifft(self.sent[one].turns ** RUN[:, None] * shift).real @ number
+            self.run_fills[:, one] = (RUN * self.frames[one] + answered[:, one] - rests) / limit
 
     def _pass_on(self, place: Vector, *, packets: bool) -> None:
         """Set which trains and links a train meets that the central passes on, and trains before others.
@@ -962,7 +968,7 @@ class Queues:
         found += np.where(relayed | ~self.relayed[self.flow], self.widened, 0.0)
         # until the next visit behind a train, as long visits are followed by long absences
         again = (self.away * (1.0 + self.varied))[self.port]
-        ends = np.array([self.ends_visit(c, end) for c, end in enumerate(self.fills_last.tolist())])
+        ends = np.array([self.ends_visit(c) for c in range(self.count)])
         waiting = self.others_at & self.back
         ahead = np.where(self.host[:, None], waiting * ends[self.partner], self.earlier)
         cycle = again + self.back * self.slots[self.partner[prev]]
@@ -981,34 +987,40 @@ class Queues:
             grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 0.0
             self.behind[c] = float(here @ residual) * grown
 
-    def sent_before(self, c: int, least: int = 0) -> float:
-        """Return the mean part of a train that is sent before a visit ends within it.
+    def _begins(self, c: int, least: int = 0) -> NDArray[np.complex128]:
+        """Return the law of the frames of its visit that are used when a train begins, as its transform.
 
-        Behind other trains of its port a train may be cut by the end of a visit that it would not fill alone.
-        The number of messages ahead is taken as geometric, as for `ends_visit`. A longer train is cut
-        wherever it begins.
+        The first of the messages that follow each other begins a visit. The number of messages ahead is taken
+        as geometric, and each train of a message is as likely.
 
         Args:
             c: crossing of a train from a host.
             least: messages ahead from which on trains count.
         """
-        load, limit = min(max(float(self.behind_one[c]), 0.0), MOST_LOAD), int(self.limit[c])
-        frames = float(self.frames[c])
-        if not (self.plain if least else self.in_order)[c] or limit >= ENDLESS or frames > limit:
-            return 0.0
-        if self.spread[c] > 0.0 or abs(frames - round(frames)) > SAME:  # a visit may end anywhere
-            return load * (frames - 1.0) / limit / 2.0
-        size = round(frames)
+        load = min(max(float(self.behind_one[c]), 0.0), MOST_LOAD)
+        turns = self.sent[c].turns
         count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
-        cycle = limit // gcd(limit, count * size)
-        if count * cycle > MOST_PLACES:
-            return (size - 1.0) / limit / 2.0 * (load if least else 1.0)
-        found = 0.0
-        for messages in range(least, cycle):
-            ahead = [(messages * count + k) * size % limit for k in range(count)]  # frames in its first visit
-            part = sum((limit - used) / size for used in ahead if used + size > limit) / count
-            found += (1.0 - load) * load**messages * part
-        return found
+        message = turns**count
+        ahead = sum(turns**k for k in range(count)) / count
+        return (1.0 - load) * (load * message) ** least / (1.0 - load * message) * ahead
+
+    def sent_before(self, c: int, least: int = 0) -> float:
+        """Return the mean part of a train that is sent before a visit ends within it.
+
+        Behind other trains of its port a train may be cut by the end of a visit that it would not fill alone.
+        A longer train is cut wherever it begins.
+
+        Args:
+            c: crossing of a train from a host.
+            least: messages ahead from which on trains count.
+        """
+        limit, law = int(self.limit[c]), self.sent[c].law
+        if not (self.plain if least else self.in_order)[c] or limit >= ENDLESS or self.frames[c] > limit:
+            return 0.0
+        number = np.arange(1, law.size)
+        each = np.append(np.cumsum((law[1:] / number)[::-1])[::-1], np.zeros(limit))  # 1 / frames, if beyond
+        room = np.arange(limit - 1, 0, -1)  # of a visit that is under way
+        return float(np.fft.ifft(self._begins(c, least)).real[1:] @ (room * each[room]))
 
     def _overtaken(self, c: int) -> float:
         """Return the wait of a train for trains of other links that overtake its last frames (slots).
@@ -1024,37 +1036,18 @@ class Queues:
         away = EMPTY * (float(self.members[c]) - 1.0)
         return self.sent_before(c, 1) * (stretch(visit + away, 1.0, self.pairs[c]) - visit - away)
 
-    def ends_visit(self, c: int, alone: float, left: int = 0) -> float:
+    def ends_visit(self, c: int, left: int = 0) -> float:
         """Return the chance that the last frame of a train is the last of its visit, or leaves some frames.
-
-        The first of the messages that follow each other begins a visit. With k frames in visits of M the j-th
-        train ends a visit if M divides j k; the number of messages is taken as geometric. Where packets are
-        repeated, any frame may end a visit.
 
         Args:
             c: crossing of a train from a host.
-            alone: chance for a train that finds its port idle.
             left: frames that the visit has left.
         """
-        load, limit = min(max(float(self.behind_one[c]), 0.0), MOST_LOAD), int(self.limit[c])
-        frames = round(float(self.frames[c]))
+        turns, limit = self.sent[c].turns, int(self.limit[c])
         if limit >= ENDLESS:
-            return alone
-        if self.spread[c] > 0.0 or abs(self.frames[c] - frames) > SAME:
-            room = max(limit / float(self.frames[c]), 1.0)  # trains that follow each other may end anywhere
-            often = (1.0 - load) * load ** (room - 1.0) / (1.0 - load**room) * room / limit
-            return (1.0 - load) * alone + min(load / limit, often)
-        count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
-        cycle = limit // gcd(limit, count * frames)
-        if count * cycle > MOST_PLACES:
-            return gcd(limit, frames) / limit
-        ends = [
-            j
-            for j in range(cycle)
-            for k in range(1, count + 1)
-            if ((j * count + k) * frames + left) % limit == 0
-        ]
-        return sum((1.0 - load) * load**j for j in ends) / count / (1.0 - load**cycle)
+            return 0.0
+        shift = np.exp(-2j * np.pi * left * np.arange(limit) / limit)
+        return float((self._begins(c) * turns * shift).mean().real)
 
     def visit_of(self, c: int) -> float:
         """Return the mean slots of a visit with trains, where the law of conserved work is used; else 0."""

@@ -165,3 +165,19 @@ def test_waits_are_finite_for_any_load_and_for_nearly_equal_speeds(
     queue = fading.two_speeds(load * good, np.array([good, bad]), 10.0 ** np.array([worse, back]), size)
     waits = queue.wait(1e4)
     assert np.isfinite(waits).all() and min(waits) > -1e-9
+
+
+@pytest.mark.parametrize(("message_bytes", "stands"), [(1460, True), (400, False)])
+def test_repeated_segments_of_busy_stars_are_in_doubt_where_they_are_not_full(message_bytes, stands):
+    changes = {
+        "network.peripherals": 5,
+        "network.flows": "uplink",
+        "link.arq": "unlimited",
+        "radio.model": "constant",
+        "radio.ber": 3e-4,
+        "traffic.source": "poisson",
+        "traffic.message_bytes": message_bytes,
+        "traffic.load_kbps": 30.0,
+    }
+    why = bt.solve(bt.Scenario().changed(changes)).attrs["why"]
+    assert any("not full are repeated" in one for one in why) is not stands

@@ -328,7 +328,44 @@ def test_a_lone_train_of_three_frames_leaves_one_frame_of_a_visit_of_four(limit,
     changes = FOUR_LINKS | {"polling.limit": limit, "traffic.load_kbps": 1.0}
     queues = operating_point(network_of(bt.Scenario().changed(changes))).links.polled
     load = float(queues.load_of[0])
-    assert queues.ends_visit(0, 0.0, 1) == pytest.approx(chance, abs=2.0 * load)
+    assert queues.ends_visit(0, 1) == pytest.approx(chance, abs=2.0 * load)
+
+
+def test_visits_of_trains_that_are_hardly_ever_repeated_end_as_those_without_errors():
+    """Three packets fill a visit of three: then the acknowledgement waits for the next one."""
+    changes = FOUR_LINKS | {"polling.limit": 3, "link.arq": "unlimited", "traffic.load_kbps": 60.0}
+    flawless, hardly = (
+        operating_point(network_of(bt.Scenario().changed(changes | radio))).links.polled
+        for radio in ({}, {"radio.model": "constant", "radio.ber": 1e-9})
+    )
+    assert flawless.ends_visit(0) == pytest.approx(1.0)
+    assert hardly.ends_visit(0) == pytest.approx(1.0, abs=1e-3)
+    assert hardly.run_fills == pytest.approx(flawless.run_fills, abs=0.1)
+
+
+@pytest.mark.parametrize(("ber", "message_bytes"), [(0.0, 1974), (5e-5, 1635)])
+def test_a_train_that_a_visit_may_cut_waits_for_half_a_cycle_of_the_others_at_each_end(ber, message_bytes):
+    """Six frames, or five that may be repeated, in visits of five, with six links."""
+    changes = {
+        "network.peripherals": 6,
+        "network.flows": "uplink",
+        "polling.limit": 5,
+        "link.arq": "unlimited",
+        "radio.model": "constant",
+        "radio.ber": ber,
+        "traffic.source": "poisson",
+        "traffic.message_bytes": message_bytes,
+        "traffic.load_kbps": 40.0,
+        "transport.protocol": "none",
+        "transport.mss_bytes": message_bytes,
+        "run.duration_s": 600.0,
+        "run.warmup_s": 20.0,
+        "run.replications": 8,
+    }
+    scenario = bt.Scenario().changed(changes)
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
+    assert solved.attrs["stands"]
+    assert float(solved["delay_s"].mean()) == pytest.approx(float(simulated["delay_s"].mean()), rel=0.05)
 
 
 @pytest.mark.parametrize("way", ["downlink", "uplink"])
