@@ -213,15 +213,12 @@ def _move_to_free_place(part: Path, path: Path) -> None:
     Raises:
         FileExistsError: something has it.
     """
-    taken = FileExistsError(errno.EEXIST, "something of that name has appeared meanwhile")
-    if os.path.lexists(path):
-        raise taken
     try:
-        os.link(part, path)  # unlike a renaming, it fails if something has appeared since
-    except FileExistsError:
-        raise taken from None
-    except OSError:  # a file system without links
-        os.rename(part, path)
+        os.link(part, path)  # unlike a renaming, it fails if something is there
+    except OSError as error:
+        if isinstance(error, FileExistsError) or os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "something of that name has appeared meanwhile") from None
+        os.rename(part, path)  # a file system without links
 
 
 def _sync(path: Path) -> None:

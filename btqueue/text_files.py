@@ -8,7 +8,6 @@ import io
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
@@ -61,7 +60,7 @@ def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
     """Return the names of the columns of a CSV text, and its rows.
 
     Lines that are empty or begin with # are none. Columns without a name and without a value, which
-    spreadsheets leave behind, are dropped; so is the second of two columns of one name that are equal.
+    spreadsheets leave behind, are dropped.
 
     Args:
         text: text of the file.
@@ -69,9 +68,10 @@ def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
 
     Raises:
         BadText: a quotation mark is not closed, a field is too long, a row has more fields than the heading
-            or a value in a column without a name, or two columns of one name differ.
+            or a value in a column without a name, or two columns have one name.
     """
-    lines = [line if line.strip() and not line.startswith("#") else "\n" for line in _lines(text)]
+    every = io.StringIO(text, newline="")  # with line ends of any system
+    lines = [line if line.strip() and not line.startswith("#") else "\n" for line in every]
     heading = next((line for line in lines if line != "\n"), "")
     reader = csv.reader(iter(lines), delimiter=max(delimiters, key=heading.count), strict=True)
     try:
@@ -84,35 +84,20 @@ def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
     if not rows:
         return [], []
     names, rows = rows[0][1], [(line, row) for line, row in rows[1:] if any(row)]
-    last = {name: place for place, name in enumerate(names) if name}
-    first = {name: place for place, name in reversed(list(enumerate(names))) if name}
+    first: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if name and first.setdefault(name, place) != place:
+            raise BadText(f'columns {first[name] + 1} and {place + 1} are both called "{name}"')
     for line, row in rows:  # in steps as many as the row has cells: the header may be far longer
         if any(row[len(names) :]):
             raise BadText(f"line {line}: has more fields than the header")
         for place, (name, cell) in enumerate(zip(names, row, strict=False)):
             if cell and not name:
                 raise BadText(f'line {line}: "{cell[:40]}" stands in column {place + 1}, which has no name')
-            if name and cell != row[first[name]]:
-                raise _differ(name, line, first[name], place, row)
-            if cell and last[name] >= len(row):
-                raise _differ(name, line, first[name], last[name], row)
     kept = sorted(first.values())
     return [names[place] for place in kept], [
         (line, [row[place] for place in kept[: bisect_left(kept, len(row))]]) for line, row in rows
     ]
-
-
-def _differ(name: str, line: int, first: int, second: int, row: list[str]) -> BadText:
-    cells = [row[place] if place < len(row) else "" for place in (first, second)]
-    return BadText(
-        f'columns {first + 1} and {second + 1} are both called "{name}", and differ in line {line}: '
-        f'"{cells[0][:40]}" and "{cells[1][:40]}"'
-    )
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Yield lines with their ends, of any system."""
-    return iter(io.StringIO(text, newline=""))
 
 
 class BadToml(ValueError):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.overload import grows_with_the_run, overload_warning
+from btqueue.scenario.limits import grows_with_the_run, overload_warning
 from btqueue.scenario.topology import topology
 
 CARRIED = 0.999

@@ -89,10 +89,9 @@ def key(
         bounds: bounds of numbers, as `pydantic.Field` takes them.
     """
     options: dict[str, Any] = {"description": description, **bounds}
-    more: dict[str, Any] = {"neutral": [*neutral]} if neutral else {}
+    more: dict[str, Any] = {"neutral": neutral} if neutral else {}
     if when != ():
-        cases = when if isinstance(when, tuple) else (when,)
-        more["when"] = [{name: [*of] for name, of in one.items()} for one in cases]
+        more["when"] = when if isinstance(when, tuple) else (when,)
     if said:
         more["default_in_words"] = said
     if more:
@@ -104,8 +103,7 @@ def key(
 
 def cases_of(table: type[Table], name: str) -> tuple[Condition, ...]:
     """Return the conditions of a key of a table: it has an effect where any of them holds."""
-    cases = declared(table.model_fields[name], "when")
-    return (table.WHEN,) if cases is None else tuple({of: tuple(one[of]) for of in one} for one in cases)
+    return declared(table.model_fields[name], "when") or (table.WHEN,)
 
 
 @cache
@@ -141,7 +139,7 @@ def effective(root: type[Table], given: frozenset[tuple[str, object]]) -> tuple[
 
 def neutral(field: FieldInfo) -> tuple[Any, ...]:
     """Return the values at which a key changes nothing."""
-    return tuple(declared(field, "neutral") or (field.default,))
+    return declared(field, "neutral") or (field.default,)
 
 
 def declared(field: FieldInfo, name: str) -> Any:

@@ -1,10 +1,12 @@
-"""The limit of a flow in one line: words and keys for the limits that either engine finds."""
+"""The limit of a flow in one line, and overloaded flows: words and keys for what either engine finds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
 
 from btqueue.baseband import low_energy as air
 from btqueue.scenario.topology import FlowPlan, topology
@@ -60,6 +62,10 @@ POLLS = {"e-limited": "polling.limit", "1-limited": "polling.discipline", "round
 """The key behind the polls of links without data."""
 IDLE = 0.1
 """Share of the slots that poll links without data, above which these polls decide."""
+DELAYS = ("delay_", "acknowledged_delay_")
+"""How the names begin of metrics that a growing backlog makes a function of the run's length."""
+MOST_NAMED = 3
+"""Flows that a warning names one by one."""
 
 
 def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[str, Any]]:
@@ -197,3 +203,36 @@ def _words(bound: Bound, value: Any, slots: str = "") -> str:
         return f"polls, which {bound.name} keeps to itself"
     words = {"load": "its load", "tokens": "the tokens", "timer": "the retransmission timer"}
     return words.get(bound.kind, f"link {bound.name}")
+
+
+def grows_with_the_run(metric: str) -> bool:
+    """Whether the metric of an overloaded flow grows with the length of the run."""
+    return metric.startswith(DELAYS)
+
+
+def overload_warning(
+    names: Sequence[str], overloaded: np.ndarray, carried_kbps: np.ndarray, offered_kbps: np.ndarray
+) -> str:
+    """Return the warning of a result with flows whose offered load exceeds the goodput; empty without them.
+
+    Args:
+        names: names of the flows.
+        overloaded: whether each is, shape (flows,).
+        carried_kbps: goodputs, shape (flows,).
+        offered_kbps: offered loads, shape (flows,).
+    """
+
+    def share(of: np.ndarray) -> str:
+        carried, offered = np.mean(carried_kbps[of]), np.mean(offered_kbps[of])
+        return f"{carried:.3g} of {offered:.3g} kbit/s carried"
+
+    places = np.flatnonzero(overloaded)
+    if not places.size:
+        return ""
+    if places.size == len(names):
+        which = share(places) + (" per flow" if len(names) > 1 else "")
+    elif places.size <= MOST_NAMED:
+        which = ", ".join(f"{names[int(place)]} ({share(np.array([place]))})" for place in places)
+    else:
+        which = f"{places.size} of {len(names)} flows, on average {share(places)}"
+    return f"overloaded: {which}; delays grow with the run and are left out"

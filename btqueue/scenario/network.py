@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -23,8 +23,8 @@ from btqueue.scenario.fields import (
 )
 from btqueue.scenario.link import CLASSIC
 from btqueue.scenario.low_energy import LowEnergy, with_headers
-from btqueue.scenario.traffic import Source, Traffic
-from btqueue.scenario.transport import Transport, Variant
+from btqueue.scenario.traffic import Traffic
+from btqueue.scenario.transport import Transport
 
 MOST_PERIPHERALS = 7
 """Active peripherals of one piconet: the active member address has three bits, and 0 means broadcast."""
@@ -54,26 +54,15 @@ class FlowEnds(Table):
     group: Name | None = key(None, "name of a group of flows, which results and expressions take together")
 
 
-if TYPE_CHECKING:
-
-    class _WithOwnKeys(FlowEnds):
-        law: Source | None = None
-        load_kbps: float | None = None
-        message_bytes: int | None = None
-        variant: Variant | None = None
-        receive_window_segments: int | None = None
-        start_s: float | None = None
-
-else:
-    # the layers of a host take the same time for all of its flows
-    _WithOwnKeys = with_own_keys(
-        FlowEnds,
-        Traffic,
-        Transport,
-        said="{table}.{name} of this flow",
-        but=("tcp_delay_s", "ip_delay_s"),
-        renamed=RENAMED,
-    )
+# the layers of a host take the same time for all of its flows
+_WithOwnKeys: Any = with_own_keys(
+    FlowEnds,
+    Traffic,
+    Transport,
+    said="{table}.{name} of this flow",
+    but=("tcp_delay_s", "ip_delay_s"),
+    renamed=RENAMED,
+)
 
 
 class Flow(_WithOwnKeys):

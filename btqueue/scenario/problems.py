@@ -105,27 +105,17 @@ def key_names(table: type[BaseModel]) -> list[str]:
     return [field.serialization_alias or name for name, field in table.model_fields.items()]
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
+def parts_of(annotation: Any) -> Iterator[Any]:
     """Yield a type, and all types that it is made of."""
     yield annotation
     for part in get_args(annotation):
-        yield from _parts(part)
+        yield from parts_of(part)
 
 
 def _literals(annotation: Any) -> list[str]:
     """Return every fixed word that *annotation* accepts."""
-    fixed = (part for part in _parts(annotation) if get_origin(part) is Literal)
+    fixed = (part for part in parts_of(annotation) if get_origin(part) is Literal)
     return [word for part in fixed for word in get_args(part) if isinstance(word, str)]
-
-
-def kinds_of(annotation: Any) -> frozenset[Any]:
-    """Return the types of the single values that *annotation* accepts: none for fixed words and for lists."""
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin in (Literal, tuple):
-        return frozenset()
-    if origin is Annotated:
-        return kinds_of(args[0])
-    return frozenset().union(*map(kinds_of, args)) if args else frozenset({annotation})
 
 
 def _is_table(annotation: Any) -> TypeGuard[type[BaseModel]]:
@@ -134,12 +124,12 @@ def _is_table(annotation: Any) -> TypeGuard[type[BaseModel]]:
 
 def table_inside(annotation: Any) -> type[BaseModel] | None:
     """Return the table type that *annotation* is or holds, if any."""
-    return next(filter(_is_table, _parts(annotation)), None)
+    return next(filter(_is_table, parts_of(annotation)), None)
 
 
 def _entry_type(annotation: Any) -> Any:
     """Return the type of the entries of the list that *annotation* is or holds."""
-    return next((get_args(part)[0] for part in _parts(annotation) if get_origin(part) is tuple), None)
+    return next((get_args(part)[0] for part in parts_of(annotation) if get_origin(part) is tuple), None)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from btqueue.scenario.fields import (
     BitErrorRate,
@@ -79,14 +79,7 @@ class LinkEnd(Table):
     )
 
 
-if TYPE_CHECKING:
-
-    class _WithErrors(LinkEnd):
-        model: ErrorModel | None = None
-        trace_file: str | None = None
-
-else:
-    _WithErrors = with_own_keys(LinkEnd, ErrorProcess, said="radio.{name} of this link")
+_WithErrors: Any = with_own_keys(LinkEnd, ErrorProcess, said="radio.{name} of this link")
 
 
 class RadioLink(_WithErrors):

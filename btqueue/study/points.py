@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.overrides import parse_sets
-from btqueue.scenario.problems import NUMBER, field_at, kinds_of, unknown_key, without_unit, wrong_value
+from btqueue.scenario.problems import NUMBER, field_at, parts_of, unknown_key, without_unit, wrong_value
 
 SIGNED = rf"[-+]?{NUMBER}"
 RANGE = re.compile(rf"({SIGNED}?)\.\.({SIGNED})(?::({SIGNED}))?")
@@ -253,8 +253,8 @@ def is_number(value: object) -> bool:
 
 def takes_whole_numbers(key: str) -> bool:
     """Whether the numbers that a key takes are whole: its type says so, whatever its bounds."""
-    kinds = kinds_of(_known_field(key).annotation)
-    return int in kinds and float not in kinds
+    parts = list(parts_of(_known_field(key).annotation))
+    return int in parts and float not in parts
 
 
 def checked_value(key: str, value: Any) -> Any:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import limits
+from btqueue.scenario.limits import grows_with_the_run, limits, overload_warning
 from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
-from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.flows import settings_of_flows
