@@ -88,7 +88,7 @@ def test_collections_of_python_mean_the_same(collection):
         (["run.jitter_s=1ms,5ms"], ['jitter_s = "1ms"', "without a unit, in s: 0.001"]),
         (["run.jitter_s=lin(0,5 ms,3)"], ['"5 ms" is no number', "without a unit, in s: 0.005"]),
         (["network.outside_links[1].loss=0,2"], ["outside_links[1].loss = 2", "at most 1"]),
-        ([f"network.flows[{DIGITS}].load_kbps=1,2"], ["unknown key", "as in 'network.flows[1].load_kbps'"]),
+        ([f"network.flows[{DIGITS}].load_kbps=1,2"], ["unknown key", "'network.flows[1].load_kbps'"]),
         ([f"{LIMIT}=2,2"], ["2 is given twice"]),
         ([f"{LIMIT}=1", f"{LIMIT}=2"], ["given twice"]),
         (["link.packets=[DH5,DH3"], ["[DH5,DH3", "write A,[A,B]"]),
