@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import isclose
@@ -376,14 +376,14 @@ def _room_beside_voice(s: Scenario) -> Found:
                 yield conflict(f"link.{key}", name, f"{needs}, and {links} {room}; these fit: {fits}", fits)
 
 
-def _of_flows(s: Scenario) -> Iterator[tuple[Scenario, Callable[[str], str]]]:
-    """Yield the scenario as each kind of flow sees it, and a function from a key to its name there."""
+def _of_flows(s: Scenario) -> Iterator[tuple[Scenario, dict[str, str]]]:
+    """Yield the scenario as each kind of flow sees it, and the names of keys there."""
     flows: tuple[Flow, ...] = () if isinstance(s.network.flows, str) else s.network.flows
     if not flows or not all(flow.own for flow in flows):
-        yield s, str
+        yield s, {}
     for number, flow in enumerate(flows, start=1):
         if names := flow.names(number):
-            yield s.of_flow(flow), lambda key, names=names: names.get(key, key)
+            yield s.of_flow(flow), names
 
 
 def _flows(s: Scenario) -> Found:
@@ -391,24 +391,24 @@ def _flows(s: Scenario) -> Found:
     seen = list(_of_flows(s))
     used = frozenset({word for one, _ in seen for word in (one.traffic.source, one.transport.protocol)})
     first: dict[str, Problem] = {}
-    for one, named in seen:
-        for found in (*_traffic(one, named, used), *_transport(one, named, used)):
+    for one, names in seen:
+        for found in (*_traffic(one, names, used), *_transport(one, names, used)):
             if isinstance(found, tuple):
                 key, why, *allowed = found
-                found = conflict(named(key), one.value_of(key), why, *allowed)
+                found = conflict(names.get(key, key), one.value_of(key), why, *allowed)
             first.setdefault(found.message, found)
     yield from first.values()
 
 
-def _traffic(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> Found:
+def _traffic(s: Scenario, names: dict[str, str], used: frozenset[str]) -> Found:
     """Check the traffic of a flow; a key of the table may be for other flows, of a law that is `used`."""
     t, protocol = s.traffic, s.transport.protocol
     times = [step.at_s for step in t.load_schedule]
     if not _increase(times):
-        yield conflict(named("traffic.load_schedule"), times, "the times must increase")
+        key = "traffic.load_schedule"
+        yield conflict(names.get(key, key), times, "the times must increase")
     if t.source == "file" and t.arrival_file is None:
-        own = named("traffic.source") != "traffic.source"
-        yield "traffic.source", f"needs {'traffic.' if own else ''}arrival_file"
+        yield "traffic.source", f"needs {'traffic.' if 'traffic.source' in names else ''}arrival_file"
     answers = ("request-reply",) if s.link.bearer == "le" else ("greedy", "request-reply")
     if protocol == "none" and t.source in answers:
         why = f'"{t.source}" needs a transport protocol that answers; set transport.protocol = "tcp"'
@@ -416,20 +416,20 @@ def _traffic(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> 
     if protocol == "centaurus" and t.source != "request-reply":
         allowed = 'with traffic.source = "request-reply"'
         yield "transport.protocol", "CentaurusComm carries the messages of sessions", allowed
-    if s.transport.handshake and protocol != "tcp" and _meant("transport.handshake", named, "tcp" in used):
+    if s.transport.handshake and protocol != "tcp" and _meant("transport.handshake", names, "tcp" in used):
         allowed = 'with transport.protocol = "tcp"'
         yield "transport.handshake", "the handshake opens connections of TCP", allowed
     if t.source == "ibp":
         yield from _ibp(s)
     for key in ("traffic.application_timeout_s", "transport.connection_per_session"):
         sessions = "request-reply" in used
-        if s.value_of(key) and t.source != "request-reply" and _meant(key, named, sessions):
+        if s.value_of(key) and t.source != "request-reply" and _meant(key, names, sessions):
             yield key, 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
 
 
-def _meant(key: str, named: Callable[[str], str], others: bool) -> bool:
+def _meant(key: str, names: dict[str, str], others: bool) -> bool:
     """Whether an unused key was meant for a flow: the flow sets it, or no other flow uses it."""
-    return named(key) != key or not others
+    return key in names or not others
 
 
 def _ibp(s: Scenario) -> Found:
@@ -450,10 +450,10 @@ def _ibp(s: Scenario) -> Found:
         yield "traffic.scv", f"an ibp source at this load has gaps that vary more; {allowed}", allowed
 
 
-def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> Found:
+def _transport(s: Scenario, names: dict[str, str], used: frozenset[str]) -> Found:
     t = s.transport
     if s.link.bearer == "le" and s.le.ip == "none" and t.protocol != "none":
-        key = named("transport.protocol")
+        key = names.get("transport.protocol", "transport.protocol")
         why = f'without IP (le.ip = "none") there are messages alone; set {key} = "none"'
         of_all = ("le.ip", why, '"6lowpan"')
         yield of_all if key == "transport.protocol" else ("transport.protocol", why, '"none"')
@@ -471,7 +471,7 @@ def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -
         if value <= limit:
             continue
         key, key_of_limit = f"transport.{name}", f"transport.{most}"
-        own_limit = named(key) == key and named(key_of_limit) != key_of_limit
+        own_limit = key not in names and key_of_limit in names
         if own_limit or (most in t.model_fields_set and name not in t.model_fields_set):
             yield key_of_limit, f"must not be smaller than {key} = {value:g}"
         else:
@@ -483,7 +483,7 @@ def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -
     if t.protocol == "tcp" and t.sack and t.variant == "vegas" and t.loss_detection == "rack":
         yield "transport.loss_detection", "Vegas as it is here does not find losses by time", '"duplicates"'
     by_time = t.loss_detection == "rack" and t.variant in ("newreno", "sack", "cubic")
-    of_tcp = t.protocol == "tcp" or _meant("transport.buffers", named, "tcp" in used)
+    of_tcp = t.protocol == "tcp" or _meant("transport.buffers", names, "tcp" in used)
     if t.buffers == "tuned" and of_tcp and not (t.protocol == "tcp" and t.windows == "bytes" and by_time):
         why = (
             'buffers as Linux tunes them need TCP with transport.loss_detection = "rack", '
@@ -493,7 +493,7 @@ def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -
         needed = [
             f"transport.{key}" for key in ("buffers", "loss_detection", "windows", "variant", "protocol")
         ]
-        yield next((key for key in needed if named(key) != key), needed[0]), why, 'buffers = "fixed"'
+        yield next((key for key in needed if key in names), needed[0]), why, 'buffers = "fixed"'
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
         yield "transport.connection_per_session", why

@@ -7,7 +7,7 @@ names the faulty line and the expected content, and quotes nothing from the file
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,16 +25,11 @@ def read_trace(radio: Radio) -> np.ndarray:
     Raises:
         ScenarioError: the file cannot be read, is empty, or a line holds no value (the line is named).
     """
-    name = radio.trace_file or ""
-    ber = radio.trace_quantity == "ber"
-    most, meant = (0.5, "a bit error rate from 0 to 0.5") if ber else (255.0, "a link quality from 0 to 255")
-    values = []
-    for number, text in _lines(name, "trace", "radio.trace_file"):
-        value = _number(text)
-        if not 0 <= value <= most:
-            raise _refused(name, "trace", "radio.trace_file", f"line {number}: must be {meant}")
-        values.append(value)
-    return np.array(values)
+    most, form = 255.0, "a link quality from 0 to 255"
+    if radio.trace_quantity == "ber":
+        most, form = 0.5, "a bit error rate from 0 to 0.5"
+    what = radio.trace_file or "", "trace", "radio.trace_file"
+    return np.array(_rows(*what, form, lambda row: len(row) == 1 and 0 <= row[0] <= most)).ravel()
 
 
 def read_arrivals(name: str) -> tuple[list[float], list[int]]:
@@ -44,30 +39,35 @@ def read_arrivals(name: str) -> tuple[list[float], list[int]]:
         ScenarioError: naming file and line, if the file cannot be read, a line is not of this form, times
             decrease, or there is no line at all.
     """
-    what = "arrival", "traffic.arrival_file"
-    times, sizes = [], []
-    for number, line in _lines(name, *what):
-        found = [_number(text) for text in line.replace(",", " ").split()]
-        if len(found) != 2 or not 0 <= found[0] < 1e6 or not 1 <= found[1] <= 1e9 or found[1] % 1:
-            form = f"line {number}: must be a time (s, at least 0) and a size (bytes)"
-            raise _refused(name, *what, form)
-        times.append(found[0])
-        sizes.append(int(found[1]))
+
+    def fits(row: list[float]) -> bool:
+        return len(row) == 2 and 0 <= row[0] < 1e6 and 1 <= row[1] <= 1e9 and row[1] % 1 == 0
+
+    what = name, "arrival", "traffic.arrival_file"
+    rows = _rows(*what, "a time (s, at least 0) and a size (bytes)", fits)
+    times, sizes = [time for time, _ in rows], [int(size) for _, size in rows]
     if any(later < earlier for earlier, later in pairwise(times)):
-        raise _refused(name, *what, "the times must not decrease")
+        raise _refused(*what, "the times must not decrease")
     return times, sizes
 
 
-def _lines(name: str, what: str, key: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of the lines of a file that hold something beside comments."""
+def _rows(
+    name: str, what: str, key: str, form: str, fits: Callable[[list[float]], bool]
+) -> list[list[float]]:
+    """Return the numbers in the lines of a file that hold something beside comments."""
     try:
         lines = decoded(read_bytes(Path(name))).splitlines()
     except (UnusableFile, BadText) as error:
         raise _refused(name, what, key, str(error)) from None
-    found = [(number, line.partition("#")[0].strip()) for number, line in enumerate(lines, start=1)]
-    if not any(text for _, text in found):
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if text := line.partition("#")[0].strip():
+            rows.append([_number(part) for part in text.replace(",", " ").split()])
+            if not fits(rows[-1]):
+                raise _refused(name, what, key, f"line {number}: must be {form}")
+    if not rows:
         raise _refused(name, what, key, f"holds no {'value' if what == 'trace' else what}")
-    return ((number, text) for number, text in found if text)
+    return rows
 
 
 def _number(text: str) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from btqueue.scenario.fields import conditions, effective, neutral
@@ -73,8 +74,7 @@ def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
 
 def value(scenario: Scenario, key: str) -> Any:
     """Return the value of a key of a table, by its dotted name."""
-    table, _, name = key.partition(".")
-    return getattr(getattr(scenario, table), name)
+    return attrgetter(key)(scenario)
 
 
 def traits(scenario: Scenario) -> tuple[Trait, ...]:

@@ -49,10 +49,6 @@ def test_flows_of_a_pattern(network, flows):
     assert flows_of(plan_of(network)) == flows
 
 
-def test_members_of_a_piconet_reach_each_other_through_its_central():
-    assert way(plan_of({}), "p1.1", "p1.2") == ["p1.1", "c1", "p1.2"]
-
-
 def test_a_reply_needs_a_reverse_flow():
     assert [f.reverse for f in plan_of({}, traffic={"source": "request-reply"}).flows] == [2, 3, 0, 1]
     flows = [{"from": "p1.1", "to": "c1"}, {"from": "p1.2", "to": "c1", "law": "request-reply"}]
