@@ -166,7 +166,7 @@ def start_visit(sim, index, now):
     bridge = sim.links[central.first_link + central.station].bridge
     if central.waiting == 0 and central.can_sleep:
         central.asleep = True
-        central.idle_since = voice.next_start(central, now)
+        central.idle_since = now
         cancel(sim, central.timer)
         return
     if bridge != NOTHING and sim.bridges[bridge].schedule == piconets.WALK_IN:

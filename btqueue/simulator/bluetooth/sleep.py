@@ -2,23 +2,24 @@
 
 With every queue empty a visit is POLL and NULL, two slots, then the next member's turn. When a packet comes,
 the visits that took place meanwhile are counted and the half-frame in progress is found, so a run with sleep
-has the same results as one without.
+has the same results as one without. Piconets with voice links do not sleep.
 """
 
 from btqueue.simulator.bluetooth.disciplines import begin_visit
-from btqueue.simulator.bluetooth.voice import idle_visits, start_of_idle_visit
 from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.conventions import NOTHING, SLOT
-from btqueue.simulator.records.piconets import DOWNLINK_HALF, PAUSE, UPLINK_HALF
+from btqueue.simulator.records.piconets import DOWNLINK_HALF, UPLINK_HALF
+
+IDLE_VISIT = 2 * SLOT
+"""POLL and NULL."""
 
 
 @outlined
 def settle(sim, index, now):
     """Count the idle visits of a sleeping piconet that are over by now."""
     central = sim.piconets[index]
-    visits = idle_visits(central, central.idle_since, now)
-    start = start_of_idle_visit(central, central.idle_since, visits)
+    visits = (now - central.idle_since) // IDLE_VISIT
     rounds = visits // central.links
     for place in range(central.links):
         more = (place - central.station) % central.links < visits % central.links
@@ -26,7 +27,7 @@ def settle(sim, index, now):
     central.visits += visits
     central.cycle += (central.station + visits) // central.links
     central.station = (central.station + visits) % central.links
-    central.idle_since = start
+    central.idle_since += visits * IDLE_VISIT
 
 
 @outlined
@@ -50,10 +51,7 @@ def wake(sim, index, now):
     # The gates of gated service closed before the packet came that wakes the piconet.
     central.gate_down = 0
     central.gate_up = 0
-    if now < start:
-        central.phase = PAUSE
-        schedule(sim, central.timer, start)
-    elif now < start + SLOT:
+    if now < start + SLOT:
         central.phase = DOWNLINK_HALF
         schedule(sim, central.timer, start + SLOT)
     else:

@@ -105,7 +105,7 @@ def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) ->
         packet=NOTHING,
         on_air_type=NOTHING,
         bridge=away,
-        can_sleep=cyclic and not bridges and away == NOTHING and not repeated,
+        can_sleep=cyclic and not bridges and away == NOTHING and links is None,
         voice_period=period,
         voice_reserved=reserved,
         voice_links=links.links if links and repeated else 0,

@@ -32,15 +32,6 @@ def first_start(name, now, ticks_a_slot):
     return now
 
 
-def visits_one_by_one(name, since, until, ticks_a_slot):
-    """The idle visits that are over by `until`, played one after the other, and the start of the next."""
-    start, visits = first_start(name, since, ticks_a_slot), 0
-    while start + 2 * ticks_a_slot <= until:
-        visits += 1
-        start = first_start(name, start + 2 * ticks_a_slot, ticks_a_slot)
-    return visits, start
-
-
 # Ticks of a fifth of a slot, so that times off the grid of slots occur too.
 TICKS = 5
 TICK = SLOT // TICKS
@@ -51,14 +42,6 @@ names = st.sampled_from(sorted(RESERVATIONS))
 @given(names, times)
 def test_a_frame_starts_as_soon_as_two_slots_are_free(plain, name, now):
     assert plain.voice.next_start(central(name), now * TICK) == first_start(name, now, TICKS) * TICK
-
-
-@given(names, times, st.integers(0, 100 * TICKS))
-def test_idle_visits_are_those_played_one_by_one(plain, name, since, length):
-    visits, start = visits_one_by_one(name, since, since + length, TICKS)
-    begin, end = since * TICK, (since + length) * TICK
-    assert plain.voice.idle_visits(central(name), begin, end) == visits
-    assert plain.voice.start_of_idle_visit(central(name), begin, visits) == start * TICK
 
 
 @given(names, times)
@@ -72,10 +55,7 @@ def test_room_is_the_free_air_from_now_on(plain, name, now):
 
 @pytest.mark.parametrize("name", NO_ROOM)
 def test_voice_in_every_slot_leaves_no_visit(plain, name):
-    full = central(name)
-    assert plain.voice.next_start(full, 5 * SLOT) == NEVER
-    assert plain.voice.start_of_idle_visit(full, 0, 3) == NEVER
-    assert plain.voice.idle_visits(full, 0, 1000 * SLOT) == 0
+    assert plain.voice.next_start(central(name), 5 * SLOT) == NEVER
 
 
 # ------------------------------------------------------------------------------------------ extended links
