@@ -66,9 +66,14 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
     from btqueue.simulator.records.conventions import NOTHING, SECOND
     from btqueue.simulator.records.packets import CONTROL
     from btqueue.simulator.scope import require_simulated
-    from btqueue.simulator.traces.names import node_names, packet_type_names
     from btqueue.simulator.traces.trace import EVENT_NAMES
-    from btqueue.simulator.traces.trace_files import CONTROL_NAMES, length_s, play
+    from btqueue.simulator.traces.trace_files import (
+        CONTROL_NAMES,
+        length_s,
+        node_names,
+        packet_type_names,
+        play,
+    )
 
     if unknown := set(only) - set(EVENT_NAMES):
         raise ValueError(f"there are no events {', '.join(sorted(unknown))}")

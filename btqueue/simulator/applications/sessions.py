@@ -6,7 +6,6 @@ The order of the messages is in `exchange`. TCP carries them as a stream of segm
 
 from btqueue.simulator.applications import exchange
 from btqueue.simulator.applications.exchange import CLIENT, set_deadline, take_due
-from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus import state_machine as centaurus
 from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records import connections as kinds
@@ -29,7 +28,7 @@ def on_timer(sim, index, now):
     elif place == kinds.APPLICATION_TIMEOUT:
         exchange.abandon(sim, index, now)
         if sim.connections[sim.sessions[index].requester].protocol == kinds.CENTAURUS:
-            ends.close(sim, index, CLIENT, now)
+            centaurus.close(sim, index, CLIENT, now)
     elif place >= kinds.WORKER:
         centaurus.on_worker(sim, index, place - kinds.WORKER, now)
     elif place >= kinds.WATCHDOG:

@@ -13,17 +13,84 @@ follows:
 - After its NOPE an end may leave the session, for the other end leaves it without a message if it has nothing
   to send either.
 - DONE and data packets are ignored outside the state `packet receive`.
+
+The states that the paper leaves as soon as Level I has taken a message (send command, proceed sent, proceed
+received) last no time here, so they have no name.
 """
 
 from btqueue.simulator.applications import exchange
 from btqueue.simulator.applications.exchange import CLIENT, SERVER, clear_deadline, flow_from, set_deadline
 from btqueue.simulator.bluetooth.l2cap import new_segment
-from btqueue.simulator.centaurus import bitmaps, ends
-from btqueue.simulator.centaurus.ends import begin_session, close, enter, join, leave
+from btqueue.simulator.centaurus import bitmaps
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import CONTROL, DATA
+
+(
+    WAIT,
+    POLL_RECEIVED,
+    OBJ_RECEIVED,
+    PACKET_RECEIVE,
+    DONE_RECEIVED,
+    NOPE_RECEIVED,
+    ACK_REJ_RECEIVED,
+    PACKET_TRANSMIT,
+    WAIT_PACKET_SEND,
+) = range(9)
+
+
+# ------------------------------------------------------------------------------- an end's part in a session
+
+
+@compiled
+def join(sim, index, end, number):
+    """Let an end take part in the session with this number, from the initial state of a connected Level I."""
+    session = sim.sessions[index]
+    session.number[end] = number
+    session.in_session[end] = 1
+    session.busy[end] = 0
+    session.offered[end] = 0
+    session.done_sent[end] = 0
+    session.done_received[end] = 0
+    session.state[end] = WAIT
+    clear_deadline(sim, index, kinds.WATCHDOG + end)
+    clear_deadline(sim, index, kinds.WORKER + end)
+
+
+@compiled
+def begin_session(sim, index, end):
+    """Let an end start a new session: the client the next odd one, the server the next even one."""
+    number = sim.sessions[index].number[end]
+    join(sim, index, end, number + 1 + (number + end) % 2)
+
+
+@outlined
+def enter(sim, index, end, state, now):
+    """Take the next state; this is progress, so the end's watchdog starts again."""
+    session = sim.sessions[index]
+    session.state[end] = state
+    session.busy[end] = 1
+    set_deadline(sim, index, kinds.WATCHDOG + end, now + session.watchdog)
+
+
+@compiled
+def leave(sim, index, end, now):
+    """Nothing more is owed in this session."""
+    session = sim.sessions[index]
+    session.busy[end] = 0
+    clear_deadline(sim, index, kinds.WATCHDOG + end)
+
+
+@outlined
+def close(sim, index, end, now):
+    """Close the session at this end; bitmaps and outgoing objects stay."""
+    session = sim.sessions[index]
+    session.in_session[end] = 0
+    session.state[end] = WAIT
+    clear_deadline(sim, index, kinds.WORKER + end)
+    leave(sim, index, end, now)
+
 
 # --------------------------------------------------------------------------------------------------- timers
 
@@ -41,8 +108,8 @@ def on_watchdog(sim, index, end, now):
 def on_worker(sim, index, end, now):
     """The worker routine runs again: Level I has sent the data packet, the next one can be handed to it."""
     session = sim.sessions[index]
-    if session.state[end] == ends.WAIT_PACKET_SEND:
-        enter(sim, index, end, ends.PACKET_TRANSMIT, now)
+    if session.state[end] == WAIT_PACKET_SEND:
+        enter(sim, index, end, PACKET_TRANSMIT, now)
         sim.clock[0].sending = flow_from(session, end)
 
 
@@ -61,9 +128,9 @@ def on_segment(sim, flow, segment, now):
         return
     if segment.kind == DATA:
         on_packet(sim, index, end, flow, segment.number, now)
-    elif session.state[end] == ends.WAIT:
+    elif session.state[end] == WAIT:
         on_message_while_waiting(sim, index, end, segment, now)
-    elif session.state[end] == ends.PACKET_RECEIVE:
+    elif session.state[end] == PACKET_RECEIVE:
         if segment.message == kinds.DONE:
             on_done(sim, index, end, flow, now)
     else:
@@ -77,9 +144,9 @@ def on_message_while_waiting(sim, index, end, segment, now):
     session = sim.sessions[index]
     if segment.message == kinds.OBJ:
         session.incoming[end] = segment.number
-        enter(sim, index, end, ends.OBJ_RECEIVED, now)
+        enter(sim, index, end, OBJ_RECEIVED, now)
     elif segment.message == kinds.NOPE:
-        enter(sim, index, end, ends.NOPE_RECEIVED, now)
+        enter(sim, index, end, NOPE_RECEIVED, now)
     elif segment.message == kinds.PROCEED:
         on_proceed(sim, index, end, segment, now)
     elif segment.message == kinds.REJ or segment.message == kinds.OBJECT_ACK:
@@ -102,8 +169,8 @@ def on_proceed(sim, index, end, segment, now):
     if segment.echo != session.done_sent[end]:
         return
     bitmaps.update_from_receiver(sim, index, end, segment.ack)
-    if session.state[end] == ends.WAIT:
-        enter(sim, index, end, ends.PACKET_TRANSMIT, now)
+    if session.state[end] == WAIT:
+        enter(sim, index, end, PACKET_TRANSMIT, now)
 
 
 @compiled
@@ -118,16 +185,16 @@ def on_answered(sim, index, end, message, number, now):
     if message == kinds.OBJECT_ACK and end == SERVER:
         close(sim, index, end, now)
     else:
-        enter(sim, index, end, ends.ACK_REJ_RECEIVED, now)
+        enter(sim, index, end, ACK_REJ_RECEIVED, now)
 
 
 @compiled
 def on_packet(sim, index, end, flow, slot, now):
     """Copy the payload of a data packet to its slot and set the bit."""
     session = sim.sessions[index]
-    if session.state[end] == ends.PACKET_RECEIVE:
+    if session.state[end] == PACKET_RECEIVE:
         bitmaps.record(sim, index, end, flow, slot)
-        enter(sim, index, end, ends.PACKET_RECEIVE, now)
+        enter(sim, index, end, PACKET_RECEIVE, now)
 
 
 @compiled
@@ -135,7 +202,7 @@ def on_done(sim, index, end, flow, now):
     """The sender has sent all missing packets of its bitmap; a whole object goes to the application."""
     session = sim.sessions[index]
     session.done_received[end] += 1
-    enter(sim, index, end, ends.DONE_RECEIVED, now)
+    enter(sim, index, end, DONE_RECEIVED, now)
     if bitmaps.is_whole(session, end):
         deliver(sim, index, end, flow, now)
 
@@ -184,14 +251,14 @@ def offer(sim, index, end, now):
     session = sim.sessions[index]
     session.offered[end] = 1
     bitmaps.begin_offer(sim, index, end)
-    enter(sim, index, end, ends.PACKET_TRANSMIT if session.early_data else ends.WAIT, now)
+    enter(sim, index, end, PACKET_TRANSMIT if session.early_data else WAIT, now)
     return control(sim, index, end, kinds.OBJ, session.outgoing[end])
 
 
 @compiled
 def nope(sim, index, end, now):
     """Send NOPE; after it this end owes nothing and may leave, or be offered an object."""
-    sim.sessions[index].state[end] = ends.WAIT
+    sim.sessions[index].state[end] = WAIT
     leave(sim, index, end, now)
     return control(sim, index, end, kinds.NOPE, NOTHING)
 
@@ -202,7 +269,7 @@ def answer_offer(sim, index, end, now):
     session = sim.sessions[index]
     number = session.incoming[end]
     if number <= session.accepted[end]:
-        enter(sim, index, end, ends.WAIT, now)
+        enter(sim, index, end, WAIT, now)
         return control(sim, index, end, kinds.REJ, number)
     bitmaps.collect(sim, index, end, number)
     return proceed(sim, index, end, now)
@@ -219,7 +286,7 @@ def answer_done(sim, index, end, now):
         # The server closes the session when this ACK comes.
         close(sim, index, end, now)
     else:
-        enter(sim, index, end, ends.WAIT, now)
+        enter(sim, index, end, WAIT, now)
     return made
 
 
@@ -227,7 +294,7 @@ def answer_done(sim, index, end, now):
 def proceed(sim, index, end, now):
     """Send PROCEED with the bitmap as it is now."""
     session = sim.sessions[index]
-    enter(sim, index, end, ends.PACKET_RECEIVE, now)
+    enter(sim, index, end, PACKET_RECEIVE, now)
     made = control(sim, index, end, kinds.PROCEED, session.collecting[end])
     sim.segments[made].ack = session.received[end]
     sim.segments[made].echo = session.done_received[end]
@@ -243,17 +310,17 @@ def next_packet(sim, index, end, now):
     slot = bitmaps.next_unsent(sim, index, end)
     if slot == NOTHING:
         session.done_sent[end] += 1
-        enter(sim, index, end, ends.WAIT, now)
+        enter(sim, index, end, WAIT, now)
         return control(sim, index, end, kinds.DONE, number)
     bitmaps.mark_sent(sim, index, end, slot)
     made = new_segment(sim, flow, DATA, False, exchange.message_layout(sim, index, end, number, slot), slot)
     sim.segments[made].session = session.number[end]
     sim.segments[made].timestamp = now
     if session.worker_period > 0:
-        enter(sim, index, end, ends.WAIT_PACKET_SEND, now)
+        enter(sim, index, end, WAIT_PACKET_SEND, now)
         set_deadline(sim, index, kinds.WORKER + end, now + session.worker_period)
     else:
-        enter(sim, index, end, ends.PACKET_TRANSMIT, now)
+        enter(sim, index, end, PACKET_TRANSMIT, now)
     return made
 
 
@@ -264,22 +331,22 @@ def next_output(sim, flow, now):
     session = sim.sessions[index]
     end = CLIENT if flow == session.requester else SERVER
     may_offer = session.outgoing[end] != NOTHING and not session.offered[end]
-    if session.state[end] == ends.NOPE_RECEIVED and not may_offer:
+    if session.state[end] == NOPE_RECEIVED and not may_offer:
         close(sim, index, end, now)
     # Level I triggers a session for a pending object (a local POLL).
-    at_rest = session.state[end] == ends.WAIT and not session.busy[end]
+    at_rest = session.state[end] == WAIT and not session.busy[end]
     if at_rest and session.outgoing[end] != NOTHING:
         begin_session(sim, index, end)
-        enter(sim, index, end, ends.POLL_RECEIVED, now)
+        enter(sim, index, end, POLL_RECEIVED, now)
     state = session.state[end]
-    if state in (ends.POLL_RECEIVED, ends.NOPE_RECEIVED) and session.outgoing[end] != NOTHING:
+    if state in (POLL_RECEIVED, NOPE_RECEIVED) and session.outgoing[end] != NOTHING:
         return offer(sim, index, end, now)
-    if state in (ends.POLL_RECEIVED, ends.ACK_REJ_RECEIVED):
+    if state in (POLL_RECEIVED, ACK_REJ_RECEIVED):
         return nope(sim, index, end, now)
-    if state == ends.OBJ_RECEIVED:
+    if state == OBJ_RECEIVED:
         return answer_offer(sim, index, end, now)
-    if state == ends.PACKET_TRANSMIT:
+    if state == PACKET_TRANSMIT:
         return next_packet(sim, index, end, now)
-    if state == ends.DONE_RECEIVED:
+    if state == DONE_RECEIVED:
         return answer_done(sim, index, end, now)
     return NOTHING

@@ -9,8 +9,7 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import run_until
 from btqueue.simulator.scope import require_simulated
-from btqueue.simulator.traces.names import queue_names
-from btqueue.simulator.traces.trace_files import length_s
+from btqueue.simulator.traces.trace_files import length_s, queue_names
 
 UNITS = {
     "cwnd_segments": ("segment", "congestion window at the end of the step"),

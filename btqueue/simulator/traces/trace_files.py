@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.simulator.construction.state import grow, new_state
+from btqueue.scenario.topology import topology
+from btqueue.simulator.construction.radio_tables import types_of
+from btqueue.simulator.construction.state import grow, network_of, new_state
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND
+from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import CONTROL
 from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.extras import require
-from btqueue.simulator.traces.names import node_names, packet_type_names, port_names
 from btqueue.simulator.traces.pcap import PcapWriter
 from btqueue.simulator.traces.trace import EVENT_NAMES
 
@@ -65,6 +67,33 @@ def record(
             node = int(sim.connections[0].source) if at is None else node_number(scenario, at)
             sinks.append(PcapWriter(files.enter_context(Path(pcap).open("wb")), sim, node).write)
         return play(sim, length_s(scenario), sinks, progress)
+
+
+def node_names(scenario: Scenario) -> list[str]:
+    """Return the names of all nodes."""
+    return list(topology(scenario).nodes)
+
+
+def port_names(sim: State, scenario: Scenario) -> list[str]:
+    """Return the names of all ports: the sending and the receiving node, as `p1.1>c1`."""
+    nodes = node_names(scenario)
+    return [f"{nodes[port.node]}>{nodes[port.peer]}" for port in sim.ports]
+
+
+def queue_names(sim: State, scenario: Scenario) -> list[str]:
+    """Return the names of all queues: the port that they belong to and their kind, as `p1.1>c1 uplink`."""
+    ports = port_names(sim, scenario)
+    owners = dict(enumerate(ports))
+    owners |= dict(zip(sim.buckets.queue.tolist(), ports, strict=True))
+    owners.pop(NOTHING, None)
+    return [f"{owners[number]} {QUEUE_KINDS[queue.kind]}" for number, queue in enumerate(sim.queues)]
+
+
+def packet_type_names(scenario: Scenario) -> list[str]:
+    """Return the names of the packet types of the link, of Bluetooth Low Energy the payloads of PDUs."""
+    if scenario.link.bearer == "le":
+        return [f"{kind.payload} bytes" for kind in network_of(scenario).packet_types]
+    return [kind.name for kind in types_of(scenario.link)]
 
 
 def node_number(scenario: Scenario, name: str) -> int:

@@ -166,8 +166,8 @@ def test_of_two_sessions_begun_at_once_both_ends_follow_the_higher(plain):
 def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(plain, offered, number):
     network = new_network(plain)
     sim, session = network.sim, network.session
-    plain.ends.join(sim, 0, SERVER, 1)
-    plain.ends.enter(sim, 0, SERVER, plain.ends.NOPE_RECEIVED, network.now)
+    plain.state_machine.join(sim, 0, SERVER, 1)
+    plain.state_machine.enter(sim, 0, SERVER, plain.state_machine.NOPE_RECEIVED, network.now)
     session.outgoing[SERVER], session.offered[SERVER] = 2, offered
     offer = sim.segments[plain.state_machine.next_output(sim, RESPONDER, network.now)]
     assert offer.message == plain.records.OBJ

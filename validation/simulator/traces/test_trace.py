@@ -91,7 +91,7 @@ def some_log(plain):
 
 
 def test_a_table_reads_back_with_names_units_and_nulls(plain, tmp_path):
-    nodes, log = plain.names.node_names(thesis()), some_log(plain)
+    nodes, log = plain.trace_files.node_names(thesis()), some_log(plain)
     file = written(plain, tmp_path, log, log[:1], log)
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 7), "each part of the log is a row group"
     segment, packet, timeout = file.read().to_pylist()[:3]
@@ -103,7 +103,7 @@ def test_a_table_reads_back_with_names_units_and_nulls(plain, tmp_path):
     assert segment["timestamp_s"] == pytest.approx(1e-6)
     assert segment["message"] is None
     assert packet["port"] == f"{nodes[1]}>{nodes[0]}"
-    assert packet["packet_type"] == plain.names.packet_type_names(thesis())[1]
+    assert packet["packet_type"] == plain.trace_files.packet_type_names(thesis())[1]
     assert packet["time_s"] == pytest.approx(1.500000001, abs=1e-12)
     assert (timeout["event"], timeout["kind"], timeout["segment"], timeout["size_bytes"]) == (
         "timeout", None, None, None,
