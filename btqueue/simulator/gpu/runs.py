@@ -52,7 +52,7 @@ def run_replications(
             plan_looks(sim, round(warmup_s * SECOND), total_s)
         on_gpu = StatesOnGpu(target, begun)
         complete = run_until(on_gpu, total_s, progress)
-        measured = [finish(sim, complete) for sim in on_gpu.fetch_all()]
+        measured = [finish(on_gpu.fetch(index), complete) for index in range(len(begun))]
     if not complete:
         raise Stopped(measured)
     return [one for one in measured if one is not None]
@@ -105,21 +105,14 @@ class StatesOnGpu:
         self.packed: list[Packed] = [packed for packed, _ in sent]
         self.tables: list[Any] = [table for _, table in sent]
 
-    def replace(self, index: int, sim: State) -> None:
-        """Replace a state on the GPU."""
-        self.packed[index], self.tables[index] = self.target.send(pack(sim.arrays()))
-
     def fetch(self, index: int) -> State:
         """Copy one state back."""
         return State(self.target.fetch(self.packed[index]))
-
-    def fetch_all(self) -> list[State]:
-        """Copy all states back."""
-        return [self.fetch(index) for index in range(len(self.packed))]
 
     def advance(self, until: int) -> None:
         """Play all replications up to `until` (ns), with larger pools where needed."""
         while np.any((reasons := self.target.launch(self.tables, until)) != REACHED):
             for index in map(int, np.flatnonzero(reasons == NEEDS_SPACE)):
-                self.replace(index, grow(self.fetch(index)))
+                larger = pack(grow(self.fetch(index)).arrays())
+                self.packed[index], self.tables[index] = self.target.send(larger)
         self.now = until

@@ -72,25 +72,6 @@ class WholeLibrary(JITCodeLibrary):
         passes.run(self._final_module, builder)
 
 
-NOT_NEEDED = {
-    "DeadBranchPrune",
-    "DumpParforDiagnostics",
-    "FindLiterallyCalls",
-    "InlineClosureLikes",
-    "InlineInlinables",
-    "InlineOverloads",
-    "LiteralPropagationSubPipelinePass",
-    "LiteralUnroll",
-    "MakeFunctionToJitFunction",
-    "NopythonRewrites",
-    "RewriteDynamicRaises",
-    "RewriteSemanticConstants",
-    "WithLifting",
-}
-"""Passes of numba's for parts of the language that the simulator does without (closures, `with`, expressions
-of whole arrays, `literally`), a tenth of the time."""
-
-
 class PartCompiler(Compiler):
     """Compile a function that only compiled code calls, without separate machine code and wrapper."""
 
@@ -99,10 +80,7 @@ class PartCompiler(Compiler):
         state: Any = self.state
         state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
         state.library = PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        pipelines = super().define_pipelines()
-        for pipeline in pipelines:
-            pipeline.passes = [one for one in pipeline.passes if one[0].__name__ not in NOT_NEEDED]
-        return pipelines
+        return super().define_pipelines()
 
 
 class WholeCompiler(Compiler):

@@ -1,11 +1,10 @@
 """Histograms of times and their quantiles: sixteen bins to an octave, so that these are known within 3 %."""
 
-import math
 from functools import cache
 
 import numpy as np
 
-from btqueue.simulator.machinery.numba_cache import compiled, entry_point
+from btqueue.simulator.machinery.numba_cache import compiled
 
 BINS_AN_OCTAVE = 16
 LEAST_EXPONENT = 14
@@ -39,29 +38,15 @@ def quantiles(histograms: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
     Args:
         histograms: counts, shape (flows, BINS).
-        shares: between 0 and 1, ascending, shape (shares,).
+        shares: above 0 and up to 1, shape (shares,).
 
     Returns:
         Quantiles, shape (flows, shares); not a number where nothing was counted.
     """
-    times = np.zeros((len(histograms), len(shares)))
-    find_quantiles(histograms, shares, edges(), times)
-    return times
-
-
-@entry_point
-def find_quantiles(histograms, shares, limits, times):
-    """Write the quantiles of each flow's histogram, whose bins end at these limits (ns), into `times`."""
-    for flow in range(len(histograms)):
-        total = 0
-        for count in histograms[flow]:
-            total += count
-        passed, place = 0, 0
-        times[flow, :] = math.nan
-        for end, count in enumerate(histograms[flow]):
-            # the first bin that is not empty and at whose end the wanted number of times has been passed
-            while count > 0 and place < len(shares) and passed + count >= shares[place] * total:
-                inside = (shares[place] * total - passed) / count
-                times[flow, place] = limits[end] + inside * (limits[end + 1] - limits[end])
-                place += 1
-            passed += count
+    passed = np.cumsum(histograms, axis=1)
+    wanted = shares * passed[:, -1:]
+    found = [np.searchsorted(own, numbers) for own, numbers in zip(passed, wanted, strict=True)]
+    place, flow = np.array(found, int), np.arange(len(histograms))[:, None]
+    count, limits = histograms[flow, place], edges()
+    inside = (wanted - (passed[flow, place] - count)) / np.where(count > 0, count, np.nan)
+    return limits[place] + inside * (limits[place + 1] - limits[place])

@@ -71,7 +71,6 @@ class Watched:
         self.precision = scenario.run.precision or math.inf
         self.linear = parse_quantity(self.text, "run.precision_of", scenario)
         self.keys = {key: number_of_key(scenario, key, "run.precision_of") for key in self.linear.keys}
-        self.fast = set(self.linear.metrics) == {"goodput_kbps"}
         quantities = [quantity for _, quantity in self.linear.terms if not quantity.is_key]
         if any(quantity.name != "goodput_kbps" or quantity.places for quantity in quantities):
             self._require(quantities)
@@ -95,12 +94,7 @@ class Watched:
         complete = [one for one in measured if one.complete]
         if not complete:
             return Known(math.nan, math.nan, final=False)
-        if self.fast:
-            values: Mapping[str, np.ndarray] = {
-                "goodput_kbps": np.stack([one.counts.goodput_kbps() for one in complete])
-            }
-        else:
-            values = Measured(complete, self.scenario, self.network).values
+        values = Measured(complete, self.scenario, self.network).values
         samples = samples_of(self.linear, values, len(complete), self.keys)
         samples = samples[~np.isnan(samples)]
         if not samples.size:
