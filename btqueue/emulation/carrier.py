@@ -11,6 +11,7 @@ from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.hosts.forwarding import hand_down
+from btqueue.simulator.records.run import PACKETS
 from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED
 
@@ -58,7 +59,7 @@ class Carrier:
         own = layouts.array()
         sim = new_state(scenario, 0, logging=True)
         self.flow, self._first_layout = flow, len(sim.layouts) - LEAST_IP
-        sim.clock[0].packet_reserve = max(int(sim.clock[0].packet_reserve), int(own["count"].max()) + 2)
+        sim.pools[PACKETS].reserve = max(int(sim.pools[PACKETS].reserve), int(own["count"].max()) + 2)
         sim.connections[flow].ack_direct = False
         self._sim = sim.replaced(layouts=np.concatenate([sim.layouts, own]).view(np.recarray))
         self._inside: dict[int, tuple[int, int, bool, bytes]] = {}

@@ -31,13 +31,9 @@ LOG_RESERVE = 1024
 @compiled
 def space_is_short(sim):
     """Whether a pool or the log has less free than the next piece of work could need."""
-    clock = sim.clock[0]
-    # The sign of a number is its first bit: one branch for all three.
-    spare = (
-        (clock.free_packets - clock.packet_reserve)
-        | (clock.free_segments - clock.segment_reserve)
-        | (clock.free_messages - clock.message_reserve)
-    )
+    clock, spare = sim.clock[0], 0
+    for pool in range(3):  # the sign of a number is its first bit: one branch for all three
+        spare |= sim.pools[pool].left - sim.pools[pool].reserve
     return spare < 0 or (clock.logging and clock.log_length + LOG_RESERVE > len(sim.log))
 
 

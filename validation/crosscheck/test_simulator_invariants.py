@@ -299,7 +299,7 @@ def test_a_lost_count_is_noticed(array):
 
 def test_a_packet_lost_from_the_pool_is_noticed():
     sim = play(thesis(), 5)
-    sim.clock.free_packets -= 1
+    sim.pools.left[0] -= 1
     with pytest.raises(InvariantViolated, match="packets are in use"):
         check_invariants(sim)
 

@@ -20,7 +20,7 @@ REQUESTER, RESPONDER = 0, 1
 def new_state(plain, protocol, request, reply, goodbye):
     """One session between node 0 (flow 0, the requester) and node 1 (flow 1); timer 0 is the session's."""
     records = plain.records
-    sim = tables(records, clock=1, timers=3, layouts=4, connections=2, sessions=1, flow_statistics=2)
+    sim = tables(records, clock=1, pools=3, timers=3, layouts=4, connections=2, sessions=1, flow_statistics=2)
     sim.segments, sim.messages = (pool(records, name, POOL) for name in ("segments", "messages"))
     sim.heap, sim.patterns = np.arange(3), np.array([0] * request + [1] * goodbye + [2] * reply)
     sim.delay_histogram = np.zeros((2, plain.histograms.BINS), np.int64)
@@ -29,7 +29,7 @@ def new_state(plain, protocol, request, reply, goodbye):
     sim.timers.due = NEVER
     plain.numbering.heaps(sim.timers, np.zeros(3))
     sim.clock.sending = NOTHING
-    sim.clock.free_segments = sim.clock.free_messages = POOL
+    sim.pools.left = POOL
     sim.layouts.application = 64, 32, 128, 0
     connections = sim.connections
     connections.source, connections.destination, connections.reverse = (0, 1), (1, 0), (1, 0)
@@ -112,7 +112,7 @@ class Network:
         make = self.next_tcp if self.tcp else self.plain.state_machine.next_output
         while (index := make(self.sim, flow, self.now)) != NOTHING:
             segment = self.sim.segments[index].copy()
-            self.plain.pool.free_segment(self.sim, index)
+            self.plain.pool.give_back(self.sim.pools[self.plain.records.SEGMENTS], self.sim.segments, index)
             self.sent.append(SimpleNamespace(at=self.now, segment=segment))
             if not self.lose(segment):
                 heapq.heappush(self.travelling, (self.now + DELAY, len(self.sent), segment))

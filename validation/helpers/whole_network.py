@@ -10,7 +10,8 @@ from btqueue.simulator.records.connections import NO_TRANSPORT, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT
 from btqueue.simulator.records.nodes import OUTSIDE
 from btqueue.simulator.records.packets import DATA, DATAGRAM
-from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
+from btqueue.simulator.records.run import SEGMENTS
+from btqueue.simulator.statistics.backlog import plan_looks
 from btqueue.simulator.statistics.invariants import check_invariants
 
 LONGEST = 5
@@ -23,7 +24,7 @@ def play(scenario, until_s, *, pieces=1, replication=0, measured_from_s=None):
     with np.errstate(over="ignore"):
         sim = new_state(scenario, replication)
         if measured_from_s is not None:
-            plan_looks(sim, round(measured_from_s * SECOND), until_s, LOOKS)
+            plan_looks(sim, round(measured_from_s * SECOND), until_s)
         for end in [*ends, round(until_s * SECOND)]:
             sim = go_on(sim, end)
     return sim
@@ -39,7 +40,7 @@ def go_on(sim, until):
 def measure_from_now(sim):
     """Let a measurement begin now, and check what has been seen to wait of flows without a transport."""
     now = int(sim.clock[0].now)
-    plan_looks(sim, now, now / SECOND + 1, looks=1)
+    plan_looks(sim, now, now / SECOND + 1)
     sim = go_on(sim, now)
     assert sim.clock[0].look == 1
     _, _, segments, _ = check_invariants(sim)
@@ -112,7 +113,7 @@ def check_counts(sim):
 def segments_travelling(sim):
     """Return how many segments with user data each flow has in queues and delay lines."""
     free = np.zeros(len(sim.segments), bool)
-    index = sim.clock[0].free_segment
+    index = sim.pools[SEGMENTS].free
     while index != NOTHING:
         free[index] = True
         index = sim.segments.next[index]

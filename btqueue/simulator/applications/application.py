@@ -13,10 +13,11 @@ numbers, and is set forward.
 
 from btqueue.simulator.applications import arrival_processes as arrivals
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import free_message, take_message
+from btqueue.simulator.machinery.pool import give_back, take
 from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.connections import FROM_FILE, GREEDY, PERIODIC, REQUESTER, RESPONDER
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
+from btqueue.simulator.records.run import MESSAGES
 from btqueue.simulator.statistics.histograms import count
 from btqueue.simulator.tcp.stream import position
 from btqueue.simulator.traces.trace import MESSAGE_DELIVERED, MESSAGE_WRITTEN, flow_event
@@ -77,7 +78,7 @@ def write_message(sim, flow, size, now):
 @compiled
 def list_message(sim, conn, last, created_at):
     """Append a message to the flow's list."""
-    index = take_message(sim)
+    index = take(sim.pools[MESSAGES], sim.messages)
     message = sim.messages[index]
     message.created_at = created_at
     message.last = last
@@ -153,4 +154,4 @@ def forget_oldest(sim, conn):
     index = conn.message_head
     conn.message_head = sim.messages[index].next
     conn.listed -= 1
-    free_message(sim, index)
+    give_back(sim.pools[MESSAGES], sim.messages, index)

@@ -21,8 +21,9 @@ from btqueue.simulator.bluetooth.baseband_queue import take_from_port
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.bluetooth.radio import feedback_is_hit, reception_fails
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import free_packet, take_packet
+from btqueue.simulator.machinery.pool import give_back, take
 from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.run import PACKETS
 from btqueue.simulator.traces.trace import PACKET_CORRUPTED, PACKET_DELIVERED, PACKET_GIVEN_UP, packet_event
 
 
@@ -87,7 +88,7 @@ def on_feedback(sim, port_index, feedback_lost, now):
     packet = sim.packets[sim.queues[port_index].head]
     forget_head(sim, port_index)
     if packet.ghost:
-        free_packet(sim, take_from_port(sim, port_index, now))
+        give_back(sim.pools[PACKETS], sim.packets, take_from_port(sim, port_index, now))
     else:
         packet.sent_bytes += part_in(sim, packet.type, packet)
         packet.transmissions = 0
@@ -109,7 +110,7 @@ def part_in(sim, packet_type, packet):
 @compiled
 def copy_for_far_side(sim, head):
     """Return a copy of the head packet of the queue; the copy goes on, and the head becomes a ghost."""
-    index = take_packet(sim)
+    index = take(sim.pools[PACKETS], sim.packets)
     sim.packets[index] = sim.packets[head]
     copy = sim.packets[index]
     copy.next = NOTHING
@@ -140,7 +141,7 @@ def give_up_if_due(sim, port_index, now):
         return
     forget_head(sim, port_index)
     if packet.ghost:
-        free_packet(sim, take_from_port(sim, port_index, now))
+        give_back(sim.pools[PACKETS], sim.packets, take_from_port(sim, port_index, now))
     else:
         discard_segment(sim, port_index, packet.segment, now)
 

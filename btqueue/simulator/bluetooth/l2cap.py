@@ -6,15 +6,16 @@ layer).
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import free_packet, free_segment, take_packet, take_segment
+from btqueue.simulator.machinery.pool import give_back, take
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA, DATAGRAM
+from btqueue.simulator.records.run import PACKETS, SEGMENTS
 
 
 @outlined
 def new_segment(sim, flow, kind, backward, layout, number):
     """Make a segment of the flow, at the start of its route, and return its index."""
-    index = take_segment(sim)
+    index = take(sim.pools[SEGMENTS], sim.segments)
     segment = sim.segments[index]
     conn = sim.connections[flow]
     segment.flow = flow
@@ -45,7 +46,7 @@ def whole_packet(sim, segment, size):
 
 @compiled
 def _packet(sim, segment, packet_type, size, tokens):
-    index = take_packet(sim)
+    index = take(sim.pools[PACKETS], sim.packets)
     packet = sim.packets[index]
     packet.segment = segment
     packet.type = packet_type
@@ -71,12 +72,12 @@ def finish_packet(sim, packet, lost):
     if lost:
         segment.damaged = True
     segment.travelling -= 1
-    free_packet(sim, packet)
+    give_back(sim.pools[PACKETS], sim.packets, packet)
     if segment.travelling > 0:
         return False
     if segment.damaged:
         count_end_of_travel(sim, segment)
-        free_segment(sim, index)
+        give_back(sim.pools[SEGMENTS], sim.segments, index)
     return True
 
 

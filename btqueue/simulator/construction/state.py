@@ -19,12 +19,12 @@ from btqueue.simulator.records.arrays import FIELDS, State, columns, pack, recor
 from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
-from btqueue.simulator.records.packets import message_dtype, packet_dtype, segment_dtype
 from btqueue.simulator.records.run import log_dtype
 from btqueue.simulator.statistics.backlog import LOOKS
 from btqueue.simulator.statistics.histograms import BINS
 
-POOLS = {"packet": packet_dtype, "segment": segment_dtype, "message": message_dtype}
+POOLS = ("packets", "segments", "messages")
+"""Arrays of entries, in the order of `State.pools`."""
 FIRST_POOL = 256
 """Packets, segments and messages that a pool starts with, at least; it doubles when needed."""
 LOG_LENGTH = 1 << 15
@@ -79,11 +79,10 @@ class EmptyNetwork:
 
     def keep_pools(self, sim: State) -> None:
         """Let the next replication begin with pools as large as the pools of `sim` are now."""
-        grown = [pool for pool in POOLS if pool + "s" in sim.apart]
-        if grown:
+        sizes = {name: len(sim.apart[name]) for name in POOLS if name in sim.apart}
+        if sizes:
             own = State(self.packed._replace(block=self.packed.block.copy()))
-            sizes = {pool: len(getattr(sim, pool + "s")) for pool in grown}
-            more = {pool: size for pool, size in sizes.items() if size > len(getattr(own, pool + "s"))}
+            more = {name: size for name, size in sizes.items() if size > len(getattr(own, name))}
             self.packed = pack(enlarge(own, more).arrays())
 
 
@@ -143,8 +142,8 @@ def build(scenario: Scenario) -> dict[str, Any]:
         draft.routes += [*(draft.port_of[step] for step in itertools.pairwise(route)), NOTHING]
     count = len(draft.connections)
     in_bytes = any(one["unit"] != 1 for one in draft.connections.alike)
-    pools, free = first_pools(largest=max(row["count"] for row in draft.layouts.rows))
-    draft.clock.add(free | dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING))
+    pools = first_pools(draft, largest=max(row["count"] for row in draft.layouts.rows))
+    draft.clock.add(dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING))
     draft.settings.add(
         {
             "relay_segments": scenario.network.relay == "segment",
@@ -180,19 +179,14 @@ def build(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def first_pools(largest: int) -> tuple[dict[str, np.ndarray], dict[str, object]]:
-    """Return the pools that a replication begins with, and the fields of the clock that tell of them.
-
-    Args:
-        largest: packets of a segment, at most.
-    """
-    pools: dict[str, np.ndarray] = {}
-    fields: dict[str, object] = {}
-    for name, reserve in {"packet": largest + 2, "segment": 2, "message": MESSAGES_RESERVED}.items():
+def first_pools(draft: Draft, largest: int) -> dict[str, np.ndarray]:
+    """Return the entries of the pools that a replication begins with; `largest`: packets of a segment."""
+    entries = {}
+    for name, reserve in zip(POOLS, (largest + 2, 2, MESSAGES_RESERVED), strict=True):
         size = max(FIRST_POOL, 2 * reserve)
-        pools[name + "s"] = _pool(POOLS[name], size)
-        fields |= {f"free_{name}": 0, f"free_{name}s": size, f"{name}_reserve": reserve}
-    return pools, fields
+        entries[name] = _pool(FIELDS[name][0], size)
+        draft.pools.add(left=size, reserve=reserve)
+    return entries
 
 
 @lru_cache(maxsize=16)
@@ -223,28 +217,27 @@ def draw_phases(sim: State, seed: int, replication: int) -> None:
 
 def grow(sim: State) -> State:
     """Return the state with larger pools where free packets, segments or messages are short."""
-    clock, sizes = sim.clock[0], {}
-    for pool in POOLS:
-        reserve, length = int(clock[f"{pool}_reserve"]), len(getattr(sim, pool + "s"))
-        if clock[f"free_{pool}s"] < reserve:
-            sizes[pool] = max(2 * length, length + 2 * reserve)
+    sizes = {}
+    for name, pool in zip(POOLS, sim.pools, strict=True):
+        length = len(getattr(sim, name))
+        if pool.left < pool.reserve:
+            sizes[name] = max(2 * length, length + 2 * int(pool.reserve))
     return enlarge(sim, sizes)
 
 
 def enlarge(sim: State, sizes: dict[str, int]) -> State:
     """Return the state with pools of these sizes; new entries are chained in front of the old free list."""
-    clock, pools = sim.clock[0], {}
+    replaced = {}
     for name, size in sizes.items():
-        pool = getattr(sim, name + "s")
-        larger = _zeros(pool.dtype, size)
-        larger.view(np.uint8)[: pool.nbytes] = pool.view(np.uint8)
+        pool, entries = sim.pools[POOLS.index(name)], getattr(sim, name)
+        larger = replaced[name] = _zeros(entries.dtype, size)
+        larger.view(np.uint8)[: entries.nbytes] = entries.view(np.uint8)
         following = columns(larger).next
-        following[len(pool) :] = np.arange(len(pool) + 1, size + 1)
-        following[-1] = clock[f"free_{name}"]
-        clock[f"free_{name}s"] += size - len(pool)
-        clock[f"free_{name}"] = len(pool)
-        pools[name + "s"] = larger
-    return sim.replaced(**pools)
+        following[len(entries) :] = np.arange(len(entries) + 1, size + 1)
+        following[-1] = pool.free
+        pool.left += size - len(entries)
+        pool.free = len(entries)
+    return sim.replaced(**replaced)
 
 
 def _zeros(dtype: np.dtype, length: int) -> np.recarray:

@@ -9,11 +9,12 @@ from btqueue.simulator.bluetooth.l2cap import count_end_of_travel, new_segment
 from btqueue.simulator.centaurus import state_machine as centaurus
 from btqueue.simulator.hosts import datagram
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import free_segment
+from btqueue.simulator.machinery.pool import give_back
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records.connections import PUSHED, TCP
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.packets import ACK, CONTROL, DATA, SYN, SYN_ACK
+from btqueue.simulator.records.run import SEGMENTS
 from btqueue.simulator.tcp import connection_setup, delayed_ack, linux, receiver, sender
 from btqueue.simulator.tcp.retransmission_timer import fires_at
 from btqueue.simulator.tcp.stream import layout_of, user_bytes
@@ -35,7 +36,7 @@ def receive_segment(sim, index, now):
             datagram.on_segment(sim, flow, segment, now)
         else:
             centaurus.on_segment(sim, flow, segment, now)
-    free_segment(sim, index)
+    give_back(sim.pools[SEGMENTS], sim.segments, index)
 
 
 @compiled

@@ -10,60 +10,18 @@ from btqueue.simulator.records.conventions import NOTHING
 
 
 @compiled
-def take_packet(sim):
-    """Return the index of a free packet, now in use."""
-    clock = sim.clock[0]
-    index = clock.free_packet
-    clock.free_packet = sim.packets[index].next
-    clock.free_packets -= 1
-    sim.packets[index].next = NOTHING
+def take(pool, entries):
+    """Return the index of a free entry of the pool, now in use."""
+    index = pool.free
+    pool.free = entries[index].next
+    pool.left -= 1
+    entries[index].next = NOTHING
     return index
 
 
 @compiled
-def free_packet(sim, index):
-    """Give a packet back."""
-    clock = sim.clock[0]
-    sim.packets[index].next = clock.free_packet
-    clock.free_packet = index
-    clock.free_packets += 1
-
-
-@compiled
-def take_segment(sim):
-    """Return the index of a free segment, now in use."""
-    clock = sim.clock[0]
-    index = clock.free_segment
-    clock.free_segment = sim.segments[index].next
-    clock.free_segments -= 1
-    sim.segments[index].next = NOTHING
-    return index
-
-
-@compiled
-def free_segment(sim, index):
-    """Give a segment back."""
-    clock = sim.clock[0]
-    sim.segments[index].next = clock.free_segment
-    clock.free_segment = index
-    clock.free_segments += 1
-
-
-@compiled
-def take_message(sim):
-    """Return the index of a free message, now in use."""
-    clock = sim.clock[0]
-    index = clock.free_message
-    clock.free_message = sim.messages[index].next
-    clock.free_messages -= 1
-    sim.messages[index].next = NOTHING
-    return index
-
-
-@compiled
-def free_message(sim, index):
-    """Give a message back."""
-    clock = sim.clock[0]
-    sim.messages[index].next = clock.free_message
-    clock.free_message = index
-    clock.free_messages += 1
+def give_back(pool, entries, index):
+    """Give an entry back to its pool."""
+    entries[index].next = pool.free
+    pool.free = index
+    pool.left += 1

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.simulator.records import connections, nodes, packets
+from btqueue.simulator.records import connections, nodes, packets, run
 from btqueue.simulator.records.le_links import le_link_dtype
 from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet_dtype
-from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype, timer_dtype
 
 INTEGER, REAL, BYTE = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.uint8)
 FIELDS: dict[str, tuple[np.dtype, int]] = {
-    "clock": (clock_dtype, 1),
-    "settings": (settings_dtype, 1),
-    "timers": (timer_dtype, 1),
+    "clock": (run.clock_dtype, 1),
+    "settings": (run.settings_dtype, 1),
+    "pools": (run.pool_dtype, 1),
+    "timers": (run.timer_dtype, 1),
     "heap": (INTEGER, 1),
     "islands": (INTEGER, 1),
-    "streams": (stream_dtype, 1),
+    "streams": (run.stream_dtype, 1),
     "packet_types": (packets.packet_type_dtype, 1),
     "layouts": (packets.layout_dtype, 1),
     "routes": (INTEGER, 1),
@@ -62,7 +62,7 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "looks": (INTEGER, 1),
     "seen": (INTEGER, 2),
     "halfway": (connections.flow_statistics_dtype, 1),
-    "log": (log_dtype, 1),
+    "log": (run.log_dtype, 1),
 }
 """Type of the entries and number of dimensions of each array of a `State`."""
 

@@ -15,9 +15,6 @@ stream_dtype = record_type(words("s0 s1 s2 s3"))
 
 clock_dtype = record_type(
     integers("now events pause_at statistics_since"),
-    # pools
-    integers("free_packet free_packets packet_reserve free_segment free_segments segment_reserve"),
-    integers("free_message free_messages message_reserve"),
     # work that the event just played leaves to the rest of the loop
     integers("arrived entering sending acknowledging island look first second others_due"),
     # trace
@@ -29,6 +26,11 @@ next port of its route; `sending`: flow whose sender may have a segment to send;
 receiver may have an acknowledgement to send. One event leaves at most one of each. `look`: number of
 `State.looks` that are over; `island`: the island being played; if it has few timers, `first` and `second` are
 the two that fired last, and none of the others is due before `others_due`."""
+
+PACKETS, SEGMENTS, MESSAGES = range(3)
+pool_dtype = record_type(integers("free left reserve"))
+"""The free entries of the packets, the segments or the messages: the first one, their number, and how many
+the next piece of work could need."""
 
 settings_dtype = record_type(flags("relay_segments lossy_feedback adapts_to_quality node_buffers"))
 """`relay_segments`: nodes on the way put segments together and cut them anew, else they pass packets on one

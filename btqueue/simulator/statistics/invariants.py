@@ -4,6 +4,7 @@ import numpy as np
 
 from btqueue.simulator.bluetooth.sleep import settle_all
 from btqueue.simulator.machinery.numba_cache import compiled, entry_point, outlined
+from btqueue.simulator.records import run
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
@@ -121,9 +122,9 @@ def settle_and_check(sim, packets, sojourn, segments, messages, waiting, broken)
             waiting[sim.ports[index].piconet] += sim.queues[index].length
     for index in range(len(waiting)):
         require(broken, PICONET, index, sim.piconets[index].waiting, waiting[index])
-    require(broken, PACKETS, 0, len(sim.packets) - clock.free_packets, in_queues)
-    require(broken, SEGMENTS, 0, len(sim.segments) - clock.free_segments, segments.sum())
-    require(broken, MESSAGES, 0, len(sim.messages) - clock.free_messages, messages.sum())
+    require(broken, PACKETS, 0, len(sim.packets) - sim.pools[run.PACKETS].left, in_queues)
+    require(broken, SEGMENTS, 0, len(sim.segments) - sim.pools[run.SEGMENTS].left, segments.sum())
+    require(broken, MESSAGES, 0, len(sim.messages) - sim.pools[run.MESSAGES].left, messages.sum())
 
 
 @compiled

@@ -14,8 +14,8 @@ POOL = 1000
 def new_flow(plain, application="POISSON", schedule=(), **fields):
     """A flow with an empty list of messages and the arrival timer 0."""
     records = plain.records
-    sim = tables(records, clock=1, timers=1, connections=1, backlogs=1, flow_statistics=1)
-    sim.messages, sim.clock.free_messages = pool(records, "messages", POOL), POOL
+    sim = tables(records, clock=1, pools=3, timers=1, connections=1, backlogs=1, flow_statistics=1)
+    sim.messages, sim.pools.left = pool(records, "messages", POOL), POOL
     sim.heap, sim.timers.due = np.arange(1), NEVER
     sim.streams = plain.random_streams.make_streams(1, 0, 1)
     sim.delay_histogram = np.zeros((1, plain.histograms.BINS), np.int64)
@@ -133,7 +133,7 @@ def test_every_message_is_delivered_and_acknowledged_once_with_its_delay(plain, 
         for done, edge in ((delivered, conn.rcv_nxt), (acknowledged, conn.last_ack_sent)):
             finished = sum(last < edge for _, last in messages)
             done.extend(now - created for created, _ in messages[len(done) : finished])
-        assert sim.clock[0].free_messages == POOL - len(messages) + len(acknowledged)
+        assert sim.pools[2].left == POOL - len(messages) + len(acknowledged)
     assert statistics.messages_delivered == len(delivered) == sim.delay_histogram.sum()
     assert statistics.delay_sum == sum(delivered)
     assert statistics.delay_squares == sum(delay**2 for delay in delivered)
@@ -175,7 +175,7 @@ def test_a_source_played_again_writes_the_same_messages(plain, application, sche
                 plain.application.on_delivered(sim, 0, now)
                 conn.last_ack_sent = min(conn.last_ack_sent + acknowledged, conn.rcv_nxt)
                 plain.application.on_acknowledged(sim, 0, now)
-                assert conn.listed == POOL - sim.clock[0].free_messages <= listed + conn.rwnd
+                assert conn.listed == POOL - sim.pools[2].left <= listed + conn.rwnd
         assert conn.listed + conn.unlisted >= sim.flow_statistics[0].messages - conn.last_ack_sent
         counted.append([array.tobytes() for array in (sim.flow_statistics, sim.delay_histogram, sim.streams)])
     assert counted[0] == counted[1]

@@ -22,9 +22,9 @@ def link(plain, *, most=UNLIMITED, flush=UNLIMITED, lossy=False, adaptive=False)
     """The two ports of a link, with ARQ."""
     ones = dict.fromkeys(["clock", "settings", "nodes", "piconets"], 1)
     twos = dict.fromkeys(["packet_types", "queues", "queue_statistics", "ports", "flow_statistics"], 2)
-    sim = tables(plain.records, **ones, **twos)
+    sim = tables(plain.records, pools=3, **ones, **twos)
     sim.packets, sim.segments = (pool(plain.records, name, POOL) for name in ("packets", "segments"))
-    sim.clock.free_packets = sim.clock.free_segments = POOL
+    sim.pools.left = POOL
     sim.settings.lossy_feedback = lossy
     sim.packet_types.payload = (100, 30)
     sim.queues.head = sim.queues.tail = NOTHING
@@ -35,14 +35,14 @@ def link(plain, *, most=UNLIMITED, flush=UNLIMITED, lossy=False, adaptive=False)
 
 
 def new_segment(plain, sim, packets, flow=0):
-    segment = plain.pool.take_segment(sim)
+    segment = plain.pool.take(sim.pools[1], sim.segments)
     sim.segments[segment].flow, sim.segments[segment].kind = flow, plain.records.DATA
     sim.segments[segment].travelling, sim.segments[segment].damaged = packets, False
     return segment
 
 
 def enqueue(plain, sim, segment, now=0, port=PORT, size=SIZE):
-    packet = plain.pool.take_packet(sim)
+    packet = plain.pool.take(sim.pools[0], sim.packets)
     record = sim.packets[packet]
     record.segment, record.type, record.bytes, record.hop = segment, 0, size, 0
     record.transmissions = record.sent_bytes = 0
@@ -102,8 +102,8 @@ def test_the_rest_of_a_segment_is_given_up_with_its_packet(plain, script):
     transmit(plain, sim)
     assert waiting(sim) == [b1, b2, b3]
     assert sim.flow_statistics.given_up.tolist() == [3, 0]
-    assert sim.clock[0].free_packets == POOL - 3
-    assert sim.clock[0].free_segments == POOL - 1
+    assert sim.pools[0].left == POOL - 3
+    assert sim.pools[1].left == POOL - 1
     assert sim.flow_statistics[0].segments_damaged == 1
     assert sim.queue_statistics[PORT].served == 3
 
@@ -138,7 +138,7 @@ def test_an_acknowledgement_that_comes_through_takes_the_ghost_away(plain, scrip
     assert waiting(sim) == [original]
     plain.arq.on_return_packet(sim, PORT, RETURN, 5)
     assert waiting(sim) == []
-    assert sim.clock[0].free_packets == POOL - 1
+    assert sim.pools[0].left == POOL - 1
     assert sim.segments[segment].travelling == 1
 
 
@@ -165,7 +165,7 @@ def test_with_lossy_feedback_a_packet_is_given_up_when_its_last_answer_is_due(pl
         assert len(waiting(sim)) == left
     count = sim.flow_statistics[0]
     assert (count.given_up, count.transmissions) == (1, 2)
-    assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL
+    assert list(sim.pools.left[:2]) == [POOL, POOL]
 
 
 # --------------------------------------------------------------------------------------- cut at transmission
@@ -194,7 +194,7 @@ def test_every_packet_arrives_once_or_is_given_up(plain, data):
             copy = transmit(plain, sim)
             if copy != NOTHING:
                 arrived.append(int(sim.packets[copy].segment))
-                plain.pool.free_packet(sim, copy)
+                plain.pool.give_back(sim.pools[0], sim.packets, copy)
             if lossy:
                 plain.arq.on_feedback(sim, PORT, bool(fates.random() < probability), 0)
     finally:
@@ -203,4 +203,4 @@ def test_every_packet_arrives_once_or_is_given_up(plain, data):
     for segment in segments:
         assert arrived.count(segment) <= expected.count(segment)
     assert len(arrived) + sim.flow_statistics[0].given_up == len(expected)
-    assert sim.clock[0].free_packets == POOL
+    assert sim.pools[0].left == POOL

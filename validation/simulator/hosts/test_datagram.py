@@ -16,11 +16,11 @@ POOL = 100
 def new_flow(plain):
     """A flow without transport; its segments have the layouts 0 and 1 in turn, of 1000 and 100 user bytes."""
     records = plain.records
-    sim = tables(records, clock=1, layouts=2, connections=1, flow_statistics=1)
+    sim = tables(records, clock=1, pools=3, layouts=2, connections=1, flow_statistics=1)
     sim.segments, sim.messages = (pool(records, name, POOL) for name in ("segments", "messages"))
     sim.patterns, sim.starts = np.array([-1, 0, 1]), np.zeros((1, 1), np.int64)
     sim.delay_histogram = np.zeros((1, plain.histograms.BINS), np.int64)
-    sim.clock.free_segments = sim.clock.free_messages = POOL
+    sim.pools.left = POOL
     sim.layouts.application = 1000, 100
     conn = sim.connections[0]
     conn.unit = 1

@@ -19,11 +19,11 @@ def new_medium(plain, ports=1, limit=1000, **fields):
     """A medium with these ports, each with a queue and a flow of its own, and no propagation delay."""
     records = plain.records
     of_ports = dict.fromkeys(["ports", "queues", "queue_statistics", "flow_statistics"], ports)
-    sim = tables(records, clock=1, timers=2, lines=1, **of_ports)
+    sim = tables(records, clock=1, pools=3, timers=2, lines=1, **of_ports)
     sim.packets, sim.segments = (pool(records, name, POOL) for name in ("packets", "segments"))
     sim.heap, sim.streams = np.arange(2), plain.random_streams.make_streams(1, 0, 2)
     sim.media = zeros(records.medium_dtype, 1)
-    sim.clock.free_packets = sim.clock.free_segments = POOL
+    sim.pools.left = POOL
     sim.timers.due, sim.timers.place = NEVER, np.arange(2)
     sim.queues.limit = limit
     sim.ports.kind = records.OUTSIDE
@@ -37,7 +37,7 @@ def new_medium(plain, ports=1, limit=1000, **fields):
 
 def send(plain, sim, port, now):
     """Let a packet of the port's flow enter; return its segment."""
-    segment, packet = plain.pool.take_segment(sim), plain.pool.take_packet(sim)
+    segment, packet = plain.pool.take(sim.pools[1], sim.segments), plain.pool.take(sim.pools[0], sim.packets)
     sim.segments[segment].flow, sim.segments[segment].kind = port, plain.records.DATA
     sim.segments[segment].travelling, sim.segments[segment].damaged = 1, False
     sim.packets[packet].segment, sim.packets[packet].bytes = segment, SIZE
@@ -51,7 +51,7 @@ def play(plain, sim, arrivals):
 
     def on_segment_crossed(sim, index, now):
         crossed.append((int(now), int(sim.segments[index].flow), int(index)))
-        plain.pool.free_segment(sim, index)
+        plain.pool.give_back(sim.pools[1], sim.segments, index)
 
     arrivals = list(arrivals)
     with pytest.MonkeyPatch.context() as patch:
