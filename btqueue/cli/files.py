@@ -196,8 +196,9 @@ def _write_csv(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
 
 
 def _comparison_rows(comparison: xr.Dataset) -> pd.DataFrame:
-    columns = ["metric", "units", "model", "simulation", "ci95", "relative_difference", "inside"]
-    return comparison.to_dataframe().reset_index()[columns].rename(columns={"units": "unit"})
+    columns = ["metric", "unit", "model", "simulation", "ci95", "relative_difference", "inside"]
+    rows = comparison.to_dataframe().reset_index().rename(columns={"units": "unit"})
+    return rows.reindex(columns=columns)
 
 
 def _value_rows(dataset: xr.Dataset) -> pd.DataFrame:

@@ -7,8 +7,7 @@ with a single one. Each scenario is answered once, however many claims ask for i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -31,9 +30,9 @@ class NoAnswer(Exception):
 class Answer:
     """The metrics of a scenario, by name: dimensions (replication, flow), or fewer."""
 
-    def __init__(self, dataset: Results | xr.Dataset, noted: Callable[[str], None]) -> None:
-        """Wrap a dataset; `noted` is told which metrics are looked at."""
-        self._dataset, self._noted = dataset, noted
+    def __init__(self, dataset: Results | xr.Dataset) -> None:
+        """Wrap a dataset."""
+        self._dataset = dataset
 
     def __getitem__(self, metric: str) -> xr.DataArray:
         """Return a metric.
@@ -43,20 +42,12 @@ class Answer:
         """
         if metric not in self._dataset:
             raise NoAnswer(f"the model of this network gives no {metric}")
-        self._noted(metric)
         return self._dataset[metric]
 
     def mean_over_flows(self, metric: str) -> np.ndarray:
         """Return the metric's mean over flows in each replication."""
         values = self[metric]
         return (values.mean("flow") if "flow" in values.dims else values).values
-
-
-class Asked(NamedTuple):
-    """A metric of a scenario that a check looked at."""
-
-    scenario: Scenario
-    metric: str
 
 
 class Engine(ABC):
@@ -68,7 +59,7 @@ class Engine(ABC):
     def __init__(self) -> None:
         """Begin with no answers."""
         self._answers: dict[Scenario, Results | xr.Dataset | NoAnswer] = {}
-        self.asked: dict[Asked, None] = {}
+        self.asked = set[Scenario]()
 
     @abstractmethod
     def run(self, scenario: Scenario) -> Results | xr.Dataset:
@@ -80,6 +71,7 @@ class Engine(ABC):
         Raises:
             NoAnswer: the engine cannot.
         """
+        self.asked.add(scenario)
         if scenario not in self._answers:
             try:
                 self._answers[scenario] = self.run(scenario)
@@ -88,7 +80,7 @@ class Engine(ABC):
         answer = self._answers[scenario]
         if isinstance(answer, NoAnswer):
             raise answer
-        return Answer(answer, lambda metric: self.asked.setdefault(Asked(scenario, metric)))
+        return Answer(answer)
 
     def sample(self, scenario: Scenario, metric: str, **changes: Any) -> np.ndarray:
         """Return the metric's mean over flows in each replication."""
@@ -102,14 +94,6 @@ class Engine(ABC):
         """
         if not self.is_simulator:
             raise NoAnswer(f"a model has no {quantity}")
-
-    def mean(self, asked: Asked) -> np.ndarray:
-        """Return the answer to a question: the mean over flows in each replication."""
-        answer = self._answers[asked.scenario]
-        assert not isinstance(answer, NoAnswer)
-        values = answer[asked.metric]
-        others = [dim for dim in values.dims if dim != "replication"]
-        return np.atleast_1d(values.mean(others).values)
 
     def forget(self) -> None:
         """Drop all answers: another publication asks about other scenarios."""

@@ -66,7 +66,7 @@ def draw(work: Work, table: Table) -> Iterator[Picture]:
         ]
         words = {"citation": work.citation, "runs": ""}
         if "{runs}" in (note := common.get("note", "")):
-            scenario = common.get("runs", common.get("scenario"))
+            scenario = common["runs" if "runs" in common else "scenario"]
             words["runs"] = runs_note(work.scenario(scenario, picture.get("set")))
         look = {key: common[key] for key in ("columns", "size", "zero") if key in common}
         starred = any("stars" in panel or "stated" in panel for panel in picture["panel"])

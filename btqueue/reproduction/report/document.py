@@ -9,7 +9,7 @@ from btqueue.reproduction.claims.record import Judged, publication_record
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.outcomes import Outcome, Seen
 from btqueue.reproduction.report.sentences import Report
-from btqueue.reproduction.report.summary import Counts, counts, model_errors
+from btqueue.reproduction.report.summary import Counts, counts
 from btqueue.study.provenance import plain
 
 
@@ -22,7 +22,6 @@ def document(report: Report) -> dict[str, Any]:
             "complete": report.complete,
             "warnings": sentences.warnings(report),
             **summary(report),
-            "model_errors": [error._asdict() for error in model_errors(report.outcomes)],
             "papers": {
                 paper: {
                     "publication": publication_record(paper)["publication"],
@@ -87,9 +86,6 @@ def _claim(outcome: Outcome) -> dict[str, Any]:
 def _seen(seen: Seen) -> dict[str, Any]:
     return {
         **_judged(seen.judged),
-        "numbers": {
-            key: {"mean": one.mean, "half_width": one.half_width} for key, one in seen.numbers.items()
-        },
         "seeds": list(seen.seeds),
         "wall_s": seen.wall_s,
     }

@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from btqueue.reproduction.answer_cache import digest_of
 from btqueue.reproduction.claims import papers
 from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.record import Claim, Judged, Part
-from btqueue.reproduction.report.outcomes import Number, Outcome, Seen
+from btqueue.reproduction.report.outcomes import Outcome, Seen
 from btqueue.reproduction.report.store import Store
-from btqueue.simulator.statistics.batch_means import student_half_width
 
 ARITHMETIC = "arithmetic: no engine is asked"
 
@@ -81,12 +79,8 @@ def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
     judged = papers.judge(paper, claim, engine)
     if not engine.is_simulator:
         judged = _by_model(paper, claim, engine, judged)
-    numbers = {}
-    for asked in engine.asked:
-        sample, name = engine.mean(asked), digest_of(asked.scenario.to_dict())[:12]
-        numbers[f"{name} {asked.metric}"] = Number(float(sample.mean()), float(student_half_width(sample)))
-    seeds = tuple(sorted({asked.scenario.run.seed for asked in engine.asked}))
-    return Seen(judged, numbers, seeds, round(time.monotonic() - began, 2))
+    seeds = tuple(sorted({scenario.run.seed for scenario in engine.asked}))
+    return Seen(judged, seeds, round(time.monotonic() - began, 2))
 
 
 def _by_model(paper: str, claim: Claim, model: Engine, judged: Judged) -> Judged:

@@ -53,13 +53,9 @@ def markdown(report: Report, shown: ShowFigures = file_names) -> str:
 
 
 def _model(report: Report) -> list[str]:
-    lines = ["## Models against simulation", ""]
-    if rows := sentences.error_rows(report.outcomes):
-        lines += [*table(sentences.ERROR_HEADINGS, rows), ""]
-    else:
-        lines += ["No number was given by both.", ""]
+    lines = []
     if other := sentences.other_by_model(report.outcomes):
-        lines += ["Claims on which the model has another verdict:", ""]
+        lines += ["## Claims on which theory has another verdict", ""]
         lines += [f"* {one.name}: {one.verdict}; the model: {sentences.model_verdict(one)}" for one in other]
         lines.append("")
     return lines

@@ -1,23 +1,13 @@
-"""The outcome of a claim: both engines' verdicts, and the numbers behind them."""
+"""The outcome of a claim: both engines' verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from btqueue.reproduction.claims.papers import is_judged
 from btqueue.reproduction.claims.record import Claim, Judged, Part
-
-
-class Number(NamedTuple):
-    """A metric of a scenario: mean over flows and replications, and half-width of its 95 % interval.
-
-    The half-width is NaN for a single replication, as for a model.
-    """
-
-    mean: float
-    half_width: float
 
 
 @dataclass(frozen=True)
@@ -26,13 +16,11 @@ class Seen:
 
     Attributes:
         judged: its checks.
-        numbers: read by the checks, by "DIGEST metric" with a digest of the scenario's keys.
         seeds: seeds of the scenarios.
         wall_s: seconds that it took.
     """
 
     judged: Judged
-    numbers: Mapping[str, Number] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
     wall_s: float = 0.0
 
@@ -44,17 +32,8 @@ class Seen:
     def from_plain(cls, content: Mapping[str, Any]) -> Seen:
         """Return the claim whose plain values `to_plain` gave."""
         parts, seen = content["judged"]
-        numbers = {key: Number(*number) for key, number in content["numbers"].items()}
         judged = Judged(tuple(Part(*part) for part in parts), seen)
-        return cls(judged, numbers, tuple(content["seeds"]), content["wall_s"])
-
-
-class Pair(NamedTuple):
-    """A metric of a scenario that both engines gave."""
-
-    metric: str
-    simulated: Number
-    solved: float
+        return cls(judged, tuple(content["seeds"]), content["wall_s"])
 
 
 @dataclass(frozen=True)
@@ -90,9 +69,3 @@ class Outcome:
     def name(self) -> str:
         """Publication and id."""
         return f"{self.paper} {self.claim['id']}"
-
-    def pairs(self) -> Iterator[tuple[str, Pair]]:
-        """Yield the numbers that both engines gave, by scenario and metric."""
-        for key, solved in self.solved.numbers.items():
-            if key in self.simulated.numbers:
-                yield key, Pair(key.partition(" ")[2], self.simulated.numbers[key], solved.mean)

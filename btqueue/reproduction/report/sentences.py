@@ -17,7 +17,7 @@ from btqueue.reproduction.claims.record import (
 )
 from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.summary import Counts, ModelError, counts, model_errors
+from btqueue.reproduction.report.summary import Counts, counts
 
 TITLE = "What was published, simulated and solved"
 CLAIM_HEADINGS = ("verdict", "claim", "published", "simulated", "solved", "verdict of theory")
@@ -25,7 +25,6 @@ COUNT_HEADINGS = ("simulated", "claims", *VERDICTS, "of the checkable", "at leas
 SOLVED_HEADINGS = ("solved", "answered", *VERDICTS[:3], "of the answered", "at least in part", "as simulated")
 KEPT_BACK = "of these, kept back"
 """The last row of counts."""
-ERROR_HEADINGS = ("metric", "points", "median", "95 %", "worst")
 MISPRINT_HEADINGS = ("where", "printed", "correct", "because")
 NOT_CHECKED_HEADINGS = ("where", "claim", "why not")
 REASON_NEEDED = "no reason is on record"
@@ -198,16 +197,6 @@ def _cells(found: Counts, solved: bool) -> list[str]:
     return [*map(str, [found.total, *(found.simulated[verdict] for verdict in VERDICTS)]), *shares]
 
 
-def error_rows(outcomes: Iterable[Outcome]) -> list[list[str]]:
-    """Return the rows of the table of errors of the models."""
-    return [_error_row(error) for error in model_errors(outcomes)]
-
-
-def _error_row(error: ModelError) -> list[str]:
-    sizes = (error.median, error.high)
-    return [error.metric, str(error.points), *(f"{size:.1%}" for size in sizes), f"{error.worst:+.1%}"]
-
-
 def percent(share: float) -> str:
     """Return a share in percent, a dash for none."""
     return "–" if math.isnan(share) else f"{100 * share:.0f} %"
@@ -265,9 +254,7 @@ METHOD = (
     "blind check until November 2026, and judged afterwards, by the scenarios as they stood. All of them are "
     "in the record, whatever their verdict.",
     "Testbed-only are statements about one set of equipment, or without a number. Not simulated are "
-    "statements that a simulation could check and ours does not. Model errors are relative to the simulated "
-    "mean, over all points that the checks ask both engines for, where that mean differs from 0 by its "
-    "interval.",
+    "statements that a simulation could check and ours does not.",
 )
 """How to read the report."""
 WORD_HEADINGS = ("word", "reading")

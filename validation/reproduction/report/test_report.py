@@ -14,10 +14,10 @@ from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
 from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
-from btqueue.reproduction.report.outcomes import Number, Outcome, Seen
+from btqueue.reproduction.report.outcomes import Outcome, Seen
 from btqueue.reproduction.report.pictures import found_figures
 from btqueue.reproduction.report.store import Store
-from btqueue.reproduction.report.summary import counts, model_errors
+from btqueue.reproduction.report.summary import counts
 from btqueue.scenario import Scenario, load
 
 PAPER = "venugopal-2006"
@@ -177,12 +177,9 @@ def test_ctrl_c_keeps_what_is_done(engines, store, monkeypatch):
     assert store.get(PAPER, RECORD["goodput-6"], simulator) is None
 
 
-def outcome(verdict_holds, solved_holds, numbers=(), claim="goodput-4"):
-    both = [
-        Seen(Judged((Part("", holds, "seen"),)), {key: Number(value, 0.0) for key, value in given})
-        for holds, given in ((verdict_holds, numbers[:1]), (solved_holds, numbers[1:]))
-    ]
-    return Outcome(PAPER, RECORD[claim], *both)
+def outcome(verdict_holds, solved_holds):
+    both = [Seen(Judged((Part("", holds, "seen"),))) for holds in (verdict_holds, solved_holds)]
+    return Outcome(PAPER, RECORD["goodput-4"], *both)
 
 
 def test_the_share_is_of_what_can_be_checked():
@@ -193,13 +190,6 @@ def test_the_share_is_of_what_can_be_checked():
     assert (found.total, found.checkable, found.shares()[0]) == (4, 3, 2 / 3)
     assert (found.solved.total(), found.shares(solved=True), found.agree) == (2, (1.0, 1.0), 1)
     assert sentences.other_by_model(listed) == [listed[2]]
-
-
-def test_errors_of_the_models_count_a_point_once():
-    one = outcome(True, True, [("x rtt_s", 2.0), ("x rtt_s", 2.2)])
-    (error,) = model_errors([one, one])
-    assert (error.metric, error.points) == ("rtt_s", 1)
-    assert (error.median, error.worst) == pytest.approx((0.1, 0.1))
 
 
 @pytest.fixture
