@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from btqueue.caches import cache_folder
-from btqueue.cli.errors import end_at_once, interrupt_code, say
+from btqueue.cli.errors import say
 from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.interrupts import interrupt_held
 from btqueue.progress_bars import bars
@@ -102,7 +98,7 @@ def run_simulator(
         say("the first use of a version on a GPU compiles it for a few minutes")
     begin = time.perf_counter()
     try:
-        with second_interrupt_ends_all(), bars(quiet=quiet) as bar:
+        with bars(quiet=quiet) as bar:
             progress = bar("simulating", total=replications_of(scenario))
             results = simulate(scenario, threads=threads, progress=progress, device=device)
     except KeyboardInterrupt as interruption:
@@ -132,30 +128,6 @@ def how_far(partial: Results) -> str:
         f"none of {wanted} replications; {len(measured)} cut short, "
         f"{measured.min():.3g} to {measured.max():.3g} s"
     )
-
-
-@contextmanager
-def second_interrupt_ends_all() -> Iterator[None]:
-    """Let Ctrl-C stop the simulation where it can be stopped, and a second one the whole process at once.
-
-    Threads notice the first one between two chunks of simulated time, which in a large network can take
-    seconds.
-    """
-
-    def stop(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, end)
-        if sys.stderr.isatty():
-            say("stopping; Ctrl-C again stops at once and keeps nothing")
-        raise KeyboardInterrupt
-
-    def end(number: int, frame: object) -> None:
-        end_at_once(interrupt_code())
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def is_compiled() -> bool:

@@ -159,15 +159,23 @@ def interrupt_code() -> int:
 
 
 @contextmanager
-def others_as_ctrl_c() -> Iterator[None]:
-    """Let `OTHER_INTERRUPTS` act like Ctrl-C within the block: keep the results so far, leave no half file.
+def ended_by_signals() -> Iterator[None]:
+    """Let Ctrl-C and `OTHER_INTERRUPTS` end the block as an exception, and a second one the process at once.
 
-    They do not wait for a compiler: while code is compiled, or if Python does not notice the signal, the
-    process ends at once.
+    So results so far are kept, and no half file is left. `OTHER_INTERRUPTS` do not wait for a compiler: while
+    code is compiled, or if Python does not notice the signal, the process ends at once.
     """
     global _signal
     _signal = signal.SIGINT
-    noticed = threading.Event()
+    stopping, noticed = threading.Event(), threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            end_at_once(interrupt_code())
+        stopping.set()
+        if sys.stderr.isatty():
+            say("stopping; Ctrl-C again stops at once")
+        raise KeyboardInterrupt
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         global _signal
@@ -175,22 +183,21 @@ def others_as_ctrl_c() -> Iterator[None]:
         if compiling():
             end_at_once(interrupt_code())
         noticed.set()
-        ctrl_c = signal.getsignal(signal.SIGINT)
-        # A shell ignores Ctrl-C in what it starts in the background, and nothing else.
-        (ctrl_c if callable(ctrl_c) else signal.default_int_handler)(signal.SIGINT, frame)
+        ctrl_c = signal.getsignal(signal.SIGINT)  # of the simulator, while it keeps its measurements
+        (ctrl_c if callable(ctrl_c) else stop)(signal.SIGINT, frame)
 
     if threading.current_thread() is not threading.main_thread():  # which alone gets signals
         yield
         return
-    before = {number: signal.getsignal(number) for number in OTHER_INTERRUPTS}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *OTHER_INTERRUPTS)}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     wakened = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=_see_to_the_end, args=(reader, noticed), daemon=True).start()
     try:
         for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # nohup
-                signal.signal(number, pass_on)
+            if handler is not signal.SIG_IGN:  # by nohup, or by a shell in what it starts in the background
+                signal.signal(number, stop if number == signal.SIGINT else pass_on)
         yield
     finally:
         for number, handler in before.items():
@@ -250,7 +257,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
-            with others_as_ctrl_c():
+            with ended_by_signals():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             say("interrupted")

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 from rich.table import Table
 
-from btqueue.cli.engines import keep_compiled_models, prepare_simulator, second_interrupt_ends_all
+from btqueue.cli.engines import keep_compiled_models, prepare_simulator
 from btqueue.cli.errors import INTERRUPTED, BadInput, duration, put, say
 from btqueue.cli.figures import draw_each
 from btqueue.cli.files import Target
@@ -103,8 +103,7 @@ def judge(wanted: Wanted, *, quick: bool, fresh: bool, threads: int | None, quie
             say(progress_line(progress))
 
     try:
-        with second_interrupt_ends_all():
-            return judge_all(wanted, simulator, Model(), store, told)
+        return judge_all(wanted, simulator, Model(), store, told)
     except KeyboardInterrupt:
         say(f"interrupted: {done} of {len(wanted)} claims are kept; the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
