@@ -159,7 +159,7 @@ def main(folder: Path) -> None:
     simulator = Simulator()
     store = Store(quick=False)
     wanted = [(paper, claim) for paper in PAPERS for claim in claims_of(paper).values()]
-    report = report_of(judge_all(wanted, simulator, Model(), store), {}, quick=False, wall_s=0.0)
+    report = report_of(judge_all(wanted, simulator, Model(), store), quick=False, wall_s=0.0)
     for paper, outcomes in report.papers().items():
         more = READINGS[paper](simulator) if paper in READINGS else []
         lines = [
@@ -168,7 +168,7 @@ def main(folder: Path) -> None:
             "Written by `tools/write_pages.py` after `btqueue validate`. How to read it is",
             "said in [the report on all publications](reproduction.md).",
             "",
-            *section(report, paper, outcomes),
+            *section(paper, outcomes),
             *more,
         ]
         path = PAGES / f"claims-{paper}.md"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -77,21 +77,20 @@ def figures(
             say(f"note: {note}")
         for file in drawn.files:
             put(folder / file)
-    elif draw_each(catalogue(paper), folder, settings, store, tell=put, force=force, quiet=quiet):
+    elif _draw_each(catalogue(paper), folder, settings, store, force=force, quiet=quiet):
         raise typer.Exit(NO_ANSWER)
 
 
-def draw_each(
+def _draw_each(
     entries: Sequence[Entry],
     out: Path,
     settings: Settings,
     store: Store,
     *,
-    tell: Callable[[str], None],
     force: bool,
     quiet: bool,
 ) -> int:
-    """Draw figures into folders of their publications, and *tell* each; return how many failed.
+    """Draw figures into folders of their publications; return how many failed.
 
     A script may fail in any way: it is named with its error, and the others are drawn.
 
@@ -112,7 +111,7 @@ def draw_each(
             continue
         if not quiet:
             points = f"{drawn.points} points, {drawn.computed} answers computed, " if drawn.points else ""
-            tell(f"{heading}: {points}{drawn.seconds:.1f} s, {len(drawn.files)} pictures")
+            put(f"{heading}: {points}{drawn.seconds:.1f} s, {len(drawn.files)} pictures")
     if failed:
         say(f"{failed} of {len(entries)} figures failed")
     return failed

@@ -6,10 +6,9 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
-from btqueue.cli.errors import NO_ANSWER, put, put_json
+from btqueue.cli.errors import put, put_json
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 EXAMPLES = ("btqueue validate --paper venugopal-2006 --quick --out report",)
@@ -27,9 +26,6 @@ def validate(
     out: Annotated[
         Path, Option(metavar="FOLDER", help="Where report.html, .md and .json are written.")
     ] = Path("reproduction"),
-    figures: Annotated[
-        bool, Option("--figures/--no-figures", help="Draw the publications' figures into FOLDER/figures.")
-    ] = True,
     quick: Annotated[
         bool, Option("--quick", help="Shorter runs and fewer replications; the report says so.")
     ] = False,
@@ -42,13 +38,12 @@ def validate(
     """Judge every claim of the publications by simulation and by model; write the reproduction report.
 
     Finished claims are kept: after Ctrl-C the same command goes on. A claim that is not reproduced is a
-    finding, not a failure: the exit code is 0. It is 3 if a figure cannot be drawn.
+    finding, not a failure: the exit code is 0.
     """
     from btqueue.cli.files import AnswerFirst
     from btqueue.cli.validate_report import (
         WRITERS,
         chosen,
-        draw,
         judge,
         made_folder,
         print_summary,
@@ -60,11 +55,9 @@ def validate(
     wanted = chosen(paper or (), claims or ())
     folder = made_folder(out)
     targets = report_targets(folder, force=force)
-    papers = list(dict.fromkeys(name for name, _ in wanted))
     began = time.perf_counter()
     outcomes = judge(wanted, quick=quick, fresh=fresh, threads=threads, quiet=quiet)
-    drawn, failed = draw(papers, folder, quick=quick, force=force, quiet=quiet) if figures else ({}, 0)
-    report = report_of(outcomes, drawn, quick=quick, wall_s=time.perf_counter() - began)
+    report = report_of(outcomes, quick=quick, wall_s=time.perf_counter() - began)
     with AnswerFirst() as files:
         written = [str(folder / t.path.name) for t in targets if files.write(t, WRITERS, report)]
         if as_json:
@@ -73,5 +66,3 @@ def validate(
             print_summary(report)
             for file in written:
                 put(file)
-        if failed:
-            raise typer.Exit(NO_ANSWER)

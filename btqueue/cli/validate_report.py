@@ -11,22 +11,16 @@ from rich.table import Table
 
 from btqueue.cli.engines import keep_compiled_models, prepare_simulator
 from btqueue.cli.errors import INTERRUPTED, BadInput, duration, put, say
-from btqueue.cli.figures import draw_each
 from btqueue.cli.files import Target
 from btqueue.cli.tables import Screen
 from btqueue.reproduction.claims.engines import Model, Simulator
 from btqueue.reproduction.claims.record import PAPERS, Claim, claims_of
-from btqueue.reproduction.figures import catalogue
-from btqueue.reproduction.figures.catalogue import Drawn
-from btqueue.reproduction.figures.points import Store as Points
-from btqueue.reproduction.figures.work import Settings
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.document import document
 from btqueue.reproduction.report.html import page
 from btqueue.reproduction.report.judging import Progress, judge_all
 from btqueue.reproduction.report.markdown import markdown
 from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.pictures import found_figures
 from btqueue.reproduction.report.sentences import Report
 from btqueue.reproduction.report.store import Store as Verdicts
 from btqueue.scenario import load
@@ -117,24 +111,11 @@ def progress_line(progress: Progress) -> str:
     return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took})"
 
 
-def draw(
-    papers: Sequence[str], folder: Path, *, quick: bool, force: bool, quiet: bool
-) -> tuple[dict[str, list[Drawn]], int]:
-    """Return the figures, drawn into the report's folder, and how many could not be drawn."""
-    place, entries = folder / "figures", [entry for entry in catalogue.catalogue() if entry.paper in papers]
-    settings, store = Settings(quick=quick), Points()
-    failed = draw_each(entries, place, settings, store, tell=say, force=force, quiet=quiet)
-    return found_figures(place, papers), failed
-
-
-def report_of(
-    outcomes: Sequence[Outcome], figures: dict[str, list[Drawn]], *, quick: bool, wall_s: float
-) -> Report:
+def report_of(outcomes: Sequence[Outcome], *, quick: bool, wall_s: float) -> Report:
     """Return the report of these outcomes.
 
     Args:
         outcomes: outcomes of the claims.
-        figures: by publication.
         quick: whether runs were shortened.
         wall_s: seconds that this command took, without the time of results known before.
     """
@@ -148,7 +129,7 @@ def report_of(
     made_with["time of this command"] = duration(wall_s)
     made_with["date"] = date
     complete = len(outcomes) == sum(len(claims_of(paper)) for paper in PAPERS)
-    return Report(outcomes, figures, made_with, quick, complete)
+    return Report(outcomes, made_with, quick, complete)
 
 
 def report_targets(folder: Path, *, force: bool) -> list[Target]:

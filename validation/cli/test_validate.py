@@ -1,7 +1,6 @@
 """The command `btqueue validate`: what is asked for, errors, a cheap claim of each publication, Ctrl-C."""
 
 import json
-from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -9,7 +8,6 @@ from command_line import failure, run
 
 from btqueue.network import NoConvergence
 from btqueue.reproduction.claims.engines import Model, NoAnswer, Simulator
-from btqueue.reproduction.figures.catalogue import catalogue
 from btqueue.scenario import load
 
 pytestmark = pytest.mark.usefixtures("kept")
@@ -26,11 +24,11 @@ CHEAP = {
 
 def test_a_cheap_claim_of_each_publication(tmp_path):
     only = [part for name in CHEAP.values() for part in ("--claims", name)]
-    result = run("validate", *only, "--no-figures", "--out", tmp_path / "report", "--json")
+    result = run("validate", *only, "--out", tmp_path / "report", "--json")
     counted = json.loads(result.stdout)["counts"]
     assert counted["simulated"] == {"reproduced": 5}
     assert sum(counted["solved"].values()) == 5
-    again = ("validate", *only, "--no-figures", "--out", tmp_path / "report")
+    again = ("validate", *only, "--out", tmp_path / "report")
     assert "report.html: exists already; --force" in failure(*again)
     assert run(*again, "--force").output.count("(known") == 5
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
@@ -38,22 +36,9 @@ def test_a_cheap_claim_of_each_publication(tmp_path):
     assert "&lt;br&gt;" not in page and "<br>" in page
 
 
-def test_figures_are_drawn_into_the_report_and_one_that_fails_is_told(tmp_path, monkeypatch):
-    of_chen = [entry for entry in catalogue("chen-2004") if entry.stem in ("fig_1", "fig_3")]
-    broken = tmp_path / "fig_99.py"
-    broken.write_text('"""Broken."""\n\n\ndef draw(work):\n    raise ZeroDivisionError("by zero")\n')
-    entries = [*of_chen, replace(of_chen[0], name="chen-2004/fig_99", path=broken)]
-    monkeypatch.setattr("btqueue.reproduction.figures.catalogue.catalogue", lambda: entries)
-    words = ("--claims", "two-hops-halve", "--quick", "--out", tmp_path / "report", "--json")
-    result = run("validate", *words, code=3)
-    assert "chen-2004/fig_99: failed: ZeroDivisionError: by zero" in result.stderr
-    assert json.loads(result.stdout)["counts"]["simulated"] == {"reproduced": 1}
-    assert (tmp_path / "report" / "report.html").read_text("utf-8").count("data:image/png") == 2
-
-
 def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(Simulator, "run", Mock(side_effect=KeyboardInterrupt))
-    words = ("--claims", "pcss-misses,rtt-2", "--no-figures", "--out", tmp_path / "report")
+    words = ("--claims", "pcss-misses,rtt-2", "--out", tmp_path / "report")
     result = run("validate", *words, code=130)
     assert "interrupted: 1 of 2 claims are kept" in result.output
     assert not list((tmp_path / "report").iterdir())

@@ -150,7 +150,7 @@ WRITING = {
     "fit --plot": ["fit", "theirs.csv", "--scenario", NAME, "--free", "radio.ber", "--plot", "x.png"],
     "figures --out": ["figures", "chen-2004/3", "--out", "."],
     "figures --all": ["figures", "--all", "--out", "."],
-    "validate --out": ["validate", "--claims", "two-hops-halve", "--no-figures", "--out", "."],
+    "validate --out": ["validate", "--claims", "two-hops-halve", "--out", "."],
 }  # fmt: skip
 """Every option that writes a file."""
 PLACES = {

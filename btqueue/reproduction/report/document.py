@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from btqueue.reproduction.claims.record import Judged, publication_record
@@ -27,14 +26,6 @@ def document(report: Report) -> dict[str, Any]:
                     "publication": publication_record(paper)["publication"],
                     "claims": [_claim(one) for one in outcomes],
                     "misprints": publication_record(paper).get("misprint", []),
-                    "figures": [
-                        {
-                            "name": one.name.rpartition("/")[2],
-                            "title": one.title,
-                            "files": [Path(file).name for file in one.files],
-                        }
-                        for one in report.figures.get(paper, ())
-                    ],
                 }
                 for paper, outcomes in report.papers().items()
             },

@@ -1,19 +1,15 @@
-"""The report as one HTML page that needs no other file: the Markdown report with style and pictures."""
+"""The report as one HTML page that needs no other file: the Markdown report with style."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from itertools import count
-from pathlib import Path
 
 from markdown_it import MarkdownIt
 
 from btqueue.reproduction.claims.record import NO_MODEL, VERDICTS
-from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report.markdown import claim_row, markdown
-from btqueue.reproduction.report.pictures import embedded
 from btqueue.reproduction.report.sentences import TITLE, Report, citation
 
 VERDICT = re.compile(rf"<td>({'|'.join((*VERDICTS, NO_MODEL))})(.*?)</td>")
@@ -21,26 +17,9 @@ HEADING = re.compile(r"<h2>(.*?)</h2>")
 
 
 def page(report: Report) -> str:
-    """Return the whole page.
-
-    Raises:
-        UnusableFile: a picture cannot be read.
-    """
-    pictures: list[Path] = []
-
-    def shown(figures: Iterable[Drawn]) -> Iterator[str]:
-        """Yield the lines of figures, whose pictures are named by their place."""
-        for figure in figures:
-            yield from (f"**{figure.title}**", "")
-            for file in figure.files:
-                yield from (f"![{figure.title}](picture-{len(pictures)})", "")
-                pictures.append(Path(file))
-            if figure.claims:
-                yield from (f"Claims: {', '.join(figure.claims)}", "")
-            yield from (line for text in [*figure.caption.splitlines(), *figure.notes] for line in (text, ""))
-
+    """Return the whole page."""
     setter = MarkdownIt("commonmark", {"html": False}).enable("table")
-    body = setter.render(markdown(report, shown)).replace("&lt;br&gt;", "<br>")
+    body = setter.render(markdown(report)).replace("&lt;br&gt;", "<br>")
     body = VERDICT.sub(_marked, body)
     for paper, outcomes in reversed(report.papers().items()):  # two publications may share the id of a claim
         before, heading, section = body.partition(f"<h2>{citation(paper)}</h2>")
@@ -55,7 +34,6 @@ def page(report: Report) -> str:
     places = count()
     body = HEADING.sub(lambda found: f'<h2 id="part-{next(places)}">{found[1]}</h2>', body)
     body = body.replace("<h2", f'<nav aria-label="Contents"><ul>{links}</ul></nav><h2', 1)
-    body = re.sub(r'"picture-(\d+)"', lambda found: f'"{embedded(pictures[int(found[1])])}"', body)
     shell = files("btqueue.reproduction.report").joinpath("page.html").read_text("utf-8")
     return shell.replace("<!-- title -->", TITLE).replace("<!-- body -->", body)
 

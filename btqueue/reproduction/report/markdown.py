@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 from btqueue.reproduction.claims.judgement import WORDS
-from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.outcomes import Outcome
 from btqueue.reproduction.report.sentences import Line, Report
 
-ShowFigures = Callable[[Sequence[Drawn]], Iterable[str]]
 MARKS = {True: " ✓", False: " ✗", None: ""}
 
 
-def file_names(figures: Iterable[Drawn]) -> list[str]:
-    """Return a line for each figure with the names of its pictures."""
-    return [f"* {figure.title} ({', '.join(Path(file).name for file in figure.files)})" for figure in figures]
-
-
-def markdown(report: Report, shown: ShowFigures = file_names) -> str:
-    """Return the whole report; `shown` makes the lines of figures."""
+def markdown(report: Report) -> str:
+    """Return the whole report."""
     lines = [
         f"# {sentences.TITLE}",
         "",
@@ -43,7 +35,7 @@ def markdown(report: Report, shown: ShowFigures = file_names) -> str:
         *(
             line
             for paper, outcomes in report.papers().items()
-            for line in _paper(report, paper, outcomes, shown)
+            for line in (f"## {sentences.citation(paper)}", "", *section(paper, outcomes))
         ),
         "## Made with",
         "",
@@ -61,14 +53,8 @@ def _model(report: Report) -> list[str]:
     return lines
 
 
-def _paper(report: Report, paper: str, outcomes: Sequence[Outcome], shown: ShowFigures) -> list[str]:
-    return [f"## {sentences.citation(paper)}", "", *section(report, paper, outcomes, shown)]
-
-
-def section(
-    report: Report, paper: str, outcomes: Sequence[Outcome], shown: ShowFigures = file_names
-) -> list[str]:
-    """Return the lines about a publication: claims, reasons, misprints, figures."""
+def section(paper: str, outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the lines about a publication: claims, reasons, misprints."""
     paragraphs = [sentences.about(paper), *sentences.simulated_how(paper)]
     lines = [line for paragraph in paragraphs for line in (paragraph, "")]
     lines += [*table(sentences.CLAIM_HEADINGS, map(claim_row, outcomes)), ""]
@@ -78,8 +64,6 @@ def section(
         lines += ["### Not checked", "", *table(sentences.NOT_CHECKED_HEADINGS, rows), ""]
     if rows := sentences.misprints(paper):
         lines += ["### Misprints", "", *table(sentences.MISPRINT_HEADINGS, rows), ""]
-    if figures := report.figures.get(paper):
-        lines += ["### Figures", "", *shown(figures), ""]
     return lines
 
 

@@ -15,7 +15,6 @@ from btqueue.reproduction.claims.record import (
     Judged,
     publication_record,
 )
-from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report.outcomes import Outcome
 from btqueue.reproduction.report.summary import Counts, counts
 
@@ -36,14 +35,12 @@ class Report:
 
     Attributes:
         outcomes: outcomes of the claims, publication by publication.
-        figures: figures of the publications, by folder.
         made_with: versions, seeds, run time, date.
         quick: whether runs were shortened.
         complete: whether all claims on record are in it.
     """
 
     outcomes: Sequence[Outcome]
-    figures: dict[str, list[Drawn]]
     made_with: dict[str, Any]
     quick: bool
     complete: bool

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -11,11 +10,9 @@ import xarray as xr
 from btqueue.cli.validate_report import WRITERS, report_of, report_targets
 from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
-from btqueue.reproduction.figures.catalogue import Drawn
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
 from btqueue.reproduction.report.outcomes import Outcome, Seen
-from btqueue.reproduction.report.pictures import found_figures
 from btqueue.reproduction.report.store import Store
 from btqueue.reproduction.report.summary import counts
 from btqueue.scenario import Scenario, load
@@ -195,7 +192,7 @@ def test_the_share_is_of_what_can_be_checked():
 @pytest.fixture
 def report(engines, store):
     ids = ("goodput-4", "goodput-falls-with-n", "scatternet-goodput-2", "pcss-misses", "switch-delay")
-    return report_of(judged(engines, store, *ids), {}, quick=True, wall_s=1.0)
+    return report_of(judged(engines, store, *ids), quick=True, wall_s=1.0)
 
 
 def written(report, folder):
@@ -227,15 +224,3 @@ def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_
     assert "$" not in page.replace("$ in our copy", "")
     for verdict in ("reproduced", "in part", "not simulated", NO_MODEL):
         assert f'<b class="{verdict.replace(" ", "-")}">{verdict}</b>' in page
-
-
-def test_figures_are_found_by_their_records_and_put_into_the_page(report, tmp_path):
-    folder = tmp_path / "drawn" / PAPER
-    folder.mkdir(parents=True)
-    (folder / "fig_6_1.png").write_bytes(b"\x89PNG")
-    drawn = Drawn(f"{PAPER}/fig_6_1", PAPER, "Figure 6.1", "", files=("fig_6_1.png",))
-    (folder / "fig_6_1.json").write_text(json.dumps(asdict(drawn)), "utf-8")
-    found = found_figures(tmp_path / "drawn", [PAPER])
-    assert [figure.title for figure in found[PAPER]] == ["Figure 6.1"]
-    page = written(report_of(report.outcomes, found, quick=False, wall_s=0.0), tmp_path)[0]
-    assert 'src="data:image/png;base64,iVBORw=="' in page.read_text("utf-8")
