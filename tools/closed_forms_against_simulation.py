@@ -21,7 +21,7 @@ import numpy as np
 import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.study.closed_forms import closed_forms
-from btqueue.study.sensitivity.formulas import WAYS, Numbers, Point, Setting, broken, of_path, of_piconet
+from btqueue.study.sensitivity.formulas import WAYS, Evaluated, Numbers, Setting, of_path, of_piconet
 from btqueue.study.summary import summarise
 
 RECORD = Path(__file__).with_suffix(".csv").with_name("closed_forms.csv")
@@ -163,7 +163,7 @@ def value(form: str, setting: Setting) -> float:
 def doubt(form: str, setting: Setting) -> str:
     """Return why a form refuses a scenario; empty if it does not."""
     numbers = numbers_of(form, setting)
-    return broken(Point(form, value(form, setting), numbers, setting)) if numbers else "no value"
+    return Evaluated(closed_forms()[form], numbers, setting).doubt if numbers else "no value"
 
 
 def simulated(form: str, scenario: Scenario) -> tuple[float, float]:

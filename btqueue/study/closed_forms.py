@@ -69,7 +69,8 @@ class Steps(NamedTuple):
 
     def whole(self) -> sympy.Expr:
         """Return the formula with all parts put in."""
-        return self.result.xreplace(self.put_in({}))
+        whole: Any = self.result.xreplace(self.put_in({}))
+        return whole
 
 
 def steps_of(text: str) -> Steps:
@@ -117,7 +118,7 @@ class ClosedForm:
         """The formula as a sympy expression."""
         return self.steps.whole()
 
-    @property
+    @cached_property
     def symbols(self) -> dict[str, tuple[str, str]]:
         """Unit and meaning of each symbol in the expression, by name."""
         return {name: self.notation[name] for name in sorted(self.steps.free)}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
 from btqueue.network.bounds import capacity
@@ -266,35 +266,20 @@ RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (
 """Each gives the formulas of one subject that apply."""
 
 
-class Point(NamedTuple):
-    """A formula at a scenario: its name, its value, the numbers of its symbols, and the scenario."""
-
-    name: str
-    value: float
-    numbers: Numbers
-    setting: Setting
-
-
-def broken(point: Point) -> str:
-    """Return in words the first assumption of a formula that is broken in its scenario; empty if none."""
-    found = (words for prefix, check in CHECKS if point.name.startswith(prefix) for words in check(point))
-    return next(found, "")
-
-
 def _fails(found: str, assumption: str) -> str:
     return f"{found}: its assumption that {assumption} does not hold here"
 
 
-def _losses_limit(point: Point) -> Iterator[str]:
+def _losses_limit(point: Evaluated) -> Iterator[str]:
     """Yield the limits that carry fewer segments than a law of losses gives: radio, tokens, or source."""
-    scenario, gives = point.setting.scenario, f"it gives {number(point.value)} segments/s"
+    scenario, gives = point.at.scenario, f"it gives {number(point.value)} segments/s"
     kilobits = scenario.traffic.message_bytes * 8e-3
     carried = [("the radio carries", "the radio", capacity(scenario).most_kbps() / kilobits)]
     for name, in_segments, carries, what in (
         ("capacity of a ring, each flow", 1.0, "the radio carries", "the radio"),
         ("capacity, token bucket", 8e-3 / kilobits, "tokens carry", "tokens"),
     ):
-        if numbers := applicable(point.setting).get(name):
+        if numbers := applicable(point.at).get(name):
             form = closed_forms()[name].function(*numbers)
             most = in_segments * float(form(*(one.value for one in numbers.values())))
             carried.append((carries, what, most))
@@ -306,58 +291,43 @@ def _losses_limit(point: Point) -> Iterator[str]:
         yield _fails(f"{gives}; the source offers {number(offered)}", "the sender always has data")
 
 
-def _no_window(point: Point) -> Iterator[str]:
-    window, rtt_s = point.setting.scenario.transport.receive_window_segments, point.numbers["RTT"].value
+def _no_window(point: Evaluated) -> Iterator[str]:
+    window, rtt_s = point.at.scenario.transport.receive_window_segments, point.numbers["RTT"].value
     if point.value > (most := window / rtt_s):
         found = f"it gives {number(point.value)} segments/s; the receive window allows {number(most)}"
         yield _fails(found, "losses and not the receive window limit the rate")
 
 
-def _no_timeouts(point: Point) -> Iterator[str]:
-    timeouts, fast = (
-        point.setting.solved.get(f"{name}_per_s", 0.0) for name in ("timeouts", "fast_retransmits")
-    )
+def _no_timeouts(point: Evaluated) -> Iterator[str]:
+    timeouts, fast = (point.at.solved.get(f"{name}_per_s", 0.0) for name in ("timeouts", "fast_retransmits"))
     if timeouts > fast:
         found = f"{number(timeouts)} timeouts a second are solved, and {number(fast)} fast retransmits"
         yield _fails(found, "losses end in fast retransmits")
 
 
-def _rare_losses(point: Point) -> Iterator[str]:
+def _rare_losses(point: Evaluated) -> Iterator[str]:
     loss, every = point.numbers["p"].value, point.numbers["b"].value
     if (share := 3.0 * math.sqrt(3.0 * every * loss / 8.0)) > 1.0:
         found = f"at a loss of {number(loss)} a loss would end in a timeout with probability {number(share)}"
         yield _fails(found, "losses are rare")
 
 
-def _nothing_damaged(point: Point) -> Iterator[str]:
-    scenario = point.setting.scenario
-    errors = {packet.name: mean_error_rate(scenario.radio, packet) for packet in point.setting.packets}
+def _nothing_damaged(point: Evaluated) -> Iterator[str]:
+    scenario = point.at.scenario
+    errors = {packet.name: mean_error_rate(scenario.radio, packet) for packet in point.at.packets}
     if errors and (worst := max(errors.values())) > 0.0:
         name = max(errors, key=lambda one: errors[one])
         yield _fails(f"of {name} packets {worst:.3g} are damaged, not 0", "no packet is damaged")
 
 
-def _one_link(point: Point) -> Iterator[str]:
-    scenario = point.setting.scenario
+def _one_link(point: Evaluated) -> Iterator[str]:
+    scenario = point.at.scenario
     if (links := sum(len(one.members) for one in topology(scenario).piconets)) > 1:
         yield _fails(f"{links} links are there, not 1", "one link has all slots")
     offered = scenario.traffic.load_kbps
     if scenario.traffic.source != "greedy" and point.value > offered:
         found = f"it gives {number(point.value)} kbit/s; the source offers {number(offered)}"
         yield _fails(found, "the sender always has packets")
-
-
-def _acknowledged_at_once(point: Point) -> Iterator[str]:
-    transport = point.setting.scenario.transport
-    if transport.protocol == "tcp" and transport.delayed_ack:
-        found = f"an acknowledgement answers up to {transport.ack_every_segments} segments, not 1"
-        yield _fails(found, "every segment is acknowledged at once")
-
-
-def _no_voice(point: Point) -> Iterator[str]:
-    voice = point.setting.scenario.voice
-    if voice.packet != "none" and voice.links:
-        yield _fails(f"voice links are {voice.links}, not 0", "data has all slots")
 
 
 ALONE = 0.05
@@ -370,13 +340,20 @@ HELD = 0.01
 """Share of the segments that find the window full, from which on some of the wait is at the sender."""
 LATE = 1e-4
 """Chance that a wait for tokens reaches the timeout, from which on timeouts matter."""
-PLAIN: tuple[tuple[str, object, str], ...] = (
-    ("voice.packet", "none", "data has all slots"),
-    ("polling.discipline", "e-limited", "links are polled in turn, each up to the limit"),
+Wanted = tuple[tuple[str, object, str], ...]
+"""Keys as the formulas know them: value and assumption."""
+WHOLE_AIR: Wanted = (("voice.packet", "none", "data has all slots"),)
+AT_ONCE: Wanted = (("transport.delayed_ack", False, "every segment is acknowledged at once"),)
+ONE_WAY: Wanted = (
     ("transport.protocol", "tcp", "segments are acknowledged"),
-    ("transport.delayed_ack", False, "every segment is acknowledged at once"),
-    ("transport.ack_path", "queued", "acknowledgements go over the air"),
+    *AT_ONCE,
+    ("transport.ack_path", "queued", "acknowledgements go back the way of the segments"),
     ("traffic.two_way", False, "data go one way"),
+)
+POLLED: Wanted = (
+    *WHOLE_AIR,
+    ("polling.discipline", "e-limited", "links are polled in turn, each up to the limit"),
+    *ONE_WAY,
     ("network.relay", "packet", "the central relays packets"),
     ("network.active_flows", "all", "all stations send"),
     ("link.arq", "unlimited", "packets are repeated until they are there"),
@@ -387,28 +364,30 @@ PLAIN: tuple[tuple[str, object, str], ...] = (
     ("radio.links", (), "radios are alike"),
     ("traffic.load_schedule", (), "the load stays"),
 )
-"""Keys of a polled piconet as the formulas know it: value and assumption."""
-IN_TIME: tuple[tuple[str, object, str], ...] = tuple(
-    (key, 0.0, "hosts answer at once")
-    for key in (
-        "run.jitter_s", "transport.tcp_delay_s", "transport.ip_delay_s", "link.l2cap_delay_s",
-        "link.baseband_delay_s",
-    )
-)  # fmt: skip
+DELAYS = ("run.jitter_s", "transport.tcp_delay_s", "transport.ip_delay_s")
+IN_TIME: Wanted = tuple(
+    (key, 0.0, "hosts answer at once") for key in (*DELAYS, "link.l2cap_delay_s", "link.baseband_delay_s")
+)
+AT_RANDOM: Wanted = (("traffic.source", "poisson", "segments come at random"), *IN_TIME)
+OVER_A_PATH: Wanted = (*ONE_WAY, *IN_TIME[: len(DELAYS)])
 
 
-def _as_wanted(point: Point, wanted: tuple[tuple[str, object, str], ...]) -> Iterator[str]:
+def _as_wanted(point: Evaluated, wanted: Wanted) -> Iterator[str]:
+    """Yield the keys with other values; nothing is repeated without errors, nor acknowledged without TCP."""
+    scenario = point.at.scenario
     for key, value, assumption in wanted:
         section, name = key.split(".")
-        found = getattr(getattr(point.setting.scenario, section), name)
-        if found != value and not (key.startswith("link.arq") and point.numbers["p"].value == 0.0):
+        found = getattr(getattr(scenario, section), name)
+        idle = (key.startswith("link.arq") and point.numbers["p"].value == 0.0) or (
+            wanted is AT_ONCE and scenario.transport.protocol != "tcp"
+        )
+        if found != value and not idle:
             yield _fails(f"{key} is {shown(found)}, not {shown(value)}", assumption)
 
 
-def _polled(point: Point) -> Iterator[str]:
-    """Yield broken assumptions: a piconet polled in turn, whose buffers hold all windows."""
-    yield from _as_wanted(point, PLAIN)
-    scenario, at = point.setting.scenario, point.numbers
+def _polled(point: Evaluated) -> Iterator[str]:
+    """Yield broken assumptions: acknowledgements of one packet, and buffers that hold all windows."""
+    scenario, at = point.at.scenario, point.numbers
     if at["K"].value != 1:
         yield _fails(f"link.packets: acknowledgements take {at['K'].value:g} packets, not 1", "they take one")
     most = scenario.transport.receive_window_segments * (at["F"].value + at["K"].value)
@@ -419,33 +398,29 @@ def _polled(point: Point) -> Iterator[str]:
             yield _fails(f"flow_control.{key} is {places}, and windows let out {most:g}", "buffers hold them")
 
 
-def _saturated(point: Point) -> Iterator[str]:
-    scenario = point.setting.scenario
+def _saturated(point: Evaluated) -> Iterator[str]:
+    scenario = point.at.scenario
     window, at = scenario.transport.receive_window_segments, point.numbers
     least = 2.0
     if scenario.network.flows == "ring":  # two queues of a link are never empty at once
         least = max(16.0 if at["p"].value else 4.0, 3.0 * at["M"].value / at["F"].value)
-    if window < least and "carried" not in point.name:
+    if window < least and "carried" not in point.form.name:
         found = f"transport.receive_window_segments is {window}, not at least {number(least)}"
         yield _fails(found, "ports always have packets")
     if scenario.flow_control.enabled:
         yield _fails("flow_control.enabled is true, not false", "packets wait for no tokens")
 
 
-def _one_frame_to_spare(point: Point) -> Iterator[str]:
+def _one_frame_to_spare(point: Evaluated) -> Iterator[str]:
     limit, frames = point.numbers["M"].value, point.numbers["F"].value + point.numbers["K"].value
     if limit <= frames:
         yield _fails(f"polling.limit is {limit:g}, not above {frames:g}", "a visit has a frame left")
-    yield from _nothing_damaged(point)
-    yield from _as_wanted(point, IN_TIME)
 
 
-def _at_random(point: Point) -> Iterator[str]:
-    """Yield broken assumptions: segments come one at a time, at random, and are carried."""
-    scenario, at = point.setting.scenario, point.numbers
+def _carried(point: Evaluated) -> Iterator[str]:
+    """Yield broken assumptions: segments come one at a time, and are carried."""
+    scenario, at = point.at.scenario, point.numbers
     traffic, transport = scenario.traffic, scenario.transport
-    yield from _as_wanted(point, (("traffic.source", "poisson", "segments come at random"), *IN_TIME))
-    yield from _nothing_damaged(point)
     if traffic.message_bytes > transport.mss_bytes or (
         transport.nagle and traffic.message_bytes < transport.mss_bytes
     ):
@@ -459,10 +434,10 @@ def _at_random(point: Point) -> Iterator[str]:
     if load > MOST_CARRIED * most:
         found = f"traffic.load_kbps gives {number(load)} segments/s, {load / most:.0%} of the capacity"
         yield _fails(found, f"the load is at most {MOST_CARRIED:.0%} of it")
-    if point.name.startswith("round trip, lone") and (share := load * numbers["N"] * point.value) > ALONE:
-        yield _fails(
-            f"traffic.load_kbps: {number(share)} segments are under way", f"hardly any is ({ALONE:g})"
-        )
+    share = load * numbers["N"] * point.value
+    if point.form.name.startswith("round trip, lone") and share > ALONE:
+        found = f"traffic.load_kbps: {number(share)} segments are under way"
+        yield _fails(found, f"hardly any is ({ALONE:g})")
     window = transport.receive_window_segments
     held = load * point.value
     if (held / (1.0 + held)) ** window > HELD:  # a geometric number is under way
@@ -470,17 +445,17 @@ def _at_random(point: Point) -> Iterator[str]:
         yield _fails(found, "windows hold hardly any segment back")
 
 
-def _tokens_in_time(point: Point) -> Iterator[str]:
+def _tokens_in_time(point: Evaluated) -> Iterator[str]:
     """Yield broken assumptions: tokens suffice for the load, and no timer expires in the wait for tokens."""
     if "tau" not in point.numbers:
         return
     at = {name: number.value for name, number in point.numbers.items()}
-    timeout_s, beyond = point.setting.scenario.transport.min_rto_s, (at["beta"] - at["g"]) / at["tau"]
-    ring = point.setting.scenario.network.flows == "ring"
+    timeout_s, beyond = point.at.scenario.transport.min_rto_s, (at["beta"] - at["g"]) / at["tau"]
+    ring = point.at.scenario.network.flows == "ring"
     if (use := at["lambda"] * (at["g"] + ring * at["g_A"]) / at["tau"]) >= 1.0:
         yield _fails(f"flow_control.token_rate_kbps: {use:.0%} of the tokens are asked for", "tokens suffice")
         return
-    form = closed_forms()[point.name]
+    form = closed_forms()[point.form.name]
     steps = form.steps.put_in({form.symbol(name): at[name] for name in form.symbols})
     parts = {symbol.name: value for symbol, value in steps.items()}
     late = float(parts["C"]) * math.exp(-float(parts["theta"]) * (beyond + timeout_s))
@@ -491,26 +466,18 @@ def _tokens_in_time(point: Point) -> Iterator[str]:
         yield _fails(found, f"at most {LATE:g} do")
 
 
-def _plain_path(point: Point) -> Iterator[str]:
-    """Yield broken assumptions: a path of wires without losses, and an acknowledgement for each segment."""
-    from_keys = (
-        ("transport.protocol", "tcp", "segments are acknowledged"),
-        ("transport.delayed_ack", False, "every segment is acknowledged at once"),
-        ("transport.ack_path", "queued", "acknowledgements come back over the path"),
-        ("traffic.two_way", False, "data go one way"),
-        *IN_TIME[:3],
-    )
-    yield from _as_wanted(point, from_keys)
-    for link in point.setting.scenario.network.outside_links:
+def _plain_path(point: Evaluated) -> Iterator[str]:
+    """Yield broken assumptions: wires without losses, both ways at once."""
+    for link in point.at.scenario.network.outside_links:
         for key in ("half_duplex", "loss", "loss_back", "jitter_s", "down_s"):
             if value := getattr(link, key):
                 found = f"network.outside_links: {key} of {link.name} is {shown(value)}"
                 yield _fails(found, "links lose and delay nothing at random, and send both ways at once")
 
 
-def _saw_without_timeouts(point: Point) -> Iterator[str]:
+def _saw_without_timeouts(point: Evaluated) -> Iterator[str]:
     """Yield broken assumptions of the sawtooth: Reno or NewReno, a path of several segments, no timeouts."""
-    transport, at = point.setting.scenario.transport, point.numbers
+    transport, at = point.at.scenario.transport, point.numbers
     if transport.variant not in ("reno", "newreno"):
         yield _fails(f"transport.variant is {transport.variant}", "it is reno or newreno")
     held = at["R"].value / at["s"].value + at["B"].value
@@ -521,32 +488,21 @@ def _saw_without_timeouts(point: Point) -> Iterator[str]:
         yield _fails(found, "no timer expires")
 
 
-Check = Callable[[Point], Iterator[str]]
+Check = Callable[["Evaluated"], Iterator[str]] | Wanted
 
-CHECKS: tuple[tuple[str, Check], ...] = (
-    ("send rate", _losses_limit),
-    ("send rate, square-root law", _no_window),
-    ("send rate, square-root law", _no_timeouts),
-    ("send rate, PFTK short", _rare_losses),
-    ("goodput", _one_link),
-    ("goodput", _no_voice),
-    ("capacity of a ring, each flow", _nothing_damaged),
-    ("capacity of a ring", _no_voice),
-    ("capacity", _acknowledged_at_once),
-    ("capacity of a star", _polled),
-    ("capacity of a star", _saturated),
-    ("capacity of a ring under ARQ", _polled),
-    ("capacity of a ring under ARQ", _saturated),
-    ("carried by", _polled),
-    ("carried by", _saturated),
-    ("window of one", _polled),
-    ("window of one", _one_frame_to_spare),
-    ("round trip", _polled),
-    ("round trip", _tokens_in_time),
-    ("round trip", _at_random),
-    ("window over a path", _plain_path),
-    ("saw over a path", _plain_path),
-    ("saw over a path", _saw_without_timeouts),
+SATURATED = ("capacity of a star", "capacity of a ring under ARQ", "carried by")
+CHECKS: tuple[tuple[str | tuple[str, ...], tuple[Check, ...]], ...] = (
+    ("send rate", (_losses_limit,)),
+    ("send rate, square-root law", (_no_window, _no_timeouts)),
+    ("send rate, PFTK short", (_rare_losses,)),
+    ("goodput", (_one_link, WHOLE_AIR)),
+    ("capacity of a ring, each flow", (_nothing_damaged, WHOLE_AIR)),
+    ("capacity", (AT_ONCE,)),
+    (SATURATED, (POLLED, _polled, _saturated)),
+    ("window of one", (POLLED, _polled, _one_frame_to_spare, _nothing_damaged, IN_TIME)),
+    ("round trip", (POLLED, _polled, _tokens_in_time, AT_RANDOM, _nothing_damaged, _carried)),
+    ("window over a path", (OVER_A_PATH, _plain_path)),
+    ("saw over a path", (OVER_A_PATH, _plain_path, _saw_without_timeouts)),
 )
 """Assumptions by the beginning of a formula's name; other formulas are laws of the scenario's own numbers."""
 
@@ -583,6 +539,12 @@ class Evaluated:
     setting: Setting | None = None
 
     @property
+    def at(self) -> Setting:
+        """The scenario, of a formula that has one."""
+        assert self.setting is not None
+        return self.setting
+
+    @property
     def missing(self) -> list[str]:
         """Symbols without a number."""
         return [name for name in self.form.symbols if name not in self.numbers]
@@ -590,14 +552,20 @@ class Evaluated:
     @cached_property
     def value(self) -> float:
         """The value in the formula's unit; NaN where numbers are missing or outside its domain."""
-        return self._number(self.form.expression)
+        steps = self.form.steps
+        return math.nan if self.missing else _number(steps.result.xreplace(steps.put_in(self._point)))
 
     @cached_property
     def doubt(self) -> str:
         """An assumption of the formula that does not hold in the scenario, in words; empty if all hold."""
         if self.setting is None or self.missing:
             return ""
-        return broken(Point(self.form.name, self.value, self.numbers, self.setting))
+        for names, checks in CHECKS:
+            for check in checks if self.form.name.startswith(names) else ():
+                found = check(self) if callable(check) else _as_wanted(self, check)
+                if words := next(found, ""):
+                    return words
+        return ""
 
     @cached_property
     def derivatives(self) -> tuple[SymbolDerivative, ...]:
@@ -606,22 +574,26 @@ class Evaluated:
 
     def _derivative(self, name: str) -> SymbolDerivative:
         expression = self.form.derivative(name)
-        value = math.nan if self.doubt else self._number(expression)
+        unknown = self.missing or self.doubt
+        value = math.nan if unknown else _number(expression.xreplace(self._point))
         known = name in self.numbers and self.value != 0
         elasticity = value * self.numbers[name].value / self.value if known else math.nan
         return SymbolDerivative(name, expression, value, elasticity)
 
-    def _number(self, expression: Any) -> float:
-        """Put the numbers in, with digits to spare: error rates are differences of nearly equal numbers."""
+    @cached_property
+    def _point(self) -> dict[Any, Any]:
+        """The numbers with digits to spare: error rates are differences of nearly equal numbers."""
         import sympy
 
-        if self.missing:
-            return math.nan
-        point = {
-            self.form.symbol(name): sympy.Float(self.numbers[name].value, 40) for name in self.form.symbols
-        }
-        value = sympy.N(expression.xreplace(point), 20)
-        return float(value) if value.is_real and value.is_finite else math.nan
+        symbols = self.form.symbols
+        return {self.form.symbol(name): sympy.Float(self.numbers[name].value, 40) for name in symbols}
+
+
+def _number(expression: Any) -> float:
+    import sympy
+
+    value = sympy.N(expression, 20)
+    return float(value) if value.is_real and value.is_finite else math.nan
 
 
 def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario | None = None) -> Evaluated:
