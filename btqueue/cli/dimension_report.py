@@ -126,7 +126,7 @@ def _ends(found: Dimensioning) -> list[str]:
 
 def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     """Return how sure the answer is, in sentences."""
-    outcome, solved = found.outcome, len(found.candidates)
+    proved, solved, size = found.outcome == "proved", len(found.candidates), found.task.size
     points = f"{solved:,} points {ANSWERED[found.engine]} in {wall_s:.1f} s all told"
     lines = [f"{points}; {found.feasible:,} meet all bounds"]
     simulated = sum(one.answered_by == "simulation" and one.failure is None for one in found.candidates)
@@ -137,16 +137,16 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
         )
     if found.interrupted:
         lines.append("interrupted: the best of the points solved by then")
-    elif outcome.proved:
+    elif proved:
         by = "these answers" if simulated else NAMES[found.engine]
         lines.append(f"all combinations were looked at: by {by}, nothing is better")
     else:
-        total = "a continuous range" if outcome.total is None else f"{outcome.total:,} combinations"
-        why = "; the budget is spent" if outcome.spent else ""
+        total = "a continuous range" if size is None else f"{size:,} combinations"
+        why = "; the budget is spent" if found.outcome == "spent" else ""
         lines.append(f"found by search in {total}: not proved to be the best{why}")
     if found.without_effect:
         keys, have = ", ".join(found.without_effect), "has" if len(found.without_effect) == 1 else "have"
-        where = "" if outcome.proved else " at any point that was solved"
+        where = "" if proved else " at any point that was solved"
         lines.append(f"{keys} {have} no effect on the answer{where}")
     if unserved := sum(candidate.unserved > 0 for candidate in found.candidates):
         lines.append(f"at {unserved:,} of the points some flow gets nothing: they are left out")

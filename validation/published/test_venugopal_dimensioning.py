@@ -26,7 +26,7 @@ def least(scenario, key, values):
     """Return the least value of the key with which all but `SPREAD` of the best goodput is carried."""
     choose = f"{key}={values}"
     most = dimension(scenario, maximize="goodput_kbps", choose=choose, confirm=False, workers=1)
-    assert most.best is not None and most.outcome.proved
+    assert most.best is not None and most.outcome == "proved"
     enough = (1 - SPREAD) * most.best.objective
     return min(one.changes[key] for one in most.candidates if one.objective >= enough)
 

@@ -372,7 +372,7 @@ def find_front(table: Table) -> Outcome:
     """
     outcome = find_best(table)
     best = table.best()
-    if outcome.proved or best is None:
+    if outcome == "proved" or best is None:
         return outcome
     task, allowance = table.task, max(table.budget // SHARE, 1)
     aim, here = task.constraints[-1], best.sides[-1]

@@ -215,7 +215,7 @@ def dimension(
         return found
     except KeyboardInterrupt:
         if found is None and table.known:
-            found = _report(table, Outcome("search", False, True, task.size), top)
+            found = _report(table, "spent", top)
         raise DimensioningInterrupted(None if found is None else replace(found, interrupted=True)) from None
 
 
@@ -314,7 +314,7 @@ def as_table(found: Dimensioning) -> pd.DataFrame:
 
 def as_values(found: Dimensioning) -> dict[str, Any]:
     """Return the dimensioning as plain values, None where there is no number."""
-    task, outcome = found.task, found.outcome
+    task, proved = found.task, found.outcome == "proved"
     content = {
         "objective": {"sense": task.objective.sense, "expression": task.objective.text},
         "subject_to": [constraint.text for constraint in task.bounds],
@@ -325,11 +325,11 @@ def as_values(found: Dimensioning) -> dict[str, Any]:
             for choice in task.choices
         },
         "engine": found.engine,
-        "method": outcome.method,
-        "proved": outcome.proved,
-        "budget_spent": outcome.spent,
+        "method": "enumeration" if proved else "search",
+        "proved": proved,
+        "budget_spent": found.outcome == "spent",
         "interrupted": found.interrupted,
-        "combinations": outcome.total,
+        "combinations": task.size,
         "solved": len(found.candidates),
         "feasible": found.feasible,
         "failures": found.failures,

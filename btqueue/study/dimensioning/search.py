@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -185,7 +185,11 @@ class Table:
         return min(feasible, key=lambda one: (wanted.objective.loss(one.objective), one.place), default=None)
 
 
-def require_answers(table: Table) -> None:
+HOPELESS = frozenset({"scenario", "not built", "no metric", "no value"})
+"""Kinds of failures that no value of the keys can mend, if all points have one of them."""
+
+
+def require_answers(table: Table, kinds: Collection[str] = HOPELESS) -> None:
     """Make sure that the points solved up to now do not all fail for a reason that no value can mend.
 
     Raises:
@@ -195,8 +199,7 @@ def require_answers(table: Table) -> None:
     failures = [c.failure for c in table.known.values() if c.failure is not None]
     if not failures or len(failures) < len(table.known):
         return
-    kinds = {failure.kind for failure in failures}
-    if kinds <= {"scenario", "not built", "no metric", "no value"}:
+    if all(failure.kind in kinds for failure in failures):
         first = next(iter(table.known.values()))
         where = ", ".join(f"{key} = {label(value)}" for key, value in first.changes.items())
         raise NoAnswers(f"none of {len(failures)} points has an answer; at {where}: {failures[0].message}")
@@ -208,28 +211,16 @@ MOST_LISTED = 1_000_000
 IDLE_ROUNDS = 20
 """Rounds in a row without a gain after which the search ends."""
 
-STARTS = 15
-"""Random points of a round for each key."""
+STARTS, DRAWS = 15, 100
+"""Random points of a round for each key; of so many draws for each the first that meet the bounds on keys."""
 
 DIAGONALS = 3
 """Most keys in which a neighbour differs from a point."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a search ended.
-
-    Attributes:
-        method: "enumeration" of all combinations, or "search".
-        proved: whether no point can be better.
-        spent: whether the budget ended the search.
-        total: number of combinations; None if a key is continuous.
-    """
-
-    method: Literal["enumeration", "search"]
-    proved: bool
-    spent: bool
-    total: int | None
+Outcome = Literal["proved", "ended", "spent"]
+"""How a search ended: all combinations were solved, so that no point can be better; some rounds in a row
+gained nothing; the budget was spent."""
 
 
 def find_best(table: Table) -> Outcome:
@@ -243,9 +234,9 @@ def find_best(table: Table) -> Outcome:
     if size is not None and size <= (max(table.budget, MOST_LISTED) if fixed else table.budget):
         places = [place for place in every_place(task) if not task.violation_by_keys(place)]
     if places is None or len(places) > table.budget:
-        spent = _search(table)
+        outcome = _search(table)
         require_answers(table)
-        return Outcome("search", False, spent, size)
+        return outcome
     if not places:  # so that there is a nearest point, of all values that a bound rules out
         table.look_up([min(every_place(task), key=task.violation_by_keys)], replace(task, constraints=()))
     table.expected = len(places)
@@ -253,16 +244,10 @@ def find_best(table: Table) -> Outcome:
         table.look_up(probe)
         if any(candidate.failure is None for candidate in table.known.values()):
             break
-    _refuse_missing_metrics(table)
+    require_answers(table, {"no metric"})  # before thousands of points are solved
     table.look_up(places)
     require_answers(table)
-    return Outcome("enumeration", True, False, size)
-
-
-def _refuse_missing_metrics(table: Table) -> None:
-    """Stop before thousands of points are solved for a metric that the model never gives."""
-    if all(c.failure is not None and c.failure.kind == "no metric" for c in table.known.values()):
-        require_answers(table)
+    return "proved"
 
 
 def every_place(task: Task) -> Iterator[Place]:
@@ -270,8 +255,8 @@ def every_place(task: Task) -> Iterator[Place]:
     return itertools.product(*(range(len(choice.values)) for choice in task.choices))
 
 
-def _search(table: Table) -> bool:
-    """Search; return whether the budget ended it."""
+def _search(table: Table) -> Outcome:
+    """Search; return how that ended."""
     idle, best = 0, []  # nothing is known as long as the keys alone rule out all that was looked at
     try:
         for seed in itertools.count():
@@ -279,10 +264,10 @@ def _search(table: Table) -> bool:
             before, best = best, [one.place for one in table.ranked()[:1]]
             idle = idle + 1 if best == before else 0
             if idle == IDLE_ROUNDS:
-                return False
+                return "ended"
     except BudgetSpent:
         pass
-    return True
+    return "spent"
 
 
 def _round(table: Table, task: Task, seed: int) -> None:
@@ -292,10 +277,11 @@ def _round(table: Table, task: Task, seed: int) -> None:
         BudgetSpent: as `Table.look_up`.
         NoAnswers: no point has the metrics that are asked for.
     """
-    random = np.random.default_rng(seed)
-    shares = random.random((STARTS * len(task.choices), len(task.choices))).tolist()
-    found = table.look_up([task.place(row) for row in shares], task)
-    _refuse_missing_metrics(table)
+    keys = len(task.choices)
+    shares = np.random.default_rng(seed).random((DRAWS * STARTS * keys, keys)).tolist()
+    allowed = (place for place in map(task.place, shares) if not task.violation_by_keys(place))
+    found = table.look_up(itertools.islice(allowed, STARTS * keys), task)
+    require_answers(table, {"no metric"})  # before thousands of points are solved
     if found:
         climb(table, task, min(found, key=lambda one: one.rank(task)))
 
