@@ -94,7 +94,7 @@ def test_the_search_finds_the_optimum_of_problems_with_continuous_keys(seed):
 
 
 def test_the_search_finds_points_where_bounds_on_keys_leave_few():
-    """One in 400 combinations of whole numbers, and a continuous key."""
+    """One in 2,500 combinations of whole numbers, and a continuous key."""
 
     def metrics(changes):
         rate, limit = changes["flow_control.token_rate_kbps"], changes["polling.limit"]
