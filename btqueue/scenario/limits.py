@@ -127,7 +127,10 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
         verb = "is" if further.kind == "load" else "would carry"
         line += f"; {_words(further, other)} {verb} {_amount(further.kbps)}"
     origin, polls = scenario.origin(key), first.kind == "polling" or key.startswith("polling.")
-    if key and (origin or polls):
+    if key == "le.event_length_s":
+        length = f"{scenario.le.reserved_s:g}{origin and ', the interval'}"
+        line += f" (events end at the next reservation: {key} = {length})"
+    elif key and (origin or polls):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
         idle = f"{first.idle_share:.0%} of the slots poll links without data; " if first.idle_share else ""
         line += f" ({idle if polls else ''}{key} = {shown}{origin and f', {origin}'})"
@@ -153,7 +156,7 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
             return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
     if bound.kind == "slots" and scenario.link.bearer == "le":
-        key = f"le.{_of_events(scenario)}"
+        key = f"le.{_of_events(scenario, flow, bound.name)}"
     elif bound.idle_share > IDLE:
         key = POLLS.get(scenario.polling.discipline, key)
     own = scenario.of_flow(flow.spec)
@@ -170,11 +173,24 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
     return flow.spec.names(entry).get(key, key)
 
 
-def _of_events(scenario: Scenario) -> str:
-    """Return the key of `[le]` that limits the exchanges of an event."""
-    le, space_us = scenario.le, 1e6 * scenario.le.frame_space_s
-    own_us = air.exchange_us(le.phy, 0, le.payload_bytes, frame_space_us=space_us, encrypted=le.encrypted)
+def _of_events(scenario: Scenario, flow: FlowPlan, piconet: str) -> str:
+    """Return the key of `[le]` that limits the exchanges of an event of a flow in a piconet.
+
+    An event may go on until the next reservation of the central. Spaced reservations follow each other in the
+    order of the peripherals, so that the last one has the rest of the interval.
+    """
+    le, space_us, plan = scenario.le, 1e6 * scenario.le.frame_space_s, topology(scenario)
     length_s = le.interval_s if le.event_extension else le.reserved_s
+    for hop in plan.route(flow.source, flow.target):
+        here = plan.piconets[hop.index] if hop.kind == "bluetooth" else None
+        if here is None or here.name != piconet or le.anchors != "spaced":
+            continue
+        links = len(here.members)
+        if links > 1 and links * le.reserved_s > le.interval_s * le.subrate * (1.0 + 1e-9):
+            return "event_length_s"  # events are missed
+        if here.members[-1] not in (hop.source, hop.target):
+            length_s = le.reserved_s
+    own_us = air.exchange_us(le.phy, 0, le.payload_bytes, frame_space_us=space_us, encrypted=le.encrypted)
     fit = air.exchanges_that_fit(1e6 * (length_s - le.event_overhead_s), own_us, own_us, space_us)
     if (le.acl_buffers or math.inf) <= min(fit, le.event_packets or math.inf):
         return "acl_buffers"

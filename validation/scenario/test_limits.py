@@ -118,6 +118,28 @@ def test_connection_events_limit_links_of_low_energy(changes, key):
     assert found["line"].startswith("connection events of piconet 1: ")
 
 
+@pytest.mark.parametrize(
+    ("sender", "changes", "key"),
+    [
+        ("p1.1", {}, "le.event_length_s"),
+        ("p1.3", {}, "le.phy"),
+        ("p1.3", {"le.event_extension": False}, "le.event_length_s"),
+        ("p1.3", {"le.event_length_s": None}, "le.event_length_s"),
+    ],
+)
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_the_next_reservation_limits_every_peripheral_but_the_last(engine, sender, changes, key):
+    """`le.phy` was named for each; the last peripheral carries twenty times as much as the first."""
+    network = {"network.peripherals": 3, "network.flows": [{"from": sender, "to": "c1"}]}
+    greedy = {"traffic.source": "greedy", "traffic.message_bytes": 244, "transport.mss_bytes": 244}
+    short = {"le.interval_s": 0.1, "le.event_length_s": 0.0025, "transport.protocol": "none"}
+    run = {"run.duration_s": 10.0, "run.warmup_s": 1.0, "run.replications": 2}
+    base = Scenario().changed({"link.bearer": "le", "le.ip": "none", **network, **greedy, **short, **run})
+    (found,) = engine(base.changed(changes)).attrs["limited_by"]
+    assert (found["kind"], found["key"]) == ("slots", key)
+    assert ("next reservation: le.event_length_s = " in found["line"]) == (key == "le.event_length_s")
+
+
 WARD = Scenario.from_dict(
     {
         "network": {
