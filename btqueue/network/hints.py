@@ -6,9 +6,10 @@ decides the answer, and is silent where it cannot tell.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import ceil, inf, isfinite
+from math import ceil, floor, inf, isfinite
 
 import numpy as np
 
@@ -28,6 +29,8 @@ SHORT = 0.8
 idle links and the rests of gaps: together up to a fifth."""
 ROUND_TRIPS = 10
 """A slow start doubles the window each round trip: ten of them fill any window of 1,000 segments."""
+MISSED = 0.01
+"""Share of missed events from which reservations are too long."""
 MESSAGE_TIMER_S = 1.0
 """A pause that starves messages without a transport, which has no timer: as the least timeout of TCP."""
 
@@ -40,6 +43,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     * a window too small for the demand: a fair share of the network, or the load if that is less;
     * a polling limit, or an exhaustive discipline, that keeps others waiting for longer than their timers;
     * Nagle's algorithm, where short messages wait for acknowledgements that are held back;
+    * reservations of several links of a central that do not fit into the interval of Bluetooth Low Energy;
     * a warm-up shorter than ten round trips, or than the slowest timer. Theory does not read it.
 
     Args:
@@ -53,7 +57,8 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     """
     seen = _Seen.of(scenario)
     found: dict[str, Problem] = {}
-    for rule in (_repetition_off, _short_queues, _small_windows, _starved, _held_messages, _short_warm_up):
+    rules = (_repetition_off, _short_queues, _small_windows, _starved, _held_messages, _short_warm_up)
+    for rule in (*rules, _long_events):
         for hint in rule(seen):
             found.setdefault(hint.key, hint)
     return tuple(found.values())
@@ -293,3 +298,20 @@ def _short_warm_up(seen: _Seen) -> Iterator[Problem]:
     elif run.warmup_s < slowest:
         why = f"shorter than {key} = {slowest:g} s: a timer of the start may expire in the measured time"
         yield conflict("run.warmup_s", run.warmup_s, why)
+
+
+def _long_events(seen: _Seen) -> Iterator[Problem]:
+    """Compare the reservations of a central, one for each of its links, with the time between two events."""
+    le, counts = seen.scenario.le, Counter[int]()
+    for piconet in topology(seen.scenario).piconets:
+        counts[piconet.central] += len(piconet.members)
+    links, period_s = max(counts.values(), default=0), le.interval_s * le.subrate
+    missed = 1.0 - period_s / max(links * le.reserved_s, period_s)
+    if seen.scenario.link.bearer == "le" and links > 1 and missed > MISSED:
+        fits_s = floor(1e6 * period_s / links) / 1e6
+        unset = ", the interval" if le.event_length_s is None else ""
+        why = (
+            f"each of {links} links of a central reserves this time{unset}, and an event comes every "
+            f"{period_s:g} s: {missed:.0%} of the events are missed; {fits_s:g} fits"
+        )
+        yield conflict("le.event_length_s", le.reserved_s, why)
