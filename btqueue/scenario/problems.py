@@ -230,6 +230,11 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
             found[key] = unknown_key(root, key, value)
         elif item["type"] == "missing":
             found[key] = Problem(f"{key} is missing", key=key, allowed="a value")
+        elif item["type"] == "too_long" and isinstance(value, list | tuple):
+            most = f"at most {item['ctx']['max_length']:,} entries"
+            found[key] = Problem(
+                f"{bracketed(key)}: a list of {len(value):,}; it may have {most}", key, value, most
+            )
         elif key not in found:
             of_entry = key.endswith("]")
             field = _field(root, key.rpartition("[")[0] if of_entry else key)

@@ -107,3 +107,10 @@ def test_routes_are_as_short_as_networkx_finds_them(seed):
         for b in range(20):
             if a != b:
                 assert way(plan, str(a), str(b)) == [str(n) for n in nx.shortest_path(graph, a, b)]
+
+
+def test_a_list_of_too_many_peripherals_is_refused_with_its_length():
+    names = [f"s{n}" for n in range(21)]
+    network = {"topology": "custom", "piconet_list": [{"name": "hall", "central": "g", "peripherals": names}]}
+    with pytest.raises(ScenarioError, match="a list of 21; it may have at most 20 entries"):
+        Scenario.from_dict({"network": network | {"flows": [{"from": "s1", "to": "g"}]}})

@@ -33,7 +33,7 @@ from btqueue.study.dimensioning.confirmation import (
     simulated_front,
     spread,
 )
-from btqueue.study.dimensioning.problem import Choices, Place, Task, task_of
+from btqueue.study.dimensioning.problem import Choice, Choices, Place, Task, task_of
 from btqueue.study.dimensioning.search import (
     Candidate,
     Outcome,
@@ -241,7 +241,7 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
     at_end = []  # where a wider range might do better
     for choice, at in ((task.choices[n], best.place[n]) for n in with_effect if best):
         last = 1.0 if choice.continuous else len(choice.values) - 1
-        if choice.ordered and last and at in (0, last):
+        if choice.ordered and last and at in (0, last) and _goes_on(task, best, choice, at):
             at_end.append(choice.key)
     return Dimensioning(
         task, table.engine, outcome, ranked, best, max(len(ties) - 1, 0),
@@ -249,6 +249,16 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
         None if best or not answered else answered[0], tuple(at_end), idle,
         () if task.second is None else front_of(task, feasible),
     )  # fmt: skip
+
+
+def _goes_on(task: Task, best: Candidate | None, choice: Choice, at: float) -> bool:
+    """Return whether a scenario may have a value a step beyond the end of a range."""
+    end, inside = choice.at(at), choice.at(choice.steps(at)[0])
+    try:
+        task.base.changed({**(best.changes if best else {}), choice.key: 2 * end - inside})
+    except ScenarioError:
+        return False
+    return True
 
 
 def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:

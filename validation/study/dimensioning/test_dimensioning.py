@@ -186,3 +186,13 @@ def test_points_at_which_theory_lacks_a_metric_are_simulated():
     found = dimension(ward, minimize="delay_s", choose=choose, confirm=False, workers=1)
     assert [one.answered_by for one in found.candidates] == ["simulation"] * 2
     assert found.feasible == 2 and all(0.03 < one.objective < 0.2 for one in found.candidates)
+
+
+@pytest.mark.parametrize(("most", "at_end"), [(6, ("network.peripherals",)), (7, ())])
+def test_an_end_of_a_range_is_named_if_a_scenario_may_go_beyond_it(most, at_end):
+    found = choose_limit(
+        lambda changes: {"goodput_kbps": float(changes["network.peripherals"])},
+        choose=[f"network.peripherals=2..{most}"],
+    )
+    assert found.best is not None and found.best.changes == {"network.peripherals": most}
+    assert found.at_end == at_end
