@@ -9,8 +9,8 @@
 
 A metric stands for its mean over flows (or links, or queues), `goodput_kbps[download]` for the value of the
 flow of this name, or for the mean of a group. A place is the number of a flow, link or queue: the first is
-`goodput_kbps[1]`. A percentile is the percentile of the worst flow: `p95(delay_s, sensors)` is
-`max(delay_p95_s, sensors)`.
+`goodput_kbps[1]`. Of a metric of links, a flow or a group names the links of its peripherals. A percentile is
+the percentile of the worst flow: `p95(delay_s, sensors)` is `max(delay_p95_s, sensors)`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
-from btqueue.scenario.metrics import NOT_OF_FLOWS, PERCENTILE_OF, PERCENTILES, unit_of
+from btqueue.scenario.metrics import LINK_METRICS, NOT_OF_FLOWS, PERCENTILE_OF, PERCENTILES, unit_of
 from btqueue.scenario.problems import NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at
 
 Aggregate = Literal["mean", "min", "max", "sum"]
@@ -361,16 +361,19 @@ class _Reader:
         return Quantity(metric, aggregate, self.members(metric, who), who)
 
     def members(self, metric: str, who: str) -> tuple[int, ...]:
-        """Return the places of the flows of this name or group."""
+        """Return the places of the flows of this name or group, or of the links of their peripherals."""
         from btqueue.scenario.topology import topology
 
-        if metric in NOT_OF_FLOWS:
+        if metric in NOT_OF_FLOWS and metric not in LINK_METRICS:
             self.fail(f"{metric} has no value for each flow, so that {shown(who)} cannot choose one")
         if self.scenario is None:
             self.fail(f"{shown(who)} names a flow, and no scenario is known")
         plan = topology(self.scenario)
-        if found := plan.members(who):
-            return found
+        found = plan.members(who)
+        if links := plan.links_of(found) if metric in LINK_METRICS else found:
+            return links
+        if found:
+            self.fail(f"no peripheral is an end of {shown(who)}, so that it has no links of its own")
         names, groups = list(dict.fromkeys(plan.flow_names)), plan.groups
         guess = closest(who, [*groups, *names])
         meant = f"; did you mean {shown(guess)}? " if guess else "; "

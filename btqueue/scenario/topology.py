@@ -131,6 +131,17 @@ class Topology:
         own = tuple(number for number, flow in enumerate(self.flows, start=1) if flow.name == name)
         return own or tuple(number for number, kind in enumerate(self.kinds, start=1) if kind == name)
 
+    def links_of(self, flows: Iterable[int]) -> tuple[int, ...]:
+        """Return the links over which peripherals are ends of these flows; both are counted from 1."""
+        ends = set()
+        for flow in (self.flows[number - 1] for number in flows):
+            for hop in self.route(flow.source, flow.target):
+                if hop.kind == "bluetooth":
+                    own = {hop.source, hop.target} & {flow.source, flow.target}
+                    ends |= {(hop.index, node) for node in own}
+        links = [(index, node) for index, one in enumerate(self.piconets) for node in one.members]
+        return tuple(number for number, link in enumerate(links, start=1) if link in ends)
+
     @property
     def flow_names(self) -> list[str]:
         """The names of all flows."""

@@ -40,6 +40,22 @@ def flows_of(**changes):
     return [first | changes, *others]
 
 
+def test_a_group_of_flows_chooses_the_links_of_its_peripherals():
+    """`current_ma[sensors]` was refused, although `current_ma[1]` was not."""
+    sensors = WARD.changed({"link.bearer": "le"})
+    links = Estimate(4.0, part="link", means=(9.0, 1.0, 2.0, 3.0))
+    for text, mean in (("current_ma[sensors]", 2.0), ("max(current_ma, sensors)", 3.0)):
+        quantity = parse_metric(text, "--metric", sensors)
+        assert quantity.places == (2, 3, 4) and quantity.of(links) == mean
+    assert parse_metric("slot_share[download]", "--metric", WARD).places == (1,)
+    bridged = {"network.topology": "scatternet", "network.peripherals": 2}
+    flows = [{"from": "p2.1", "to": "p1.2", "name": "over"}, {"from": "c1", "to": "c2", "name": "none"}]
+    bridged |= {"network.flows": flows}
+    assert parse_metric("slot_share[over]", "", Scenario().changed(bridged)).places == (2, 4)
+    with pytest.raises(ScenarioError, match="no peripheral is an end of"):
+        parse_metric("slot_share[none]", "", Scenario().changed(bridged))
+
+
 def test_flows_are_called_by_their_names_and_else_by_their_ends():
     plan = topology(WARD)
     assert plan.flow_names == ["download", "p1.2>c1", "p1.3>c1", "p1.4>c1"]
