@@ -19,7 +19,7 @@ from btqueue.network.stations.network import Flow, Network, Visit, network_of
 from btqueue.network.stations.transport import delays_received
 from btqueue.scenario.errors import Problem, conflict
 from btqueue.scenario.scenario import Scenario
-from btqueue.scenario.topology import topology
+from btqueue.scenario.topology import flows_of, topology
 
 LOSS = 1e-3
 """Share of lost segments from which random losses decide. TCP's mean window is about (1.5 / loss)^(1/2)
@@ -44,6 +44,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     * a polling limit, or an exhaustive discipline, that keeps others waiting for longer than their timers;
     * Nagle's algorithm, where short messages wait for acknowledgements that are held back;
     * reservations of several links of a central that do not fit into the interval of Bluetooth Low Energy;
+    * more active flows than the pattern has;
     * a warm-up shorter than ten round trips, or than the slowest timer. Theory does not read it.
 
     Args:
@@ -58,7 +59,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     seen = _Seen.of(scenario)
     found: dict[str, Problem] = {}
     rules = (_repetition_off, _short_queues, _small_windows, _starved, _held_messages, _short_warm_up)
-    for rule in (*rules, _long_events):
+    for rule in (*rules, _long_events, _few_flows):
         for hint in rule(seen):
             found.setdefault(hint.key, hint)
     return tuple(found.values())
@@ -315,3 +316,10 @@ def _long_events(seen: _Seen) -> Iterator[Problem]:
             f"{period_s:g} s: {missed:.0%} of the events are missed; {fits_s:g} fits"
         )
         yield conflict("le.event_length_s", le.reserved_s, why)
+
+
+def _few_flows(seen: _Seen) -> Iterator[Problem]:
+    network = seen.scenario.network
+    wanted, there = network.active_flows, len(flows_of(network))
+    if isinstance(wanted, int) and wanted > there:
+        yield conflict("network.active_flows", wanted, f"there are only {there} flows, and all are active")

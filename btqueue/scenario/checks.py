@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import isclose
+from string import digits
 from typing import TYPE_CHECKING
 
 from btqueue.baseband import low_energy as air
@@ -171,9 +172,11 @@ def _listed_flows(s: Scenario, flows: tuple[Flow, ...]) -> Found:
     for i, flow in enumerate(flows, start=1):
         for side, name in (("from", flow.source), ("to", flow.target)):
             if name not in known:
-                some = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-                key = f"network.flows[{i}].{side}"
-                yield bad_value(key, name, f"a node of the network ({some})", guess=closest(name, names))
+                some = ", ".join(names[:12]) + (f", ..., {names[-1]}" if len(names) > 12 else "")
+                key, kind = f"network.flows[{i}].{side}", name.rstrip(digits)
+                alike = [one for one in names if one != kind and one.rstrip(digits) == kind]
+                guess = alike[-1] if alike and name != kind else closest(name, names)
+                yield bad_value(key, name, f"a node of the network ({some})", guess=guess)
         if flow.source == flow.target:
             yield f"network.flows[{i}].to", "a flow cannot end where it starts"
     called = Counter(flow.label for flow in flows)  # expressions must tell names of flows and groups apart

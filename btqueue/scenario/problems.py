@@ -7,6 +7,7 @@ import math
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
 
@@ -28,6 +29,7 @@ SYNONYMS = {
     "mss": "transport.mss_bytes",
     "ssthresh": "transport.initial_ssthresh_segments",
     "scheduler": "polling.discipline",
+    "network.flows.source": "network.flows.law",
 }
 """Symbols and words of the papers for keys of the scenario."""
 
@@ -185,7 +187,8 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     place, _, last = plain.rpartition(".")
     beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == place}
     by_last = {name.rpartition(".")[2]: name for name in reversed(all_keys(root))}
-    meant = plain if plain in known else SYNONYMS.get(last) or by_last.get("" if "." in place else last)
+    meant = plain if plain in known else SYNONYMS.get(plain) or SYNONYMS.get(last)
+    meant = meant or by_last.get("" if "." in place else last)
     if meant is None and (near := closest(last, beside) if place else None):
         meant = beside[near]
     if meant is None and ("." not in place or not beside):
@@ -218,6 +221,7 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
     """Translate the findings on *data*, one problem for each key, in the order of the tables."""
     found: dict[str, Problem] = {}
     extra: list[Problem] = []
+    alike: dict[str, list[str]] = {}  # an unknown key of several entries is named once
     for item in error.errors(include_url=False, include_input=False):
         cause = item.get("ctx", {}).get("error")
         if isinstance(cause, ScenarioError):
@@ -227,7 +231,9 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
             continue
         key, value = _locate(root, data, item["loc"])
         if item["type"] == "extra_forbidden":
-            found[key] = unknown_key(root, key, value)
+            same = alike.setdefault(ENTRY.sub("[]", key), [])
+            same.append(key)
+            found.setdefault(same[0], unknown_key(root, key, value))
         elif item["type"] == "missing":
             found[key] = Problem(f"{key} is missing", key=key, allowed="a value")
         elif item["type"] == "too_long" and isinstance(value, list | tuple):
@@ -239,6 +245,10 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
             of_entry = key.endswith("]")
             field = _field(root, key.rpartition("[")[0] if of_entry else key)
             found[key] = wrong_value(key, field, value, of_entry=of_entry)
+    for first, *more in alike.values():
+        if more:
+            message = f"{found[first].message} ({1 + len(more)} entries have this key)"
+            found[first] = replace(found[first], message=message)
     kept = [
         problem
         for key, problem in found.items()
@@ -279,5 +289,7 @@ def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: b
     note = f" ({field.description})" if field.description else ""
     if isinstance(value, str) and "number" in allowed:
         advice = without_unit(key, value) or ("" if words else "write numbers without quotes")
+        if ".." in value:
+            advice = "a range has LOW..HIGH or LOW..HIGH:STEP, numbers without units"
         note += f"; {advice}" if advice else ""
     return Problem(problem.message + note, key=key, value=value, allowed=allowed, guess=guess)
