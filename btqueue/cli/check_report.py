@@ -41,6 +41,7 @@ def document(report: Report) -> dict[str, Any]:
         "file": results.source,
         "format": results.kind,
         "flow": results.flow,
+        "compared": report.compared,
         "agrees": report.agrees,
         "summary": report.summary,
         "confidence": report.rules.confidence,
@@ -79,7 +80,7 @@ def print_report(report: Report, name: str) -> None:
     screen, results = Screen(), report.results
     line = screen.say
     line(f"{results.source} ({results.kind}) against {name}", style="bold")
-    line("", "consistency")
+    line(*filter(None, [report.compared]), "", "consistency")
     for one in report.findings:
         sign, style = SIGNS[one.status]
         line(f"  {sign} {one.check}: {one.sentence}", style=style if one.status != "passed" else "")

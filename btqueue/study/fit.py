@@ -34,15 +34,15 @@ from btqueue.study.check.agreement import (
     Rules,
     asked_quantities,
     compare_all,
+    compared_metrics,
     negligible,
     reference_samples,
 )
 from btqueue.study.check.causes import misfit
 from btqueue.study.check.consistency import is_random
 from btqueue.study.check.facts import compare_facts
-from btqueue.study.check.results import HELPERS, BadResults, Finding, ForeignResults
+from btqueue.study.check.results import BadResults, Finding, ForeignResults
 from btqueue.study.check.verdicts import Engine, engine_of, modelled, reference_scenario, results_of
-from btqueue.study.comparison import metric_name
 from btqueue.study.points import Interval
 from btqueue.study.sensitivity.factors import Factor, changed, factors
 
@@ -263,7 +263,7 @@ class _Search:
         self._said: Sequence[str] = ()
         self.left_out: list[str] = []
         self.settled = True
-        self._keep([name for name in found.quantities if metric_name(name) not in HELPERS])
+        self._keep(list(compared_metrics(found)))
 
     def _keep(self, names: Sequence[str], ratio: Numbers | None = None) -> None:
         """Keep metrics, with the ratio of the simulation to theory, and see to it that there are enough."""

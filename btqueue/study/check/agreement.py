@@ -220,9 +220,12 @@ def compare_all(
 
 
 def compared_metrics(results: ForeignResults) -> dict[str, Quantity]:
-    """Return the metrics of a file in the order of the vocabulary, without the helpers."""
+    """Return the metrics of a file in the order of the vocabulary, without helpers and means over groups."""
     order = list(METRICS)
-    metrics = [name for name in results.quantities if metric_name(name) not in HELPERS]
+    grouped = {metric_name(name) for name in results.quantities if results.groups and "[" in name}
+    metrics = [
+        name for name in results.quantities if metric_name(name) not in HELPERS and name not in grouped
+    ]
     names = sorted(metrics, key=lambda name: (order.index(metric_name(name)), name))
     return {name: results.quantities[name] for name in names}
 

@@ -8,7 +8,8 @@ A CSV file has the columns `metric, value`, and more where there is more to say.
 | `ci95` | half-width of the 95 % interval, also called `half_width`; or `low` and `high`, its ends |
 | `replications` | how many runs are behind the interval |
 | `replication` | number of the run: one row a run, from which intervals are computed here |
-| `flow` | number or name of the scenario's flow; a file of one flow is about that one, several are averaged |
+| `flow` | number or name of the scenario's flow; a file of one flow is about that one |
+| `group` | group of flows, where no flow is named; groups that differ are compared one by one |
 | `link`, `queue` | links are averaged, queues stay apart |
 | `warmup_s` | time before the measurement that was left out (s), the same in all rows |
 | `t` (or `time`) | time (s): the rows of a metric are then a series |
@@ -30,7 +31,7 @@ import numpy as np
 from btqueue.captures.files import PCAP_ORDERS, SECTION, SNOOP, BadCapture
 from btqueue.files import UnusableFile, require_regular
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import NOT_OF_FLOWS
+from btqueue.scenario.metrics import METRICS, NOT_OF_FLOWS
 from btqueue.scenario.problems import closest
 from btqueue.scenario.topology import topology
 from btqueue.study.check.flow_monitor import read_flow_monitor
@@ -84,6 +85,7 @@ def read_csv(
             about = f"no row is about {flow} or {label}; the file has {', '.join(there)[:80]}"
             raise BadResults(f"{path.name}: --flow {flow}: {about}")
         rows = [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), label)]
+    group_of, only = _groups(rows, scenario, renamed or {})
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
@@ -104,14 +106,15 @@ def read_csv(
                 f'{where}: "{name}" stands in {first.rpartition(", ")[2]} already; tell rows '
                 "apart by the column flow, queue, link or replication"
             )
-        values[name][row.get("replication", "")].append(value)
-        if (width := _half_width(row, value, where)) is not None:
-            given[name].append(width)
+        width = _half_width(row, value, where)
+        for own in (name, f"{name}[{group_of[where]}]") if group_of.get(where) else (name,):
+            values[own][row.get("replication", "")].append(value)
+            given[own] += [] if width is None else [width]
     if not values and not points:
         raise BadResults(f"{path.name}: no row has a value")
     series = tuple(_series(name, run, found, path.name) for (name, run), found in points.items())
     for one in series:
-        if one.name not in given:
+        if not given[one.name]:
             values[one.name][one.replication].append(float(one.values.mean()))
     quantities = {name: _quantity(name, runs, given.get(name)) for name, runs in values.items()}
     left_out = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
@@ -125,27 +128,41 @@ def read_csv(
         quantities,
         series,
         measured_from_start=warmup_s == 0,
-        flow=_flow(rows, scenario),
+        flow=only,
+        groups=tuple(dict.fromkeys(group_of.values())),
         warmup_s=warmup_s,
         notes=tuple(unmatched(renamed, (row["metric"] for _, row in rows))),
     )
 
 
-def _flow(rows: list[tuple[str, Row]], scenario: Scenario) -> int | None:
-    """Return the number of the flow that all metrics of flows are about, None if of several or unknown."""
-    labels = topology(scenario).flow_names
+def _groups(
+    rows: list[tuple[str, Row]], scenario: Scenario, renamed: Mapping[str, str]
+) -> tuple[dict[str, str], int | None]:
+    """Return the group of each row by its place, and the only flow that the file is about, if it is one.
+
+    There are no groups where flows do not differ, or the file is about one.
+    """
+    plan = topology(scenario)
+    labels = plan.flow_names
     numbers = {str(number): number for number in range(1, len(labels) + 1)}
-    found: set[int | None] = set()
+    flows: set[int | None] = set()
+    groups = {}
     for where, row in rows:
-        name = row.get("flow", "")
+        name, metric = row.get("flow", ""), renamed.get(row["metric"], row["metric"])
         if name and name not in numbers and name not in labels:
             raise BadResults(
                 f'{where}: flow = "{name[:40]}": the scenario has flows 1 to {len(labels)}, named '
                 f"{', '.join(labels)[:80]}"
             )
-        if metric_name(row["metric"]) not in NOT_OF_FLOWS:
-            found.add(numbers.get(name) or (labels.index(name) + 1 if name else None))
-    return found.pop() if len(found) == 1 else None
+        if metric_name(metric) in NOT_OF_FLOWS:
+            continue
+        number = numbers.get(name) or (labels.index(name) + 1 if name else None)
+        flows.add(number)
+        group = row.get("group", "") if number is None else plan.kinds[number - 1]
+        if group and metric in METRICS:
+            groups[where] = group
+    only = flows.pop() if len(flows) == 1 else None
+    return ({} if only or len(set(plan.kinds)) == 1 else groups), only
 
 
 def _rows(path: Path) -> list[tuple[str, Row]]:

@@ -121,7 +121,10 @@ class ForeignResults:
         series: over time, if the file has any.
         duration_s: time that was measured; None if the file does not say.
         measured_from_start: whether the measured time includes the start of the run.
-        flow: number of the scenario's flow that the numbers belong to; None if they are means over all.
+        flow: number of the scenario's flow that the numbers belong to; None if they are of several.
+        flow_assumed: whether the file does not say so, and the flow is the first.
+        groups: groups of flows that differ and have numbers of their own, as `goodput_kbps[sensors]`. Means
+            over all flows stand beside these, for the checks of consistency alone.
         backoff_gaps: silent gaps (s) before two successive timeouts of one segment, from packets.
         facts: that the packets of each flow state themselves.
         warmup_s: time before the measurement that the file says it has left out; None if it does not say.
@@ -135,6 +138,8 @@ class ForeignResults:
     duration_s: float | None = None
     measured_from_start: bool = False
     flow: int | None = None
+    flow_assumed: bool = False
+    groups: tuple[str, ...] = ()
     backoff_gaps: tuple[tuple[float, float], ...] = ()
     facts: tuple[Facts, ...] = ()
     warmup_s: float | None = None

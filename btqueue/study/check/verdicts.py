@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import NotBuiltYet, Scenario
-from btqueue.scenario.metrics import Results
+from btqueue.scenario.metrics import NOT_OF_FLOWS, Results
+from btqueue.scenario.topology import topology
 from btqueue.study.check.agreement import (
     NEGLIGIBLE,
     NONE_MEASURED,
@@ -21,6 +22,7 @@ from btqueue.study.check.agreement import (
     Rules,
     asked_quantities,
     compare_all,
+    compared_metrics,
     model_values,
     reference_samples,
 )
@@ -54,6 +56,7 @@ class Report:
     Attributes:
         results: read from the file.
         scenario: as it was simulated: over the time that the file covers.
+        compared: the flows that were compared, in words; "" where there is one flow only.
         findings: findings of internal consistency.
         agreements: metric by metric.
         causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
@@ -64,6 +67,7 @@ class Report:
 
     results: ForeignResults
     scenario: Scenario
+    compared: str
     findings: tuple[Finding, ...]
     agreements: tuple[Agreement, ...]
     causes: tuple[Cause, ...]
@@ -184,8 +188,6 @@ def check(
     if found.duration_s is None:
         length = f"{run.duration_s:g} s"
         assumed.append(f"the file does not say how long a run is: taken as run.duration_s = {length}")
-    if found.flow is not None:
-        assumed.append(f"compared with flow {found.flow} of the scenario")
     causes, tried, unseen = (), 0, ()
     if differing and simulator:
         causes, tried = likely_causes(reference, found, simulator, agreements, rules)
@@ -194,6 +196,7 @@ def check(
     return Report(
         found,
         reference,
+        compared_flows(found, scenario),
         findings,
         agreements,
         causes,
@@ -202,6 +205,21 @@ def check(
         replace(rules, confidence=confidence),
         (*found.notes, *assumed, *notes),
     )
+
+
+def compared_flows(results: ForeignResults, scenario: Scenario) -> str:
+    """Return in words the flows whose metrics are compared; "" where the scenario has one flow only."""
+    names = topology(scenario).flow_names
+    if len(names) == 1:
+        return ""
+    if results.flow is not None:
+        unsure = "; the file does not say which flow it is of, and --flow takes another"
+        taken = f"compared with flow {results.flow} ({names[results.flow - 1]})"
+        return taken + (unsure if results.flow_assumed else "")
+    if results.groups:
+        return f"compared by groups, for flows differ: {', '.join(results.groups)}"
+    means = any("[" not in name and name not in NOT_OF_FLOWS for name in compared_metrics(results))
+    return f"compared with means over all {len(names)} flows" if means else ""
 
 
 def results_of(results: str | Path | ForeignResults, scenario: Scenario, flow: int | None) -> ForeignResults:

@@ -8,11 +8,13 @@ import pytest
 from capture_files import DATA, as_pcapng, unpacked
 from thesis import thesis
 
-from btqueue.scenario import load
+from btqueue.scenario import Scenario, load
 from btqueue.scenario.topology import topology
 from btqueue.study.check import BadResults, read_results
+from btqueue.study.check.agreement import asked_quantities, compared_metrics
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import checked_map
+from btqueue.study.check.verdicts import compared_flows
 
 MONITOR, SCALARS = DATA / "ns3_flowmon.xml", DATA / "omnet.sca"
 SCENARIO = thesis()
@@ -51,6 +53,36 @@ def test_replications_and_flows_are_averaged_in_this_order(tmp_path):
     assert rtt.value == 3.5
     # Student's 97.5 % quantile with one degree of freedom, times the standard error 1.5
     assert rtt.shown_half_width == pytest.approx(12.7062 * 1.5, rel=1e-5)
+
+
+UNLIKE = Scenario.from_dict(
+    {
+        "network": {"peripherals": 3, "flows": "uplink"},
+        "radio": {"links": [{"node": "p1.3", "model": "constant", "per": 0.1}]},
+    }
+)
+"""Of three uploads, the third over a weak link."""
+
+
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("metric,flow,value", ("goodput_kbps,1,90", "goodput_kbps,2,110", "goodput_kbps,p1.3>c1,40")),
+        ("metric,group,value", ("goodput_kbps,p1.1>c1 and 1 alike,100", "goodput_kbps,p1.3>c1,40")),
+    ],
+)
+def test_groups_of_flows_that_differ_are_not_averaged(header, rows, tmp_path):
+    """Two flows that were exchanged have the same mean over all flows."""
+    found = read_results(written(tmp_path, "\n".join((header, *rows))), UNLIKE)
+    assert found.groups == ("p1.1>c1 and 1 alike", "p1.3>c1")
+    compared = {name: one.value for name, one in compared_metrics(found).items()}
+    assert compared == {"goodput_kbps[p1.1>c1 and 1 alike]": 100.0, "goodput_kbps[p1.3>c1]": 40.0}
+    flows = [one.places for one in asked_quantities(found, UNLIKE).values()]
+    assert flows == [(1, 2), (3,)]
+    assert compared_flows(found, UNLIKE).endswith("p1.1>c1 and 1 alike, p1.3>c1")
+    alike = UNLIKE.with_(radio__links=[])
+    if "flow" in header:
+        assert compared_metrics(read_results(tmp_path / "theirs.csv", alike)).keys() == {"goodput_kbps"}
 
 
 def test_a_series_gives_its_mean_and_stays_a_series(tmp_path):
