@@ -40,6 +40,7 @@ from btqueue.study.check.agreement import (
     shows,
     tests_of,
 )
+from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import ForeignResults
 from btqueue.study.comparison import long_name
 from btqueue.study.points import is_number, label, parse_one
@@ -234,9 +235,8 @@ def likely_causes(
     tried: list[Neighbour] = []
 
     def judge(neighbour: Neighbour) -> Neighbour | None:
-        try:
-            changed = scenario.changed(neighbour.changes)
-        except ScenarioError:  # a limit of 0, for instance
+        changed = scenario_with(scenario, neighbour.changes)
+        if changed is None or _refuted(results, changed, neighbour.changes):  # a limit of 0, for instance
             return None
         samples = reference_samples(simulate(changed), results.flow, asked_quantities(results, scenario))
         judged = compare_all(results, samples, {}, rules=rules)
@@ -265,6 +265,12 @@ def likely_causes(
         found = sorted(partial, key=lambda one: (len(one.remains), one.rank, far(one)))[:1]
     causes = (Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found)
     return tuple(causes), len(tried)
+
+
+def _refuted(results: ForeignResults, changed: Scenario, changes: Mapping[str, Any]) -> bool:
+    """Whether the file itself states another value of a changed key, as the packets of a capture do."""
+    stated = compare_facts(results.facts, changed, results.flow, warmup_s=results.warmup_s)
+    return any(one.status == "failed" and one.check in changes for one in stated)
 
 
 def unseen_keys(
@@ -301,6 +307,8 @@ def unseen_keys(
             other = scenario.changed(one.changes)
             changed = model_values(solve(other), results.flow, asked, other)
         except (ScenarioError, NotBuiltYet, NoConvergence, ImpossibleAnswer):
+            continue
+        if _refuted(results, other, one.changes):
             continue
         ratios = {x.name: changed.get(x.name, math.nan) / model[x.name] for x in metrics if model[x.name]}
         seen[key] = seen.get(key, False) or any(

@@ -27,6 +27,7 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.causes import neighbours
 from btqueue.study.check.consistency import check_spread
+from btqueue.study.check.facts import Facts
 from btqueue.study.evaluate import evaluate
 from btqueue.study.summary import partial_times
 
@@ -271,6 +272,35 @@ def test_the_cause_that_explains_most_is_named_with_what_remains(timeouts, words
     report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=None)
     assert words in report.causes[0].sentence
     assert report.causes[0].remains == remains
+
+
+def test_a_value_that_the_packets_state_is_no_cause():
+    """The stand-in's goodput is the segment size, and 1650 would fit; the packets say 1460."""
+
+    def simulator(scenario):
+        sizes = scenario.transport.mss_bytes * (1 + 0.001 * np.arange(10))
+        return xr.Dataset({"goodput_kbps": (("replication", "flow"), sizes[:, None])})
+
+    stated = dict.fromkeys(("mss_bytes", "sack", "window_scale", "window_bytes", "initial_window_segments"))
+    facts = Facts(
+        "at the receiver",
+        1460,
+        option_bytes=0,
+        timestamps=False,
+        under_way_bytes=0,
+        least_round_trip_s=None,
+        segments_per_s=None,
+        begins_s=0.0,
+        ends_s=1.0,
+        paces=False,
+        **stated,
+    )
+    scenario = Scenario.from_dict({"traffic": {"source": "greedy"}}).with_(transport__mss_bytes=1460)
+    found = {"goodput_kbps": Quantity("goodput_kbps", 1657.0, (1650.0, 1660.0, 1660.0))}
+    for told, keys in (((), {"transport.mss_bytes"}), ((facts,), set())):
+        results = ForeignResults("theirs", "packet capture", found, facts=told)
+        report = check(results, scenario, simulate=simulator, solve=None)
+        assert {key for one in report.causes for key in one.changes} == keys
 
 
 def test_a_change_that_explains_less_than_half_is_no_cause():
