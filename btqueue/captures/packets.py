@@ -281,3 +281,8 @@ def _checksum(data: bytes) -> int:
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
     return 0xFFFF - total
+
+
+def address(node: int) -> bytes:
+    """Return the IPv4 address of a node in captures that are written here: 10.0.0.1 for the first."""
+    return struct.pack("!I", (10 << 24) + int(node) + 1)

@@ -74,7 +74,7 @@ class PcapWriter:
         data = bytes(int(entry.application))
         content = packets.udp_datagram(self.ports(entry), data) if udp else self.segment(entry)
         return packets.ip_packet(
-            address(sender), address(receiver), packets.UDP if udp else packets.TCP, content
+            packets.address(sender), packets.address(receiver), packets.UDP if udp else packets.TCP, content
         )
 
     def ports(self, entry: Any) -> tuple[int, int]:
@@ -214,8 +214,3 @@ def window_field(entry: Any, sender: End, other: End) -> int:
     if sender.said_hello and other.said_hello and entry.kind not in (SYN, SYN_ACK):
         window >>= sender.shift
     return min(window, LARGEST_WINDOW)
-
-
-def address(node: int) -> bytes:
-    """Return the IPv4 address of a node: 10.0.0.1 for the first."""
-    return struct.pack("!I", (10 << 24) + int(node) + 1)

@@ -102,6 +102,7 @@ def read_flow_monitor(
         duration_s=max(flow.duration_s for flow in data),
         measured_from_start=True,
         flow=1 if count == 1 else None,
+        flow_assumed=count == 1,
         notes=(
             f"FlowMonitor counts IP packets: {header_bytes} bytes of headers were taken off each",
             "the round trip is delay of data plus delay of acknowledgements",

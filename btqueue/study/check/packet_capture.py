@@ -22,8 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.captures.files import frames
-from btqueue.captures.packets import End, Malformed, Packet, ip_frames, tcp_packet
+from btqueue.captures.packets import End, Malformed, Packet, address, ip_frames, tcp_packet
 from btqueue.scenario import Scenario
+from btqueue.scenario.topology import topology
 from btqueue.study.check.facts import AT_SENDER, Facts, facts_of
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series
 from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
@@ -50,7 +51,8 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     Args:
         path: pcap, pcapng or btsnoop file.
         scenario: gives warm-up and delays of a host.
-        flow: number of the scenario's flow that the captured one is; the first by default.
+        flow: number of the scenario's flow that the captured one is. By default the addresses tell, if
+            btqueue has written the capture; else it is the first.
 
     Raises:
         BadCapture: the file is damaged.
@@ -63,15 +65,27 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     clock = packets[0].time if packets[0].time > SIMULATED_CLOCK_S else 0.0
     packets = [packet._replace(time=packet.time - clock) for packet in packets]
     flows = _observed(packets, scenario, path.name)
+    numbers = {} if clock else _numbers(scenario)
+    if own_flow := [one for one in flows if flow is not None and numbers.get(one.ends) == flow]:
+        flows = own_flow
     ends = reduce(and_, ({packet.source[0], packet.target[0]} for packet in packets))
-    own = ends if len(ends) == 1 else {one.sender[0] for one in flows}  # of the host that has captured them
-    near = [one for one in flows if one.facts.place == AT_SENDER and one.sender[0] in own]
+    own = ends if len(ends) == 1 else {one.ends[0] for one in flows}  # of the host that has captured them
+    near = [one for one in flows if one.facts.place == AT_SENDER and one.ends[0] in own]
     chosen = near or flows
     spans, cut, of_time = _measured_times(chosen, packets, scenario, path.name)
     notes += of_time
     found = [_measures(one.log, *span, near=bool(near)) for one, span in zip(chosen, spans, strict=True)]
     names = [name for name in found[0] if all(name in one for one in found)]
     quantities = {name: Quantity(name, float(np.mean([one[name] for one in found]))) for name in names}
+    kinds = topology(scenario).kinds
+    known = [numbers.get(one.ends, 0) for one in chosen]
+    groups = [kinds[number - 1] for number in known] if all(known) and len(set(kinds)) > 1 else []
+    groups = groups if len(chosen) > 1 else []
+    for group in dict.fromkeys(groups):
+        own_values = [one for one, its in zip(found, groups, strict=True) if its == group]
+        for name in names:
+            value = float(np.mean([one[name] for one in own_values]))
+            quantities[f"{name}[{group}]"] = Quantity(f"{name}[{group}]", value)
     if probes := sum(len(one.log.probes) for one in near):
         notes.append(f"{probes} tail loss probes (RFC 8985) are retransmissions, and no timeouts")
     if unseen := sum(one.log.unseen_bytes for one in chosen):
@@ -95,11 +109,19 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
         (series,),
         duration_s=max(end - begin for begin, end in spans),
         measured_from_start=not cut,
-        flow=(flow or 1) if len(chosen) == 1 else None,
+        flow=(flow or known[0] or 1) if len(chosen) == 1 else None,
+        flow_assumed=len(chosen) == 1 and not flow and not known[0],
+        groups=tuple(dict.fromkeys(groups)),
         backoff_gaps=tuple(gaps for one in near for gaps in one.log.backoff_gaps),
         facts=tuple(one.facts for one in chosen),
         notes=tuple(notes),
     )
+
+
+def _numbers(scenario: Scenario) -> dict[tuple[bytes, bytes], int]:
+    """Return the flows by the addresses of sender and receiver in captures that btqueue writes."""
+    flows = topology(scenario).flows
+    return {(address(one.source), address(one.target)): number for number, one in enumerate(flows, 1)}
 
 
 def captured_packets(path: Path, notes: list[str]) -> Iterator[Packet]:
@@ -128,9 +150,9 @@ def captured_packets(path: Path, notes: list[str]) -> Iterator[Packet]:
 
 
 class _Flow(NamedTuple):
-    """One direction of data: its sender, the sender's doings, and the facts of its packets."""
+    """One direction of data: addresses of its ends, the sender's doings, and the facts of its packets."""
 
-    sender: End
+    ends: tuple[bytes, bytes]
     log: SenderLog
     facts: Facts
 
@@ -155,7 +177,7 @@ def _observed(packets: list[Packet], scenario: Scenario, source: str) -> list[_F
     for way in (way for way, count in carried.items() if count > LEAST_SHARE * most):
         both = between[frozenset(way)]
         log = SenderObserver(*way, reaction_s).follow(both)
-        flows.append(_Flow(way[0], log, facts_of(both, way[0], log, reaction_s)))
+        flows.append(_Flow((way[0][0], way[1][0]), log, facts_of(both, way[0], log, reaction_s)))
     return flows
 
 

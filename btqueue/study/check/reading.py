@@ -318,7 +318,7 @@ def read_results(
         raise BadResults(f"{path}: {error}") from None
     except OSError as error:
         raise BadResults(f"{path}: cannot be read ({error.strerror or error})") from None
-    return replace(found, flow=flow) if flow is not None or flows == 1 else found
+    return found if flow is None and flows > 1 else replace(found, flow=flow, flow_assumed=False)
 
 
 def _read(

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from btqueue.captures.files import RAW_IP
+from btqueue.captures.packets import address
 from btqueue.simulator.records.connections import connection_dtype
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import ACK, CONTROL, DATA, DATAGRAM, SYN, SYN_ACK, layout_dtype
 from btqueue.simulator.records.run import log_dtype
 from btqueue.simulator.traces import trace
-from btqueue.simulator.traces.pcap import PcapWriter, address
+from btqueue.simulator.traces.pcap import PcapWriter
 
 dpkt = pytest.importorskip("dpkt", reason="another reader of captures")
 

@@ -10,6 +10,7 @@ from thesis import thesis
 
 from btqueue.scenario import Scenario, load
 from btqueue.scenario.topology import topology
+from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import BadResults, read_results
 from btqueue.study.check.agreement import asked_quantities, compared_metrics
 from btqueue.study.check.facts import compare_facts
@@ -105,6 +106,21 @@ def test_what_spreadsheets_leave_behind_does_no_harm(tmp_path):
     for encoding in ("utf-8-sig", "utf-16", "utf-32"):  # with their byte order marks
         path.write_bytes(plain.replace(",", "\t").encode(encoding))
         assert read_results(path, SCENARIO).quantities["goodput_kbps"] == expected
+
+
+def test_the_addresses_of_a_capture_of_ours_tell_the_flow(tmp_path):
+    """Of captures of other programs it is the first flow, which the report says at its top."""
+    short = UNLIKE.with_(run__duration_s=20, run__warmup_s=1, traffic__source="greedy")
+    record(short, pcap=tmp_path / "weak.pcap", at="p1.3")
+    found = read_results(tmp_path / "weak.pcap", short)
+    assert (found.flow, found.flow_assumed) == (3, False)
+    assert compared_flows(found, short) == "compared with flow 3 (p1.3>c1)"
+    theirs = read_results(unpacked("ns3_sender.pcap", tmp_path), short)
+    assert (theirs.flow, theirs.flow_assumed) == (1, True)
+    assert compared_flows(theirs, short).endswith("and --flow takes another")
+    record(short, pcap=tmp_path / "all.pcap", at="c1")
+    assert read_results(tmp_path / "all.pcap", short).groups == ("p1.1>c1 and 1 alike", "p1.3>c1")
+    assert read_results(tmp_path / "all.pcap", short, flow=2).flow == 2
 
 
 def test_a_flow_monitor_file_of_ns3():
