@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
-from btqueue.transport.odd_segments import odd_segments
 from btqueue.transport.recovery import (
     AVOIDANCE,
     LATE,
@@ -38,6 +37,8 @@ Vector = NDArray[np.floating]
 MOST_CYCLES = 2000
 FORGOTTEN = 1e-12
 """A loss-free row of segments with less than this chance is left out."""
+STEPS = 8
+"""Waits shorter than the timer of acknowledgements that are told apart."""
 
 
 class LossyRates(NamedTuple):
@@ -148,16 +149,30 @@ class _Trips(NamedTuple):
 
 
 def _trips(path: LossyPath, windows: Vector) -> _Trips:
-    """Return the round trips of new segments, by the number in flight (`windows`)."""
+    """Return the round trips of new segments, by the number in flight (`windows`).
+
+    A segment that the receiver of delayed acknowledgements holds until its timer goes round alone. Of w
+    segments n do: one more in (w - n) / 2w of the round trips, as a train that grows becomes odd; one less in
+    n / w, as a segment joins it; two less in n^2 t, if a share t of a round trip is as long as the timer and
+    another one comes meanwhile. The balance of these means gives n. Where the window stays at its limit, only
+    its odd segment goes alone. The first other segment cuts a wait short.
+    """
     together = path.trip_of_new(windows)
-    odd = odd_segments(windows, path.window, together, path.service_s, path.ack_delay_s)
-    single = path.round_trip(windows)[:, None] + odd.waits
-    rates = (windows - odd.alone) / together + odd.alone / (single * odd.chances).sum(axis=1)
-    share = np.divide(2.0 * odd.alone, windows + odd.alone, out=np.zeros_like(windows), where=windows > 0.0)
+    longest = np.minimum(path.ack_delay_s, np.maximum(together - windows * path.service_s, 0.0))
+    share, one = longest / together, 1.5 / np.maximum(windows, 1.0)
+    alone = ((one**2 + 4.0 * share) ** 0.5 - one) / (4.0 * np.maximum(share, 1e-12))
+    alone = np.where(windows < path.window, np.minimum(alone, windows) * (share > 0.0), windows % 2.0)
+    edges = np.linspace(0.0, 1.0, STEPS + 1)[None, :] * longest[:, None]
+    longer = (1.0 - edges / together[:, None]) ** np.maximum(alone, 1.0)[:, None]
+    waits = np.concatenate([(edges[:, 1:] + edges[:, :-1]) / 2.0, longest[:, None]], axis=1)
+    chances = np.concatenate([longer[:, :-1] - longer[:, 1:], longer[:, -1:]], axis=1)
+    single = path.round_trip(windows)[:, None] + waits
+    rates = (windows - alone) / together + alone / (single * chances).sum(axis=1)
+    part = np.divide(2.0 * alone, windows + alone, out=np.zeros_like(windows), where=windows > 0.0)
     return _Trips(
         np.divide(windows, rates, out=together.copy(), where=windows > 0.0),
         np.concatenate([together[:, None], single], axis=1),
-        np.concatenate([1.0 - share[:, None], share[:, None] * odd.chances], axis=1),
+        np.concatenate([1.0 - part[:, None], part[:, None] * chances], axis=1),
     )
 
 
