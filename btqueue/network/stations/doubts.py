@@ -38,19 +38,13 @@ TOLERATED = 0.05
 WAITS_OFF, LOSSES_OFF = 0.75, 0.25
 """Largest relative error of waits on air that is not full (97 % of 130 round trips of open sources), and of
 the goodput lost by losses (of 25 lone connections). Both were chosen on these scenarios."""
-BUSY, BUSY_ALONE = 0.45, 0.6
-"""Utilisation of a resource by random sources, above which their waits are rough: by several links, by
-one."""
-BUSY_RELAY = 0.6
-"""The same for several links whose central passes all segments on, where they fit into a visit: of 243 random
-piconets between both bounds one was wrong (round trips 7.9 % too short)."""
-BUSY_STAR = 0.85
-"""The same for stars that conserve work (`Asked.conserved`): of 75 drawn afterwards, with 75 to 85 % of the
-air used, 74 were right."""
+BUSY, BUSY_ALONE, BUSY_QUEUE = 0.45, 0.6, 0.85
+"""Utilisation of a resource by random sources, above which their waits are rough: by several links; by one,
+or by several whose central passes all segments on, where they fit into a visit (of 243 random piconets
+between both bounds one was wrong, round trips 7.9 % too short); of a wire, of a port, or of a star that
+conserves work (`Asked.conserved`: of 75 with 75 to 85 % of the air used 74 were right)."""
 PAIRED_WINDOW = 4
 """Initial window from which on data in both directions are acknowledged in pairs, if the window is even."""
-BUSY_WIRE = 0.85
-"""The same for a wire."""
 SELDOM, LOSSY = 2e-3, 0.015
 """Loss of a random source, and of a lone source that always has data, up to which TCP's law was right: the
 latter in 12 of 13 random scenarios without bridges; the remaining one had busy air (`HALF`)."""
@@ -80,16 +74,14 @@ FEW = 4.0
 NEAR_FULL = 0.95
 """Utilisation of a station by a window that does not fill it, above which it fills it at times; and of a lone
 link by a random source: below it 92 of 94 were right (0.8 % off in the median)."""
-SHARED_AIR, SHARED_WIRE, OWN_WAITS, OWN_BURSTS = 0.5, 0.4, 0.25, 0.09
-"""Utilisation of the air and of a wire, and share of a round trip that is a wait for segments of the same
-flow (of random messages, and of others), up to which the law of the segments of a stream (`nagle`) was
-right."""
+OWN_WAITS, OWN_BURSTS = 0.25, 0.09
+"""Share of a round trip that is a wait for segments of the same flow (of random messages, and of others), up
+to which the law of the segments of a stream (`nagle`) was right."""
 IN_STREAMS = 0.4
-"""Utilisation of a station up to which a segment meets few others of its stream but the last short one."""
+"""Utilisation of a station up to which a segment meets few others of its stream but the last short one; of a
+wire up to which the law of the segments of a stream was right."""
 IN_PAIRS = 0.9
 """Acknowledgements of a segment from which on few cover two: how segments pair up is known on average."""
-IN_TURN = 0.5
-"""The same for segments under way, of periodic sources with short messages."""
 VISITED = 0.75
 """The same for the air of several links, visited in turn; with gated visits 7 of 8 were right below it."""
 IN_STEP = 0.55
@@ -103,8 +95,6 @@ IN_ANY_ORDER, ENDS_ANYWHERE = 0.25, 0.3
 and where visits end: of messages on their way up 65 of 71 were right, and the others at most 6.3 % off."""
 SELDOM_MET = 0.2
 """Utilisation of the air by windows of one segment, up to which they hardly meet: 6 of 7 random scenarios."""
-BUSY_PORT = 0.85
-"""The same for a port of several links, vacations included; `BUSY` where data go both ways."""
 MOST_ANSWERS, MOST_BURSTS = 0.6, 0.55
 """The same for delayed acknowledgements, and for messages of several segments."""
 HARDLY_ROOM = 0.8
@@ -273,7 +263,7 @@ class Asked(NamedTuple):
         stations = len(self.network.ports) + len(self.network.wires)
         buckets = self.used[stations:][(point.service[f, stations:] > 0.0) & (point.wait[stations:] == 0.0)]
         opens = self.opens_s(f) < HALF * self.network.run_s
-        return self.filled(f) and opens and float(buckets.max(initial=0.0)) < BUSY_WIRE
+        return self.filled(f) and opens and float(buckets.max(initial=0.0)) < BUSY_QUEUE
 
     def has_its_share(self, f: int) -> bool:
         """Return whether the order in which links are visited makes no difference to a full window.
@@ -350,8 +340,7 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
         timed: whether round trips or delays of a flow are answered, (flows,).
     """
     asked = Asked(network, point, rtt, timed)
-    only_tcp = all(flow.protocol == "tcp" for flow in network.flows) and not point.sessions
-    if only_tcp and not point.rate.any():
+    if not point.rate.any() and not point.sessions:
         return list(of_unread_keys(asked))  # nothing comes through, whatever the waits
     certain = all(asked.certain(f) for f in range(len(network.flows)))
     rules = OF_GOODPUT if certain else RULES
@@ -380,26 +369,25 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     one_by_one = bool(sent) and not fades and all(asked.by_one(f) for f, _ in sent)
     direct = all(len(flow.forth) == 1 for _, flow in sent)
     for p, load in enumerate(air.tolist()):
-        most = BUSY if several or relayed else BUSY_ALONE if fades else BUSY_PORT
+        most = BUSY if several or relayed else BUSY_ALONE if fades else BUSY_QUEUE
         if one_by_one and direct and not several and not both_ways(asked, alone=True):
             load, most = float(asked.by_chance[:ports].max(initial=0.0)), NEAR_FULL  # one queue, M/G/1
         if p not in bridged and asked.network.piconets[p].members > 1:
             late = asked.point.links.polled.answers_late(p)
             most = BUSY if late or both_ways(asked, alone=False) else VISITED
             if not late and all(asked.relayed(f) and asked.fits(f) for f, _ in sent):
-                most = max(most, BUSY_RELAY)
+                most = max(most, BUSY_ALONE)
             if most == VISITED and asked.conserved(p):
-                most = BUSY_STAR
+                most = BUSY_QUEUE
         if load > most:
             found = f"sources at random fill {load:.0%} of the air"
             yield f"{found}: above {most:.0%} round trips were up to 20 % off"
             break
     for r in range(ports, len(asked.used)):
-        users = int((asked.point.service[:, r] > 0.0).sum())
         name = asked.kind_of(r)
         alike = all(asked.by_one(f) for f in np.flatnonzero(asked.point.service[:, r]).tolist())
-        most = BUSY_WIRE if name != "bucket" or alike else BUSY_ALONE
-        if asked.by_chance[r] > most and users:
+        most = BUSY_QUEUE if name != "bucket" or alike else BUSY_ALONE
+        if asked.by_chance[r] > most:
             yield (
                 f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {most:.0%} round trips "
                 "were up to 20 % off"
@@ -412,8 +400,6 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
     links = asked.point.links.links
     rate = np.where(links.endless, asked.point.rate, 0.0)
     senders = int((rate > 0.0).sum())
-    if senders < 1:
-        return
     used = asked.used
     full = asked.point.wait > 0.0
     ports = len(asked.network.ports)
@@ -422,8 +408,6 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             continue
         mine = asked.point.service[f] > 0.0
         ports_of = [asked.network.ports[v.index] for v in flow.forth if v.kind == "port"]
-        if asked.disciplines(f) == {"gated"} and asked.airless(asked.piconets(f)):
-            continue
         short = senders > 1 and bool((full & mine).any()) and _beyond_visits(asked, flow) < 0.0
         if asked.small(f) and not flow.cut and not short:
             continue
@@ -703,11 +687,11 @@ def _sharing(asked: Asked, f: int, flow: Flow, under_way: float, *, endless: boo
         if flow.acks < 1.0 and late and not endless:
             return "a timer or a segment ends the wait for delayed acknowledgements"
     if flow.source == "periodic":
-        in_phase = waits and flow.traffic.message_bytes <= flow.transport.mss_bytes and under_way > IN_TURN
+        in_phase = waits and flow.traffic.message_bytes <= flow.transport.mss_bytes and under_way > HALF
         return "messages at equal distances stay in phase with the polls" if in_phase else ""
     mine, ports = asked.point.service[f] > 0.0, len(asked.network.ports)
     most, wires = (float(asked.used[at:][mine[at:]].max(initial=0.0)) for at in (0, ports))
-    crowded = wires > SHARED_WIRE or asked.air(f) > (SHARED_AIR if most > HALF else VISITED)
+    crowded = wires > IN_STREAMS or asked.air(f) > (HALF if most > HALF else VISITED)
     own = OWN_WAITS if flow.source == "poisson" else OWN_BURSTS
     if crowded or asked.point.own_stray[f] > own * asked.rtt[f]:
         return "wait for each other or for other flows"
@@ -736,12 +720,8 @@ def _short_among_full(asked: Asked, f: int, flow: Flow, under_way: float) -> str
     used = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0))
     if flow.source != "poisson":
         return "messages come in bursts or at equal distances"
-    by_queues = asked.disciplines(f) & {"gated", "exhaustive", "slq", "ldq"} and asked.several(f)
-    alone = len(asked.network.flows) == 1 and not by_queues
-    if used > (BUSY_ALONE if alone else IN_STREAMS):
+    if used > (BUSY_ALONE if len(asked.network.flows) == 1 else IN_STREAMS):
         return f"{used:.0%} of the time of a station is used"
-    if by_queues and asked.air(f, regular=True) > VISITED:
-        return "visits depend on the queues"
     # the model of fading lets them wait on the way, and not at the sender
     if asked.point.stray[f] > SMALL * asked.rtt[f]:
         return "segments wait in the worse states of a radio"
@@ -834,8 +814,6 @@ def _repaired(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bool:
     known = tcp.sack or tcp.variant in ("newreno", "tahoe", "sack")
     if flow.window < DUPLICATES + 2.0 * point.rate[f] * rtt_s:
         return False  # it holds segments back during a recovery
-    if found.timeouts < buffers.OFTEN and found.rtt_s < (1.0 + SMALL) * rtt_s:
-        return tcp.variant != "reno" and not (tcp.limited_transmit and tcp.variant == "tahoe")
     known = known and asked.by_one(f)
     known = known and not (tcp.window_limited_growth or tcp.limited_transmit)
     known = known and tcp.min_rto_s > 4.0 * asked.rtt[f] and 3.0 * point.rate[f] < law.goodput
@@ -955,7 +933,7 @@ def of_phases(asked: Asked) -> Iterator[str]:
         turns = few and (turns or len(set(wires)) < len(wires))
         # a segment that is acknowledged before the next one comes meets none of its flow
         meets = not few or float(asked.point.rate[f] * asked.rtt[f]) > 1.0
-        nearly = most > (HALF if few else BUSY_WIRE)
+        nearly = most > (HALF if few else BUSY_QUEUE)
         others = asked.point.stray[f] > MET * asked.rtt[f] or asked.air(f, regular=True) > IN_STEP
         periodic = flow.source == "periodic" and not endless and meets and (turns or not asked.small(f))
         if periodic and (nearly or (not few and others)):

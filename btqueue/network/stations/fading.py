@@ -41,10 +41,6 @@ REPEATED, BUSY = 1.25, 0.45
 too short: of 13 random stars of four to seven links 3 were wrong, and of 62 with full segments 1."""
 OFTEN = 0.01
 """Timeouts a second from which on they make a difference."""
-NEARLY_FULL = 0.95
-"""Utilisation above which sources at random fill a link at times."""
-RARE = 1e-3
-"""Share of segments flushed that makes no difference."""
 ENDLESS = 1e9
 """Segments that stand for no window."""
 
@@ -105,28 +101,7 @@ def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
             "trips were 19 % too short to 26 % too long"
         )
     endless = point.links.links.endless
-    # waits of random sources have about exponential tails, and repetitions four standard deviations
-    waits, used = point.stray + point.own_stray, np.clip(point.rate @ point.service, RARE, 1.0)
-    longest = {
-        f: flows[f].window * point.service[f].max()
-        if endless[f]
-        else point.there[f]
-        + waits[f] / used[visit.index] * np.log(used[visit.index] / RARE)
-        + 4.0 * visit.train.spread**0.5 * network.frame_s(visit)
-        for f, visit in stops
-        if visit.flush_s < inf
-    }
-    if any(
-        visit.flush_s < inf
-        and (
-            longest[f] > visit.flush_s
-            or (not endless[f] and used[visit.index] > NEARLY_FULL)
-            or visit.train.worse > 0.0
-            or len(network.bridges) > 0
-            or _grows(flows[f], endless=endless[f])
-        )
-        for f, visit in stops
-    ):
+    if any(visit.flush_s < inf for _, visit in stops):
         found.append(
             "Packets may become too old, and theory leaves flush timeouts out: goodput was many times too "
             "high where hardly any segment arrives in time, and round trips were up to twice as long"
@@ -221,12 +196,6 @@ def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float,
     longer = float(np.array([1.0 - worse, worse]) @ alone.excess()) * -float(np.expm1(-alone.forgetting))
     missing = silent * (max(in_worse - queue.share[1] * before, 0.0) + longer)
     return Faded(wait - before + longer - missing, timeouts)
-
-
-def _grows(flow: Flow, *, endless: bool) -> bool:
-    """Return whether segments are longer once one is lost: messages that wait for it share full segments."""
-    short = flow.traffic.message_bytes % flow.transport.mss_bytes > 0
-    return flow.protocol == "tcp" and flow.transport.windows == "bytes" and short and not endless
 
 
 def _timer(

@@ -71,13 +71,8 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
         return _sampled(scenario, network)
     kept_out, captures = captured(network)
     point = operating_point(_without(network, kept_out))
-    slow = any(flow.host_s + flow.layer_s + flow.jitter_s > 0.0 for flow in network.flows)
-    if kept_out and slow and not point.links.links.full_link.any():  # visits end while hosts are busy
-        kept_out = {f for f in kept_out if network.flows[f].load == inf}
-        captures = [KEPT_OUT] if kept_out else []
-        point = operating_point(_without(network, kept_out))
-    elif kept_out and slow and any(_pauses(network, point, f) for f in range(len(network.flows))):
-        captures = [*captures, AT_TIMES]
+    if kept_out and any(flow.host_s + flow.layer_s + flow.jitter_s > 0.0 for flow in network.flows):
+        captures = [*captures, AT_TIMES]  # visits may end while hosts are busy
     network = _without(network, kept_out)
     backlog = point.links.links.endless
     if any(
@@ -358,16 +353,6 @@ def _without(network: Network, kept_out: set[int]) -> Network:
         return network
     flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
     return replace(network, flows=tuple(flows))
-
-
-def _pauses(network: Network, point: Point, f: int) -> bool:
-    """Return whether a window that fills its link may leave it empty for a frame while hosts are busy."""
-    flow, service_s = network.flows[f], float(point.service[f].max(initial=0.0))
-    every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
-    if flow.load < inf or len(flow.forth) != 1 or flow.forth[0].kind != "port":
-        return False
-    away_s = float(point.base[f]) - service_s + network.frame_s(flow.forth[0])
-    return (flow.window - every) * service_s < away_s
 
 
 def _in_rounds(
