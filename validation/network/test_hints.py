@@ -44,7 +44,7 @@ TABLE = [
     ("events of the whole interval", EVENTS, {}, {"le.event_length_s"}),
     ("long events", EVENTS, {"le__event_length_s": 0.03}, {"le.event_length_s"}),
     ("events that fit", EVENTS, {"le__event_length_s": 0.025}, set()),
-    ("too many active flows", EVENTS, {"le__subrate": 4, "network__active_flows": 5}, {"network.active_flows"}),
+    ("more active flows", EVENTS, {"le__subrate": 4, "network__active_flows": 5}, {"network.active_flows"}),
     ("one link", EVENTS, {"network__peripherals": 1}, set()),
     ("every fourth event", EVENTS, {"le__subrate": 4}, set()),
     ("held back", SENSOR, {}, {"transport.nagle"}),
