@@ -22,7 +22,6 @@ class TextTable:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the table in columns of equal width."""
         widths = [
             max(map(len, column)) for column in zip(self.columns, *filter(None, self.rows), strict=True)
         ]
@@ -33,7 +32,6 @@ class TextTable:
         return "\n".join([self.title, "", *lines, "", *self.notes]).rstrip()
 
     def _repr_html_(self) -> str:
-        """Return the table for a notebook."""
         body = "".join(_html_row(row or ("\N{NO-BREAK SPACE}",), "td") for row in self.rows)
         notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
         table = f"<table><thead>{_html_row(self.columns, 'th')}</thead><tbody>{body}</tbody></table>"

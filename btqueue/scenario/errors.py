@@ -99,7 +99,6 @@ class ScenarioError(ValueError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        """Return one sentence, or a counted list of sentences."""
         if len(self.problems) == 1:
             return self.problems[0].message
         lines = [f"{len(self.problems)} problems:"]

@@ -43,11 +43,9 @@ class Table(BaseModel):
     )
 
     def __eq__(self, other: object) -> bool:
-        """Whether all values are equal."""
         return isinstance(other, Table) and type(self) is type(other) and self._values() == other._values()
 
     def __hash__(self) -> int:
-        """Return a number that equal tables have in common."""
         return hash(self._values())
 
     def _values(self) -> tuple[Any, ...]:

@@ -115,12 +115,10 @@ class Computed(UserDict[str, Any]):
         return self.data[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Replace or add a value."""
         self._later.pop(name, None)
         self.data[name] = value
 
     def __repr__(self) -> str:
-        """Show all values."""
         return repr(dict(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,7 +126,6 @@ class Computed(UserDict[str, Any]):
         return Computed, (dict(self),)
 
     def __copy__(self) -> Computed:
-        """Copy the values."""
         return Computed(dict(self))
 
 
@@ -201,15 +198,12 @@ class Results:
         return self[name] if name in self.metrics else getattr(self._dataset, name)
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a metric or label of this name."""
         return name in self.metrics or name in self.coords
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names of the metrics."""
         return iter(self.metrics)
 
     def __len__(self) -> int:
-        """Return the number of metrics."""
         return len(self.metrics)
 
     def __repr__(self) -> str:
@@ -224,7 +218,6 @@ class Results:
         return f"<Results{title}: {sizes}; {', '.join([*means, *more])}>"
 
     def _repr_html_(self) -> str:
-        """Return the table for a notebook."""
         shown = type(self).as_html
         return self._dataset._repr_html_() if shown is None else shown(self)
 

@@ -219,7 +219,6 @@ class Scenario(Table):
         )
 
     def _repr_html_(self) -> str:
-        """Show the scenario in a notebook."""
         return self.table()._repr_html_()
 
     @classmethod
