@@ -16,13 +16,13 @@ from pathlib import Path
 
 from btqueue.cli.engines import keep_compiled_models
 from btqueue.cli.validate_report import report_of
+from btqueue.reproduction.answer_cache import Store
 from btqueue.reproduction.claims.engines import Engine, Model, Simulator
 from btqueue.reproduction.claims.judgement import interval, shown
 from btqueue.reproduction.claims.record import PAPERS, VERDICTS, claims_of
 from btqueue.reproduction.report.judging import judge_all
 from btqueue.reproduction.report.markdown import section, table
 from btqueue.reproduction.report.sentences import CLAIM_HEADINGS, citation
-from btqueue.reproduction.report.store import Store
 from btqueue.scenario import load
 
 PAGES = Path(__file__).parents[1] / "docs" / "explanation"
@@ -157,9 +157,9 @@ def main(folder: Path) -> None:
     (PAGES / "reproduction.md").write_text(summary(report_of_all), "utf-8")
     keep_compiled_models()
     simulator = Simulator()
-    store = Store(quick=False)
+    store = Store()
     wanted = [(paper, claim) for paper in PAPERS for claim in claims_of(paper).values()]
-    report = report_of(judge_all(wanted, simulator, Model(), store), quick=False, wall_s=0.0)
+    report = report_of(judge_all(wanted, simulator, Model(), store), wall_s=0.0)
     for paper, outcomes in report.papers().items():
         more = READINGS[paper](simulator) if paper in READINGS else []
         lines = [

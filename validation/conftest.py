@@ -158,7 +158,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
         place.mkdir(parents=True, exist_ok=True)
         return place
 
-    for module in ("figures.points", "figures.work", "report.store"):
+    for module in ("figures.points", "figures.work", "report.judging"):
         monkeypatch.setattr(f"btqueue.reproduction.{module}.cache_folder", cache_folder)
     return folder
 

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "reproduction": GROUND | {"network", "simulator", "study", "plotting", "plots"},
     "cli": GROUND
     | {"emulation", "explorer", "network", "simulator", "study", "plotting", "plots"}
-    | {"progress_bars", "reproduction"},
+    | {"progress_bars", "reproduction", "text_table"},
     "__main__": {"cli", "search_path"},
 }
 """For each part of the package the parts below it that it may use; a part may always use itself.

@@ -15,8 +15,8 @@ from btqueue.cli.options import Force, Quiet
 from btqueue.progress_bars import bars
 
 if TYPE_CHECKING:
+    from btqueue.reproduction.answer_cache import Store
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
-    from btqueue.reproduction.figures.points import Store
     from btqueue.reproduction.figures.work import Settings
 
 EXAMPLES = ("btqueue figures venugopal-2006/6.10", "btqueue figures --all --quick")
@@ -56,8 +56,8 @@ def figures(
     other files are left alone.
     """
     from btqueue.cli.engines import keep_compiled_models
+    from btqueue.reproduction.answer_cache import Store
     from btqueue.reproduction.figures.catalogue import catalogue, drawn_figures, find
-    from btqueue.reproduction.figures.points import Store
     from btqueue.reproduction.figures.work import Settings
 
     if name is None and not every:

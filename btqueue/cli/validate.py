@@ -11,7 +11,7 @@ from typer import Option
 from btqueue.cli.errors import put, put_json
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
-EXAMPLES = ("btqueue validate --paper venugopal-2006 --quick --out report",)
+EXAMPLES = ("btqueue validate --paper venugopal-2006 --out report",)
 """That the help shows."""
 
 
@@ -26,9 +26,6 @@ def validate(
     out: Annotated[
         Path, Option(metavar="FOLDER", help="Where report.html, .md and .json are written.")
     ] = Path("reproduction"),
-    quick: Annotated[
-        bool, Option("--quick", help="Shorter runs and fewer replications; the report says so.")
-    ] = False,
     fresh: Annotated[bool, Option("--fresh", help="Judge claims anew that are known already.")] = False,
     force: Force = False,
     threads: Threads = None,
@@ -56,8 +53,8 @@ def validate(
     folder = made_folder(out)
     targets = report_targets(folder, force=force)
     began = time.perf_counter()
-    outcomes = judge(wanted, quick=quick, fresh=fresh, threads=threads, quiet=quiet)
-    report = report_of(outcomes, quick=quick, wall_s=time.perf_counter() - began)
+    outcomes = judge(wanted, fresh=fresh, threads=threads, quiet=quiet)
+    report = report_of(outcomes, wall_s=time.perf_counter() - began)
     with AnswerFirst() as files:
         written = [str(folder / t.path.name) for t in targets if files.write(t, WRITERS, report)]
         if as_json:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.table import Table
 
 from btqueue.cli.engines import keep_compiled_models, prepare_simulator
 from btqueue.cli.errors import INTERRUPTED, BadInput, duration, put, say
 from btqueue.cli.files import Target
-from btqueue.cli.tables import Screen
+from btqueue.reproduction.answer_cache import Store
 from btqueue.reproduction.claims.engines import Model, Simulator
 from btqueue.reproduction.claims.record import PAPERS, Claim, claims_of
 from btqueue.reproduction.report import sentences
@@ -22,10 +21,10 @@ from btqueue.reproduction.report.judging import Progress, judge_all
 from btqueue.reproduction.report.markdown import markdown
 from btqueue.reproduction.report.outcomes import Outcome
 from btqueue.reproduction.report.sentences import Report
-from btqueue.reproduction.report.store import Store as Verdicts
 from btqueue.scenario import load
 from btqueue.scenario.problems import closest
 from btqueue.study import provenance
+from btqueue.text_table import TextTable
 
 Wanted = list[tuple[str, Claim]]
 
@@ -37,11 +36,6 @@ WRITERS = {
     ),
 }
 """Files of the report by suffix, and the functions that write them."""
-SHORT_HEADINGS = {
-    False: ("claims", "yes", "in part", "no", "not sim.", "testbed", "share", "or in part"),
-    True: ("answered", "yes", "in part", "no", "share", "or in part", "as simulated"),
-}
-"""Of the counts by simulation and by theory, for a terminal."""
 
 
 def chosen(papers: Sequence[str], ids: Sequence[str]) -> Wanted:
@@ -82,12 +76,12 @@ def made_folder(out: Path) -> Path:
     return out
 
 
-def judge(wanted: Wanted, *, quick: bool, fresh: bool, threads: int | None, quiet: bool) -> list[Outcome]:
+def judge(wanted: Wanted, *, fresh: bool, threads: int | None, quiet: bool) -> list[Outcome]:
     """Judge with progress; after Ctrl-C name the results that are kept."""
     keep_compiled_models()
     prepare_simulator(load("venugopal-2006/piconet"), quiet=quiet)
-    simulator = Simulator(threads=threads, quick=quick)
-    store = Verdicts(quick=quick, fresh=fresh)
+    simulator = Simulator(threads=threads)
+    store = Store(fresh=fresh)
     done = 0
 
     def told(progress: Progress) -> None:
@@ -111,12 +105,11 @@ def progress_line(progress: Progress) -> str:
     return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took})"
 
 
-def report_of(outcomes: Sequence[Outcome], *, quick: bool, wall_s: float) -> Report:
+def report_of(outcomes: Sequence[Outcome], *, wall_s: float) -> Report:
     """Return the report of these outcomes.
 
     Args:
         outcomes: outcomes of the claims.
-        quick: whether runs were shortened.
         wall_s: seconds that this command took, without the time of results known before.
     """
     made_with: dict[str, str | int] = dict(provenance(load("venugopal-2006/piconet")))
@@ -129,7 +122,7 @@ def report_of(outcomes: Sequence[Outcome], *, quick: bool, wall_s: float) -> Rep
     made_with["time of this command"] = duration(wall_s)
     made_with["date"] = date
     complete = len(outcomes) == sum(len(claims_of(paper)) for paper in PAPERS)
-    return Report(outcomes, made_with, quick, complete)
+    return Report(outcomes, made_with, complete)
 
 
 def report_targets(folder: Path, *, force: bool) -> list[Target]:
@@ -147,18 +140,10 @@ def report_targets(folder: Path, *, force: bool) -> list[Target]:
 
 def print_summary(report: Report) -> None:
     """Print counts by simulation and by theory, one line a publication."""
-    screen = Screen()
-    names = {sentences.citation(paper): paper for paper in report.papers()}
-    for solved, headings in SHORT_HEADINGS.items():
-        table = Table(
-            title=None if solved else sentences.TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0)
-        )
-        table.add_column("solved" if solved else "simulated", no_wrap=True)
-        for heading in headings:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for name, *cells in sentences.count_rows(report, solved):
-            table.add_row(names.get(name, name), *cells, style="bold" if name == "all" else None)
-        screen.print(table)
+    for solved, headings in ((False, sentences.COUNT_HEADINGS), (True, sentences.SOLVED_HEADINGS)):
+        rows = tuple(map(tuple, sentences.count_rows(report, solved)))
+        put(TextTable("By theory" if solved else sentences.TITLE, headings, rows))
+        put("")
     put(sentences.headline(report))
     for warning in sentences.warnings(report):
         put(warning)

@@ -38,14 +38,24 @@ def digest_of(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def read(path: Path, from_plain: Callable[[Any], Kept]) -> Kept | None:
-    """Return the kept result, None if the file is missing or cannot be read."""
-    try:
-        return from_plain(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+class Store:
+    """The answers in the cache; `computed` of them were added."""
 
+    def __init__(self, *, fresh: bool = False) -> None:
+        """Use the cache; `fresh` computes everything anew, and answers are still kept."""
+        self.fresh = fresh
+        self.computed = 0
 
-def write(path: Path, content: Any) -> None:
-    """Keep plain values."""
-    keep(path, json.dumps(content).encode())
+    def get(self, path: Path, from_plain: Callable[[Any], Kept]) -> Kept | None:
+        """Return the answer that was kept, None if there is none that can be read."""
+        if self.fresh:
+            return None
+        try:
+            return from_plain(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep(self, path: Path, content: Any) -> None:
+        """Keep an answer as plain values."""
+        self.computed += 1
+        keep(path, json.dumps(content).encode())

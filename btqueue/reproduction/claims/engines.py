@@ -15,13 +15,6 @@ import xarray as xr
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.metrics import Results
 
-QUICK_SHARE = 0.25
-"""Simulated time of a quick run, as a share of the full one."""
-QUICK_LEAST_S = 60.0
-"""Simulated seconds that a quick run keeps at least."""
-QUICK_REPLICATIONS = 10
-"""Most replications of a quick run."""
-
 
 class NoAnswer(Exception):
     """The engine has no answer; the message says why."""
@@ -106,26 +99,16 @@ class Simulator(Engine):
 
     name, is_simulator = "simulate", True
 
-    def __init__(self, *, threads: int | None = None, quick: bool = False) -> None:
-        """Simulate on a number of threads; `quick` shortens every run, which the caller has to report."""
+    def __init__(self, *, threads: int | None = None) -> None:
+        """Simulate on a number of threads."""
         super().__init__()
-        self.threads, self.quick = threads, quick
+        self.threads = threads
 
     def run(self, scenario: Scenario) -> Results | xr.Dataset:
         """Simulate."""
         from btqueue.simulator import simulate
 
-        return simulate(self.shortened(scenario), threads=self.threads)
-
-    def shortened(self, scenario: Scenario) -> Scenario:
-        """Return the scenario as it is played: shorter, with fewer replications, if the engine is quick."""
-        run = scenario.run
-        if not self.quick:
-            return scenario
-        return scenario.with_(
-            run__replications=min(run.replications, QUICK_REPLICATIONS),
-            run__duration_s=min(run.duration_s, max(QUICK_LEAST_S, QUICK_SHARE * run.duration_s)),
-        )
+        return simulate(scenario, threads=self.threads)
 
 
 class Model(Engine):

@@ -19,7 +19,8 @@ from typing import Any
 
 from btqueue.files import UnusableFile, read_text, require_writable, written_whole
 from btqueue.plots import save
-from btqueue.reproduction.figures.points import Progress, Store
+from btqueue.reproduction.answer_cache import Store
+from btqueue.reproduction.figures.points import Progress
 from btqueue.reproduction.figures.work import Picture, Settings, Work
 from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest

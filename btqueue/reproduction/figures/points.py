@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from btqueue.caches import cache_folder
-from btqueue.reproduction.answer_cache import digest_of, read, source_digest, write
+from btqueue.reproduction.answer_cache import Store, digest_of, source_digest
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Answer, Engine, PointResult, evaluate
 from btqueue.study.points import Points
@@ -29,27 +29,8 @@ class ComputationFailed(RuntimeError):
     """An engine failed by a bug, or its process died."""
 
 
-class Store:
-    """The answers in the cache; `computed` of them were added."""
-
-    def __init__(self, *, fresh: bool = False) -> None:
-        """Use the cache; `fresh` computes everything anew, and answers are still kept."""
-        self.fresh = fresh
-        self.computed = 0
-
-    def get(self, scenario: Scenario, engine: Engine) -> Answer | None:
-        """Return the answer that was kept, None if there is none that can be read."""
-        if self.fresh:
-            return None
-        return read(self._path(scenario, engine), lambda content: from_plain(content).answers[engine])
-
-    def keep(self, scenario: Scenario, engine: Engine, answer: Answer) -> None:
-        """Keep an answer."""
-        self.computed += 1
-        write(self._path(scenario, engine), to_plain(PointResult(0, {engine: answer})))
-
-    def _path(self, scenario: Scenario, engine: Engine) -> Path:
-        return cache_folder("points", f"{engine}-{source_digest(engine)}") / f"{_key(scenario, engine)}.json"
+def _path(scenario: Scenario, engine: Engine) -> Path:
+    return cache_folder("points", f"{engine}-{source_digest(engine)}") / f"{_key(scenario, engine)}.json"
 
 
 def answers(
@@ -78,7 +59,7 @@ def answers(
                 answer = evaluate(scenarios[place], "theory" if engine == "solve" else engine, threads=None)
                 if answer.failure is not None and answer.failure.kind not in LASTING:
                     raise ComputationFailed(f"{engine}: {answer.failure}")
-                store.keep(scenarios[place], engine, answer)
+                store.keep(_path(scenarios[place], engine), to_plain(PointResult(0, {engine: answer})))
                 found[place][engine] = answer
         report(done + count, len(scenarios))
     return found
@@ -88,9 +69,9 @@ def _found(scenario: Scenario, engines: Sequence[Engine], store: Store) -> dict[
     """Return the answers that are kept."""
     kept: dict[Engine, Answer] = {}
     for engine in engines:
-        answer = store.get(scenario, engine)
-        if answer is not None:
-            kept[engine] = answer
+        point = store.get(_path(scenario, engine), from_plain)
+        if point is not None:
+            kept |= point.answers
     return kept
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from btqueue.caches import cache_folder, keep
-from btqueue.reproduction.figures.points import Progress, Store, answers
+from btqueue.reproduction.answer_cache import Store
+from btqueue.reproduction.figures.points import Progress, answers
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import ENGINES, Answer, Engine
 

@@ -17,7 +17,6 @@ def document(report: Report) -> dict[str, Any]:
     return plain(
         {
             "made_with": report.made_with,
-            "quick": report.quick,
             "complete": report.complete,
             "warnings": sentences.warnings(report),
             **summary(report),

@@ -1,18 +1,43 @@
-"""Judge claims by both engines, one after the other; finished claims are kept."""
+"""Judge claims by both engines, one after the other; finished claims are kept.
+
+An engine's finding about a claim is a file in a cache folder. The folder's name is a digest of everything the
+engine's answers depend on. The file's name holds a digest of the claim's checks: if only words of the record
+change, the finding stays.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+from btqueue.caches import cache_folder
+from btqueue.reproduction import claims
+from btqueue.reproduction.answer_cache import Store, digest_of, source_digest
 from btqueue.reproduction.claims import papers
 from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.record import Claim, Judged, Part
 from btqueue.reproduction.report.outcomes import Outcome, Seen
-from btqueue.reproduction.report.store import Store
+from btqueue.scenario.library import models_folder
 
 ARITHMETIC = "arithmetic: no engine is asked"
+CHECKS = ("judgement.py", "engines.py", "record.py", "recorded.py", "papers.py")
+"""Modules of `btqueue.reproduction.claims` that all checks use."""
+WORDS = (
+    "where",
+    "blind",
+    "statement",
+    "published",
+    "verdict",
+    "reason",
+    "note",
+    "misprints",
+    "computed",
+    "unit",
+)
+"""Keys of a claim that no check reads."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +77,10 @@ def judge_all(
         KeyboardInterrupt: by Ctrl-C; finished claims are in the store.
     """
     engines = (simulator, model)
-    known = [[store.get(paper, claim, engine) for engine in engines] for paper, claim in wanted]
+    known = [
+        [store.get(path_of(paper, claim, engine), Seen.from_plain) for engine in engines]
+        for paper, claim in wanted
+    ]
     outcomes: list[Outcome] = []
     last_paper = ""
     for number, ((paper, claim), kept) in enumerate(zip(wanted, known, strict=True), start=1):
@@ -64,7 +92,7 @@ def judge_all(
         for engine, seen in zip(engines, kept, strict=True):
             if seen is None:
                 seen = judge_one(paper, claim, engine)
-                store.add(paper, claim, engine, seen)
+                store.keep(path_of(paper, claim, engine), seen.to_plain())
             both.append(seen)
         outcomes.append(Outcome(paper, claim, *both))
         if report is not None:
@@ -90,3 +118,20 @@ def _by_model(paper: str, claim: Claim, model: Engine, judged: Judged) -> Judged
     if judged.parts and not model.asked and not judged.unanswered:
         return Judged((Part("", None, ARITHMETIC),))
     return judged
+
+
+def path_of(paper: str, claim: Claim, engine: Engine) -> Path:
+    """Return where an engine's finding about a claim is kept."""
+    checked = {key: value for key, value in claim.items() if key not in WORDS}
+    folder = cache_folder("claims", f"{engine.name}-{paper}-{sources_digest(engine.name, paper)}")
+    return folder / f"{claim['id']}-{digest_of(checked)[:12]}.json"
+
+
+@cache
+def sources_digest(engine: str, paper: str) -> str:
+    """Return a short digest of everything an engine's answers for a publication depend on."""
+    folder = Path(claims.__file__).parent
+    checks = [folder / name for name in (*CHECKS, f"{paper.replace('-', '_')}.py")]
+    # How each claim is checked is in the name of its file.
+    scenarios = [path for path in sorted((models_folder() / paper).iterdir()) if path.stem != "published"]
+    return source_digest(engine, *checks, *scenarios)

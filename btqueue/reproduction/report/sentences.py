@@ -36,13 +36,11 @@ class Report:
     Attributes:
         outcomes: outcomes of the claims, publication by publication.
         made_with: versions, seeds, run time, date.
-        quick: whether runs were shortened.
         complete: whether all claims on record are in it.
     """
 
     outcomes: Sequence[Outcome]
     made_with: dict[str, Any]
-    quick: bool
     complete: bool
 
     def papers(self) -> dict[str, list[Outcome]]:
@@ -220,11 +218,6 @@ def headline(report: Report) -> str:
 def warnings(report: Report) -> list[str]:
     """Return warnings that a reader must know before using the page."""
     found = []
-    if report.quick:
-        found.append(
-            "Quick run: fewer replications and a quarter of the simulated time. Intervals are wider, so that "
-            "verdicts can differ from the recorded verdicts."
-        )
     if not report.complete:
         found.append("Only some of the claims on record were judged.")
     if changed := [one.name for one in report.outcomes if not one.as_on_record]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command_line import run
 
+from btqueue.reproduction.answer_cache import Store
 from btqueue.reproduction.figures import points
 from btqueue.reproduction.figures.catalogue import (
     BadFiles,
@@ -16,7 +17,7 @@ from btqueue.reproduction.figures.catalogue import (
     drawn_figures,
     find,
 )
-from btqueue.reproduction.figures.points import ComputationFailed, Store
+from btqueue.reproduction.figures.points import ComputationFailed
 from btqueue.reproduction.figures.published import stated
 from btqueue.reproduction.figures.work import Settings, Work, trace_file
 from btqueue.scenario import load

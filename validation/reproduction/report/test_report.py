@@ -8,14 +8,14 @@ import pytest
 import xarray as xr
 
 from btqueue.cli.validate_report import WRITERS, report_of, report_targets
-from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator
+from btqueue.reproduction.answer_cache import Store
+from btqueue.reproduction.claims.engines import Engine, NoAnswer
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
 from btqueue.reproduction.report import sentences
-from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
+from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one, path_of
 from btqueue.reproduction.report.outcomes import Outcome, Seen
-from btqueue.reproduction.report.store import Store
 from btqueue.reproduction.report.summary import counts
-from btqueue.scenario import Scenario, load
+from btqueue.scenario import Scenario
 
 PAPER = "venugopal-2006"
 RECORD = claims_of(PAPER)
@@ -47,7 +47,7 @@ def engines():
 
 @pytest.fixture
 def store(kept):
-    return Store(quick=False)
+    return Store()
 
 
 def wanted(*ids):
@@ -127,14 +127,6 @@ def test_what_is_left_to_the_testbed_runs_nothing(engines):
     assert engines[0].runs == 0
 
 
-def test_a_quick_simulator_plays_a_quarter_but_a_minute_at_least():
-    run = Simulator(quick=True).shortened(load("venugopal-2006/piconet").with_(run__replications=40)).run
-    assert (run.duration_s, run.replications) == (120, 10)
-    short = load("suliman-2005/round-trips")
-    assert Simulator(quick=True).shortened(short) == short
-    assert Simulator().shortened(short) is short
-
-
 def test_finished_claims_are_known_and_not_judged_again(engines, store):
     first = judged(engines, store, "goodput-4")
     told = []
@@ -145,17 +137,20 @@ def test_finished_claims_are_known_and_not_judged_again(engines, store):
     assert [engine.runs for engine in again] == [2, 1]
 
 
-def test_what_is_kept_is_found_again_for_the_same_checks_and_length_until_it_is_damaged(engines, store, kept):
+def found(store, claim, engine):
+    return store.get(path_of(PAPER, claim, engine), Seen.from_plain)
+
+
+def test_what_is_kept_is_found_again_for_the_same_checks_until_it_is_damaged(engines, store, kept):
     judged(engines, store, "goodput-4")
     claim = RECORD["goodput-4"]
-    assert store.get(PAPER, claim | {"reason": "another", "statement": "in other words"}, engines[0])
-    assert store.get(PAPER, claim | {"rel_tol": 0.2}, engines[0]) is None
-    assert Store(quick=True).get(PAPER, claim, engines[0]) is None
-    assert Store(quick=True).get(PAPER, claim, engines[1]) is not None
-    assert Store(quick=False, fresh=True).get(PAPER, claim, engines[0]) is None
+    assert found(store, claim | {"reason": "another", "statement": "in other words"}, engines[0])
+    assert found(store, claim | {"rel_tol": 0.2}, engines[0]) is None
+    assert found(Store(), claim, engines[1]) is not None
+    assert found(Store(fresh=True), claim, engines[0]) is None
     for path in kept.rglob("*.json"):
         path.write_text("{")
-    assert store.get(PAPER, claim, engines[0]) is None
+    assert found(store, claim, engines[0]) is None
 
 
 def test_ctrl_c_keeps_what_is_done(engines, store, monkeypatch):
@@ -170,8 +165,8 @@ def test_ctrl_c_keeps_what_is_done(engines, store, monkeypatch):
     monkeypatch.setattr(simulator, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         judged(engines, store, "goodput-4", "goodput-6")
-    assert store.get(PAPER, RECORD["goodput-4"], simulator)
-    assert store.get(PAPER, RECORD["goodput-6"], simulator) is None
+    assert found(store, RECORD["goodput-4"], simulator)
+    assert found(store, RECORD["goodput-6"], simulator) is None
 
 
 def outcome(verdict_holds, solved_holds):
@@ -192,7 +187,7 @@ def test_the_share_is_of_what_can_be_checked():
 @pytest.fixture
 def report(engines, store):
     ids = ("goodput-4", "goodput-falls-with-n", "scatternet-goodput-2", "pcss-misses", "switch-delay")
-    return report_of(judged(engines, store, *ids), quick=True, wall_s=1.0)
+    return report_of(judged(engines, store, *ids), wall_s=1.0)
 
 
 def written(report, folder):
@@ -210,7 +205,6 @@ def test_the_files_hold_every_claim_with_its_verdicts(report, tmp_path):
     for one in report.outcomes:
         assert one.claim["statement"].rstrip(".")[:40] in text
         assert f'id="{PAPER}-{one.claim["id"]}"' in page
-    assert "Quick run" in page and "Quick run" in text and data["quick"]
     assert "Only some of the claims" in text
     assert "Not the verdict on record: venugopal-2006 goodput-4" in text  # the stand-in has 90 kbit/s
     assert "2.3.1-lwrr" not in page and "MP - 1 cycles" in page  # misprints are in words
