@@ -5,8 +5,8 @@ of one place more or less; a timer that does not double and a warm-up that was n
 too. So are keys read in another unit, and defaults of another program. Each of these neighbours is simulated.
 The report names the neighbours that fit, of each key the best value; among values that fit equally the usual
 one comes first. Of the keys whose neighbours came nearest, further values are tried, round values first.
-Where none fits, the neighbour that explains most is named as a partial cause, with the metrics that remain,
-if it explains half of the differing metrics.
+Where none fits, the neighbour that explains most is tried together with others. If no pair fits either, it is
+named as a partial cause, with the metrics that remain, if it explains half of the differing metrics.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ USUAL, ROUNDED, ANY = range(3)
 """Of a value: a usual mistake, a round number, any number. The first are named first where several fit."""
 FEW = 4
 """Metrics up to which a sentence names all of them."""
-OFF_BY_ONE = "an off-by-one, as if the packet in service were counted"
+MOST_ENTRIES = 8
+"""Of a list whose entries are changed one by one."""
+PAIRED = 10
+"""Changes that are tried beside the nearest one, where that explains a part."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +136,30 @@ def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str,
     """Yield keys with the values that usual mistakes give them; of several keys together as `one two`."""
     for row in table_beside("btqueue.study.check", "mistakes.csv"):
         if all(_holds(one, scenario, results) for one in row["when"].split()):
-            values = [_values(scenario, row["key"], text) for text in row["values"].split()]
-            yield row["key"], tuple(chain(*values)), row["meaning"]
-    yield from _outside(scenario)
+            for key, name in _entries(scenario, row["key"]):
+                values = [_values(scenario, key, text) for text in row["values"].split()]
+                yield key, tuple(chain(*values)), row["meaning"].replace("{}", name)
     run = scenario.run
     if not results.measured_from_start and isinstance(run.warmup_s, float) and run.warmup_s != 0:
         whole = (0.0, run.warmup_s + run.duration_s)
         yield "run.warmup_s run.duration_s", (whole,), "the time is counted from 0, warm-up and all"
+
+
+def _entries(scenario: Scenario, key: str) -> Iterator[tuple[str, str]]:
+    """Yield a key of the table, or that key in each entry of a list, with the name of the entry."""
+    place, brackets, own = key.partition("[].")
+    if not brackets:
+        yield key, ""
+        return
+    entries = scenario.value_of(place)
+    if isinstance(entries, str) or len(entries) > MOST_ENTRIES:
+        return
+    for number, entry in enumerate(entries, 1):
+        if getattr(entry, own) is not None:
+            yield (
+                f"{place}[{number}].{own}",
+                getattr(entry, "label", getattr(entry, "name", "")) or entry.node,
+            )
 
 
 def _holds(condition: str, scenario: Scenario, results: ForeignResults) -> bool:
@@ -174,6 +194,8 @@ def _values(scenario: Scenario, key: str, text: str) -> tuple[Any, ...]:
     if text[0] == "=":
         return (scenario.value_of(text[1:]),)
     own = scenario.value_of(key)
+    if (text[0] in "+-*" or text == "several") and not is_number(own):  # a limit that is "unlimited"
+        return ()
     if text == "in-segments":
         return (round(on_air(scenario, transport.mss_bytes).packets) * own,)
     if text == "several" or text[0] == "*":
@@ -186,24 +208,6 @@ def _choices(kind: Any) -> tuple[Any, ...]:
     if isinstance(kind, str):
         return (kind,)
     return (False, True) if kind is bool else tuple(chain(*map(_choices, get_args(kind))))
-
-
-def _outside(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
-    for number, link in enumerate(scenario.network.outside_links, 1):
-        key = f"network.outside_links[{number}]"
-        where = f"of the link {link.name}"
-        yield f"{key}.buffer_packets", _one_off(link.buffer_packets), f"{OFF_BY_ONE}, at the buffer {where}"
-        yield f"{key}.buffer_packets", _times(link.buffer_packets), f"another buffer {where}"
-        yield f"{key}.rate_kbps", _times(link.rate_kbps), f"another rate {where}"
-        if link.delay_s:
-            ways = "as the round-trip delay in place of the one-way delay"
-            yield f"{key}.delay_s", _times(link.delay_s), f"another delay {where}, {ways}"
-        if link.loss:
-            yield f"{key}.loss", (0.0, *_times(link.loss)), f"another loss {where}"
-
-
-def _one_off(value: int) -> tuple[int, ...]:
-    return (value - 1, value + 1)
 
 
 def _times(value: Any, factors: tuple[float, ...] = SEVERAL) -> tuple[Any, ...]:
@@ -222,8 +226,9 @@ def likely_causes(
     """Return the neighbours that fit, the best one first, and how many were tried.
 
     A neighbour fits if no metric differs from its simulation, judged as the scenario itself was, and if it is
-    nearer than the scenario. If none fits, the neighbour that leaves fewest metrics different is returned,
-    unless more of them remain than it explains.
+    nearer than the scenario. If none fits, the neighbour that leaves fewest metrics different is tried with
+    the best changes of other keys. If no pair fits either, the neighbour or pair that leaves fewest different is
+    returned, unless more of them remain than it explains.
 
     Args:
         scenario: as it was simulated.
@@ -251,18 +256,28 @@ def likely_causes(
         judge(neighbour)
     found_one = any(one.fits and far(one) < farthest for one in tried)
     _search(scenario, list(tried), judge, far, keys=1 if found_one else SEARCHED)
+    differing = {one.metric for one in own if one.verdict == "differs"}
+
+    def partial() -> list[Neighbour]:
+        part = [one for one in tried if far(one) < farthest and len(one.remains) <= len(differing) / 2]
+        part = [one for one in part if set(one.remains) < differing]
+        return sorted(part, key=lambda one: (len(one.remains), len(one.changes), one.rank, far(one)))
+
+    if partial() and not any(one.fits and far(one) < farthest for one in tried):
+        first, best = partial()[0], dict[tuple[str, ...], Neighbour]()
+        for one in sorted(tried, key=lambda one: (far(one) // EQUAL, one.rank, far(one))):
+            best.setdefault(tuple(one.changes), one)
+        others = [one for keys, one in best.items() if far(one) < farthest and not {*keys} & {*first.changes}]
+        for other in others[:PAIRED]:
+            meaning = f"{first.meaning}; and {other.meaning}"
+            judge(Neighbour({**first.changes, **other.changes}, meaning, max(first.rank, other.rank)))
     nearer = [one for one in tried if far(one) < farthest]
     of_keys: dict[tuple[str, ...], Neighbour] = {}
     for one in sorted((one for one in nearer if one.fits), key=lambda one: (one.rank, far(one))):
         of_keys.setdefault(tuple(one.changes), one)
     best = min(map(far, of_keys.values()), default=0.0)
     found = sorted(of_keys.values(), key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one)))
-    if not found:
-        differing = {one.metric for one in own if one.verdict == "differs"}
-        partial = [
-            one for one in nearer if set(one.remains) < differing and len(one.remains) <= len(differing) / 2
-        ]
-        found = sorted(partial, key=lambda one: (len(one.remains), one.rank, far(one)))[:1]
+    found = found or partial()[:1]
     causes = (Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found)
     return tuple(causes), len(tried)
 
