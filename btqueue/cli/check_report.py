@@ -94,7 +94,8 @@ def print_report(report: Report, name: str) -> None:
         if one.verdict in ("differs", "negligible") or no_chance:
             line(f"  {one.sentence}", style=VERDICTS[one.verdict][1])
     for cause in report.causes[:MOST_CAUSES]:
-        line(f"  {'partial' if cause.remains else 'likely'} cause: {cause.sentence}")
+        strength = "partial" if cause.remains else "possible" if len(report.differing) == 1 else "likely"
+        line(f"  {strength} cause: {cause.sentence}")
     if report.tried and not report.causes:
         kinds = "buffers, limits, timers, windows, rates, delays, errors, warm-up"
         line(f"  no cause found: none of {report.tried} neighbours of the scenario fits ({kinds})")

@@ -23,6 +23,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
+from btqueue.baseband.packets import SLOT_S
 from btqueue.network.bounds import on_air
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.metrics import Results
@@ -42,7 +43,7 @@ from btqueue.study.check.agreement import (
 )
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import ForeignResults
-from btqueue.study.comparison import long_name
+from btqueue.study.comparison import long_name, metric_of
 from btqueue.study.points import is_number, label, parse_one
 from btqueue.study.sensitivity.factors import changed as scenario_with
 from btqueue.text_files import table_beside
@@ -71,6 +72,14 @@ USUAL, ROUNDED, ANY = range(3)
 """Of a value: a usual mistake, a round number, any number. The first are named first where several fit."""
 FEW = 4
 """Metrics up to which a sentence names all of them."""
+UNITS = {
+    "s": {1e3: "ms", 1e6: "µs", 1 / SLOT_S: "slots"},
+    "kbit/s": {1e3: "bit/s", 1e-3: "Mbit/s", 1 / 8: "kbyte/s", 125.0: "byte/s"},
+    "1": {100.0: "%"},
+}
+"""Factors by which numbers in other units differ, by the unit of a metric; 1,024 is near 1,000."""
+NEAR_FACTOR = 0.05
+"""Relative difference from such a factor up to which the unit is the cause."""
 MOST_ENTRIES = 8
 """Of a list whose entries are changed one by one."""
 PAIRED = 10
@@ -227,7 +236,7 @@ def likely_causes(
 
     A neighbour fits if no metric differs from its simulation, judged as the scenario itself was, and if it is
     nearer than the scenario. If none fits, the neighbour that leaves fewest metrics different is tried with
-    the best changes of other keys. If no pair fits either, the neighbour or pair that leaves fewest different is
+    the best changes of other keys. If no pair fits either, the change that leaves fewest different is
     returned, unless more of them remain than it explains.
 
     Args:
@@ -286,6 +295,19 @@ def _refuted(results: ForeignResults, changed: Scenario, changes: Mapping[str, A
     """Whether the file itself states another value of a changed key, as the packets of a capture do."""
     stated = compare_facts(results.facts, changed, results.flow, warmup_s=results.warmup_s)
     return any(one.status == "failed" and one.check in changes for one in stated)
+
+
+def other_units(agreements: tuple[Agreement, ...]) -> tuple[Cause, ...]:
+    """Return the metrics that differ by the factor of another unit, as causes without a change."""
+    found = []
+    for one in agreements:
+        unit, reference = metric_of(one.metric).unit, one.reference
+        if one.verdict == "differs" and reference and one.theirs:
+            for factor, theirs in UNITS.get(unit, {}).items():
+                if abs(one.theirs / reference / factor - 1) <= NEAR_FACTOR:
+                    text = f"{long_name(one.metric)} is {one.theirs / reference:.4g} times ours"
+                    found.append(Cause({}, f"{text}: given in {theirs}, not in {unit}?", 0.0))
+    return tuple(found)
 
 
 def unseen_keys(

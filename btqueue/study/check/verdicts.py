@@ -26,7 +26,7 @@ from btqueue.study.check.agreement import (
     model_values,
     reference_samples,
 )
-from btqueue.study.check.causes import Cause, likely_causes, unseen_keys
+from btqueue.study.check.causes import Cause, likely_causes, other_units, unseen_keys
 from btqueue.study.check.consistency import check_consistency, check_randomness, check_spread, is_random
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.reading import read_results
@@ -189,9 +189,10 @@ def check(
         length = f"{run.duration_s:g} s"
         assumed.append(f"the file does not say how long a run is: taken as run.duration_s = {length}")
     causes, tried, unseen = (), 0, ()
-    if differing and simulator:
+    units = other_units(agreements)
+    if simulator and len(differing) > len(units):
         causes, tried = likely_causes(reference, found, simulator, agreements, rules)
-    elif simulator and solver and model:
+    elif simulator and solver and model and not differing:
         unseen = unseen_keys(scenario, found, solver, model, samples, rules)
     return Report(
         found,
@@ -199,7 +200,7 @@ def check(
         compared_flows(found, scenario),
         findings,
         agreements,
-        causes,
+        units + causes,
         tried,
         unseen,
         replace(rules, confidence=confidence),

@@ -297,6 +297,26 @@ def test_repetitions_and_keys_of_single_links_are_causes(changes, cause):
     assert dict(report.causes[0].changes) == cause
 
 
+@pytest.mark.parametrize(
+    ("metric", "factor", "unit"),
+    [("rtt_s", 1000.0, "ms"), ("goodput_kbps", 0.125, "kbyte/s"), ("goodput_kbps", 1024.0, "bit/s")],
+)
+def test_numbers_in_another_unit_are_recognised_before_any_neighbour_is_simulated(metric, factor, unit):
+    asked = []
+
+    def simulator(scenario):
+        asked.append(scenario)
+        return made_up(scenario)
+
+    true = {name: float(one.mean()) for name, one in made_up(WIRE).items()}
+    values = true | {metric: true[metric] * factor}
+    results = ForeignResults("theirs", "CSV", {name: Quantity(name, value) for name, value in values.items()})
+    report = check(results, WIRE, simulate=simulator, solve=None)
+    (cause,) = report.causes
+    assert f"given in {unit}, not in " in cause.sentence and not cause.changes
+    assert len(asked) == 1
+
+
 def test_a_value_that_the_packets_state_is_no_cause():
     """The stand-in's goodput is the segment size, and 1650 would fit; the packets say 1460."""
 
