@@ -10,8 +10,8 @@ import pytest
 
 from btqueue.reproduction.claims import judgement
 from btqueue.reproduction.claims.engines import Simulator
-from btqueue.reproduction.claims.papers import is_judged, judge, points
-from btqueue.reproduction.claims.record import PAPERS, claims_of
+from btqueue.reproduction.claims.record import PAPERS, claims_of, is_judged
+from btqueue.reproduction.claims.recorded import JUDGES, at_places, checks, judge
 
 SIMULATOR = Simulator()
 FAST = 4
@@ -36,6 +36,14 @@ NOT_REPRODUCED = {
     "fixed-wait-hump": {"minimum, PEP 0.1", "minimum, PEP 0.3"},
 }
 """Parts of claims of Chen and of Johansson that do not hold; why is said on the pages of the claims."""
+
+
+def points(claim):
+    """Return about how many points of ten replications a claim simulates."""
+    if claim["kind"] not in JUDGES:
+        return 100 if claim["kind"] == "procedure" else 0
+    sizes = (len(at_places(check)) * len(check.get("order", [{}])) for check in checks(claim))
+    return sum(sizes) * claim.get("replications", 10) // 10
 
 
 def marked(paper, claim):

@@ -8,16 +8,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from btqueue.reproduction.claims import papers, recorded
+from btqueue.reproduction.claims import recorded
 from btqueue.reproduction.claims.record import (
     NOT_SIMULATED,
     PAPERS,
     REPRODUCED,
     VERDICTS,
     claims_of,
+    is_judged,
+    is_tested,
     publication_record,
 )
-from btqueue.reproduction.claims.recorded import JUDGES
+from btqueue.reproduction.claims.recorded import JUDGES, module_of
 
 CLAIM = (["claim"], ["_claim"])
 """The second and last parameter of a check."""
@@ -34,14 +36,14 @@ def test_a_claim_says_what_and_where_and_what_became_of_it(paper, claim):
     assert claim["statement"] and claim["where"] and claim["published"]
     assert claim["verdict"] in VERDICTS
     assert claim["verdict"] == REPRODUCED or claim["reason"]
-    if papers.is_judged(claim):
-        assert papers.is_tested(claim) or claim["kind"] in {*JUDGES, "procedure", "summary"}
+    if is_judged(claim):
+        assert is_tested(claim) or claim["kind"] in {*JUDGES, "procedure", "summary"}
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_function_checks_a_claim(paper):
     named = {claim["procedure"] for claim in claims_of(paper).values() if "procedure" in claim}
-    functions = inspect.getmembers(papers.module_of(paper), inspect.isfunction)
+    functions = inspect.getmembers(module_of(paper), inspect.isfunction)
     checks = {name for name, one in functions if [*inspect.signature(one).parameters][1:] in CLAIM}
     assert checks == named
 
@@ -66,7 +68,7 @@ def test_a_claim_names_misprints_that_are_on_record(paper):
 def test_what_is_not_simulated_is_not_judged():
     left_out = [c for paper in PAPERS for c in claims_of(paper).values() if c["verdict"] == NOT_SIMULATED]
     assert left_out
-    assert not any(map(papers.is_judged, left_out))
+    assert not any(map(is_judged, left_out))
 
 
 def test_every_run_and_means_keep_an_interval_from_widening_a_tolerance(monkeypatch):

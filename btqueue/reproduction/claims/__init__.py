@@ -2,5 +2,5 @@
 
 `record` reads the record of a publication and defines verdicts, `judgement` holds the statistics, `engines`
 the simulator and the models as the checks see them, `recorded` the checks that a record describes by itself.
-A module for each publication holds its other checks. `papers.judge` judges any claim.
+A module for each publication holds its other checks.
 """

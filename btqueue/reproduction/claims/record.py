@@ -42,6 +42,16 @@ def claims_of(paper: str) -> dict[str, Claim]:
     return {claim["id"]: record.get("check", {}) | claim for claim in record["claim"]}
 
 
+def is_judged(claim: Claim) -> bool:
+    """Whether there is anything to check."""
+    return claim["verdict"] not in (TESTBED_ONLY, NOT_SIMULATED)
+
+
+def is_tested(claim: Claim) -> bool:
+    """Whether a claim is checked by unit tests, which an installed package does not have."""
+    return "tests" in claim
+
+
 class Part(NamedTuple):
     """One check of a claim.
 

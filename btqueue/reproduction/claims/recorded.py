@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -43,7 +44,15 @@ import numpy as np
 from btqueue.reproduction.claims import judgement
 from btqueue.reproduction.claims.engines import Answer, Engine, NoAnswer
 from btqueue.reproduction.claims.judgement import WORDS, Finding
-from btqueue.reproduction.claims.record import REPRODUCED, Claim, Judged, Part
+from btqueue.reproduction.claims.record import (
+    REPRODUCED,
+    Claim,
+    Judged,
+    Part,
+    claims_of,
+    is_judged,
+    is_tested,
+)
 from btqueue.scenario import Scenario, load
 
 JITTER_S = 0.002
@@ -300,20 +309,33 @@ def scenarios(check: Claim) -> list[Scenario]:
     return [scenario_of(within(check, entry)) for entry in flat]
 
 
-def judge(engine: Engine, claim: Claim, module: ModuleType, record: Mapping[str, Claim]) -> Judged:
-    """Judge a claim that the record describes, with the publication's module, and all of its claims by id.
+def module_of(paper: str) -> ModuleType:
+    """Return the module of a publication, whose functions are the procedures that its record names."""
+    return import_module(f"btqueue.reproduction.claims.{paper.replace('-', '_')}")
+
+
+def judge(paper: str, claim: Claim, engine: Engine) -> Judged:
+    """Judge a claim; for a claim that unit tests check, pytest tells whether they pass.
 
     A model has no limit cycles to average over, so checks with jitter are for the simulator alone.
     """
+    if not is_judged(claim):
+        return Judged(())
+    if is_tested(claim):
+        return _by_tests(claim)
     if claim["kind"] == "procedure":
-        return of_procedure(engine, getattr(module, claim["procedure"]), claim)
+        return of_procedure(engine, getattr(module_of(paper), claim["procedure"]), claim)
     if claim["kind"] == "summary":
-        return Judged(
-            tuple(summarised(name, judge(engine, record[name], module, record)) for name in claim["claims"])
-        )
+        record = claims_of(paper)
+        return Judged(tuple(summarised(name, judge(paper, record[name], engine)) for name in claim["claims"]))
     wanted = [check for check in checks(claim) if engine.is_simulator or "jitter_s" not in check]
     parts = [part(engine, JUDGES[check["kind"]], check) for check in wanted]
     return Judged(tuple(as_one(parts) if claim.get("together") else parts))
+
+
+def _by_tests(claim: Claim) -> Judged:
+    named = [Part("", True, f"checked by test {name.rpartition('/')[2]}") for name in claim["tests"]]
+    return Judged((*named, *(Part("", False, f"no test: {what}") for what in claim.get("untested", ()))))
 
 
 def as_one(parts: Sequence[Part]) -> list[Part]:

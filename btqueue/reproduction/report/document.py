@@ -6,9 +6,8 @@ from typing import Any
 
 from btqueue.reproduction.claims.record import Judged, publication_record
 from btqueue.reproduction.report import sentences
-from btqueue.reproduction.report.outcomes import Outcome, Seen
+from btqueue.reproduction.report.outcomes import Counts, Outcome, Seen, counts
 from btqueue.reproduction.report.sentences import Report
-from btqueue.reproduction.report.summary import Counts, counts
 from btqueue.study.provenance import plain
 
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from btqueue.caches import cache_folder
 from btqueue.reproduction import claims
 from btqueue.reproduction.answer_cache import Store, digest_of, source_digest
-from btqueue.reproduction.claims import papers
 from btqueue.reproduction.claims.engines import Engine
-from btqueue.reproduction.claims.record import Claim, Judged, Part
+from btqueue.reproduction.claims.record import Claim, Judged, Part, is_tested
+from btqueue.reproduction.claims.recorded import judge
 from btqueue.reproduction.report.outcomes import Outcome, Seen
 from btqueue.scenario.library import models_folder
 
 ARITHMETIC = "arithmetic: no engine is asked"
-CHECKS = ("judgement.py", "engines.py", "record.py", "recorded.py", "papers.py")
+CHECKS = ("judgement.py", "engines.py", "record.py", "recorded.py")
 """Modules of `btqueue.reproduction.claims` that all checks use."""
 WORDS = (
     "where",
@@ -104,7 +104,7 @@ def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
     """Judge a claim by one engine."""
     began = time.monotonic()
     engine.asked.clear()
-    judged = papers.judge(paper, claim, engine)
+    judged = judge(paper, claim, engine)
     if not engine.is_simulator:
         judged = _by_model(paper, claim, engine, judged)
     seeds = tuple(sorted({scenario.run.seed for scenario in engine.asked}))
@@ -113,7 +113,7 @@ def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
 
 def _by_model(paper: str, claim: Claim, model: Engine, judged: Judged) -> Judged:
     """Return a verdict of a model; none for unit tests, and for checks that ask no engine."""
-    if papers.is_tested(claim):
+    if is_tested(claim):
         return Judged(())
     if judged.parts and not model.asked and not judged.unanswered:
         return Judged((Part("", None, ARITHMETIC),))

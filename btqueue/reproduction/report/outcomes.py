@@ -1,13 +1,22 @@
-"""The outcome of a claim: both engines' verdicts."""
+"""The outcome of a claim: both engines' verdicts; and counts of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from btqueue.reproduction.claims.papers import is_judged
-from btqueue.reproduction.claims.record import Claim, Judged, Part
+from btqueue.reproduction.claims.record import (
+    IN_PART,
+    REPRODUCED,
+    TESTBED_ONLY,
+    Claim,
+    Judged,
+    Part,
+    is_judged,
+)
 
 
 @dataclass(frozen=True)
@@ -69,3 +78,47 @@ class Outcome:
     def name(self) -> str:
         """Publication and id."""
         return f"{self.paper} {self.claim['id']}"
+
+
+class Counts(NamedTuple):
+    """How many claims have each verdict.
+
+    Attributes:
+        simulated: by verdict of the simulator.
+        solved: by verdict of the models, of the claims on which they have a verdict.
+        agree: how many claims have the same verdict by both.
+    """
+
+    simulated: Counter[str]
+    solved: Counter[str]
+    agree: int
+
+    @property
+    def total(self) -> int:
+        """All claims."""
+        return self.simulated.total()
+
+    @property
+    def checkable(self) -> int:
+        """Number of claims that are not left to the testbed."""
+        return self.total - self.simulated[TESTBED_ONLY]
+
+    def shares(self, solved: bool = False) -> tuple[float, float]:
+        """Return the shares of claims that are reproduced, and at least in part; NaN if there are none.
+
+        Of the checkable claims by the simulator, or of the claims on which the models have a verdict.
+        """
+        found, total = (self.solved, self.solved.total()) if solved else (self.simulated, self.checkable)
+        met = found[REPRODUCED]
+        return (met / total, (met + found[IN_PART]) / total) if total else (math.nan, math.nan)
+
+
+def counts(outcomes: Iterable[Outcome]) -> Counts:
+    """Count verdicts."""
+    listed = list(outcomes)
+    modelled = [one for one in listed if one.modelled]
+    return Counts(
+        Counter(one.verdict for one in listed),
+        Counter(one.solved.judged.verdict for one in modelled),
+        sum(one.verdict == one.solved.judged.verdict for one in modelled),
+    )

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from btqueue.reproduction.claims.papers import is_judged
 from btqueue.reproduction.claims.record import (
     NO_MODEL,
     REPRODUCED,
     VERDICTS,
     Judged,
+    is_judged,
     publication_record,
 )
-from btqueue.reproduction.report.outcomes import Outcome
-from btqueue.reproduction.report.summary import Counts, counts
+from btqueue.reproduction.report.outcomes import Counts, Outcome, counts
 
 TITLE = "What was published, simulated and solved"
 CLAIM_HEADINGS = ("verdict", "claim", "published", "simulated", "solved", "verdict of theory")

@@ -13,8 +13,7 @@ from btqueue.reproduction.claims.engines import Engine, NoAnswer
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
 from btqueue.reproduction.report import sentences
 from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one, path_of
-from btqueue.reproduction.report.outcomes import Outcome, Seen
-from btqueue.reproduction.report.summary import counts
+from btqueue.reproduction.report.outcomes import Outcome, Seen, counts
 from btqueue.scenario import Scenario
 
 PAPER = "venugopal-2006"
