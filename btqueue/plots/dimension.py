@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from btqueue.plotting import PALETTE, Figure, axis_label, house_style
@@ -18,7 +17,7 @@ from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning.confirmation import Simulated
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.problem import Choice, Constraint
-from btqueue.study.dimensioning.search import NAMES, Candidate
+from btqueue.study.dimensioning.search import Candidate
 
 FEASIBLE, INFEASIBLE, SIMULATED, WINNER = PALETTE[0], "#999999", PALETTE[1], PALETTE[4]
 """Colours; each kind of point also has a different marker."""
@@ -27,16 +26,16 @@ LINE = 95
 FAINT = "#9fc5e0"
 """Of points that meet all bounds, and that others beat."""
 LOOKS: dict[str, dict[str, Any]] = {
-    "o": {"marker": "o", "color": FEASIBLE, "markersize": 4},
-    "x": {"marker": "x", "color": INFEASIBLE, "markersize": 4},
+    "o": {"marker": "o", "color": FEASIBLE, "markersize": 4, "label": "meets all bounds"},
+    "x": {"marker": "x", "color": INFEASIBLE, "markersize": 4, "label": "violates a bound"},
 }
 """Look of a point that meets all bounds, and of one that does not."""
 PLAYED: dict[str, Any] = {
     "color": SIMULATED, "fmt": "s", "markersize": 4.5, "markerfacecolor": "white", "capsize": 2.5,
-    "zorder": 4,
+    "zorder": 4, "label": "simulated, 95 %",
 }  # fmt: skip
 """Look of a point that was simulated, with its intervals."""
-BOUND: dict[str, Any] = {"color": "#555555", "linestyle": (0, (5, 3)), "linewidth": 1.0}
+BOUND: dict[str, Any] = {"color": "#555555", "linestyle": (0, (5, 3)), "linewidth": 1.0, "label": "bound"}
 """Look of the line of a bound."""
 LETTERS, CATEGORY = 13, 1.1
 """Most letters in a line of a category's name, and its room on the axis (inches)."""
@@ -68,7 +67,7 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
             panels[0].set_ylabel(height.label)
         for panel in grid[:-1].flat:
             panel.set_xlabel("")
-        figure.legend(handles=_key(found), loc="outside lower center", ncols=2, fontsize=8)
+        _legend(figure)
         figure.suptitle(title, fontsize=10, wrap=True)
     return figure
 
@@ -88,10 +87,15 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
     with house_style():
         figure = Figure(figsize=(6.4, 5.0), layout="constrained")
         axes = figure.subplots()
-        for feasible, look in ((False, LOOKS["x"]), (True, {**LOOKS["o"], "color": FAINT})):
-            points = [one for one in others if one.feasible(task) == feasible]
-            axes.plot([p.objective for p in points], [p.sides[-1] for p in points], linestyle="", **look)
-        axes.plot([p.objective for p in front], [p.sides[-1] for p in front], linestyle="", **LOOKS["o"])
+        kinds = (
+            ([one for one in others if not one.feasible(task)], LOOKS["x"]),
+            ([one for one in others if one.feasible(task)], {"color": FAINT, "label": "other points"}),
+            (front, {"label": "no point beats these in both"}),
+        )
+        for points, look in kinds:
+            values = [p.objective for p in points], [p.sides[-1] for p in points]
+            if points:
+                axes.plot(*values, linestyle="", **{**LOOKS["o"], **look})
         for point in () if found.confirmation is None else found.confirmation.points:
             if point.failure is None:
                 one, other = point.objective, point.sides[-1]
@@ -110,15 +114,7 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
         axes.margins(0.08, 0.12)
         axes.set_xlabel(_label(aims[0].expression, aims[0].text))
         axes.set_ylabel(_label(aims[1].expression, aims[1].text))
-        handles = [
-            Line2D([], [], linestyle="", label="no point beats these in both", **LOOKS["o"]),
-            Line2D([], [], linestyle="", label="other points", **{**LOOKS["o"], "color": FAINT}),
-            *_key(found)[1:],
-        ]
-        figure.legend(
-            handles=[one for one in handles if one.get_label() not in ("best", "bound")],
-            loc="outside lower center", ncols=2, fontsize=8,
-        )  # fmt: skip
+        _legend(figure)
         figure.suptitle(title, fontsize=10, wrap=True)
     return figure
 
@@ -190,7 +186,7 @@ def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None
     if found.best is not None:
         axes.plot(
             _x(choice, centre), height.of(centre), marker="*", markersize=13, color=WINNER, zorder=3,
-            clip_on=False,
+            clip_on=False, linestyle="", label="best",
         )  # fmt: skip
     axes.margins(0.06, 0.08)
     if not choice.ordered:
@@ -217,20 +213,10 @@ def _value(choice: Choice, value: Any) -> float:
     return float(value) if choice.ordered else float(choice.values.index(value))
 
 
-def _key(found: Dimensioning) -> list[Line2D]:
-    """Return the entries of the legend."""
-    played = any(one.answered_by == "simulation" for one in found.candidates if one.failure is None)
-    by = "model or simulation" if played else NAMES[found.engine].removeprefix("the ")
-    broken = any(c.failure is None and not c.feasible(found.task) for c in found.candidates)
-    bounded = any(height.constraint is not None for height in _heights(found))
-    entries: tuple[tuple[bool, dict[str, Any]], ...] = (
-        (True, {"marker": "o", "color": FEASIBLE, "label": f"meets all bounds ({by})"}),
-        (broken, {"marker": "x", "color": INFEASIBLE, "label": f"violates a bound ({by})"}),
-        (
-            found.confirmation is not None,
-            {"marker": "s", "color": SIMULATED, "markerfacecolor": "white", "label": "simulated, 95 %"},
-        ),
-        (found.best is not None, {"marker": "*", "color": WINNER, "markersize": 11, "label": "best"}),
-        (bounded, {**BOUND, "label": "bound"}),
-    )
-    return [Line2D([], [], **{"linestyle": "", **look}) for there, look in entries if there]
+def _legend(figure: Figure) -> None:
+    """Explain each kind of point once, whichever panels have it."""
+    kinds = [axes.get_legend_handles_labels() for axes in figure.axes]
+    by_label = {
+        label: handle for handles, labels in kinds for handle, label in zip(handles, labels, strict=True)
+    }
+    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=2, fontsize=8)

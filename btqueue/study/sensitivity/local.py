@@ -119,14 +119,14 @@ class Solver:
         alone = ((dict(place), answer) for place, answer in self._known.items() if len(place) == 1)
         return [(at[key], one.failure) for at, one in alone if key in at and one.failure is not None]
 
-    def solve_all(self, points: Iterable[Changes]) -> None:
-        """Solve all points that are not known yet."""
+    def solve_all(self, points: Iterable[Changes], engine: Engine | None = None) -> None:
+        """Solve all points that are not known yet, by another engine if one is given."""
+        engine = engine or self.engine
         missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
         places, wanted = list(missing), list(missing.values())
         self.expect(len(wanted))
-        results = map_points(self.scenario, wanted, engines=(self.engine,), workers=self._workers)
-        for result in results:
-            self._known[places[result.number]] = self.extended(result.answers[self.engine])
+        for result in map_points(self.scenario, wanted, engines=(engine,), workers=self._workers):
+            self._known[places[result.number]] = self.extended(result.answers[engine])
             self.tell()
 
     def expect(self, points: int) -> None:

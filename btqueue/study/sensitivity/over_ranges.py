@@ -18,7 +18,6 @@ import xarray as xr
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import Answer
-from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity.factors import SHARE, coordinates, factors
 from btqueue.study.sensitivity.local import Progress, Solver, active_factors
 
@@ -168,7 +167,7 @@ def global_sensitivity(
     points = sobol_points(len(varied), samples)
     if points > MOST_POINTS:
         raise ScenarioError(f"{points:,} points are too many: take fewer samples (--samples)")
-    answers: list[Answer] = []
+    answers, about = list[Answer](), solver.about
 
     def values(shares: np.ndarray) -> np.ndarray:
         """Return the metrics, shape (points, metrics), at shares of the spreads, shape (points, keys)."""
@@ -177,12 +176,8 @@ def global_sensitivity(
             {key: spread.at(share) for (key, spread), share in zip(spreads, row, strict=True)}
             for row in shares.tolist()
         ]
-        found = {}
-        for done, result in enumerate(map_points(scenario, places, workers=workers), 1):
-            found[result.number] = solver.extended(result.answers["solve"])
-            if progress is not None:
-                progress(done, len(places))
-        answers.extend(found[number] for number in range(len(places)))
+        solver.solve_all(places, "solve")
+        answers.extend(map(solver.at, places))
         return np.array([[answer.mean(name) for name in names] for answer in answers])
 
     found = sobol_indices(values, [factor.key for factor in varied], samples, seed)
@@ -191,7 +186,7 @@ def global_sensitivity(
     attrs = {
         "study": "sobol", "points": points, "groups": _power_of_two(samples), "samples": samples,
         "seed": seed, "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
-        **solver.about, "doubted": len(doubts), "doubt": doubts[0] if doubts else "",
+        **about, "doubted": len(doubts), "doubt": doubts[0] if doubts else "",
         "simulated": sum(answer.notes.get("answered_by") == "simulation" for answer in answers),
     }  # fmt: skip
     labels = coordinates(names, varied, missing=found.pop("missing"), kept=found.pop("kept"))
