@@ -155,9 +155,8 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     if found.front:
         return lines
     if found.ties:
-        lines.append(
-            f"{found.ties:,} other points are as good: the first in the order of the values is shown"
-        )
+        other = "1 other point is" if found.ties == 1 else f"{found.ties:,} other points are"
+        lines.append(f"{other} as good: the first in the order of the values is shown")
     if found.at_end:
         lines.append(f"at an end of its range: {', '.join(found.at_end)}; beyond it may be better")
     return lines
@@ -201,7 +200,10 @@ def _verdict(point: Simulated) -> str:
 def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[str]:
     compared = [point for point in confirmation.points if not math.isnan(point.p_value)]
     apart = [point for point in compared if point.verdict in ("better", "worse")]
-    verdicts = f"; verdicts hold together with {CONFIDENCE:.0%} confidence (paired differences, Holm)"
+    verdicts = (
+        f"; verdicts hold together with {CONFIDENCE:.0%} confidence (paired differences, Holm), "
+        "so that an interval without 0 alone tells no point apart"
+    )
     lines = [
         f"simulation: {confirmation.replications} replications with common random numbers; {CONFIDENCE:.0%} "
         f"intervals{'' if found.front else verdicts}"
@@ -210,12 +212,12 @@ def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[s
         return lines
     if not found.task.objective.expression.metrics:
         lines.append(
-            f"{found.task.objective.text} needs no simulation: it is only open whether the bounds hold"
+            f"{found.task.objective.text} is known without simulation, which judges the bounds alone"
         )
     elif compared and not apart:
         lines.append("the winner and its neighbours cannot be told apart")
     elif compared:
-        names = ", ".join(point.role for point in compared if point not in apart)
-        rest = f"; not so: {names}" if names else ""
+        names = "; ".join(point.role for point in compared if point not in apart)
+        rest = f"; not these: {names}" if names else ""
         lines.append(f"{len(apart)} of {len(compared)} points can be told apart from the winner{rest}")
     return lines

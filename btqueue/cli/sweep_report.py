@@ -105,7 +105,7 @@ def print_table(
     if len(reasons) > MOST_REASONS:
         told.append(f"... and for {len(reasons) - MOST_REASONS} more reasons")
     if "answered_by" in found and "engine" not in found.dims:
-        told += _about_engines(found)
+        told += _about_engines(found, metrics)
     if warned := [text for text in found["warnings"].values.ravel().tolist() if text]:
         told.append(f"warnings at {len(warned):,} points (all of them with --out), first: {warned[0]}")
     screen.say(*told, style="yellow")
@@ -113,7 +113,7 @@ def print_table(
         screen.say(f"written to {out}", style="dim")
 
 
-def _about_engines(found: xr.Dataset) -> list[str]:
+def _about_engines(found: xr.Dataset, metrics: Sequence[str]) -> list[str]:
     """Return how many points were simulated in place of theory and how precisely, and what checks say."""
     by = found["answered_by"].values
     played, solved = int((by == "simulation").sum()), int((by == "theory").sum())
@@ -126,12 +126,12 @@ def _about_engines(found: xr.Dataset) -> list[str]:
         lines.append(
             f"{played - around:,} points simulated: theory does not stand there, or lacks a metric{why}"
         )
-    if played and "goodput_kbps_ci95" in found:
-        widths = (found["goodput_kbps_ci95"] / found["goodput_kbps"]).values[by == "simulation"]
-        if (known := widths[np.isfinite(widths)]).size:
-            lines.append(
-                f"of points that were simulated goodput is known to {100 * known.max():.2g} % or better"
-            )
+    for name in (metrics or ["goodput_kbps"]) if played else ():
+        if f"{name}_ci95" in found:
+            widths = (found[f"{name}_ci95"] / found[name]).values[by == "simulation"]
+            if (known := widths[np.isfinite(widths)]).size:
+                told = f"{100 * known.max():.2g} % or better"
+                lines.append(f"{name} of points that were simulated is known to {told}")
     return lines + (in_words(checks, solved + around) if checks and checks["points"] else [])
 
 

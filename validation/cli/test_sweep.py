@@ -44,6 +44,7 @@ def test_points_that_theory_does_not_answer_are_simulated_and_it_is_said(engines
     out = tmp_path / "result.csv"
     shown = run("sweep", NAME, *OVER, "--threads", 1, "--out", out).stdout
     assert "6 of 6 points answered" in shown and "6 points simulated: theory does not stand" in shown
+    assert "(reasons with --out), first: nowhere" in " ".join(shown.split())
     head, first, *_ = out.read_text("utf-8").splitlines()
     cells = dict(zip(head.split(","), first.split(","), strict=True))
     assert (cells["answered_by"], cells["why"]) == ("simulation", "nowhere")

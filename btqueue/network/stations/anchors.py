@@ -676,7 +676,7 @@ def doubts(network: Any, point: Any) -> list[str]:
         if stops and flow.source == "periodic" and not endless:
             found.append(
                 "the phase of a periodic source between anchor points is constant in a run; this is the mean "
-                "over phases, and delays were between half as long and 2.7 times as long"
+                "over phases, and mean delays of runs were 0.5 to 2.7 times this mean"
             )
         for visit in stops:
             often = float(point.rate[f])

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.metrics import Results
+from btqueue.scenario.metrics import METRICS, Results
 from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import student_half_width, student_quantile
 from btqueue.simulator.statistics.measurement import mean_of_known
@@ -154,11 +154,12 @@ def look_for_trends(pairs: Pairs, whole: Whole, alarms: float) -> str:
     for name, both in pairs.items():
         first, second = _known(both)
         if surely_exceeds((second - first) / 2, tolerable((first + second) / 2), alarms):
-            found.append(f"{name} from {first.mean():.4g} to {second.mean():.4g}")
+            change = f"{first.mean():.4g} to {second.mean():.4g} {METRICS[name].unit}"
+            found.append(f"{name} from {change}")
     return about(
         found,
-        "means change between the halves of the runs ({}): the warm-up is too short, or there is no steady "
-        "state",
+        "means over flows change between the halves of the runs ({}): the warm-up is too short, or there is "
+        "no steady state",
     )
 
 

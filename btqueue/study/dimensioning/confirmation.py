@@ -340,7 +340,8 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
             by = f"by {-point.difference.mean:.3g} ± {point.difference.ci95:.2g}"
             if point.unserved < winner.unserved:
                 by = nothing_for(point.unserved) if point.unserved else "all flows get something"
-            found.append(f"{point.role} is better by simulation, {by}")
+            unsure = ", if its bounds hold, which is open" if "open" in point.bounds else ""
+            found.append(f"{point.role} is better by simulation, {by}{unsure}")
     if math.isnan(winner.objective.ci95):
         found.append("one replication gives no intervals: nothing can be told apart")
     return found

@@ -1,14 +1,17 @@
 """Dimensioning confirmed by simulation: what is simulated, how differences and bounds are judged."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from dimension_stand_ins import choose_limit, noisy_simulator, simulated, tent
 
+from btqueue.cli.dimension_report import print_report
 from btqueue.study.dimensioning.confirmation import (
     MOST_PLAYED,
+    _warnings,
     paired_p_value,
 )
 
@@ -147,3 +150,23 @@ def test_runners_up_stand_in_the_order_of_the_objective_whoever_has_answered():
     found = simulated(truth=metrics, metrics=metrics, choose={"polling.limit": [8, 20, 9]}, own=0.01)
     assert [one.changes["polling.limit"] for one in found.runners_up] == [9, 20]
     assert [one.answered_by for one in found.runners_up] == ["theory", "simulation"]
+
+
+@pytest.mark.parametrize(("bound", "said"), [("open", ", if its bounds hold, which is open"), ("met", "")])
+def test_a_better_point_whose_bound_is_open_is_named_so(bound, said):
+    found = simulated(choose="polling.limit=1..20", subject_to="rtt_s <= 0.5")
+    winner, other, *_ = found.confirmation.points
+    difference = replace(other.difference, mean=-2.0, ci95=0.5)
+    better = replace(other, verdict="better", bounds=(bound,), difference=difference)
+    (warning,) = _warnings(found.task, [winner, better])
+    assert warning == f"{other.role} is better by simulation, by 2 ± 0.5{said}"
+
+
+def test_what_is_said_of_ties_and_of_points_that_cannot_be_told_apart(capsys):
+    def truth(changes):
+        return {"goodput_kbps": 5.0 if changes["polling.limit"] < 5 else 1.0, "rtt_s": 0.1}
+
+    print_report("stars", simulated(truth=truth, choose="polling.limit=3..5"), 1.0)
+    print_report("stars", choose_limit(truth, choose="polling.limit=3..5"), 1.0)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 other point is as good" in said and "an interval without 0 alone tells no point apart" in said
