@@ -11,33 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
-from functools import lru_cache
 from itertools import takewhile
-from math import ceil, exp, expm1, factorial, inf, isnan, nan
+from math import ceil, exp, expm1, inf, isnan, nan
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, transport
 from btqueue.network.stations.air import Links, Rounds, until_polled
 from btqueue.network.stations.bridge_buffers import Brought, losing
+from btqueue.network.stations.crossings import Crossing, Place
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
-from btqueue.network.stations.queues import ALWAYS, NONE, Own, Queues, Tail, longer, stretch
+from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 from btqueue.network.stations.turns import Turns
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-PARTS = (np.arange(16) + 0.5) / 16.0
-"""Parts of an interval over which a mean is taken."""
-MOST_TRAINS = 3
-"""Random trains that may shift a known place in a cycle; more make it random."""
-MANY_VISITS = 200
-"""Visits of a train above which their mean number replaces the distribution."""
 CROWDED = 0.97
 """Utilisation above which a resource is taken as full."""
 IN_A_ROW = np.arange(1.0, 400.0)
@@ -46,30 +39,6 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 """Points and weights of means over an interval from -1 to 1."""
 NEARLY = 0.995
 """Highest utilisation in formulas of waits, which hold only below 1."""
-
-
-class Place(NamedTuple):
-    """The place in the cycle of a piconet that a segment has just reached.
-
-    Attributes:
-        piconet, link, up: of the port that it has crossed.
-        used: frames of the visit so far.
-        over: chance that the visit is over; then no frames are used.
-        busy: slots during which the central has polled no other link.
-        rest: slots of the segment's frames since its last wait; the next wait includes them.
-        owed: slots of the work of links that have not been visited since; the next wait takes them, too.
-        gone_s: time since then, on wires.
-    """
-
-    piconet: int
-    link: int
-    up: bool
-    used: float
-    over: float
-    busy: float
-    rest: float = 0.0
-    owed: float = 0.0
-    gone_s: float = 0.0
 
 
 class Met(NamedTuple):
@@ -491,7 +460,8 @@ class Laws:
                     visit = visit._replace(train=train.part(group / train.frames))
                 elif packets and train.packets > limit:
                     after = _in_groups(train, limit, EMPTY * (members - 1.0))
-                slots, place = self._polled(visit, place, c, host, extra, of, whole=group < inf)
+                crossing = Crossing(self, visit, place, c, host=host, extra=extra, of=of, whole=group < inf)
+                slots, place = crossing.end()
                 slots += self._behind_data(f, visit) if answers else 0.0
                 seconds += slots * SLOT_S / piconet.data_share
                 host = False
@@ -692,219 +662,6 @@ class Laws:
             earlier = {}
         met[bridge] = Met(piconet, left, tuple(earlier.items()))
 
-    def _polled(
-        self,
-        visit: Visit,
-        place: Place | None,
-        c: int,
-        host: bool,
-        extra: float,
-        of: str,
-        *,
-        whole: bool = False,
-    ) -> tuple[float, Place]:
-        """Return the slots to the end of a train at a port of a piconet without bridges, and where it ends.
-
-        A wait is stretched together with the frames since the last wait: meanwhile work comes for other
-        links.
-
-        Args:
-            visit: visit of the port.
-            place: where the train, or the train that it answers, has been before.
-            c: its crossing of `Queues`; -1: waits grow by `extra` slots a visit of the others.
-            host: whether it comes from a host.
-            extra: slots that the others add to a cycle.
-            of: as in `way`.
-            whole: whether its packets come at once, from a bridge.
-        """
-        work, stream = of == "work", of == "stream"
-        queues, train, port = self.polled, visit.train, self.network.ports[visit.index]
-        piconet = self.network.piconets[port.piconet]
-        order, up = queues.orders[port.piconet], int(port.up)
-        limit = float(ENDLESS if order.interleaved else port.limit)
-        n = 1.0 if work else float(piconet.members)
-        away = EMPTY * (n - 1.0)
-        follows = place is not None and place.piconet == port.piconet
-        back_s = place.gone_s if place is not None and follows and c >= 0 else 0.0
-        follows = follows and place is not None and place.gone_s == 0.0
-        pending = place.rest if place is not None and follows else 0.0
-        owed = place.owed if place is not None and follows else 0.0
-        total, used, fresh, after = owed - pending, 0.0, False, 0.0
-        owed = 0.0
-
-        # messages of sessions meet the work of others as any crossing of their port does
-        beside = queues.at_random.get(visit.index, -1) if of == "message" else c
-
-        def wait(slots: float, visits: float, chance: float = 1.0) -> None:
-            nonlocal total, pending
-            if chance > 0.0:
-                slots, visits = chance * (slots + pending), chance * visits
-                others = queues.pairs[beside] if beside >= 0 else []
-                longer = stretch(slots, visits, others, once=not order.plain)
-                total += longer if beside >= 0 else slots + visits * extra
-                pending *= 1.0 - chance
-
-        def grown(slots: float, visits: float) -> float:
-            """Return a wait with the work that has come since the last wait (slots)."""
-            whole = slots + pending
-            return (
-                stretch(whole, visits, queues.pairs[c], once=not order.plain) if c >= 0 else whole
-            ) - pending
-
-        answers = c >= 0 and bool(queues.back[c]) and host
-        flow = self.network.flows[queues.flow[c]] if answers else None
-
-        def idle_cycle() -> tuple[float, float, float]:
-            """Return the slots of a cycle without random trains of others, their rate (1/slot) and slots.
-
-            The cycle includes the visits to full links. Trains come as a Poisson process, with the mean work
-            E w^2 / E w that a random time meets.
-            """
-            full = sum(visit for work, visit in queues.pairs[c] if work >= ALWAYS)
-            work = max(sum(work for work, _ in queues.pairs[c] if work < ALWAYS), 1e-12)
-            each = max(2.0 * float(queues.under_way[c]), 1e-12) / work
-            return EMPTY * n + full, work / each, each
-
-        def late(chance: float, base: float, slots: float, on: float = 0.0) -> float:
-            """Return the extra delay of an answer that its host holds back, beyond the hold time.
-
-            Without others' trains visits come after some slots, and then once in a cycle. A train of another
-            link shifts them, so that the rest of a cycle is random (assumed). Of 172 random piconets whose
-            hosts take up to 30 ms, 2 round trips were more than 5 % off, and at most 8 %.
-
-            Args:
-                chance: that the data end their visit, or not.
-                base: wait of an answer that is not held back.
-                slots: until the first visit after the visit of the data, in an idle piconet.
-                on: chance that the visit of the data goes on.
-            """
-            if flow is None or chance <= 0.0 or flow.host_s + flow.jitter_s <= 0.0:
-                return 0.0
-            hold = (2.0 * flow.host_s + flow.jitter_s * PARTS) / float(queues.slot_s[c])
-            (idle, often, shift), cycle = idle_cycle(), stretch(EMPTY * n, 1.0, queues.pairs[c])
-            extra = grown(slots, 1.0) - slots - (idle - EMPTY * n)
-            slots += idle - EMPTY * n
-            none = float(np.exp(-extra / shift))
-            first = slots + extra / max(1.0 - none, 1e-12)
-            random = cycle / 2.0 + float(queues.under_way[c]) * cycle / idle
-            quiet = np.exp(-often * np.maximum(hold - slots, 0.0))
-            polled = idle - (hold - slots) % idle  # an answer at the time of a poll is too late
-            then = np.where(hold >= slots, quiet * polled + (1.0 - quiet) * random, slots - hold)
-            waits = none * then + (1.0 - none) * np.where(hold > first, random, first - hold)
-            rides = on * (hold < float(queues.slots[queues.prev[c]]))  # beside other data
-            if base < slots:  # in the visit of the data
-                waits = np.where(hold >= base, waits, base - hold)
-                rides = rides * (hold >= base)
-            return chance * float(((1.0 - rides) * (waits - base)).mean())
-
-        if place is None or not follows:
-            fresh = True
-            wait(float(up) if work else order.first[up], 0.0 if work else order.passed[0])
-            if back_s > 0.0 and place is not None and place.link == port.link:
-                # it comes back from a wire at a known time in a cycle, unless others' random trains shift it
-                (idle, often, shift), gone = idle_cycle(), back_s / float(queues.slot_s[c])
-                since = gone + float(place.up) - 1.0 - float(up) + EMPTY * place.over
-                close = 0.0
-                for number in range(MOST_TRAINS + 1):
-                    chance = exp(-often * gone) * (often * gone) ** number / factorial(number)
-                    past = (since - number * shift) % idle
-                    total += chance * (idle / 2.0 - past)
-                    close += chance * (idle - EMPTY * n) * (min(past, idle - past) < EMPTY)
-                self.edges_s[int(queues.flow[c])] = close * float(queues.slot_s[c])
-        elif place.link == port.link:
-            over = max(place.over, order.closes)
-            behind, frame = queues.next_one(c) if host else (0.0, 0.0)
-            begun = max(queues.visit_of(int(queues.prev[c])) - pending, 0.0) if answers else 0.0
-            if place.up and host and not up:  # the central's host answers a packet up too late for a frame
-                missed = (EMPTY, EMPTY) if work else order.missed_down
-                slots = (1.0 - over) * missed[0] + over * missed[1]
-                # the visit goes on with the data of the next segment, and has two frames left
-                one_left = queues.ends_visit(int(queues.partner[c]), 1) if behind else 0.0
-                behind *= max(1.0 - one_left / max(1.0 - over, 1e-9), 0.0)
-                pending += (1.0 - over) * behind * frame
-                after = late(1.0 - over, grown(missed[0], order.passed[2]), missed[0], behind)
-                after += late(over, grown(missed[1], order.passed[2]), missed[1])
-                slots -= (1.0 - over) * behind * missed[0]
-                if begun > 0.0:
-                    # beside the next segment, or behind what came for others since the visit began
-                    rides = (1.0 - over) * behind
-                    pending -= rides * frame
-                    for chance, away in ((1.0 - over - rides, missed[0]), (over, missed[1])):
-                        after += chance * (grown(away + begun, order.passed[2]) - begun)
-                    pending += rides * frame
-                elif order.interleaved:
-                    pending += slots
-                else:
-                    wait(slots, 0.0 if work else order.passed[2])
-            else:
-                pending += (
-                    EMPTY * (1.0 - over) + float(up) - float(place.up) - 1.0
-                )  # behind data down: no longer
-                goes_on = 1.0 - (1.0 - behind) * (1.0 - queues.further_data(c)) if answers else 0.0
-                after = late(1.0 - over, EMPTY, EMPTY + EMPTY * n, goes_on)
-                after += late(over, grown(order.missed_up, order.passed[1]), order.missed_up)
-                if begun > 0.0:  # others wait since a full visit began
-                    begun = max(limit * float((queues.slots / queues.frames)[queues.prev[c]]) - pending, 0.0)
-                    longer = grown(order.missed_up + begun, order.passed[1]) - begun
-                    after += over * (longer - grown(order.missed_up, order.passed[1]))
-                wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
-                used = 0.0 if order.closes else place.used
-                after += behind * (frame - EMPTY)  # instead of POLL there are data of the next segment
-        else:
-            apart = (port.link - place.link) % n - 1.0
-            slots = (
-                EMPTY * apart * order.polls[up] * (not order.interleaved)
-                + EMPTY * (1.0 - max(place.over, order.closes))
-                + 1.0
-                - float(place.up)
-                + up
-            )
-            if self.network.relay == "packet" and not whole:  # earlier parts have gone down meanwhile
-                parts = ceil(train.frames / limit) - 1.0
-                slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
-            if c >= 0 and order.plain:
-                now = stretch(slots + pending, 1.0, queues.on_way[c])
-                owed = stretch(slots + pending, 1.0, queues.pairs[c]) - now
-                total, pending = total + now + float(queues.with_others[c]), 0.0
-            else:
-                wait(slots, 1.0)
-        frames = train.frames
-        apart_of = follows and place is not None and place.link != port.link
-        if apart_of and self.network.relay == "packet" and not whole:
-            frames -= limit * max(ceil(frames / limit) - 1.0, 0.0)
-        turns, over = visits_of(train, frames, used, limit)
-        own, breaks = frames * (train.air / train.frames + 1.0), max(turns - 1.0, 0.0)
-        many, chance = max(breaks, 1.0), min(breaks, 1.0)
-        since = 0.0  # slots before its last visit in which work has come for others that waits until then
-        if c >= 0 and order.plain and chance > 0.0:
-            sent, each = pending + max(many * limit - used, 0.0) * own / frames, own / frames
-            cycle = EMPTY + away * order.polls[up]
-            total += chance * _to_last_visit(sent, sent / many, many, cycle, queues.pairs[c])
-            since = chance * max(sent / many - max(own - sent, each), 0.0) / 2.0
-            pending += own - chance * sent - 1.0
-        else:
-            pending += own * breaks / max(turns, 1.0)
-            wait(many * away * order.polls[up], many * (not work), chance)
-            pending += own / max(turns, 1.0) - 1.0
-        if order.interleaved and of == "message":  # each frame is a visit
-            pending += frames * self.met(int(self.links.port_link[visit.index]))
-        if c >= 0 and fresh:
-            over, cut = queues.ends_visit(c), own * queues.sent_before(c)
-            total, pending = total + cut, pending - cut  # others' work since then is sent before the rest
-        over = max(over, order.closes)
-        used = max(used + frames - (breaks + over) * limit, 0.0)
-        total += pending
-        if fresh and c < 0 <= beside:
-            total += queues.elsewhere(beside, pending)
-        if c < 0 and stream:  # mean slots of the other half of a frame, beyond one slot
-            total += frames * (self.links.beside[visit.index] - 1.0)
-        if c >= 0:
-            total += after - float(queues.saved[c])
-            if fresh:
-                total += queues.elsewhere(c, pending) + float(queues.with_others[c])
-        busy = min(frames, limit) * (train.air / train.frames + 1.0)
-        return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending + since, owed)
-
     def stays(self, f: int) -> Iterator[tuple[int, Train, float]]:
         """Yield crossings of a flow in piconets of several links, trains, and times of a packet (slots).
 
@@ -920,7 +677,7 @@ class Laws:
                     place, host = (place, host) if visit.kind == "bucket" else (None, True)
                     continue
                 before = place
-                slots, place = self._polled(visit, place, c, host, 0.0, "stream")
+                slots, place = Crossing(self, visit, place, c, host=host).end()
                 if not back and not host and before is not None:
                     order, frames = queues.orders[int(queues.piconet[c])], float(queues.frames[c])
                     apart = (self.network.ports[visit.index].link - before.link) % float(
@@ -1414,52 +1171,6 @@ def _in_groups(train: Train, limit: float, polls: float) -> tuple[float, float]:
     last = min(train.packets - limit, train.packets - (visits - 1.0) * limit)
     spread = 2.0 * (1.0 - limit / train.packets) * (train.air + train.frames)  # to the central and from it
     return spread + visits * polls, last / train.packets * train.frames
-
-
-def _to_last_visit(
-    sent: float, visit: float, many: float, cycle: float, work: list[tuple[float, float]]
-) -> float:
-    """Return the slots from the begin of a train that is cut until its last visit.
-
-    Another link sends in its visits what has come for it since its visit before the train, half a cycle
-    before the train on average, until its last visit, half a cycle before the train's last one.
-
-    Args:
-        sent: slots of the train in its visits but for the last.
-        visit: the same of one of them.
-        many: visits but for the last.
-        cycle: slots of an idle cycle.
-        work: (work in a slot, work of a full visit) of each other link.
-    """
-    share = 1.0 - 0.5 / many
-    earlier = (stretch(cycle, 1.0, work) + visit) / 2.0
-    alone = sent + many * (cycle - EMPTY)
-    within = stretch(earlier + share * alone, many, [(share * rate, share * full) for rate, full in work])
-    return (within - earlier) / share
-
-
-@lru_cache(maxsize=4096)  # turns repeat them
-def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[float, float]:
-    """Return the mean visits that a train takes, and the chance that its last frame is the last of a visit.
-
-    Its packets are repeated a geometric number of times: their frames are negative binomial.
-
-    Args:
-        train: with `frames` left.
-        frames: mean number.
-        used: frames of the first visit that are gone.
-        limit: frames of a visit.
-    """
-    count = round(train.packets)
-    most = int((used + train.frames + 8.0 * max(train.spread, 0.0) ** 0.5) / limit) + 2
-    if train.spread <= 0.0 or count == 0 or limit >= ENDLESS or most > MANY_VISITS:
-        visits = ceil((used + frames) / limit - 1e-9)
-        return float(visits), float(used + frames >= visits * limit - 1e-9)
-    fit = np.arange(1.0, most) * limit - used - (count + frames - train.frames)  # repetitions
-    fit, chance = np.rint(fit), min(count / train.frames, 1.0)
-    more = np.where(fit < 0.0, 1.0, nbdtrc(np.maximum(fit, 0.0), count, chance))
-    most_but_one = np.where(fit < 1.0, fit < 0.0, nbdtr(np.maximum(fit - 1.0, 0.0), count, chance))
-    return 1.0 + float(more.sum()), float(np.where(fit < 0.0, 0.0, 1.0 - more - most_but_one).sum())
 
 
 def at_random_s(mean_s: float, rate: float) -> float:

@@ -21,6 +21,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.centaurus import centaurus_sessions
 from btqueue.network.stations.messages import LEAST_ROOM, Course, End, Sessions
 from btqueue.network.stations.network import EMPTY, ONE_FRAME, Flow, Network, Piece, Visit, least_s
+from btqueue.network.stations.transport import backed_off_s
 
 SESSIONS, MOST_SESSIONS = 4, 40
 """Sessions until windows and phases repeat from session to session; and acknowledgements that wait, too."""
@@ -485,7 +486,7 @@ def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) 
     lost_syn = 1.0 - (1.0 - both[0].flow.ack_loss) * (1.0 - both[1].flow.ack_loss)
     connect, adds, counts = 0.0, [0.0, 0.0], np.zeros((2, 2))
     if found.connect_s:
-        connect = lost_syn * _backed_off(transport.initial_rto_s, lost_syn, transport)
+        connect = lost_syn * backed_off_s(transport.initial_rto_s, lost_syn, transport)
     for one in courses:
         end, sent, arrived = one.end, np.array(one.course.sent), np.array(one.course.arrived)
         side, kinds = int(end is both[1]), [piece for piece in one.pieces for _ in range(piece.count)]
@@ -501,7 +502,7 @@ def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) 
             fast = flight - k >= DUPLICATES
             begun = arrived[k + DUPLICATES] if fast else arrived[k - 1] if k else sent[0] - back_s
             late_s = max(float(begun - arrived[flight]) + back_s + forth_s, 0.0 if fast else -timer_s)
-            late_s += 0.0 if fast else _backed_off(timer_s, loss, transport)
+            late_s += 0.0 if fast else backed_off_s(timer_s, loss, transport)
             adds[one is not courses[0] and one is not courses[1]] += times * loss * late_s
             counts[side, int(fast)] += times * (loss if fast else loss / max(1.0 - loss, 1e-9))
     lost_s = sum(adds) + connect
@@ -515,17 +516,6 @@ def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) 
 def loss_of(visits: tuple[Visit, ...]) -> float:
     """Return the chance that a segment is lost at random on its way."""
     return 1.0 - float(np.prod([1.0 - visit.loss for visit in visits]))
-
-
-def _backed_off(rto: float, loss: float, transport: Any) -> float:
-    """Return the mean wait until a segment comes through, if each loss costs a timeout (s)."""
-    total, share, timeout = 0.0, 1.0, rto
-    while share > 1e-9:
-        if not transport.rto_backoff or timeout >= transport.max_rto_s:
-            return total + share * timeout / (1.0 - loss)
-        total += share * timeout
-        share, timeout = share * loss, min(2.0 * timeout, transport.max_rto_s)
-    return total
 
 
 def _left_over(network: Network, f: int, cycle_s: float) -> bool:

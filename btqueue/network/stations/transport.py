@@ -764,17 +764,20 @@ def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
     lost = 1.0 - (1.0 - loss) * (1.0 - flow.ack_loss)
     if lost >= 1.0 - 1e-9:
         return Law(0.0, 1.0, 1.0 / transport.max_rto_s, 0.0, 1.0, 1.0, np.nan)
-    rto, seconds, chance = max(transport.min_rto_s, base_s), base_s, lost
-    first = rto
-    while chance > 1e-9 and rto < transport.max_rto_s:
-        seconds += chance * rto
-        chance *= lost
-        rto = min(rto * (2.0 if transport.rto_backoff else 1.0), transport.max_rto_s)
-        if not transport.rto_backoff and rto == first:
-            break
-    seconds += chance * rto / (1.0 - lost)
+    seconds = base_s + lost * backed_off_s(max(transport.min_rto_s, base_s), lost, transport)
     events = lost / (1.0 - lost)
     return Law(1.0 / seconds, 1.0 + events, events / seconds, 0.0, loss, 1.0, base_s)
+
+
+def backed_off_s(rto: float, loss: float, transport: Any) -> float:
+    """Return the mean wait until a segment comes through, if each loss costs a timeout (s)."""
+    total, share, timeout = 0.0, 1.0, rto
+    while share > 1e-9:
+        if not transport.rto_backoff or timeout >= transport.max_rto_s:
+            return total + share * timeout / (1.0 - loss)
+        total += share * timeout
+        share, timeout = share * loss, min(2.0 * timeout, transport.max_rto_s)
+    return total
 
 
 class Repairs(NamedTuple):

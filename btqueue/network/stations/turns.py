@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.network.stations.network import Network
+from btqueue.network.stations.queues import stretch
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -99,11 +100,10 @@ class Turns:
         for wire in np.unique(self.wires):
             here = np.flatnonzero(self.wires == wire)
             for k in here:
-                most, load = self.each[here[here != k]], (self.rate * self.each)[here[here != k]]
-                self.rounds[k] = self.each[k] + _bounded_sum(most, load, load * self.each[k])
-                self.before[:, k] = [
-                    _bounded_sum(part * most, load, part * load * most) for part in (0.5, 1.0)
-                ]
+                others = here[here != k]
+                most, load = self.each[others], (self.rate * self.each)[others]
+                self.rounds[k] = self.each[k] + _served(most, load, load * self.each[k])
+                self.before[:, k] = [_served(part * most, load, part * load * most) for part in (0.5, 1.0)]
         return packets * self.rounds
 
     def waits(self, sends: Vector, ahead: Vector, most: Matrix, *, steady: NDArray[np.bool_]) -> Matrix:
@@ -125,16 +125,10 @@ class Turns:
         return np.minimum(queued, most)
 
 
-def _bounded_sum(most: Vector, load: Vector, begun: Vector) -> float:
-    """Return the x that is the sum of min(most, begun + load x) over queues."""
-    with np.errstate(all="ignore"):
-        full_at = np.where(load > 0.0, (most - begun) / load, np.inf)
-    fixed, slope = float(begun.sum()), float(load.sum())
-    for j in np.argsort(full_at):
-        if slope < 1.0 and fixed / (1.0 - slope) <= full_at[j]:
-            break
-        fixed, slope = fixed + float(most[j] - begun[j]), slope - float(load[j])
-    return fixed / (1.0 - max(slope, 0.0))
+def _served(most: Vector, load: Vector, begun: Vector) -> float:
+    """Return the work x of other queues that is the sum of min(most, begun + load x)."""
+    begun = np.minimum(begun, most)
+    return stretch(float(begun.sum()), 1.0, list(zip(load.tolist(), (most - begun).tolist(), strict=True)))
 
 
 def binding(service: Matrix, turns: Turns, queues: Matrix) -> Matrix:
