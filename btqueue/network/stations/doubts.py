@@ -745,8 +745,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         if endless:
             late = flow.protocol == "tcp" and flow.acks < 1.0 and slowest > flow.transport.ack_delay_s
             few = several and flow.acks < 1.0 and 1.0 < flow.window * flow.acks <= PAIR
-            alone_s = float(asked.point.base[f] - asked.point.gather[f])
-            left = few or transport.left_over(flow, alone_s, slowest)
+            left = few or transport.left_over(flow)
             if late or (left and not asked.point.waits[f] > 0.0):
                 yield (
                     "few delayed acknowledgements are under way, or segments come as seldom as their timer "

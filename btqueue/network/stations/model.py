@@ -198,9 +198,6 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         rtt = lone + waits
         if waits > 0.0 and rest.shown < inf:
             rtt += (_shown(network, point, f) - rest.window) / rate
-        elif law is None and rate > 0.0:
-            alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
-            rtt += transport.across_s(flow, alone, slowest, rate)
         if law is not None and waits == 0.0:
             timeouts, fast, rtt, loss = law.timeouts, law.fast_retransmits, law.rtt_s, law.losses
     else:

@@ -381,41 +381,10 @@ def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
     return window / ((window - left) / together + left / (base_s + delay)) - base_s
 
 
-def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
-    """Whether it is uncertain how segments left over by a window go round (`gather_s`).
-
-    On a wire it is certain, unless they would wait about as long as the timer; polls make it uncertain.
-    """
+def left_over(flow: Flow) -> bool:
+    """Whether a window is no multiple of the segments of an acknowledgement: `gather_s` is rough."""
     every = _every(flow)
-    left = flow.window % every if every > 1 and not flow.cut and flow.window < inf else 0.0
-    if not left:
-        return False
-    wait, delay = base_s - (flow.window - left) * service_s, flow.transport.ack_delay_s
-    return every > 2 or 0.7 * delay < wait < 2.0 * delay or any(visit.kind == "port" for visit in flow.forth)
-
-
-def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
-    """Return how much longer acknowledgements show a round trip than Little's law (s), on a path not full.
-
-    Each acknowledgement shows the round trip of the first segment that it covers. Where a window is no
-    multiple of the segments of an acknowledgement and no segment goes round alone (`gather_s`), it covers
-    segments that were sent one after the other, and not together.
-
-    Args:
-        flow: that always has data, or more than is carried.
-        base_s: round trip of a lone segment.
-        service_s: time of the slowest station for a segment.
-        rate: rate of its segments (1/s).
-    """
-    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
-    if every <= 1 or flow.cut or window == inf or not window % every or 1.0 / rate > delay:
-        return 0.0
-    left = window % every
-    if base_s - (window - left) * service_s <= delay:
-        return (every - left) / rate
-    together, single = base_s + min(delay, (every - 1.0) * service_s), base_s + delay
-    acks = (window - left) / every / together, 1.0 / single
-    return (acks[0] * together + acks[1] * single) / sum(acks) - window / rate
+    return every > 1 and not flow.cut and flow.window < inf and flow.window % every > 0.0
 
 
 def shown_by_timer(

@@ -344,8 +344,11 @@ def test_the_acknowledgement_of_a_half_duplex_wire_waits_for_the_next_segment():
 
 @pytest.mark.parametrize(("window", "delay_s"), [(3, 0.05), (5, 0.05), (9, 0.05), (5, 0.005), (9, 0.005)])
 def test_the_odd_segment_of_a_window_is_left_at_the_receiver_until_the_next_ones_come(window, delay_s):
-    """So one less goes round, and each acknowledgement shows the round trip of one that was left."""
-    metrics, _ = answer(
+    """So one less goes round, and acknowledgements of a full path show the round trips of left ones.
+
+    On a path that is not full the answer is in doubt.
+    """
+    metrics, notes = answer(
         wire(
             link={"delay_s": delay_s, "half_duplex": False},
             transport__receive_window_segments=window,
@@ -356,7 +359,10 @@ def test_the_odd_segment_of_a_window_is_left_at_the_receiver_until_the_next_ones
     trip = 2.0 * delay_s + service + ACK_BITS / 1e6
     rate = min((window - 1.0) / trip, 1.0 / service)
     assert float(metrics["goodput_kbps"][0]) == pytest.approx(SEGMENT_KBIT * rate, rel=1e-3)
-    assert float(metrics["rtt_s"][0]) == pytest.approx((window + 1.0) / rate, rel=1e-3)
+    full = rate * service == 1.0
+    assert any("multiple" in doubt for doubt in notes["warnings"]) is not full
+    if full:
+        assert float(metrics["rtt_s"][0]) == pytest.approx((window + 1.0) / rate, rel=1e-3)
 
 
 @pytest.mark.parametrize(("gateway", "to"), [("c", "p"), ("p", "q")])
