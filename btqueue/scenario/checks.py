@@ -1,4 +1,4 @@
-"""Checks that need more than one key. Each rule yields a key, why its value cannot be, and allowed values.
+"""Checks that need more than one key. Each rule yields a key, and why its value cannot be.
 
 A rule yields a whole problem where the value to be shown is not the value of the key.
 """
@@ -27,7 +27,7 @@ from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
-Found = Iterator[tuple[str, str] | tuple[str, str, str] | Problem]
+Found = Iterator[tuple[str, str] | Problem]
 
 PATTERNS_OF_TOPOLOGY = {
     "piconet": ("ring", "pairs", "downlink", "uplink"),
@@ -49,11 +49,11 @@ def problems_between_keys(scenario: Scenario) -> list[Problem]:
     return [_problem(scenario, found) for rule in rules for found in rule(scenario)]
 
 
-def _problem(s: Scenario, found: tuple[str, ...] | Problem) -> Problem:
+def _problem(s: Scenario, found: tuple[str, str] | Problem) -> Problem:
     """Return the problem, which says so if a preset gives the value and nobody wrote it."""
     if isinstance(found, tuple):
-        key, why, *allowed = found
-        found = conflict(key, s.value_of(key), why, *allowed)
+        key, why = found
+        found = conflict(key, s.value_of(key), why)
     origin = s.origin(found.key) if found.value is not None else ""
     if not origin.startswith("of preset"):
         return found
@@ -65,7 +65,7 @@ def _shape(s: Scenario) -> Found:
     most = MOST_OF_LE if s.link.bearer == "le" else MOST_PERIPHERALS
     if n.topology in ("piconet", "scatternet") and n.peripherals > most:
         why = f"a piconet of Bluetooth Classic has at most {most} active peripherals"
-        yield "network.peripherals", why, f"at most {most}"
+        yield "network.peripherals", why
     for p in n.piconet_list:
         if len(p.peripherals) > most:
             yield conflict("network.piconet_list", p.name, f"a piconet has at most {most} active peripherals")
@@ -133,14 +133,10 @@ def _outside(s: Scenario) -> Found:
 
 def _relay(s: Scenario) -> Found:
     if s.network.relay == "packet" and s.network.outside_links:
-        yield "network.relay", 'outside links carry whole segments; use relay = "segment"', '"segment"'
+        yield "network.relay", 'outside links carry whole segments; use relay = "segment"'
     if s.network.relay == "packet" and s.link.adaptation != "fixed":
         adapted = f'link.adaptation = "{s.link.adaptation}"'
-        yield (
-            "network.relay",
-            f'{adapted} cuts segments anew on each link; use relay = "segment"',
-            '"segment"',
-        )
+        yield "network.relay", f'{adapted} cuts segments anew on each link; use relay = "segment"'
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
@@ -215,20 +211,20 @@ def _le_connections(s: Scenario) -> Found:
     step = USUAL_STEP_S if le.interval_s >= SHORTEST_USUAL_S - 1e-12 else SHORT_STEP_S
     if not isclose(le.interval_s / step, round(le.interval_s / step), abs_tol=1e-6):
         why = "a connection interval is a multiple of 1.25 ms from 7.5 ms on, and of 125 us below"
-        yield "le.interval_s", why, "a multiple of 0.00125, or of 0.000125"
+        yield "le.interval_s", why
     if le.interval_spread_s >= le.interval_s:
         why = f"no interval is left: it must be smaller than interval_s = {le.interval_s:g}"
         yield "le.interval_spread_s", why
     if le.transfer == "coc" and le.credits_returned_every > le.credits:
         why = f"the sender stops before credits return: it has {le.credits}"
-        yield "le.credits_returned_every", why, f"at most {le.credits}"
+        yield "le.credits_returned_every", why
     if le.event_length_s is not None and le.event_length_s > le.interval_s:
         why = f"an event cannot be longer than the interval of {le.interval_s:g} s"
-        yield "le.event_length_s", why, f"at most {le.interval_s:g}"
+        yield "le.event_length_s", why
     silent = 2.0 * (1 + le.latency) * le.subrate * (le.interval_s + le.interval_spread_s)
     if le.supervision_timeout_s <= silent:
         why = f"must be above 2 (1 + latency) subrate times the interval, {silent:g} s"
-        yield "le.supervision_timeout_s", why, f"above {silent:g}"
+        yield "le.supervision_timeout_s", why
     counts = [one.channels for one in le.channel_classes]
     if counts and sum(counts) != air.CHANNELS:
         why = f"there are {air.CHANNELS} data channels, and these are {sum(counts)}"
@@ -284,14 +280,14 @@ def _one_radio(r: Radio, table: str, given: frozenset[str]) -> Found:
     if r.ber_good > r.ber_bad:
         name = next((name for name in ("ber_good", "ber_bad", "model") if name in given), "ber_good")
         why = f"the good state must not be worse than the bad one (ber_bad = {r.ber_bad:g})"
-        yield conflict(f"{table}.{name}", r.ber_good, why, f"at most {r.ber_bad:g}")
+        yield conflict(f"{table}.{name}", r.ber_good, why)
     for name in ("good_s", "bad_s") if r.model == "gilbert-elliott" else ():
         if getattr(r, name) == 0:
             why = (
                 "the gilbert-elliott radio needs a mean stay above 0 in both states; "
                 'for a radio that never changes use model = "constant" with ber'
             )
-            yield conflict(f"{table}.{name}", 0, why, "a number above 0")
+            yield conflict(f"{table}.{name}", 0, why)
     if r.model == "trace" and r.trace_file is None:
         yield conflict(f"{table}.model", r.model, "needs trace_file")
     if r.per is not None and r.model != "constant" and "per" in given:
@@ -358,9 +354,9 @@ def _repeated_voice(s: Scenario) -> Found:
         why = f"{v.packet} packets are never repeated"
         if v.packet in ESCO_PACKETS:
             why = f"must not exceed {most}: windows end before the next reserved slots"
-        yield key, why, f"at most {most}" if most else "0"
+        yield key, why
     elif v.retransmission_slots % 2:
-        yield key, "exchanges begin at even slots", "an even number"
+        yield key, "must be even: exchanges begin at even slots"
 
 
 def _room_beside_voice(s: Scenario) -> Found:
@@ -376,7 +372,7 @@ def _room_beside_voice(s: Scenario) -> Found:
         for name in getattr(link, key):
             if not fits_beside(v, name):
                 needs = f"with an answer it takes {PACKET_TYPES[name].slots + 1} slots in a row"
-                yield conflict(f"link.{key}", name, f"{needs}, and {links} {room}; these fit: {fits}", fits)
+                yield conflict(f"link.{key}", name, f"{needs}, and {links} {room}; these fit: {fits}")
 
 
 def _of_flows(s: Scenario) -> Iterator[tuple[Scenario, dict[str, str]]]:
@@ -397,8 +393,8 @@ def _flows(s: Scenario) -> Found:
     for one, names in seen:
         for found in (*_traffic(one, names, used), *_transport(one, names, used)):
             if isinstance(found, tuple):
-                key, why, *allowed = found
-                found = conflict(names.get(key, key), one.value_of(key), why, *allowed)
+                key, why = found
+                found = conflict(names.get(key, key), one.value_of(key), why)
             first.setdefault(found.message, found)
     yield from first.values()
 
@@ -417,11 +413,10 @@ def _traffic(s: Scenario, names: dict[str, str], used: frozenset[str]) -> Found:
         why = f'"{t.source}" needs a transport protocol that answers; set transport.protocol = "tcp"'
         yield "traffic.source", why
     if protocol == "centaurus" and t.source != "request-reply":
-        allowed = 'with traffic.source = "request-reply"'
-        yield "transport.protocol", "CentaurusComm carries the messages of sessions", allowed
+        why = 'CentaurusComm carries the messages of sessions; set traffic.source = "request-reply"'
+        yield "transport.protocol", why
     if s.transport.handshake and protocol != "tcp" and _meant("transport.handshake", names, "tcp" in used):
-        allowed = 'with transport.protocol = "tcp"'
-        yield "transport.handshake", "the handshake opens connections of TCP", allowed
+        yield "transport.handshake", 'the handshake opens connections of TCP; set transport.protocol = "tcp"'
     if t.source == "ibp":
         yield from _ibp(s)
     for key in ("traffic.application_timeout_s", "transport.connection_per_session"):
@@ -446,11 +441,9 @@ def _ibp(s: Scenario) -> Found:
     least = max((1.0 - rate) * abs(1.0 - 2.0 * rate) for rate in rates)
     if max(rates) >= 1.0:
         why = f"an ibp source writes less than a message a slot, not {max(rates):.3g}"
-        allowed = "less than a message a slot: a smaller load_kbps or a greater message_bytes"
-        yield "traffic.load_kbps", why, allowed
+        yield "traffic.load_kbps", f"{why}; choose a smaller load_kbps or a greater message_bytes"
     elif t.scv < least * (1.0 - 1e-12):
-        allowed = f"at least {least:.6g}"
-        yield "traffic.scv", f"an ibp source at this load has gaps that vary more; {allowed}", allowed
+        yield "traffic.scv", f"an ibp source at this load has gaps that vary more; at least {least:.6g}"
 
 
 def _transport(s: Scenario, names: dict[str, str], used: frozenset[str]) -> Found:
@@ -458,12 +451,10 @@ def _transport(s: Scenario, names: dict[str, str], used: frozenset[str]) -> Foun
     if s.link.bearer == "le" and s.le.ip == "none" and t.protocol != "none":
         key = names.get("transport.protocol", "transport.protocol")
         why = f'without IP (le.ip = "none") there are messages alone; set {key} = "none"'
-        of_all = ("le.ip", why, '"6lowpan"')
-        yield of_all if key == "transport.protocol" else ("transport.protocol", why, '"none"')
+        yield "le.ip" if key == "transport.protocol" else "transport.protocol", why
     if t.protocol == "tcp" and t.header_bytes == 0 and s.link.l2cap_header_bytes == 0:
-        why = "with link.l2cap_header_bytes = 0 an acknowledgement would have no bytes to send"
-        allowed = "at least 1, or link.l2cap_header_bytes of at least 1"
-        yield "transport.header_bytes", why, allowed
+        why = "with link.l2cap_header_bytes = 0 an acknowledgement would have no bytes; set one of them to 1"
+        yield "transport.header_bytes", why
     for name, most in (
         ("min_rto_s", "max_rto_s"),
         ("initial_rto_s", "max_rto_s"),
@@ -481,10 +472,10 @@ def _transport(s: Scenario, names: dict[str, str], used: frozenset[str]) -> Foun
             yield key, f"must not exceed {most} = {limit:g}"
     per_ack = t.variant == "vegas" and t.vegas_adjustment == "per-ack"
     if t.protocol == "tcp" and t.sack and (t.variant in ("tahoe", "reno") or per_ack):
-        why = f"{t.variant} as it is here does not know selective acknowledgements"
-        yield "transport.sack", why, 'with "newreno", "sack", "cubic" and per-rtt "vegas"'
+        known = '"newreno", "sack", "cubic" and per-rtt "vegas" do'
+        yield "transport.sack", f"{t.variant} as it is here does not know selective acknowledgements; {known}"
     if t.protocol == "tcp" and t.sack and t.variant == "vegas" and t.loss_detection == "rack":
-        yield "transport.loss_detection", "Vegas as it is here does not find losses by time", '"duplicates"'
+        yield "transport.loss_detection", 'Vegas as it is here does not find losses by time; use "duplicates"'
     by_time = t.loss_detection == "rack" and t.variant in ("newreno", "sack", "cubic")
     of_tcp = t.protocol == "tcp" or _meant("transport.buffers", names, "tcp" in used)
     if t.buffers == "tuned" and of_tcp and not (t.protocol == "tcp" and t.windows == "bytes" and by_time):
@@ -496,7 +487,7 @@ def _transport(s: Scenario, names: dict[str, str], used: frozenset[str]) -> Foun
         needed = [
             f"transport.{key}" for key in ("buffers", "loss_detection", "windows", "variant", "protocol")
         ]
-        yield next((key for key in needed if key in names), needed[0]), why, 'buffers = "fixed"'
+        yield next((key for key in needed if key in names), needed[0]), why
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
         yield "transport.connection_per_session", why

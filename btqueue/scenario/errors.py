@@ -45,20 +45,18 @@ def bracketed(key: str) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem: its key, the value given, the values allowed, and a guess at the right one.
+    """One problem: its key, the value given, and a guess at the right one; its message says what is allowed.
 
     Attributes:
         message: one or two sentences for the user.
         key: dotted key (``polling.limit``), or the file or argument at fault; empty if there is none.
         value: the value that was given, or ``None``.
-        allowed: values that the key accepts, in words.
         guess: the key or value that was probably meant.
     """
 
     message: str
     key: str = ""
     value: object = None
-    allowed: str = ""
     guess: str | None = None
 
 
@@ -66,19 +64,19 @@ def bad_value(key: str, value: object, allowed: str, *, guess: str | None = None
     """Describe a known key with a value that it does not accept."""
     hint = f'; did you mean "{guess}"?' if guess else ""
     message = f"{bracketed(key)} = {shown(value)}: must be {allowed}{hint}"
-    return Problem(message, key=key, value=value, allowed=allowed, guess=guess)
+    return Problem(message, key=key, value=value, guess=guess)
 
 
-def conflict(key: str, value: object, why: str, allowed: str = "") -> Problem:
+def conflict(key: str, value: object, why: str) -> Problem:
     """Describe a value that is fine alone and does not go with another key; *why* completes the sentence."""
-    return Problem(f"{bracketed(key)} = {shown(value)}: {why}", key=key, value=value, allowed=allowed)
+    return Problem(f"{bracketed(key)} = {shown(value)}: {why}", key=key, value=value)
 
 
 class ScenarioError(ValueError):
     """A scenario, its file or an override is wrong.
 
-    ``str()`` gives the sentence for the user, or a list of them. The attributes ``key``, ``value``,
-    ``allowed`` and ``guess`` describe the first of ``problems``.
+    ``str()`` gives the sentence for the user, or a list of them. The attributes ``key``, ``value`` and
+    ``guess`` describe the first of ``problems``.
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class ScenarioError(ValueError):
         if not self.problems:
             raise TypeError("a ScenarioError needs at least one problem")
         first = self.problems[0]
-        self.key, self.value, self.allowed, self.guess = first.key, first.value, first.allowed, first.guess
+        self.key, self.value, self.guess = first.key, first.value, first.guess
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -127,4 +127,4 @@ def _is_file(path: Path) -> bool:
 
 
 def _file_error(path: str | Path, message: str, *, guess: str | None = None) -> ScenarioError:
-    return ScenarioError(Problem(message, value=str(path), allowed="a scenario file or model", guess=guess))
+    return ScenarioError(Problem(message, value=str(path), guess=guess))

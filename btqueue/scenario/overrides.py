@@ -90,7 +90,7 @@ def entry_of(entries: Any, number: str, key: str) -> Any:
     if not 1 <= int(number) <= len(entries):
         there = f"[1] to [{len(entries)}]" if entries else "no entry"
         message = f"{key}: {key.partition('[')[0]} has {there}"
-        raise ScenarioError(Problem(message, key, allowed=there))
+        raise ScenarioError(Problem(message, key))
     return entries[int(number) - 1]
 
 
@@ -111,10 +111,10 @@ def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
             message = (
                 f"setting {shown(setting)} cannot be read: write table.key=value, as in polling.limit=10"
             )
-            problems.append(Problem(message, key=key, value=setting, allowed="table.key=value"))
+            problems.append(Problem(message, key=key, value=setting))
         elif key in root.model_fields and (table := table_inside(root.model_fields[key].annotation)):
             message = f"{key} is a table: set one of its keys, as in {key}.{key_names(table)[0]}=..."
-            problems.append(Problem(message, key=key, value=text, allowed="table.key=value"))
+            problems.append(Problem(message, key=key, value=text))
         elif (field := field_at(root, key)) is None:
             problems.append(unknown_key(root, key, text))
         else:

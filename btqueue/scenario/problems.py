@@ -171,7 +171,7 @@ def entry_table(field: FieldInfo) -> type[BaseModel] | None:
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
     """Describe a key (dotted) that no table has, and suggest the nearest known key."""
     said, guess = _about_unknown(root, key)
-    return Problem(f"unknown key {_quoted(key)}: {said}", key, value, "a known key", guess)
+    return Problem(f"unknown key {_quoted(key)}: {said}", key, value, guess)
 
 
 def _quoted(key: str) -> str:
@@ -235,12 +235,11 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
             same.append(key)
             found.setdefault(same[0], unknown_key(root, key, value))
         elif item["type"] == "missing":
-            found[key] = Problem(f"{key} is missing", key=key, allowed="a value")
+            found[key] = Problem(f"{key} is missing", key=key)
         elif item["type"] == "too_long" and isinstance(value, list | tuple):
-            most = f"at most {item['ctx']['max_length']:,} entries"
-            found[key] = Problem(
-                f"{bracketed(key)}: a list of {len(value):,}; it may have {most}", key, value, most
-            )
+            most = item.get("ctx", {}).get("max_length", 0)
+            message = f"{bracketed(key)}: a list of {len(value):,}; it may have at most {most:,} entries"
+            found[key] = Problem(message, key, value)
         elif key not in found:
             of_entry = key.endswith("]")
             field = _field(root, key.rpartition("[")[0] if of_entry else key)
@@ -292,4 +291,4 @@ def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: b
         if ".." in value:
             advice = "a range has LOW..HIGH or LOW..HIGH:STEP, numbers without units"
         note += f"; {advice}" if advice else ""
-    return Problem(problem.message + note, key=key, value=value, allowed=allowed, guess=guess)
+    return Problem(problem.message + note, key=key, value=value, guess=guess)

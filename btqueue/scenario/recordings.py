@@ -79,4 +79,4 @@ def _number(text: str) -> float:
 
 
 def _refused(name: str, what: str, key: str, why: str) -> ScenarioError:
-    return ScenarioError(Problem(f"{what} file {name} {why}", key=key, value=name, allowed=f"a {what} file"))
+    return ScenarioError(Problem(f"{what} file {name} {why}", key=key, value=name))

@@ -388,4 +388,4 @@ def _not_connected(plan: Topology, key: str, source: int, target: int) -> Proble
         f"{bracketed(key)} = {shown(end)}: no way leads there from {shown(start)}, which reaches "
         f"{some or 'no other node'}; join the two by a bridge or an outside link{hint}"
     )
-    return Problem(message, key=key, value=end, allowed=some, guess=guess)
+    return Problem(message, key=key, value=end, guess=guess)
