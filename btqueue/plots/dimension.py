@@ -76,7 +76,7 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
     """Return a figure of a dimensioning of two aims: all points by their two values, and the front.
 
     The ends of the front, A and B, are named with the values of their keys; simulated points have 95 %
-    intervals.
+    intervals. The axes end half the length of the front beside it; the legend counts the points beyond.
 
     Args:
         found: result of `btqueue.study.dimensioning.dimension` with `pareto`.
@@ -104,19 +104,36 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
         lines = []
         for letter, aim, point in zip("AB", aims, (front[0], front[-1]), strict=True):
             most = "most" if aim.sense == "maximize" else "least"
-            keys = (f"{choice.key} = {choice.shown(point.changes[choice.key])}" for choice in task.choices)
-            lines.append(textwrap.fill(f"{letter}: {most} {aim.text}: {', '.join(keys)}", LINE))
+            named = (f"{choice.key} = {choice.shown(point.changes[choice.key])}" for choice in task.choices)
+            keys = ", ".join(one.replace(" ", "\N{NO-BREAK SPACE}") for one in named)
+            line = textwrap.fill(f"{letter}: {most} {aim.text}: {keys}", LINE)
+            lines.append(line.replace("\N{NO-BREAK SPACE}", " "))
             axes.annotate(
                 letter, (point.objective, point.sides[-1]), (0, 9), textcoords="offset points", ha="center",
                 weight="bold", zorder=5,
             )  # fmt: skip
         axes.set_title("\n".join(lines), fontsize=8, loc="left")
         axes.margins(0.08, 0.12)
+        _end_at_front(axes, found, others)
         axes.set_xlabel(_label(aims[0].expression, aims[0].text))
         axes.set_ylabel(_label(aims[1].expression, aims[1].text))
         _legend(figure)
         figure.suptitle(title, fontsize=10, wrap=True)
     return figure
+
+
+def _end_at_front(axes: Axes, found: Dimensioning, others: list[Candidate]) -> None:
+    """End the axes half the length of the front beside it; the legend says how many points are beyond."""
+    played = () if found.confirmation is None else found.confirmation.points
+    drawn = [(one.objective.mean, one.sides[-1].mean) for one in played if one.failure is None]
+    both = np.array([*((one.objective, one.sides[-1]) for one in found.front), *drawn])
+    low, high = both.min(axis=0), both.max(axis=0)
+    low, high = low - (high - low) / 2.0, high + (high - low) / 2.0
+    values = np.array([(one.objective, one.sides[-1]) for one in others]).reshape(-1, 2)
+    beyond = int(((values < low) | (values > high)).any(axis=1).sum())
+    if beyond and (low < high).all():
+        axes.plot([], [], linestyle="", label=f"{beyond:,} other points are beyond the axes")
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
 class _Height(NamedTuple):

@@ -5,6 +5,7 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from command_line import run
@@ -113,6 +114,26 @@ def test_points_of_the_front_are_simulated_told_and_drawn(capsys, tmp_path):
     assert axes.get_title(loc="left").startswith("A: most goodput_kbps: polling.limit = 20,")
     box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+
+
+def test_the_axes_end_beside_the_front_and_headings_keep_a_key_and_its_value_together():
+    """The front lay on the zero line below dominated points of 120 s, and a line ended behind `limit =`."""
+
+    def far(changes):
+        slow = changes["flow_control.buffer_packets"] == 12
+        return bowl(changes) | ({"rtt_s": 120.0} if slow else {})
+
+    found = choose_limit(far, choose=KEYS, **TWO)
+    figure = front_figure(found)
+    (axes,) = figure.axes
+    assert axes.get_ylim()[1] < 2.0 * max(one.sides[-1] for one in found.front)
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    (beyond,) = (int(one.split()[0]) for one in names if "beyond the axes" in one)
+    assert beyond >= 20
+    for width in range(40, 80, 3):
+        with patch("btqueue.plots.dimension.LINE", width):
+            title = front_figure(found).axes[0].get_title(loc="left")
+        assert not any(line.endswith(" =") for line in title.splitlines())
 
 
 def test_the_cell_that_lasts_longest_is_found_as_the_page_on_low_energy_says():
