@@ -58,7 +58,7 @@ class LowEnergy(Table):
     WHEN: ClassVar[Condition] = LE
 
     controller: Literal["ideal", "nordic-sdc", "softdevice", "zephyr", "ti", "esp32", "macos"] = key(
-        "ideal", "the defaults of the next four keys, as controllers that people measured have them"
+        "ideal", "whose habits the next four keys have by default, as they were measured"
     )
     event_overhead_s: float = key(
         _of_controller("event_overhead_s", 0.0),
@@ -74,12 +74,12 @@ class LowEnergy(Table):
     )
     event_length_s: Length | None = key(
         _of_controller("event_length_s", None),
-        "time that the node reserves for an event; unset: the interval",
+        "time that a central reserves for each event of a link; unset: the interval, enough for one link",
         said="–; macos 0.00625",
     )
     event_extension: bool = key(
         _of_controller("event_extension", True),
-        "an event may go on until the next reservation of the node",
+        "an event with more data goes on beyond event_length_s, until another link's begins",
         said="`true`; macos `false`",
     )
     event_packets: int | None = key(None, "most exchanges of an event; unset: no limit", ge=1, le=1000)
@@ -105,7 +105,8 @@ class LowEnergy(Table):
         20.0, "silence after which the connection is lost, and made anew at once", ge=0.1, le=32
     )
     anchors: Literal["spaced", "random"] = key(
-        "spaced", "first anchors of a node's links: one event length after the other, or anywhere"
+        "spaced",
+        "when links of a central have their first events: one event_length_s after the other, or at random",
     )
     clock_ppm: float = key(0.0, "the clock of each device is wrong by up to this", ge=0, le=500)
     transfer: Literal["coc", "notifications"] = key(
@@ -122,14 +123,14 @@ class LowEnergy(Table):
         ge=23,
         le=65_535,
     )
-    credits: Window = key(10, "K-frames that a sender may have sent beyond those returned", COC)
+    credits: Window = key(10, "K-frames that a sender may send before the receiver returns credits", COC)
     credits_returned_every: Window = key(1, "K-frames after which the receiver returns credits", COC)
     att_mtu_bytes: int = key(
         247, "most bytes of a notification, its header of 3 included", NOTIFICATIONS, ge=23, le=517
     )
     acl_buffers: int | None = key(
         None,
-        "PDUs of a link that its controller holds; they are refilled after the event; unset: no limit",
+        "most data PDUs of a link in an event: its host adds more between events only; unset: no limit",
         ge=1,
         le=1000,
     )
