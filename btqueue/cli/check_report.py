@@ -16,6 +16,7 @@ from btqueue.cli.tables import Screen, new_table
 from btqueue.files import write_rows
 from btqueue.study import Estimate
 from btqueue.study.check import Agreement, Report
+from btqueue.study.check.verdicts import compared_flows
 from btqueue.study.comparison import long_name, metric_of
 from btqueue.study.fit import Fit, Fitted
 from btqueue.study.provenance import as_document
@@ -180,6 +181,7 @@ def print_fit(report: Fit, name: str) -> None:
     table = new_table("key", "scenario", "found", "95 % interval", "", rows=map(row, report.keys))
     table.columns[-1].justify = "left"
     screen.show(f"{report.results.source} ({report.results.kind}) fitted to {name}", table)
+    screen.say(*filter(None, [compared_flows(report.results, report.scenario)]))
     facts = (f"{fact.check}: {fact.sentence}" for fact in report.findings)
     screen.say(*report.flat, *facts, style="yellow")
     screen.print(agreements_table(report.agreements))

@@ -14,7 +14,7 @@ factor of ten, where none are given.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
@@ -26,6 +26,7 @@ from scipy import stats
 from scipy.optimize import least_squares
 
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
+from btqueue.scenario.radio import KEYS_OF_MODEL
 from btqueue.study.check.agreement import (
     NEGLIGIBLE,
     TOLERANCE,
@@ -42,7 +43,14 @@ from btqueue.study.check.causes import misfit
 from btqueue.study.check.consistency import is_random
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
-from btqueue.study.check.verdicts import Engine, engine_of, modelled, reference_scenario, results_of
+from btqueue.study.check.verdicts import (
+    Engine,
+    compared_flows,
+    engine_of,
+    modelled,
+    reference_scenario,
+    results_of,
+)
 from btqueue.study.points import Interval
 from btqueue.study.sensitivity.factors import Factor, changed, factors
 
@@ -182,15 +190,30 @@ def fit(
     unknown = [one for one in unknown if one.key not in stated]
     keys = {key: Fitted(key, before, value) for key, (before, value) in stated.items()}
     first = _Search(found, reference_scenario(found, scenario), unknown, simulator)
-    tried: list[Fit] = []
+    tried: list[tuple[Fit, _Search]] = []
+    flat: tuple[str, ...] = ()
+
+    def far(one: tuple[Fit, _Search]) -> float:
+        return misfit(one[0].agreements, tried[0][0].agreements)
+
+    def answer(search: _Search) -> bool:
+        found_keys = [keys[key] for key in ranges]
+        tried.append((search.answer(tuple(found_keys), findings, flat), search))
+        return tried[-1][0].confirmed
+
     for place in first.minima() if unknown else [first.place]:
         search = first.at(place)
         fitted, flat = search.run() if unknown else ([], ())
-        found_keys = keys | {one.key: one for one in fitted}
-        tried.append(search.answer(tuple(found_keys[key] for key in ranges), findings, flat))
-        if tried[-1].confirmed:
+        keys |= {one.key: one for one in fitted}
+        if answer(search):
+            return tried[-1][0]
+    best, search = min(tried, key=far)
+    flat, before = best.flat, {one.key: one for one in best.keys}
+    for key, beside in search.beside():  # counts: theory need not tell one from the next
+        keys = before | {key: replace(before[key], value=beside.value_of(key))}
+        if answer(beside):
             break
-    return min(tried, key=lambda one: misfit(one.agreements, tried[0].agreements))
+    return min(tried, key=far)[0]
 
 
 def _unknowns(scenario: Scenario, ranges: Mapping[str, str | Interval | None]) -> list[Factor]:
@@ -199,6 +222,8 @@ def _unknowns(scenario: Scenario, ranges: Mapping[str, str | Interval | None]) -
         raise ScenarioError("there is no free key: name one or more, such as radio.ber")
     given = {key: spread for key, spread in ranges.items() if spread is not None}
     found = []
+    for key in ranges:
+        _require_read(scenario, key)
     for one in factors(scenario, list(ranges), given):
         spread = one.spread
         if one.key not in given and one.value <= 0:
@@ -211,6 +236,18 @@ def _unknowns(scenario: Scenario, ranges: Mapping[str, str | Interval | None]) -
         assert spread is not None
         found.append(replace(one, spread=replace(spread, scale="log" if spread.low > 0 else "lin")))
     return found
+
+
+def _require_read(scenario: Scenario, key: str) -> None:
+    """Make sure that the radio's model reads a key of [radio]."""
+    name, radio = key.removeprefix("radio."), scenario.radio
+    if name in KEYS_OF_MODEL[radio.model] or not any(name in keys for keys in KEYS_OF_MODEL.values()):
+        return
+    links = (
+        f"radio.links[{k}].{name}" for k, one in enumerate(radio.links, 1) if getattr(one, name) is not None
+    )
+    hint = f": did you mean {own}?" if (own := next(links, None)) else "; set a model that does"
+    raise ScenarioError(f'{key}: radio.model = "{radio.model}" does not read it{hint}', key)
 
 
 def _end(scenario: Scenario, one: Factor, factor: float) -> float:
@@ -283,6 +320,22 @@ class _Search:
         """Return the values of the keys at a place, whole ones unrounded."""
         return tuple(spread.at((share + 1) / 2) for spread, share in zip(self.ranges, place, strict=True))
 
+    def beside(self) -> Iterator[tuple[str, _Search]]:
+        """Yield each key that is a count, with the search at the next lower and the next higher value."""
+        best = self.rounded(self.place)
+        for number, (one, spread) in enumerate(zip(self.unknown, self.ranges, strict=True)):
+            for value in (best[number] - 1, best[number] + 1) if one.whole else ():
+                if spread.low <= value <= spread.high:
+                    place = self.place.copy()
+                    place[number] = 2 * _share(spread, value) - 1
+                    other = self.at(place)
+                    other.left_out = self.left_out
+                    yield one.key, other
+
+    def value_of(self, key: str) -> float:
+        """Return the value of a free key at the place."""
+        return float(self.rounded(self.place)[[one.key for one in self.unknown].index(key)])
+
     def rounded(self, place: Numbers) -> tuple[float, ...]:
         """Return the nearest values that the keys take."""
         values = zip(self.unknown, self._values(place), strict=True)
@@ -325,6 +378,7 @@ class _Search:
         if not np.isfinite(at_start).any():
             raise NotBuiltYet(f"theory gives no metric of {self.found.source}: {'; '.join(self._said)}")
         self._keep([name for name, value in zip(self.names, at_start, strict=True) if math.isfinite(value)])
+        flows = compared_flows(self.found, self.scenario)
         for number, (one, spread) in enumerate(zip(self.unknown, self.ranges, strict=True)):
             places = np.tile(self.start, (5, 1))
             places[:, number] = np.linspace(-1, 1, 5)
@@ -332,7 +386,7 @@ class _Search:
             if not np.any(np.ptp(answers, axis=0) > FLAT * np.abs(answers[0])):
                 raise BadResults(
                     f"{self.found.source}: none of its metrics ({', '.join(self.names)}) depends on "
-                    f"{one.key} from {spread.low:g} to {spread.high:g}"
+                    f"{one.key} from {spread.low:g} to {spread.high:g}" + (flows and f"; {flows}")
                 )
         weights = 1 / np.hypot(FIRST_ERROR * self.measured, self.limits)
         steps = [unit * x for unit in np.eye(len(self.start)) for x in (-0.5, 0.5)]

@@ -13,7 +13,7 @@ from command_line import run
 
 import btqueue as bt
 from btqueue.cli.files import WRITERS
-from btqueue.scenario import Scenario
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import BadResults
 
@@ -118,6 +118,39 @@ def test_packets_state_a_value_and_theory_finds_the_other(capture, tmp_path):
 )
 def test_a_key_that_cannot_be_fitted_is_refused(free, message, capture):
     assert message in run("fit", capture, "--scenario", "practice/printer", "--free", free, code=2).stderr
+
+
+def test_a_key_that_the_radio_does_not_read_names_the_link_that_has_it(capture):
+    weak = {"node": "p1.1", "model": "constant", "ber": 1e-4}
+    scenario = PRINTER.changed({"radio.model": "perfect", "radio.ber": 0.0, "radio.links": [weak]})
+    with pytest.raises(
+        ScenarioError, match=r'radio.model = "perfect" does not read it: did you mean radio\.links\[1\]\.ber'
+    ):
+        bt.fit(capture, scenario, ["radio.ber"])
+
+
+def test_the_values_beside_a_count_are_simulated_where_the_fitted_one_is_refuted(tmp_path):
+    """Theory's loss by ARQ is a fifth of the simulation's here: it finds 6 repetitions, and there were 5."""
+    weak = {"node": "p1.3", "model": "constant", "ber": 1e-4}
+    flows = [{"from": f"p1.{number}", "to": "c1"} for number in (1, 2, 3)]
+    scenario = Scenario.from_dict(
+        {
+            "network": {"peripherals": 3, "flows": flows},
+            "link": {"packets": ["DH5"], "arq": 4},
+            "polling": {"limit": 3},
+            "radio": {"links": [weak]},
+            "traffic": {"source": "greedy"},
+        }
+    )
+    true = bt.simulate(scenario.changed({"link.arq": 5, "run.seed": 9}))
+    names = ("goodput_kbps", "rtt_s", "timeouts_per_s", "fast_retransmits_per_s", "segment_loss", "loss_arq")
+    rows = [
+        f"3,{name},{number},{value}" for name in names for number, value in enumerate(true[name].values[:, 2])
+    ]
+    (tmp_path / "run.csv").write_text("\n".join(["flow,metric,replication,value", *rows]), "utf-8")
+    found = bt.fit(tmp_path / "run.csv", scenario, ["link.arq"])
+    assert [one.value for one in found.keys] == [5] and found.scenario.link.arq == 5
+    assert found.confirmed
 
 
 def test_one_metric_does_not_tell_two_keys(tmp_path):
