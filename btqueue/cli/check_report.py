@@ -102,10 +102,8 @@ def print_report(report: Report, name: str) -> None:
         line(f"  no cause found: none of {report.tried} neighbours of the scenario fits ({kinds})")
     if report.unseen:
         keys = ", ".join(report.unseen)
-        line(
-            f"cannot tell {keys}: by the model results with half or twice as much would pass, too",
-            style="yellow",
-        )
+        text = f"cannot tell {keys}: half or twice the value would change no metric here enough to show"
+        line(f"{text} (by the model)", style="yellow")
     if unknown := sum(one.verdict == "not compared" for one in report.agreements):
         line(f"metrics not compared: {unknown}; neither simulation nor model gives them here", style="dim")
     line(*report.notes, style="dim")

@@ -506,7 +506,10 @@ CHECKS = {
     "slot budget": (_slots, "POLL and NULL packets have their slots"),
     "range": (_ranges, "shares lie between 0 and 1, and nothing is negative"),
     "order": (_orders, "smaller ones are smaller: percentiles, windows, rates"),
-    "rate bounds": (_rates, "goodput is within load, capacity and window over round trip"),
+    "rate bounds": (
+        _rates,
+        f"goodput is within load, capacity (+{EDGES:.0%}) and window over round trip (+{WINDOW_BIAS:.0%})",
+    ),
     "back-off": (_backoff, "successive timeouts of a segment wait twice as long"),
 }
 """Kinds of checks: the function that looks, and a sentence where nothing is wrong."""

@@ -91,10 +91,12 @@ def read_csv(
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
     time = next((name for name in TIMES if name in rows[0][1]), None)
     seen: dict[tuple[str, ...], str] = {}
+    empty: list[str] = []
     for where, row in rows:
         queue = row.get("queue", "")
         name = known_name(f"{row['metric']}[{queue}]" if queue else row["metric"], where, renamed)
         if row["value"] == "":  # a value that does not exist
+            empty.append(f"{name} ({where.rpartition(', ')[2]})")
             continue
         value = finite(row["value"], where, "value")
         if time and row[time]:
@@ -122,6 +124,11 @@ def read_csv(
         said = " and ".join(f"{value:g}" for value in sorted(left_out))
         raise BadResults(f"{path.name}: warmup_s = {said}: must be one time for all rows, of at least 0")
     warmup_s = left_out.pop() if left_out else None
+    notes = unmatched(renamed, (row["metric"] for _, row in rows))
+    if empty:
+        notes.append(f"no number in the column value: {', '.join(empty[:3])}, {len(empty)} rows in all")
+    if stopped := {row["interrupted"] for _, row in rows if row.get("interrupted")}:
+        notes.append(f"the simulation in the file was interrupted: {', '.join(sorted(stopped))}")
     return ForeignResults(
         path.name,
         "CSV",
@@ -131,7 +138,7 @@ def read_csv(
         flow=only,
         groups=tuple(dict.fromkeys(group_of.values())),
         warmup_s=warmup_s,
-        notes=tuple(unmatched(renamed, (row["metric"] for _, row in rows))),
+        notes=tuple(notes),
     )
 
 
@@ -177,8 +184,10 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
         hint = f'; did you mean the column "{guess}"?' if guess else f"; it has {', '.join(names)[:80]}"
         raise BadResults(f'{path.name}: the column "{wanted}" is missing{hint}')
     for name in (name for name in names if name not in (*COLUMNS, *TIMES, *IGNORED)):
-        guess = closest(name, [*COLUMNS, "t"])
-        hint = f'; did you mean "{guess}"?' if guess else f"; allowed are {', '.join(COLUMNS)}, t"
+        guess = closest(name, [*COLUMNS, *ALIASES, "t"])
+        hint = (
+            f'; did you mean "{guess}"?' if guess else f"; allowed are {', '.join((*COLUMNS, *ALIASES))}, t"
+        )
         raise BadResults(f'{path.name}: unknown column "{name[:80]}"{hint}')
     if len(set(names)) < len(names):
         same = ", ".join(header)[:80]
@@ -345,4 +354,6 @@ def _format_of(path: Path, head: bytes) -> Format:
             return format
     if path.suffix.lower() in SUFFIXES:
         return SUFFIXES[path.suffix.lower()]
-    raise BadResults(f"{path.name}: its format is unknown; it must end in {', '.join(SUFFIXES)}")
+    raise BadResults(
+        f"{path.name}: its format is unknown; it must end in {', '.join(SUFFIXES)}, or be btsnoop"
+    )

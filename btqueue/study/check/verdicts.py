@@ -184,7 +184,9 @@ def check(
     differing = [one for one in agreements if one.verdict == "differs"]
     run, assumed = scenario.run, []  # where the file is silent
     if any(not math.isnan(q.half_width) and q.replications is None for q in found.quantities.values()):
-        assumed.append(f"intervals without a number of replications were taken to be of {run.replications}")
+        assumed.append(
+            f"the file does not say how many replications its intervals are of: taken as {run.replications}"
+        )
     if found.duration_s is None:
         length = f"{run.duration_s:g} s"
         assumed.append(f"the file does not say how long a run is: taken as run.duration_s = {length}")

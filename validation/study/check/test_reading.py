@@ -86,6 +86,17 @@ def test_groups_of_flows_that_differ_are_not_averaged(header, rows, tmp_path):
         assert compared_metrics(read_results(tmp_path / "theirs.csv", alike)).keys() == {"goodput_kbps"}
 
 
+def test_missing_values_and_interrupted_simulations_are_told(tmp_path):
+    text = (
+        "metric,value,interrupted\ngoodput_kbps,,25 of 2000 replications\nrtt_s,3.4,25 of 2000 replications\n"
+    )
+    notes = read_results(written(tmp_path, text), SCENARIO).notes
+    assert notes[0] == "no number in the column value: goodput_kbps (line 2), 1 rows in all"
+    assert notes[1] == "the simulation in the file was interrupted: 25 of 2000 replications"
+    with pytest.raises(BadResults, match='"half_widht"; did you mean "half_width"'):
+        read_results(written(tmp_path, "metric,value,half_widht\nrtt_s,1,1\n"), SCENARIO)
+
+
 def test_a_series_gives_its_mean_and_stays_a_series(tmp_path):
     rows = "".join(f"goodput_kbps,{t},{10 * t}\n" for t in range(5))
     found = read_results(written(tmp_path, "metric,t,value\n" + rows), SCENARIO)
