@@ -13,7 +13,7 @@ from btqueue.network.load_steps import CARRIED
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.scenario.topology import topology
-from btqueue.simulator.statistics.batch_means import student_half_width
+from btqueue.simulator.statistics.student import student_half_width
 
 if TYPE_CHECKING:
     import xarray as xr

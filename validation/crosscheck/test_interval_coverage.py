@@ -11,8 +11,8 @@ from scipy import stats
 from thesis import thesis_of
 
 from btqueue.simulator import simulate
-from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.doubts import NEGLIGIBLE
+from btqueue.simulator.statistics.student import student_half_width
 
 SEEDS = 40
 RUN = {"run__duration_s": 60.0, "run__warmup_s": 30.0, "run__replications": 10}

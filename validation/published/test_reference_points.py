@@ -13,7 +13,7 @@ import pytest
 import btqueue as bt
 from btqueue.scenario.library import models_folder
 from btqueue.scenario.metrics import Results
-from btqueue.simulator.statistics.batch_means import student_half_width
+from btqueue.simulator.statistics.student import student_half_width
 
 METRICS = ("goodput_kbps", "rtt_s", "timeouts_per_s", "fast_retransmits_per_s", "window_segments")
 

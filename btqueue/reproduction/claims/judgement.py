@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from btqueue.simulator.statistics.batch_means import student_half_width
+from btqueue.simulator.statistics.student import student_half_width
 
 ALPHA = 0.001
 """False-alarm rate of each test."""

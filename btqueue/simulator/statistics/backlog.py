@@ -18,7 +18,7 @@ from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, UNLIMITED
-from btqueue.simulator.statistics.batch_means import student_quantile
+from btqueue.simulator.statistics.student import student_quantile
 from btqueue.simulator.tcp.stream import position
 
 LOOKS = 16

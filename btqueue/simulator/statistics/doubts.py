@@ -9,8 +9,8 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.scenario.topology import topology
-from btqueue.simulator.statistics.batch_means import student_half_width, student_quantile
 from btqueue.simulator.statistics.measurement import mean_of_known
+from btqueue.simulator.statistics.student import student_half_width, student_quantile
 
 LARGEST_AUTOCORRELATION = 0.2
 """Largest correlation of the two halves of a replication."""

@@ -23,9 +23,9 @@ from btqueue.scenario.metrics import METRICS, Results
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.machinery.threads import Job
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.measurement import measure, take_counts
 from btqueue.simulator.statistics.results import Measured, Replication
+from btqueue.simulator.statistics.student import student_half_width
 
 FEWEST_OBSERVATIONS = 4
 """Replications before which no interval is narrow enough. After 3, intervals of the width that was

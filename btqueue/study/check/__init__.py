@@ -3,7 +3,7 @@
 from btqueue.study.check.agreement import Agreement
 from btqueue.study.check.causes import Cause
 from btqueue.study.check.reading import read_results
-from btqueue.study.check.results import BadResults, Finding, ForeignResults, Quantity, Series
+from btqueue.study.check.results import BadResults, Finding, ForeignResults, Quantity
 from btqueue.study.check.verdicts import Report, check
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "ForeignResults",
     "Quantity",
     "Report",
-    "Series",
     "check",
     "read_results",
 ]

@@ -1,18 +1,15 @@
 """Internal consistency: relations between the numbers of any correct simulator, and statistics of its output.
 
-Conservation, Little's law, and bounds; then a visible warm-up, intervals too narrow, random streams in
-common. A bound counts as broken only beyond the half-widths of the numbers in it and a tolerance that is
-named with it.
+Conservation, Little's law, and bounds; then intervals too narrow and random streams in common. A bound counts
+as broken only beyond the half-widths of the numbers in it and a tolerance that is named with it.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from statistics import median
-from types import MappingProxyType
 
 import numpy as np
 from scipy import stats
@@ -22,17 +19,9 @@ from btqueue.network.bounds import capacity, on_air, window_kbps
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import in_tables
-from btqueue.simulator.statistics.batch_means import interval
-from btqueue.simulator.statistics.warmup import BATCH, FEWEST_BATCHES, find_warm_up
 from btqueue.study.check.agreement import Rules
 from btqueue.study.check.results import Finding, ForeignResults
 
-LATE_BATCHES = 8
-"""Batches of the second half of a series, from which its variance is estimated."""
-BATCHES = 20
-"""Of a series, whose means give its variance."""
-NEGLIGIBLE = 0.01
-"""Relative bias of a mean by the warm-up that does not matter."""
 CONTINUOUS = (
     "rtt",
     "delay",
@@ -51,123 +40,6 @@ WATCHED = ("goodput_kbps", "throughput_kbps", "rtt_s", "window_segments", "cycle
 """Metrics whose replications are nearly normal, as the test wants them."""
 
 
-def check_randomness(
-    results: ForeignResults,
-    scenario: Scenario,
-    alpha: float,
-    simulated: Mapping[str, np.ndarray] = MappingProxyType({}),
-) -> tuple[Finding, ...]:
-    """Return the findings on series and replications.
-
-    Args:
-        results: read from the file.
-        scenario: tells whether anything is random at all.
-        alpha: probability of a false alarm of each kind of check, over all metrics.
-        simulated: our samples; where ours come out alike, theirs may.
-    """
-    return (
-        *_warm_up(results, alpha),
-        *_optimistic(results, alpha),
-        *_shared_streams(results, scenario, simulated),
-    )
-
-
-def initial_bias(values: np.ndarray) -> float:
-    """Return the p-value of the test of Schruben, Singh and Tierney (Operations Research 31, 1983).
-
-    It weighs the differences between the mean of all values and the means of the first k, small k most.
-    Without a bias the statistic follows Student's law with the degrees of freedom of the variance. The
-    variance is estimated from the second half, by batch means or by a first-order autoregression, whichever
-    is larger: batch means give too little where values are correlated over longer than a batch. A trend of
-    the second half is removed first; it would raise the variance and so hide the bias. Two-sided.
-
-    Args:
-        values: observations at equal distances, shape (n,).
-    """
-    n = len(values)
-    late = values[n // 2 :]
-    trend = np.polynomial.Polynomial.fit(np.arange(len(late)), late, 1)
-    variance = long_run_variance(late - trend(np.arange(len(late))))
-    k = np.arange(1, n + 1)
-    differences = values.mean() - np.cumsum(values) / k
-    statistic = math.sqrt(45) * float(np.sum(k * (1 - k / n) * differences)) / n**1.5
-    if variance == 0:
-        return 1.0 if abs(statistic) < 1e-9 * abs(values.mean()) else 0.0
-    return float(2 * stats.t.sf(abs(statistic) / math.sqrt(variance), LATE_BATCHES - 1))
-
-
-def long_run_variance(values: np.ndarray) -> float:
-    """Return n times the variance of the mean of n correlated values, shape (n,)."""
-    size = len(values) // LATE_BATCHES
-    means = values[len(values) - size * LATE_BATCHES :].reshape(LATE_BATCHES, size).mean(axis=1)
-    by_batches = size * float(means.var(ddof=1))
-    centred = values - values.mean()
-    power = float(np.sum(centred**2))
-    if power == 0:
-        return by_batches
-    correlation = min(float(np.sum(centred[1:] * centred[:-1])) / power + 1 / len(values), 0.99)
-    return max(by_batches, power / len(values) * (1 + correlation) / (1 - correlation))
-
-
-def _warm_up(results: ForeignResults, alpha: float) -> Iterator[Finding]:
-    by_name = _mean_series(results)
-    for name, (times, values) in by_name.items():
-        busy = np.concatenate(([-1], np.flatnonzero(values), [len(values)]))
-        silence = int(np.diff(busy).max()) - 1  # the greatest number of zeros in a row
-        if len(values) < BATCH * FEWEST_BATCHES or silence > len(values) // (2 * LATE_BATCHES):
-            continue  # of too few observations, or with pauses as long as the batches that it is judged by
-        cut, whole = find_warm_up(values, float(np.median(np.diff(times)))), float(values.mean())
-        length, status = f"{times[-1] - times[0]:.4g} s", "failed"
-        if initial_bias(values) >= alpha / len(by_name):
-            status, text = "passed", f"{name} shows no warm-up over its {length}"
-        elif cut.end_s is None:
-            text = f"{name} has not become stationary in its {length}: the run is too short"
-        elif abs(cut.mean - whole) > NEGLIGIBLE * abs(cut.mean):
-            text = (
-                f"the warm-up is still in {name}: MSER-5 leaves the first {cut.end_s:.3g} s out, and "
-                f"the mean goes from {whole:.4g} to {cut.mean:.4g}"
-            )
-        else:
-            change = f"{cut.mean / whole - 1:+.2%}"
-            status, text = "passed", f"a trace of the warm-up is in {name}, too small to matter ({change})"
-        yield Finding("warm-up", status, text)
-
-
-def _mean_series(results: ForeignResults) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return one series a metric: the mean over its replications (Welch 1983) with the same times."""
-    of_name = defaultdict(list)
-    for one in results.series:
-        of_name[one.name].append(one)
-    found = {}
-    for name, runs in of_name.items():
-        same = [run for run in runs if np.array_equal(run.times, runs[0].times)]
-        found[name] = (runs[0].times, np.mean([run.values for run in same], axis=0))
-    return found
-
-
-def _optimistic(results: ForeignResults, alpha: float) -> Iterator[Finding]:
-    """Compare the interval that the file gives for a mean with the interval by batch means of its series."""
-    by_name = _mean_series(results)
-    for name, (_, values) in by_name.items():
-        quantity = results.quantities.get(name)
-        if quantity is None or math.isnan(quantity.half_width) or len(values) < 2 * BATCHES:
-            continue
-        own = float(interval(values, BATCHES, quantity.confidence).half_width)
-        claimed = quantity.half_width
-        # the variance of the mean that is claimed, and the estimate of it: chi-squared if the claim is true
-        claimed_variance = (claimed / stats.norm.ppf(0.5 + quantity.confidence / 2)) ** 2
-        estimate = (own / stats.t.ppf(0.5 + quantity.confidence / 2, BATCHES - 1)) ** 2
-        excess = math.inf if claimed_variance == 0 else (BATCHES - 1) * estimate / claimed_variance
-        status, text = "passed", f"the interval of {name} allows for the correlation of its series"
-        if estimate > 0 and stats.chi2.sf(excess, BATCHES - 1) < alpha / len(by_name):
-            status = "failed"
-            text = (
-                f"the interval of {name} is too optimistic: ± {claimed:.3g} is given, batch means of "
-                f"the series give ± {own:.3g}, for values next to each other are correlated"
-            )
-        yield Finding("intervals", status, text)
-
-
 def is_random(scenario: Scenario) -> bool:
     """Whether two runs with different seeds can differ at all."""
     sources = (scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows)
@@ -181,10 +53,10 @@ def is_random(scenario: Scenario) -> bool:
     return not (fixed and quiet and perfect and scenario.run.jitter_s == 0)
 
 
-def _shared_streams(
+def shared_streams(
     results: ForeignResults, scenario: Scenario, simulated: Mapping[str, np.ndarray]
 ) -> Iterator[Finding]:
-    """Look for replications that are copies of each other."""
+    """Yield the findings on replications that are copies of each other; where ours are, theirs may be."""
     if not is_random(scenario):
         return
     count = max((len(q.samples) for q in results.quantities.values()), default=0)

@@ -35,7 +35,6 @@ from btqueue.study.check.results import (
     BadResults,
     ForeignResults,
     Quantity,
-    Series,
     finite,
     known_name,
     unmatched,
@@ -58,11 +57,11 @@ MOST_NAMES = 5
 
 @dataclass
 class Run:
-    """One run of a file: values by (module, name), and vectors as (times, values)."""
+    """One run of a file: values, and the values of vectors, by (module, name)."""
 
     name: str
     scalars: dict[tuple[str, str], float] = field(default_factory=dict)
-    vectors: dict[tuple[str, str], tuple[list[float], list[float]]] = field(default_factory=dict)
+    vectors: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     duration_s: float | None = None
 
 
@@ -85,12 +84,11 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
     duration_s = limits.pop() if len(limits) == 1 else None
     seconds = duration_s or scenario.run.duration_s
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    series: list[Series] = []
     unknown: set[str] = set()
     outside = bool(scenario.network.outside_links)
     for run in runs:
-        single = {place: ([], [value]) for place, value in run.scalars.items()}
-        for place, (times, values) in chain(single.items(), run.vectors.items()):
+        single = {place: [value] for place, value in run.scalars.items()}
+        for place, values in chain(single.items(), run.vectors.items()):
             ours = _ours(place, renamed, outside=outside)
             if ours is None or not values:
                 unknown.add(place[1])
@@ -98,8 +96,6 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
             converted = np.array([_converted(value, ours[1], seconds, scenario) for value in values])
             last = ours[1] == "last count to rate"
             found[ours[0]][run.name].append(float(converted[-1] if last else converted.mean()))
-            if not last and len(times) > 1:  # scalars and columns EV have no times, and make no series
-                series.append(Series(ours[0], np.array(times), converted, run.name))
     if not found:
         some = ", ".join(sorted(unknown)[:6]) or "nothing"
         raise BadResults(f'{path.name}: no known name in it (it has {some}); give --map "NAME=METRIC"')
@@ -126,7 +122,7 @@ def read_omnet(path: Path, scenario: Scenario, renamed: Mapping[str, str] | None
     ][:MOST_NAMES]
     if duration_s is None:
         notes.append(f"no sim-time-limit in the file: taken as run.duration_s = {seconds:g} s")
-    return ForeignResults(path.name, "OMNeT++", quantities, tuple(series), duration_s, notes=tuple(notes))
+    return ForeignResults(path.name, "OMNeT++", quantities, duration_s, notes=tuple(notes))
 
 
 def _runs_of_csv(path: Path) -> list[Run]:
@@ -150,7 +146,7 @@ def _runs_of_csv(path: Path) -> list[Run]:
                 times, values = ([finite(x, where, "vector") for x in text.split()] for text in texts)
                 if len(times) != len(values):
                     raise BadResults(f"{where}: {len(times)} times for {len(values)} values of a vector")
-                run.vectors[place] = times, values
+                run.vectors[place] = values
             elif row["type"] in ("scalar", "statistic", "histogram"):
                 text = row["value"] if row["type"] == "scalar" else row.get("mean", "")
                 value = finite_or_none(text, where) if text else None
@@ -212,7 +208,7 @@ def _runs(path: Path, notes: list[str]) -> list[Run]:
                     f'{where}: columns "{columns}": can be {", ".join(COLUMNS)} (E event, T time, V value)'
                 )
             declared[words[1]] = place, columns
-            run.vectors.setdefault(place, ([], []))
+            run.vectors.setdefault(place, [])
         elif kind in ("config", "attr", "param") and words[1] == "sim-time-limit":
             if len(words) < 3:
                 raise BadResults(f"{where}: sim-time-limit has no value")
@@ -274,10 +270,9 @@ def _vector_line(
     place, columns = declared[number]
     if len(numbers) != len(columns):
         raise BadResults(f"{where}: {len(numbers)} values for the columns {columns} of vector {number}")
-    times, values = runs[-1].vectors[place]
     if "T" in columns:
-        times.append(finite(numbers[columns.index("T")], where, "time"))
-    values.append(finite(numbers[columns.index("V")], where, "value"))
+        finite(numbers[columns.index("T")], where, "time")
+    runs[-1].vectors[place].append(finite(numbers[columns.index("V")], where, "value"))
 
 
 def _ours(

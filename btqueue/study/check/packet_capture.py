@@ -26,15 +26,13 @@ from btqueue.captures.packets import End, Malformed, Packet, address, ip_frames,
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
 from btqueue.study.check.facts import AT_SENDER, Facts, facts_of
-from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series
+from btqueue.study.check.results import BadResults, ForeignResults, Quantity
 from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
 REACTION_S = 0.005
 """Longest time that a host takes to answer an acknowledgement, besides the delays of the scenario."""
 SIMULATED_CLOCK_S = 1e7
 """Time stamps below this are times since the start of a simulation, not since 1970."""
-STEPS = 200
-"""Values in the series of the goodput, which is the mean over the flows."""
 MOST_BACK_S = 1.0
 """Most by which stamps may be out of order (s), if several cores took the packets."""
 LEAST_SHARE = 0.05
@@ -96,17 +94,10 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
             f"captured {places}: only the goodput can be told, for round trips and losses as the sender sees "
             "them are not in it"
         )
-    edges = np.linspace(min(spans)[0], max(end for _, end in spans), STEPS + 1)
-    times, counts = (
-        np.array([pair for one in chosen for pair in one.log.acknowledged], float).reshape(-1, 2).T
-    )
-    bits = np.histogram(times, edges, weights=counts)[0] * 8 / 1000
-    series = Series("goodput_kbps", edges[1:], bits / np.diff(edges) / len(chosen))
     return ForeignResults(
         path.name,
         "packet capture",
         quantities,
-        (series,),
         duration_s=max(end - begin for begin, end in spans),
         measured_from_start=not cut,
         flow=(flow or known[0] or 1) if len(chosen) == 1 else None,

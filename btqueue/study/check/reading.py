@@ -12,7 +12,7 @@ A CSV file has the columns `metric, value`, and more where there is more to say.
 | `group` | group of flows, where no flow is named; groups that differ are compared one by one |
 | `link`, `queue` | links are averaged, queues stay apart |
 | `warmup_s` | time before the measurement that was left out (s), the same in all rows |
-| `t` (or `time`) | time (s): the rows of a metric are then a series |
+| `t` (or `time`) | time (s): the value of a metric is then the mean of its rows |
 
 `btqueue simulate --out FILE.csv` writes this format, too.
 """
@@ -41,7 +41,6 @@ from btqueue.study.check.results import (
     BadResults,
     ForeignResults,
     Quantity,
-    Series,
     finite,
     known_name,
     unmatched,
@@ -87,7 +86,7 @@ def read_csv(
         rows = [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), label)]
     group_of, only = _groups(rows, scenario, renamed or {})
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    points: dict[tuple[str, str], list[float]] = defaultdict(list)
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
     time = next((name for name in TIMES if name in rows[0][1]), None)
     seen: dict[tuple[str, ...], str] = {}
@@ -100,7 +99,8 @@ def read_csv(
             continue
         value = finite(row["value"], where, "value")
         if time and row[time]:
-            points[name, row.get("replication", "")].append((finite(row[time], where, time), value))
+            finite(row[time], where, time)
+            points[name, row.get("replication", "")].append(value)
             continue
         subject = tuple(row.get(column, "") for column in SUBJECT)
         if (first := seen.setdefault(subject, where)) != where:
@@ -114,10 +114,9 @@ def read_csv(
             given[own] += [] if width is None else [width]
     if not values and not points:
         raise BadResults(f"{path.name}: no row has a value")
-    series = tuple(_series(name, run, found, path.name) for (name, run), found in points.items())
-    for one in series:
-        if not given[one.name]:
-            values[one.name][one.replication].append(float(one.values.mean()))
+    for (name, run), found in points.items():
+        if not given[name]:
+            values[name][run].append(float(np.mean(found)))
     quantities = {name: _quantity(name, runs, given.get(name)) for name, runs in values.items()}
     left_out = {finite(row["warmup_s"], where, "warmup_s") for where, row in rows if row.get("warmup_s")}
     if len(left_out) > 1 or min(left_out, default=0.0) < 0:
@@ -133,7 +132,6 @@ def read_csv(
         path.name,
         "CSV",
         quantities,
-        series,
         measured_from_start=warmup_s == 0,
         flow=only,
         groups=tuple(dict.fromkeys(group_of.values())),
@@ -230,17 +228,6 @@ def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] 
     if not low <= value <= high:
         raise BadResults(f"{where}: the value {value:g} is not between low = {low:g} and high = {high:g}")
     return (high - low) / 2, count
-
-
-def _series(name: str, run: str, points: list[tuple[float, float]], source: str) -> Series:
-    """Return a series; values of one time (flows) are averaged."""
-    at: dict[float, list[float]] = defaultdict(list)
-    for time, value in points:
-        at[time].append(value)
-    times = np.array(sorted(at))
-    if len(times) < 2:
-        raise BadResults(f"{source}: {name}: a series needs at least two times")
-    return Series(name, times, np.array([float(np.mean(at[time])) for time in times]), run)
 
 
 def _quantity(

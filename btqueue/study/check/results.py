@@ -1,4 +1,4 @@
-"""The content of another simulator's file, in our vocabulary: quantities, counts and series.
+"""The content of another simulator's file, in our vocabulary: quantities and counts.
 
 A quantity is a metric of `btqueue.scenario.METRICS`, for `queue_packets` one queue as
 `queue_packets[uplink]`, or one of the few `HELPERS` that serve the checks of internal consistency alone.
@@ -101,16 +101,6 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Series:
-    """A metric over time, as one replication saw it; times (s) rise, shapes (n,)."""
-
-    name: str
-    times: np.ndarray
-    values: np.ndarray
-    replication: str = ""
-
-
-@dataclass(frozen=True)
 class ForeignResults:
     """The content of a file.
 
@@ -118,7 +108,6 @@ class ForeignResults:
         source: name of the file.
         kind: name of its format.
         quantities: by name.
-        series: over time, if the file has any.
         duration_s: time that was measured; None if the file does not say.
         measured_from_start: whether the measured time includes the start of the run.
         flow: number of the scenario's flow that the numbers belong to; None if they are of several.
@@ -134,7 +123,6 @@ class ForeignResults:
     source: str
     kind: str
     quantities: Mapping[str, Quantity]
-    series: tuple[Series, ...] = ()
     duration_s: float | None = None
     measured_from_start: bool = False
     flow: int | None = None

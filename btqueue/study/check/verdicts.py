@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,7 +27,7 @@ from btqueue.study.check.agreement import (
     reference_samples,
 )
 from btqueue.study.check.causes import Cause, likely_causes, other_units, unseen_keys
-from btqueue.study.check.consistency import check_consistency, check_randomness, check_spread, is_random
+from btqueue.study.check.consistency import check_consistency, check_spread, is_random, shared_streams
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
@@ -154,10 +154,8 @@ def check(
     found = results_of(results, scenario, flow)
     random = is_random(scenario.changed({"run.jitter_s": 0.0}))
     reference = reference_scenario(found, scenario)
-    # Bonferroni: the numbers are one part of the tests, the warm-up and the intervals of series two more
-    alpha = (1 - confidence) / (3 if found.series else 1)
     rules = Rules(
-        1 - alpha,
+        confidence,
         scenario.run.replications,
         reference.run.duration_s,
         (NEGLIGIBLE if random else TOLERANCE) if tolerance is None else tolerance,
@@ -177,8 +175,8 @@ def check(
     findings = (
         *compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s),
         *check_consistency(found, scenario),
-        *check_randomness(found, scenario, alpha, samples),
-        *check_spread(found, samples, alpha, rules),
+        *shared_streams(found, scenario, samples),
+        *check_spread(found, samples, 1 - confidence, rules),
     )
     agreements = compare_all(found, samples, model, rules=rules, errors=errors)
     differing = [one for one in agreements if one.verdict == "differs"]
@@ -205,7 +203,7 @@ def check(
         units + causes,
         tried,
         unseen,
-        replace(rules, confidence=confidence),
+        rules,
         (*found.notes, *assumed, *notes),
     )
 

@@ -14,8 +14,8 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.expressions import precision_keys
 from btqueue.simulator import simulate
 from btqueue.simulator.statistics import precision
-from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.precision import FEWEST_OBSERVATIONS, next_target
+from btqueue.simulator.statistics.student import student_half_width
 
 LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=20, run__warmup_s=5, run__replications=2)
 GREEDY = LIGHT.with_(traffic__source="greedy")

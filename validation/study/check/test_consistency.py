@@ -1,9 +1,4 @@
-"""Internal consistency: each law is kept by good numbers and broken by bad ones; statistics of the output.
-
-Tests of randomness have fixed seeds; their false-alarm rates are stated where they are measured.
-"""
-
-import math
+"""Internal consistency: each law is kept by good numbers and broken by bad ones; replications in common."""
 
 import numpy as np
 import pytest
@@ -12,12 +7,8 @@ from hypothesis import strategies as st
 from thesis import thesis
 
 from btqueue.scenario import Scenario, load
-from btqueue.study.check import ForeignResults, Quantity, Series
-from btqueue.study.check.consistency import (
-    check_consistency,
-    check_randomness,
-    initial_bias,
-)
+from btqueue.study.check import ForeignResults, Quantity
+from btqueue.study.check.consistency import check_consistency, shared_streams
 
 SCENARIO = thesis()
 GREEDY = SCENARIO.with_(traffic__source="greedy")
@@ -116,54 +107,6 @@ def test_a_doubling_timer_passes_and_a_constant_one_fails(first, count):
     assert any("does not double" in one for one in wrong({"rtt_s": 0.1}, backoff_gaps=constant))
 
 
-def noise(seed: int, n: int = 400, correlation: float = 0.0) -> np.ndarray:
-    values = np.random.default_rng(seed).normal(size=n + 200)
-    for place in range(1, len(values)):
-        values[place] += correlation * values[place - 1]
-    return values[200:]
-
-
-def test_initial_bias_raises_few_false_alarms_and_sees_a_warm_up():
-    # Nominal rate 1 %: 200 series give more than 8 alarms with a probability of 0.0002 if it is kept.
-    alarms = sum(initial_bias(noise(seed, correlation=0.6)) < 0.01 for seed in range(200))
-    assert alarms <= 8
-    ramp = -5 * np.exp(-np.arange(400) / 20)
-    assert all(initial_bias(noise(seed) + ramp) < 0.01 for seed in range(20))
-    assert initial_bias(np.ones(100)) == 1.0
-
-
-def series(values: np.ndarray, name: str = "goodput_kbps", **fields) -> ForeignResults:
-    times = np.arange(1.0, len(values) + 1)
-    quantity = Quantity(name, float(values.mean()), **fields)
-    return ForeignResults("theirs", "CSV", {name: quantity}, (Series(name, times, values),))
-
-
-def statuses(found) -> dict[str, str]:
-    return {one.check: one.status for one in found}
-
-
-def test_a_warm_up_in_a_series_is_found_and_measured():
-    values = 100 + noise(1) - 60 * np.exp(-np.arange(400) / 20)
-    (found,) = [one for one in check_randomness(series(values), SCENARIO, 0.01) if one.check == "warm-up"]
-    assert found.status == "failed"
-    assert "MSER-5" in found.sentence
-    still = check_randomness(series(100 + noise(1)), SCENARIO, 0.01)
-    assert statuses(still) == {"warm-up": "passed"}
-
-
-def test_a_run_that_only_grows_is_too_short():
-    found = check_randomness(series(np.arange(400) + noise(2)), SCENARIO, 0.01)
-    assert "too short" in found[0].sentence
-
-
-def test_an_interval_that_forgets_the_correlation_is_too_optimistic():
-    values = 100 + noise(3, 2000, correlation=0.95)
-    naive = 1.96 * values.std() / math.sqrt(len(values))
-    for half_width, status in ((naive, "failed"), (7 * naive, "passed")):
-        found = check_randomness(series(values, half_width=half_width), SCENARIO, 0.01)
-        assert statuses(found)["intervals"] == status
-
-
 def replicated(**samples: list[float]) -> ForeignResults:
     quantities = {name: Quantity(name, float(np.mean(v)), tuple(v)) for name, v in samples.items()}
     return ForeignResults("theirs", "CSV", quantities)
@@ -171,13 +114,13 @@ def replicated(**samples: list[float]) -> ForeignResults:
 
 def test_replications_that_share_a_stream_are_found():
     goodput, rtt = [150.0, 151.0, 149.0, 152.0], [0.2, 0.21, 0.19, 0.22]
-    good = check_randomness(replicated(goodput_kbps=goodput, rtt_s=rtt), SCENARIO, 0.01)
-    assert statuses(good) == {"replications": "passed"}
-    same = check_randomness(replicated(goodput_kbps=[150.0] * 4, rtt_s=[0.2] * 4), SCENARIO, 0.01)
-    assert "all 4 replications are identical" in same[0].sentence
+    (good,) = shared_streams(replicated(goodput_kbps=goodput, rtt_s=rtt), SCENARIO, {})
+    assert (good.check, good.status) == ("replications", "passed")
+    (same,) = shared_streams(replicated(goodput_kbps=[150.0] * 4, rtt_s=[0.2] * 4), SCENARIO, {})
+    assert "all 4 replications are identical" in same.sentence
     goodput[3], rtt[3] = goodput[1], rtt[1]
-    copied = check_randomness(replicated(goodput_kbps=goodput, rtt_s=rtt), SCENARIO, 0.01)
-    assert "replications 2 and 4 are identical" in copied[0].sentence
+    (copied,) = shared_streams(replicated(goodput_kbps=goodput, rtt_s=rtt), SCENARIO, {})
+    assert "replications 2 and 4 are identical" in copied.sentence
 
 
 def test_keys_that_every_flow_has_of_its_own_bound_the_numbers_as_those_of_the_tables_do():
@@ -224,5 +167,5 @@ def test_replications_may_be_alike_where_ours_are():
     ours = {"goodput_kbps": np.array([145.651, 145.652, 147.0]), "rtt_s": np.array([0.23171, 0.23172, 0.24])}
     other = {name: values * np.array([1.0, 1.1, 1.2]) for name, values in ours.items()}
     for simulated, status in ((ours, "passed"), (other, "failed"), ({}, "failed")):
-        (one,) = check_randomness(found, SCENARIO, 0.01, simulated)
+        (one,) = shared_streams(found, SCENARIO, simulated)
         assert one.status == status, one.sentence
