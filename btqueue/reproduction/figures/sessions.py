@@ -18,14 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from btqueue.plotting import MARKERS, PALETTE, Figure, house_style
+from btqueue.plotting import PALETTE, Figure, house_style
 from btqueue.reproduction.figures import curve_tables
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
 from btqueue.reproduction.figures.curve_tables import GREY, Table, table_curve, within
 from btqueue.reproduction.figures.runs import Events, events
 from btqueue.reproduction.figures.work import Picture, Work
@@ -171,51 +173,41 @@ def histories(columns: Mapping[str, Mapping[str, Sessions]], title: str) -> Figu
         "efficiency": "efficiency",
         "lost": "data packets\nlost on the air",
     }
-    labels = list(dict.fromkeys(label for column in columns.values() for label in column))
-    with house_style():
-        figure = Figure(figsize=(5.2 * len(columns) + 1.0, 6.6), layout="constrained")
-        grid = figure.subplots(
-            len(names), len(columns), sharex="col", squeeze=False, height_ratios=(2, 1, 1, 1)
+    panels = [
+        Panel(
+            [
+                Curve(label, np.arange(1, len(found.time_s) + 1), getattr(found, name))
+                for label, found in column.items()
+            ],
+            ylabel,
+            heading if name == "time_s" else "",
+            "session number" if name == "lost" else "",
+            partial(_finish, name=name, column=column),
         )
-        for heading, column, panels in zip(columns, columns.values(), grid.T, strict=True):
-            panels[0].set_title(heading)
-            panels[-1].set_xlabel("session number")
-            for label, found in column.items():
-                place = labels.index(label)
-                _history(panels, list(names), found, PALETTE[place], MARKERS[place])
-            for axes, name in zip(panels, names, strict=True):
-                axes.set_ylabel(names[name])
-                if name == "time_s":
-                    axes.set_yscale("log")
-                    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-                    axes.yaxis.set_major_formatter("{x:g}")
-                    axes.yaxis.set_minor_formatter(NullFormatter())
-                else:
-                    axes.set_ylim(bottom=0)
-        handles = [
-            Line2D([], [], color=PALETTE[k], marker=MARKERS[k], markersize=4, label=label)
-            for k, label in enumerate(labels)
-        ]
-        if any(np.isnan(found.time_s).any() for column in columns.values() for found in column.values()):
-            handles.append(Line2D([], [], color="black", marker="D", linestyle="", label="dropped"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8)
-        figure.suptitle(title)
-    return figure
+        for name, ylabel in names.items()
+        for heading, column in columns.items()
+    ]
+    found = [one for column in columns.values() for one in column.values()]
+    dropped = Line2D([], [], color="black", marker="D", linestyle="", label="dropped")
+    more = [dropped] if any(np.isnan(one.time_s).any() for one in found) else []
+    return curves(panels, title=title, columns=len(columns), size=(5.2, 2.0), zero=False, more=more)
 
 
-def _history(panels: np.ndarray, names: Sequence[str], found: Sessions, colour: str, marker: str) -> None:
-    numbers = np.arange(1, len(found.time_s) + 1)
-    for axes, name in zip(panels, names, strict=True):
-        values = getattr(found, name)
-        if name == "lost":
-            axes.vlines(numbers, 0, values, color=colour, linewidth=1.3)
-        else:
-            axes.plot(numbers, values, color=colour, marker=marker, markersize=2.5, linewidth=0.8)
-    dropped = numbers[np.isnan(found.time_s)]
-    panels[0].plot(
-        dropped, np.full(len(dropped), 0.97), "D", color="black", markersize=6, linestyle="",
-        transform=panels[0].get_xaxis_transform(), zorder=5,
-    )  # fmt: skip
+def _finish(axes: Axes, *, name: str, column: Mapping[str, Sessions]) -> None:
+    """Set the vertical axis of a panel, and mark sessions that were given up."""
+    if name != "time_s":
+        axes.set_ylim(bottom=0)
+        return
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    for found in column.values():
+        dropped = 1 + np.flatnonzero(np.isnan(found.time_s))
+        axes.plot(
+            dropped, np.full(len(dropped), 0.97), "D", color="black", markersize=6,
+            transform=axes.get_xaxis_transform(), zorder=5,
+        )  # fmt: skip
 
 
 def _box_plots(work: Work, picture: Table, title: str) -> Figure:
