@@ -22,7 +22,6 @@ from numba.core.typing.templates import AttributeTemplate as AttributeTemplate
 from numba.core.typing.templates import signature as signature
 from numba.np.arrayobj import make_array as make_array
 from numba.np.arrayobj import populate_array as populate_array
-from numba.np.arrayobj import record_getattr as record_getattr
 
 from btqueue.caches import not_kept, say_once
 

@@ -28,21 +28,6 @@ class StateType(types.Type):
         super().__init__(name="State")
 
 
-class RecordOfState(types.Record):
-    """numba's type of an entry of an array of records: it knows the array's name."""
-
-    def __init__(self, field: str, record: types.Record) -> None:
-        """Take over the record's fields.
-
-        Their titles name the array: else numba confuses equal records of different arrays.
-        """
-        self.array = field
-        fields: Any = [
-            (name, own._asdict() | {"title": f"{field}.{name}"}) for name, own in record.fields.items()
-        ]
-        super().__init__(fields, record.size, record.aligned)
-
-
 class ArrayOfState(types.Type):
     """numba's type of one array of a `State`: it knows the array's place in the table and its entries.
 
@@ -56,8 +41,6 @@ class ArrayOfState(types.Type):
             np.zeros((1,) * self.dimensions, dtype).view(np.recarray if dtype.names else np.ndarray)
         )
         self.entry, self.size = self.array.dtype, dtype.itemsize
-        if isinstance(self.entry, types.Record):
-            self.entry = RecordOfState(field, self.entry)
         self.first_word = list(FIELDS).index(field) * WORDS
         super().__init__(name=f"State.{field}")
 
@@ -99,48 +82,6 @@ def _unbox_state(typ: StateType, obj: object, c) -> extending.NativeValue:
         c.pyapi.decref(table)
 
     return extending.NativeValue(c.builder.load(pointer), is_error=failed, cleanup=release)
-
-
-extending.register_model(RecordOfState)(extending.models.RecordModel)
-
-
-# ------------------------------------------------------------------------------------------ fields of records
-
-
-def _mark(builder, access, name: str) -> None:
-    """Tell LLVM that only accesses marked with the same name meet in memory (type-based alias analysis).
-
-    Else every write of any field would make it read again the fields that it has in registers.
-    """
-    module = builder.module
-    root = module.add_metadata([ir.MetaDataString(module, "btqueue")])
-    place = module.add_metadata([ir.MetaDataString(module, name), root, WORD(0)])
-    access.set_metadata("tbaa", module.add_metadata([place, place, WORD(0)]))
-
-
-def _field(context, builder, record: RecordOfState, value, attr):
-    return internals.cgutils.get_record_member(
-        builder, value, record.offset(attr), context.get_data_type(record.typeof(attr))
-    )
-
-
-@extending.lower_getattr_generic(RecordOfState)
-def _lower_field(context, builder, typ, value, attr):
-    kind = typ.typeof(attr)
-    if isinstance(kind, types.NestedArray):
-        return internals.record_getattr(context, builder, typ, value, attr)
-    loaded = builder.load(_field(context, builder, typ, value, attr))
-    _mark(builder, loaded, f"{typ.array}.{attr}")
-    return context.data_model_manager[kind].from_data(builder, loaded)
-
-
-@extending.lower_setattr_generic(RecordOfState)
-def _lower_set_field(context, builder, sig, args, attr):
-    record, given = sig.args
-    kind = record.typeof(attr)
-    data = context.data_model_manager[kind].as_data(builder, context.cast(builder, args[1], given, kind))
-    stored = builder.store(data, _field(context, builder, record, args[0], attr))
-    _mark(builder, stored, f"{record.array}.{attr}")
 
 
 # --------------------------------------------------------------------------------- sim.ports, len
@@ -256,17 +197,11 @@ class SetEntryOfArray(internals.AbstractTemplate):
             same = isinstance(value, ArrayOfState) and value.array == array.array
             nothing = isinstance(value, types.IntegerLiteral) and value.literal_value == 0
             return internals.signature(types.none, array, index, value) if same or nothing else None
-        entry = array.entry
-        if isinstance(value, RecordOfState):
-            entry = value if ARRAY_TYPES[value.array].array == array.array else None
-        return (
-            internals.signature(types.none, array, types.intp, entry)
-            if array.dimensions == 1 and entry
-            else None
-        )
+        one = array.dimensions == 1 and (value == array.entry or not isinstance(value, types.Record))
+        return internals.signature(types.none, array, types.intp, array.entry) if one else None
 
 
-@extending.lower_builtin(operator.setitem, ArrayOfState, types.intp, RecordOfState)
+@extending.lower_builtin(operator.setitem, ArrayOfState, types.intp, types.Record)
 def _lower_copy_of_record(context, builder, sig, args):
     address = _address(context, builder, sig.args[0], args[0], args[1])
     internals.cgutils.raw_memcpy(builder, address, args[2], ir.Constant(WORD, sig.args[0].size), 1)
