@@ -198,8 +198,6 @@ def _verdict(point: Simulated) -> str:
 
 
 def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[str]:
-    compared = [point for point in confirmation.points if not math.isnan(point.p_value)]
-    apart = [point for point in compared if point.verdict in ("better", "worse")]
     verdicts = (
         f"; verdicts hold together with {CONFIDENCE:.0%} confidence (paired differences, Holm), "
         "so that an interval without 0 alone tells no point apart"
@@ -208,16 +206,8 @@ def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[s
         f"simulation: {confirmation.replications} replications with common random numbers; {CONFIDENCE:.0%} "
         f"intervals{'' if found.front else verdicts}"
     ]
-    if found.front:
-        return lines
-    if not found.task.objective.expression.metrics:
+    if not found.front and not found.task.objective.expression.metrics:
         lines.append(
             f"{found.task.objective.text} is known without simulation, which judges the bounds alone"
         )
-    elif compared and not apart:
-        lines.append("the winner and its neighbours cannot be told apart")
-    elif compared:
-        names = "; ".join(point.role for point in compared if point not in apart)
-        rest = f"; not these: {names}" if names else ""
-        lines.append(f"{len(apart)} of {len(compared)} points can be told apart from the winner{rest}")
     return lines

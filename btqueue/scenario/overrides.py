@@ -55,7 +55,9 @@ def merged(
     """
     if root is not None and (
         unknown := [
-            unknown_key(root, key, value) for key, value in changes.items() if field_at(root, key) is None
+            unknown_key(root, key, value)
+            for key, value in changes.items()
+            if field_at(root, key) is None and value not in REMOVED.get(key, ())
         ]
     ):
         raise ScenarioError(unknown)

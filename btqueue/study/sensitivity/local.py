@@ -37,22 +37,12 @@ Progress = Callable[[int, int], None]
 Changes = Mapping[str, Any]
 
 
-def pinned(scenario: Scenario, answer: Answer) -> tuple[Engine, Scenario]:
-    """Return the engine of an answer, and the scenario with which further answers are comparable to it.
-
-    A difference between two answers is a slope only if both come from theory, or both from the same number
-    of replications with the same random numbers: `FIRST` at least, for intervals of the differences.
-    """
-    if answer.notes["answered_by"] == "theory":
-        return "theory", scenario
-    count = max(answer.notes["replications"], FIRST)
-    return "simulate", scenario.changed({"run.precision": None, "run.replications": count})
-
-
 class Solver:
     """Answers for a scenario with some keys changed, kept by change.
 
-    All are theory's if its answer of the scenario itself stands, else all are simulated.
+    A difference between two answers is a slope only if both come from theory, or both from the same number
+    of replications with the same random numbers: `FIRST` at least, for intervals of the differences. So all
+    are theory's if its answer of the scenario itself stands, else all are simulated.
     """
 
     def __init__(
@@ -70,12 +60,14 @@ class Solver:
             NoConvergence: theory found no operating point, and it cannot be simulated.
         """
         self.answer = answer_of(theory_or_simulation(scenario))
-        self.engine: Engine
-        self.engine, self.scenario = pinned(scenario, self.answer)
-        notes, run = self.answer.notes, self.scenario.run
-        if self.simulated and notes.get("replications") != run.replications:
-            again = evaluate(self.scenario, "simulate", threads=None)
-            self.answer = replace(again, notes={**notes, **again.notes, "why": notes["why"]})
+        notes, self.scenario = self.answer.notes, scenario
+        self.engine: Engine = "theory" if notes["answered_by"] == "theory" else "simulate"
+        if self.simulated:
+            count = max(notes["replications"], FIRST)
+            self.scenario = scenario.changed({"run.precision": None, "run.replications": count})
+            if count != notes["replications"]:
+                again = evaluate(self.scenario, "simulate", threads=None)
+                self.answer = replace(again, notes={**notes, **again.notes, "why": notes["why"]})
         self.quantities = chosen_metrics(metrics, self.answer.metrics, scenario)
         self.answer = self.extended(self.answer)
         self._workers, self._progress = workers, progress
@@ -392,10 +384,10 @@ def local_sensitivity(
             ends = (factor.spread.low, factor.spread.high)
             there = [solver.answer if end == factor.value else solver.at({factor.key: end}) for end in ends]
             at_ends = {name: (there[0].mean(name), there[1].mean(name)) for name in names}
-        note, why = _missing(factor, solver)
+        note = _missing(factor, solver)
         none = all(derivative.kind == "none" for derivative in found[factor.key].values())
         if none and np.isnan(list(at_ends.values())).all():
-            failed[factor.key] = why
+            failed[factor.key] = note or "the metrics have no value beside the scenario"
             continue
         note = note or none * f"no derivative: there is no answer close to {factor.value:g}"
         shown[factor] = [
@@ -479,19 +471,10 @@ def _offsets(factor: Factor) -> tuple[float, float]:
     return -step, step
 
 
-def _missing(factor: Factor, solver: Solver) -> tuple[str, str]:
-    """Say on which sides there are no answers, and why; and the reason that tells most.
-
-    That the key cannot have a value needs no explanation, and tells least.
-    """
-    found: dict[str, Failure] = {}
+def _missing(factor: Factor, solver: Solver) -> str:
+    """Say on which sides there are no answers, and why; that a key cannot have a value explains itself."""
+    found: dict[str, str] = {}
     for value, failure in solver.failures(factor.key):
-        found.setdefault("below" if value < factor.value else "above", failure)
-    parts, most = [], "the metrics have no value beside the scenario"
-    telling = any(failure.kind != "scenario" for failure in found.values())
-    for side, failure in sorted(found.items(), reverse=True):
-        why = " ".join(failure.message.split())
-        refused = failure.kind == "scenario"
-        parts.append(f"nothing {side}: {'not allowed' if refused else why}")
-        most = most if refused and telling else why
-    return "; ".join(parts), most
+        why = "not allowed" if failure.kind == "scenario" else " ".join(failure.message.split())
+        found.setdefault("below" if value < factor.value else "above", why)
+    return "; ".join(f"nothing {side}: {why}" for side, why in sorted(found.items(), reverse=True))
