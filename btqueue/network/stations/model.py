@@ -189,7 +189,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         f: number of the flow.
         overflow: law of a window that overflows a full buffer.
     """
-    flow, law, held = network.flows[f], point.found.get(f), buffers.held(network, point).get(f)
+    flow, law = network.flows[f], point.found.get(f)
     rate, rest = point.rate[f], point.links.rests[f]
     lone, waits = point.base[f] + point.stray[f], point.waits[f]
     timeouts = fast = 0.0
@@ -204,11 +204,6 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         rtt = lone + point.own[f](rest.window, lone) + waits
         if law is not None:
             timeouts, fast, rtt, loss = transport.open_losses(flow, law, rate, float(rtt), rest.window)
-        elif held is not None:
-            rtt = held.rtt_s + waits
-            timeouts = held.full * held.law.timeouts
-            fast = held.full * held.law.fast_retransmits
-            loss = held.full * held.law.losses
         if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
             rtt = flow.window / rate
     timeouts += point.expiries[f]

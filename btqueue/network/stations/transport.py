@@ -554,33 +554,6 @@ def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Re
     return Rest(window, window)
 
 
-def chain_of(flow: Flow, base_s: float, service_s: float, room: float, *, shared: bool = False) -> Law:
-    """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
-
-    The number of places that a connection has in a shared buffer varies: the fraction of its mean is the
-    share of the time with one more place. In a buffer for itself the number is whole.
-
-    A radio without repetition that fades is taken at its mean loss.
-    """
-    if shared and (part := room % 1.0) and room > 2.0:
-        ends = [_chain(flow, flow.loss, base_s, service_s, float(end)) for end in (floor(room), ceil(room))]
-        return _together(ends, [1.0 - part, part])
-    return _chain(flow, flow.loss, base_s, service_s, room)
-
-
-def _together(laws: list[Law], shares: list[float]) -> Law:
-    """Return the mean of laws for shares of the time: rates weighted by time, the rest by segments."""
-    time = np.array(shares)
-    rates = time @ np.array([law[:4] for law in laws])
-    sent = time * [law.goodput for law in laws]
-    sent = sent / max(sent.sum(), 1e-300)
-    rest = sent @ np.array([np.nan_to_num(law[4:7]) for law in laws])
-    again = float(sent @ [law.transmissions for law in laws])
-    timeouts, fast = (float(value) for value in rates[2:])
-    losses, window, rtt = (float(value) for value in rest)
-    return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt)
-
-
 def _acks(flow: Flow, service_s: float) -> float:
     """Return the acknowledgements of a segment: one, where the timer expires before the next segment."""
     return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
@@ -660,9 +633,12 @@ def timer(trips: list[float]) -> float:
     return mean + 4.0 * deviation
 
 
-def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
-    """Return the renewal chain at this chance of a loss."""
-    transport = flow.transport
+def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
+    """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
+
+    A radio without repetition that fades is taken at its mean loss.
+    """
+    transport, loss = flow.transport, flow.loss
     every = 1.0 / _acks(flow, service_s)
     ack_loss = flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
