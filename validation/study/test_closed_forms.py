@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import closed_forms_page
 import jax
@@ -443,6 +443,29 @@ def test_symbols_and_functions_are_checked():
         form.derivative("mu")
     with pytest.raises(ValueError, match="needs a place for b_2, k"):
         form.function("lambda", "b")
+
+
+IN_STEPS = [
+    "wait, one-limited vacations", "conservation law, gated", "goodput, DM5", "delay up a star",
+    "saw over a path", "send rate, PFTK",
+]  # fmt: skip
+TOKENS = {"tau": 16000.0, "beta": 6000.0, "g": 1600.0, "g_A": 70.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [(name, TWINS[name].values) for name in IN_STEPS]
+    + [("round trip, carried in a ring behind tokens", LOADED | TOKENS)],
+)
+def test_derivatives_through_steps_equal_difference_quotients_in_40_digits(name, at):
+    form = FORMS[name]
+    point: dict[Any, Any] = {form.symbol(n): sympy.Float(at[n], 40) for n in form.symbols}
+    step, expression = sympy.Float("1e-12", 40), cast("Any", form.expression)
+    for symbol in point:
+        low, high = (expression.xreplace(point | {symbol: point[symbol] + h}) for h in (-step, step))
+        slope: Any = form.derivative(symbol.name).xreplace(point)
+        quotient: Any = sympy.N((high - low) / (2 * step), 30)
+        assert float(slope) == pytest.approx(float(quotient), rel=1e-9, abs=1e-15)
 
 
 def test_a_form_runs_in_jax_and_has_its_gradient_there():
