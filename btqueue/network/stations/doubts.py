@@ -665,8 +665,9 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
             left = few or transport.left_over(flow)
             if late or (left and not asked.point.waits[f] > 0.0):
                 yield (
-                    "few delayed acknowledgements are under way, or segments come as seldom as their timer "
-                    "expires: how segments pair up was not always known, and goodput was up to 15 % off"
+                    "how segments pair up is not known, for few delayed acknowledgements, a window that is "
+                    "no multiple of their segments, or segments as seldom as their timer expires: goodput "
+                    "was up to 15 % off"
                 )
             continue
         rough = asked.air(f, regular=True) > MOST_ANSWERS or flow.source != "poisson"

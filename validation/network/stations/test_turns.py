@@ -77,4 +77,4 @@ def test_a_light_flow_does_not_wait_behind_the_queue_of_a_transfer():
 
 def test_sessions_beside_a_transfer_are_in_doubt():
     found = bt.solve(bt.load("avancha-2002/wlan-chargen"))
-    assert any("sessions and other flows share a wire" in why for why in found.attrs["why"])
+    assert any("sessions share stations with other flows" in why for why in found.attrs["why"])
