@@ -228,12 +228,6 @@ class Asked(NamedTuple):
         """Return the piconets that the segments of a flow cross."""
         return {self.network.ports[v.index].piconet for v in self.network.flows[f].forth if v.kind == "port"}
 
-    def kind_of(self, r: int) -> str:
-        """Return the kind of a resource in words."""
-        kind, index = self.point.links.names[r]
-        layers = {layer.wire for flow in self.network.flows for layer in flow.layers}
-        return "layer of a host" if kind == "wire" and index in layers else kind
-
     def opens_s(self, f: int) -> float:
         """Return the time of congestion avoidance to open a window from half its size (s)."""
         flow = self.network.flows[f]
@@ -370,13 +364,12 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
             yield f"{found}: above {most:.0%} round trips were up to 20 % off"
             break
     for r in range(ports, len(asked.used)):
-        name = asked.kind_of(r)
         alike = all(asked.by_one(f) for f in np.flatnonzero(asked.point.service[:, r]).tolist())
-        most = BUSY_QUEUE if name != "bucket" or alike else BUSY_ALONE
+        most = BUSY_QUEUE if alike else BUSY_ALONE
         if asked.by_chance[r] > most:
             yield (
-                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {most:.0%} round trips "
-                "were up to 20 % off"
+                f"sources at random use {asked.by_chance[r]:.0%} of a {asked.point.links.names[r][0]}: above "
+                f"{most:.0%} round trips were up to 20 % off"
             )
             return
 
@@ -704,11 +697,17 @@ def of_hosts(asked: Asked) -> Iterator[str]:
         bits = flow.kilobits * 1000.0
         several = tcp and not endless and flow.batch > 1.0 and tokens > 0.0
         other = endless and relayed and tokens > CARRIED  # another order than at their senders
+        apart = any(
+            visit.train.packets > 1.0 and asked.network.ports[visit.index].limit > visit.train.frames
+            for visit in flow.forth
+            if visit.kind == "port"
+        )
+        several = several or (apart and not endless and asked.point.token_s[f] > SMALL * asked.rtt[f])
         if several or other or (flow.messages and tokens > SMALL_OPEN) or (tcp and 0.0 < depth < bits):
             yield (
                 "packets of sessions, of messages of several segments, of relayed windows, or of segments "
-                "larger than a bucket wait for tokens one by one: goodput was up to 25 % too high, round "
-                "trips 65 % too long to half as long"
+                "that share a visit or are larger than a bucket wait for tokens one by one: goodput was up "
+                "to 25 % too high, round trips 65 % too long to half as long"
             )
 
 
@@ -975,25 +974,13 @@ def of_voice(asked: Asked) -> Iterator[str]:
 
 def of_tokens(asked: Asked) -> Iterator[str]:
     """Yield waits for tokens that are a large part of the round trip of a random source."""
-    start = len(asked.network.ports) + len(asked.network.wires)
-    for f, flow, endless in asked.flows():
-        used = float(asked.by_chance[start:][asked.point.service[f, start:] > 0.0].max(initial=0.0))
+    for f, _, endless in asked.flows():
         waits = not endless and asked.point.own_stray[f] > 0.1 * asked.rtt[f]
         late = asked.expired(f) if waits else 0.0
         if late > LATE or late * asked.point.rate[f] > sessions.TIMEOUTS:
             yield (
                 f"{late:.1%} of the segments wait for tokens longer than their timer: their repetitions "
                 "are not counted, and round trips were up to 15 % too short"
-            )
-        apart = any(
-            visit.train.packets > 1.0 and asked.network.ports[visit.index].limit > visit.train.frames
-            for visit in flow.forth
-            if visit.kind == "port"
-        )
-        if not endless and used > 0.0 and apart and asked.point.token_s[f] > SMALL * asked.rtt[f]:
-            yield (
-                "packets of a segment wait for tokens one by one, while a visit has room for several: round "
-                "trips were 7 % off in the median and up to 20 %"
             )
 
 
