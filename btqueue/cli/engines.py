@@ -99,7 +99,8 @@ def run_simulator(
     begin = time.perf_counter()
     try:
         with bars(quiet=quiet) as bar:
-            progress = bar("simulating", total=replications_of(scenario))
+            run = scenario.run
+            progress = bar("simulating", total=run.replications if run.precision is None else None)
             results = simulate(scenario, threads=threads, progress=progress, device=device)
     except KeyboardInterrupt as interruption:
         partial = getattr(interruption, "results", None)
@@ -166,8 +167,3 @@ def compile_now(scenario: Scenario) -> None:
     from btqueue.simulator.replications import run_replication
 
     run_replication(scenario.with_(run__duration_s=0.001, run__warmup_s=0.0), 0)
-
-
-def replications_of(scenario: Scenario) -> int | None:
-    """Return how many a scenario asks for, None if their number depends on the precision that it wants."""
-    return scenario.run.replications if scenario.run.precision is None else None

@@ -35,31 +35,29 @@ class Recordings:
             BadInput: a file cannot be written, there is no node `at`, or the step does not fit into the run.
             MissingPackage: pyarrow, for the trace, is not installed.
         """
-        self.scenario, self.at, self.step_s = scenario, at, step_s
+        self.scenario, self.step_s = scenario, step_s
         self.written: dict[str, dict[str, Any]] = {}
         self.asked = any(path is not None for path in (trace, pcap, series))
         if at is not None and pcap is None:
             raise BadInput("--at: names the host of --pcap FILE.pcap, which is missing")
-        if self.asked:
-            self._require_possible(series, trace)
         self.trace = Target.checked(trace, "--trace", {".parquet": "Parquet"}, force=force)
         self.pcap = Target.checked(pcap, "--pcap", {".pcap": "pcap"}, force=force)
         self.series = Target.checked(series, "--series", SERIES, force=force)
-
-    def _require_possible(self, series: Path | None, trace: Path | None) -> None:
+        if not self.asked:
+            return
         from btqueue.simulator.scope import require_simulated
+        from btqueue.simulator.traces.extras import require
 
-        require_simulated(self.scenario)
-        nodes = topology(self.scenario).nodes
-        if self.at is not None and self.at not in nodes:
-            guess = closest(self.at, nodes)
-            hint = f"did you mean '{guess}'?" if guess else f"the nodes are {', '.join(nodes[:20])}"
-            raise BadInput(f"--at {self.at}: there is no such node; {hint}")
-        if series is not None and not 0 < self.step_s <= self.scenario.run.duration_s:
-            raise BadInput(f"--step {self.step_s:g}: must be above 0 and at most run.duration_s")
+        require_simulated(scenario)
+        plan = topology(scenario)
+        self.host = plan.nodes[plan.flows[0].source] if at is None else at
+        if self.host not in plan.nodes:
+            guess = closest(self.host, plan.nodes)
+            hint = f"did you mean '{guess}'?" if guess else f"the nodes are {', '.join(plan.nodes[:20])}"
+            raise BadInput(f"--at {at}: there is no such node; {hint}")
+        if series is not None and not 0 < step_s <= scenario.run.duration_s:
+            raise BadInput(f"--step {step_s:g}: must be above 0 and at most run.duration_s")
         if trace is not None:
-            from btqueue.simulator.traces.extras import require
-
             require("pyarrow", "Parquet files")
 
     def make(self, files: AnswerFirst, *, quiet: bool) -> None:
@@ -81,15 +79,13 @@ class Recordings:
         from btqueue.simulator.traces.trace_files import record
 
         interrupted = False
-        plan = topology(self.scenario)
-        host = plan.nodes[plan.flows[0].source] if self.at is None else self.at
         with ExitStack() as stack:
             parts = [t and stack.enter_context(t.replaced()) for t in (self.trace, self.pcap)]
             try:
                 with bars(quiet=quiet) as bar:
                     progress = bar("simulating", total=1)
                     events = record(
-                        self.scenario, parquet=parts[0], pcap=parts[1], at=host, progress=progress
+                        self.scenario, parquet=parts[0], pcap=parts[1], at=self.host, progress=progress
                     )
             except KeyboardInterrupt:
                 if not all(part is None or part.exists() for part in parts):
@@ -104,4 +100,4 @@ class Recordings:
         if self.trace is not None:
             self.written["trace"] = {"path": str(self.trace.path), "events": events}
         if self.pcap is not None:
-            self.written["pcap"] = {"path": str(self.pcap.path), "host": host}
+            self.written["pcap"] = {"path": str(self.pcap.path), "host": self.host}
