@@ -18,7 +18,7 @@ from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning import dimension
-from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, nothing_for
+from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
 from btqueue.study.dimensioning.optimum import (
     MOST_ROWS,
     Dimensioning,
@@ -205,6 +205,12 @@ def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[s
     lines = [
         f"simulation: {confirmation.replications} replications with common random numbers; {CONFIDENCE:.0%} "
         f"intervals{'' if found.front else verdicts}"
+    ]
+    lines += [
+        f"{point.role}: {constraint.text} is open; {in_words(needed)}"
+        for point in confirmation.points[0 if found.front else 1 :]
+        for constraint, needed in zip(found.task.constraints, point.needed, strict=True)
+        if not math.isnan(needed)
     ]
     if not found.front and not found.task.objective.expression.metrics:
         lines.append(

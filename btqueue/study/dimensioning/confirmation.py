@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 """Of each interval, and of all comparisons together: one time in 20 at most any of them is a false alarm."""
 
+MOST_REPLICATIONS = 10_000
+"""Replications that would decide a bound are told up to this number."""
+
 NEAR, LOOSE = 0.05, 0.10
 """Relative errors of objective and bounds, up to which a point of the search may be better than its best."""
 
@@ -57,6 +60,8 @@ class Simulated:
         objective: mean over replications with its interval.
         sides: the left side of each constraint likewise.
         bounds: of each constraint, whether the whole interval meets it or violates it, or neither ("open").
+        needed: of each constraint that is open, the replications that would decide it if mean and spread
+            stayed; infinite if they are more than `MOST_REPLICATIONS`; NaN for the others.
         model: the model's answer, None if it has none.
         difference: how much better the winner's objective is, over pairs of replications.
         p_value: p value of the difference being nothing; NaN if there are no pairs.
@@ -79,6 +84,7 @@ class Simulated:
     failure: Failure | None = None
     unserved: int = 0
     warnings: tuple[str, ...] = ()
+    needed: tuple[float, ...] = ()
     samples: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
     @property
@@ -246,15 +252,22 @@ def simulated(
         count = len(task.constraints)
         unknown: tuple[Bound, ...] = ("unknown",) * count
         return Simulated(
-            role, changes, NOTHING, (NOTHING,) * count, unknown, model, failure=failure_of(error)
-        )
+            role, changes, NOTHING, (NOTHING,) * count, unknown, model, failure=failure_of(error),
+            needed=(math.nan,) * count,
+        )  # fmt: skip
     known = tuple(map(over_replications, sides))
+    slacks = [c.slack(k.mean) for c, k in zip(task.constraints, known, strict=True)]
     bounds: tuple[Bound, ...] = tuple(
-        bound_verdict(c.slack(k.mean), k.ci95) for c, k in zip(task.constraints, known, strict=True)
+        bound_verdict(slack, k.ci95) for slack, k in zip(slacks, known, strict=True)
+    )
+    needed = tuple(
+        replications_to_decide(slack, k.ci95, len(objective)) if bound == "open" else math.nan
+        for slack, k, bound in zip(slacks, known, bounds, strict=True)
     )
     return Simulated(
         role, changes, over_replications(objective), known, bounds, model,
-        unserved=unserved, warnings=tuple(map(str, dataset.attrs.get("warnings", ()))), samples=objective,
+        unserved=unserved, warnings=tuple(map(str, dataset.attrs.get("warnings", ()))), needed=needed,
+        samples=objective,
     )  # fmt: skip
 
 
@@ -276,6 +289,32 @@ def bound_verdict(slack: float, ci95: float) -> Bound:
     if slack >= half_width:
         return "met"
     return "violated" if slack < -half_width else "open"
+
+
+def replications_to_decide(slack: float, ci95: float, done: int) -> float:
+    """Return how many replications would put a bound outside the interval, if mean and spread stayed.
+
+    Args:
+        slack: distance of the mean from the bound.
+        ci95: half-width of the interval over the replications that are done.
+        done: their number.
+
+    Returns:
+        The number; infinite if it is more than `MOST_REPLICATIONS`.
+    """
+    from scipy.stats import t
+
+    spread = ci95 * math.sqrt(done) / t.ppf((1 + CONFIDENCE) / 2, done - 1)
+    counts = np.arange(2, MOST_REPLICATIONS + 1)
+    enough = t.ppf((1 + CONFIDENCE) / 2, counts - 1) * spread / np.sqrt(counts) <= abs(slack)
+    return float(counts[enough.argmax()]) if enough.any() else math.inf
+
+
+def in_words(needed: float) -> str:
+    """Return how many replications would decide a bound."""
+    if math.isinf(needed):
+        return f"more than {MOST_REPLICATIONS:,} replications would decide it"
+    return f"about {needed:,.0f} replications would decide it"
 
 
 def paired_p_value(differences: np.ndarray) -> float:
@@ -330,7 +369,8 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
         if bound == "violated":
             found.append(f"the winner violates {constraint.text}: {by}")
         elif bound == "open":
-            found.append(f"the winner may violate {constraint.text}: {by}; more run.replications decide it")
+            how = in_words(winner.needed[number])
+            found.append(f"the winner may violate {constraint.text}: {by}; {how}")
         elif bound == "unknown":
             found.append(f"{constraint.text} cannot be checked: the simulation gives no value")
     if winner.unserved:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -299,13 +300,17 @@ def as_table(found: Dimensioning) -> pd.DataFrame:
     Returns:
         Columns: the chosen keys; `objective`; `slack of` each bound, negative where it is violated;
         `feasible`, `flows_without_goodput` (their number), `failure` and `warnings` of the engine,
-        `answered_by` ("theory" or "simulation"); for two objectives `second_objective` and `on_front`.
+        `answered_by` ("theory" or "simulation"); for two objectives `second_objective` and `on_front`; where
+        points were simulated `simulated`, `simulated_ci95`, `verdict` and `role`.
     """
     import pandas as pd
 
-    task, rows = found.task, []
+    task, simulated = found.task, {}
+    if found.confirmation is not None:
+        simulated = {json.dumps(one.changes, sort_keys=True): one for one in found.confirmation.points}
+    rows = []
     for point in found.candidates:
-        known = point.failure is None
+        known, played = point.failure is None, simulated.get(json.dumps(point.changes, sort_keys=True))
         row: dict[str, Any] = {
             **{key: value if is_number(value) else label(value) for key, value in point.changes.items()},
             "objective": point.objective if known else math.nan,
@@ -318,6 +323,9 @@ def as_table(found: Dimensioning) -> pd.DataFrame:
         }
         if task.second is not None:
             row |= {"second_objective": point.sides[-1], "on_front": point in found.front}
+        if played is not None:
+            row |= {"simulated": played.objective.mean, "simulated_ci95": played.objective.ci95}
+            row |= {"verdict": played.verdict, "role": played.role}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -387,8 +395,8 @@ def _simulated(point: Simulated) -> dict[str, Any]:
         "objective": _estimate(point.objective),
         "model_objective": None if point.model is None else point.model.objective,
         "constraints": [
-            {**_estimate(side), "verdict": bound}
-            for side, bound in zip(point.sides, point.bounds, strict=True)
+            {**_estimate(side), "verdict": bound, "replications_to_decide": needed}
+            for side, bound, needed in zip(point.sides, point.bounds, point.needed, strict=True)
         ],
         "winner_better_by": _estimate(point.difference),
         "p_value": point.p_value,

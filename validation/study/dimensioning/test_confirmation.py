@@ -14,6 +14,7 @@ from btqueue.study.dimensioning.confirmation import (
     _warnings,
     paired_p_value,
 )
+from btqueue.study.dimensioning.optimum import as_values
 
 
 def test_the_winner_and_all_points_that_are_nearly_as_good_are_simulated():
@@ -134,10 +135,17 @@ def test_p_values_of_paired_differences():
     assert math.isnan(paired_p_value(np.array([1.0, math.nan])))
 
 
-def test_a_bound_inside_the_interval_is_open():
-    confirmation = simulated(subject_to="goodput_kbps >= 99.5").confirmation
-    assert confirmation is not None and confirmation.points[0].bounds == ("open",)
-    assert "the winner may violate goodput_kbps >= 99.5" in confirmation.warnings[0]
+def test_what_would_decide_is_said_and_in_the_json(capsys):
+    found = simulated(subject_to="goodput_kbps >= 99.5")
+    assert found.confirmation is not None
+    winner = found.confirmation.points[0]
+    assert winner.bounds == ("open",) and winner.needed[0] > len(winner.samples)
+    said = f"about {winner.needed[0]:,.0f} replications would decide it"
+    assert said in found.confirmation.warnings[0]
+    values = as_values(found)["confirmation"]["points"]
+    assert values[0]["constraints"][0]["replications_to_decide"] == winner.needed[0]
+    print_report("a piconet", found, 0.0)
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_runners_up_stand_in_the_order_of_the_objective_whoever_has_answered():
