@@ -163,6 +163,7 @@ def test_runners_up_stand_in_the_order_of_the_objective_whoever_has_answered():
 @pytest.mark.parametrize(("bound", "said"), [("open", ", if its bounds hold, which is open"), ("met", "")])
 def test_a_better_point_whose_bound_is_open_is_named_so(bound, said):
     found = simulated(choose="polling.limit=1..20", subject_to="rtt_s <= 0.5")
+    assert found.confirmation is not None
     winner, other, *_ = found.confirmation.points
     difference = replace(other.difference, mean=-2.0, ci95=0.5)
     better = replace(other, verdict="better", bounds=(bound,), difference=difference)
