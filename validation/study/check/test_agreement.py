@@ -292,7 +292,10 @@ def test_repetitions_and_keys_of_single_links_are_causes(changes, cause):
     scenario = Scenario.from_dict({"radio": {"links": [weak]}, "link": {"arq": 4}})
     ber = changes.pop("ber", 1e-4)
     true = simulator(scenario.changed({**changes, "radio.links": [weak | {"ber": ber}]}))
-    found = {name: Quantity(name, float(one.mean()), tuple(one.values[:, 0])) for name, one in true.items()}
+    found = {
+        name: Quantity(name, float(true[name].mean()), tuple(true[name].values[:, 0]))
+        for name in ("goodput_kbps", "rtt_s")
+    }
     report = check(ForeignResults("theirs", "CSV", found), scenario, simulate=simulator, solve=None)
     assert dict(report.causes[0].changes) == cause
 
@@ -308,7 +311,7 @@ def test_numbers_in_another_unit_are_recognised_before_any_neighbour_is_simulate
         asked.append(scenario)
         return made_up(scenario)
 
-    true = {name: float(one.mean()) for name, one in made_up(WIRE).items()}
+    true = {name: float(made_up(WIRE)[name].mean()) for name in ("goodput_kbps", "rtt_s", "timeouts_per_s")}
     values = true | {metric: true[metric] * factor}
     results = ForeignResults("theirs", "CSV", {name: Quantity(name, value) for name, value in values.items()})
     report = check(results, WIRE, simulate=simulator, solve=None)
