@@ -68,8 +68,8 @@ FAR = 1e9
 """Misfit of a value that no scenario can have, or that is not tried; finite, as searches take differences."""
 EQUAL = 1.0
 """Difference of the misfits of two neighbours that fit equally."""
-USUAL, ROUNDED, ANY = range(3)
-"""Of a value: a usual mistake, a round number, any number. The first are named first where several fit."""
+STATED, USUAL, ROUNDED, ANY = range(4)
+"""Of a value: the file states it, a usual mistake, a round number, any number; named in this order."""
 FEW = 4
 """Metrics up to which a sentence names all of them."""
 UNITS = {
@@ -107,7 +107,7 @@ class Cause:
 class Neighbour:
     """A change of the scenario that stands for a usual mistake; `judged` once it was simulated.
 
-    `rank`: whether its value is usual, round or any.
+    `rank`: whether its value is stated, usual, round or any.
     """
 
     changes: Mapping[str, Any]
@@ -261,7 +261,10 @@ def likely_causes(
         return misfit(one.judged, own, random=rules.random)
 
     farthest = misfit(own, own, random=rules.random)
-    for neighbour in neighbours(scenario, results):
+    facts = compare_facts(results.facts, scenario, results.flow, warmup_s=results.warmup_s)
+    said = [one for one in facts if one.status == "failed" and one.value is not None]
+    stated = (Neighbour({one.check: one.value}, "the file states it", STATED) for one in said)
+    for neighbour in chain(stated, neighbours(scenario, results)):
         judge(neighbour)
     found_one = any(one.fits and far(one) < farthest for one in tried)
     _search(scenario, list(tried), judge, far, keys=1 if found_one else SEARCHED)
@@ -285,7 +288,10 @@ def likely_causes(
     for one in sorted((one for one in nearer if one.fits), key=lambda one: (one.rank, far(one))):
         of_keys.setdefault(tuple(one.changes), one)
     best = min(map(far, of_keys.values()), default=0.0)
-    found = sorted(of_keys.values(), key=lambda one: (max(far(one), best + EQUAL), one.rank, far(one)))
+    found = sorted(
+        of_keys.values(),
+        key=lambda one: (one.rank != STATED, max(far(one), best + EQUAL), one.rank, far(one)),
+    )
     found = found or partial()[:1]
     causes = (Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found)
     return tuple(causes), len(tried)
@@ -374,7 +380,7 @@ def _search(
     for one in tried:
         (key, value), *more = one.changes.items()
         numbers = [value, scenario.value_of(key)]
-        if not more and all(is_number(x) and x > 0 for x in numbers):
+        if not more and one.rank != STATED and all(is_number(x) and x > 0 for x in numbers):
             of_key[key][value] = distance(one)
             meanings[key] = "another value" if "off-by-one" in one.meaning else one.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
