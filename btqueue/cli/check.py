@@ -15,6 +15,7 @@ from btqueue.cli.options import (
     FlowOfResults,
     Force,
     Map,
+    Plot,
     Quiet,
     Report,
     Sets,
@@ -63,6 +64,7 @@ def check(
         bool, Option("--strict", help="Exit code 3 if anything is inconsistent or differs.")
     ] = False,
     out: Report = None,
+    plot: Plot = None,
     force: Force = False,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -75,6 +77,7 @@ def check(
     from btqueue.cli.check_report import WRITERS, document, print_report
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import REPORTS, AnswerFirst, Target
+    from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.study.check import check as study
     from btqueue.study.check import read_results
@@ -87,12 +90,14 @@ def check(
         raise BadInput(f"--tolerance {tolerance}: must be at least 0 and below 1, or a percentage as 3%")
     wanted = load(scenario, set_ or ())
     target = Target.checked(out, "--out", REPORTS, force=force)
+    picture = Target.checked(plot, "--plot", FORMATS, force=force)
     simulator = None if no_simulate else simulator_of(threads, quiet)
     found = read_results(results, wanted, renamed=checked_map(map_ or []), flow=flow)
     keep_compiled_models()
     report = study(found, wanted, confidence=confidence, tolerance=share, simulate=simulator)
     with AnswerFirst() as files:
         files.write(target, WRITERS, report)
+        files.draw(picture, "btqueue.plots.check.check_figure", report)
         if as_json:
             put_json(document(report))
         else:
@@ -149,6 +154,7 @@ def fit(
     map_: Map = None,
     flow: FlowOfResults = None,
     out: Report = None,
+    plot: Plot = None,
     force: Force = False,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -161,12 +167,14 @@ def fit(
     from btqueue.cli.check_report import FIT_WRITERS, fit_document, print_fit
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.files import REPORTS, AnswerFirst, Target
+    from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.study.check import read_results
     from btqueue.study.check.results import checked_map
     from btqueue.study.fit import fit as study
 
     target = Target.checked(out, "--out", REPORTS, force=force)
+    picture = Target.checked(plot, "--plot", FORMATS, force=force)
     wanted = load(scenario, set_ or ())
     ranges = {}
     for text in (part.strip() for one in free for part in one.split(",")):
@@ -179,6 +187,7 @@ def fit(
     report = study(found, wanted, ranges, simulate=simulator_of(threads, quiet, causes=False))
     with AnswerFirst() as files:
         files.write(target, FIT_WRITERS, report)
+        files.draw(picture, "btqueue.plots.check.check_figure", report)
         if as_json:
             put_json(fit_document(report))
         else:

@@ -5,8 +5,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import run
+from thesis import thesis
+
+from btqueue.plots.check import check_figure
+from btqueue.study.check import check
 
 NAME = "venugopal-2006/piconet"
 THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},2,10\nqueue_packets[uplink],1,0.1,10\n"
@@ -99,7 +104,8 @@ def test_a_scenario_without_model_is_compared_with_the_simulation(theirs, engine
 
 
 def test_reports_are_written(wrong, tmp_path):
-    checked(wrong, "--out", tmp_path / "report.json")
+    checked(wrong, "--out", tmp_path / "report.json", "--plot", tmp_path / "forest.png")
+    assert (tmp_path / "forest.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["check"]["agrees"] is False
     checked(wrong, "--out", tmp_path / "report.csv")
     with (tmp_path / "report.csv").open(encoding="utf-8", newline="") as file:
@@ -107,3 +113,13 @@ def test_reports_are_written(wrong, tmp_path):
     assert rows["goodput_kbps"]["verdict"] == "differs"
     assert rows["goodput_kbps"]["unit"] == "kbit/s"
     assert rows["queue_packets[uplink]"]["verdict"] == "agrees"
+
+
+def test_the_figure_has_a_row_for_each_metric(theirs, engines):
+    report = check(theirs, thesis(), simulate=engines.simulator.simulate, solve=engines.network.solve)
+    (axes,) = check_figure(report).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["goodput", "queue length, uplink"]
+    assert axes.get_xlabel() == "relative to the simulation"
+    points = [np.asarray(line.get_xdata(), float) for line in axes.get_lines()]
+    drawn = {round(float(x[0]), 3) for x in points if len(x) == 1}
+    assert {1.0, 1.005, 1.01} <= drawn  # simulation, theirs and model over the simulation's 100

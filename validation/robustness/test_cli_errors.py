@@ -59,6 +59,7 @@ BAD_INPUT = [
     (f"{CHECK} --map x", "--map x: must be THEIRS=METRIC"),
     (f"{CHECK} --flow 3", "the scenario has flows 1 to 2"),
     (f"{CHECK} --out report.txt", "must end in .json (JSON) or .csv"),
+    (f"{CHECK} --plot report.txt", "must end in .png"),
     (f"{CHECK} --set polling.limt=3", "polling.limit"),
     ("figures venugopal-2006/6.99", "did you mean 'venugopal-2006/fig_6_"),
     ("figures venugopal-2006/2.1", "figure 2.1 of venugopal-2006 is a drawing, not a result"),

@@ -94,11 +94,12 @@ def test_packets_state_a_value_and_theory_finds_the_other(capture, tmp_path):
     assert keys[BER]["low"] < 2e-4 < keys[BER]["high"] < 1.2 * keys[BER]["low"]
     assert found["scenario"]["transport"]["mss_bytes"] == 1000
     assert found["fit"]["confirmed"] and found["fit"]["metrics"]["goodput_kbps"]["verdict"] == "agrees"
-    file = tmp_path / "found.csv"
-    written = ("--out", file)
+    files = [tmp_path / "found.csv", tmp_path / "found.svg"]
+    written = ("--out", files[0], "--plot", files[1])
     printed = run("fit", *asked, "--free", f"{BER}=5e-5..5e-4", *written).stdout
-    row = next(csv.DictReader(file.read_text("utf-8").splitlines()))
+    row = next(csv.DictReader(files[0].read_text("utf-8").splitlines()))
     assert row["key"] == BER and float(row["low"]) < 2e-4 < float(row["high"]) and row["verdict"] == "fitted"
+    assert "<svg" in files[1].read_text("utf-8")
     assert "found.csv" in run("fit", *asked, "--free", BER, *written, code=2).stderr  # is there already
     assert "the capture says 1000, the scenario" in printed
     assert printed.rstrip().splitlines()[-1].startswith("confirmed by simulation: ")
