@@ -10,9 +10,9 @@ A model's answer is a sample of one replication. It has no interval, and an orde
 differ by more than RESOLUTION; a trend may have the same steps backward as in a simulation.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -65,6 +65,11 @@ WORDS = {
     "best": Word(0.02, "“best”, “enough”: a lead of at most 2 % is a tie, and a tie is no “best”"),
 }
 """One rule for each word, used by all claims; a number may have a narrower tolerance of its own."""
+
+
+def limit(check: Mapping[str, Any], otherwise: float = 0.0) -> float:
+    """Return the limit of a check's word, or its own tolerance."""
+    return check.get("rel_tol", WORDS[check["word"]].limit if check.get("word") else otherwise)
 
 
 class Finding(NamedTuple):

@@ -43,7 +43,7 @@ import numpy as np
 
 from btqueue.reproduction.claims import judgement
 from btqueue.reproduction.claims.engines import Answer, Engine, NoAnswer
-from btqueue.reproduction.claims.judgement import WORDS, Finding
+from btqueue.reproduction.claims.judgement import Finding, limit
 from btqueue.reproduction.claims.record import (
     REPRODUCED,
     Claim,
@@ -140,11 +140,6 @@ def sweep(engine: Engine, check: Claim) -> tuple[list[float], np.ndarray]:
     """Return the places of the sweep and their samples, shape (places, replications)."""
     samples = [sample_of(engine, one) for one in at_places(check)]
     return check["sweep"].get("places", check["sweep"]["values"]), np.array(samples)
-
-
-def limit(check: Claim, otherwise: float = 0.0) -> float:
-    """Return the limit of the check's word, or its own tolerance."""
-    return check.get("rel_tol", WORDS[check["word"]].limit if check.get("word") else otherwise)
 
 
 def at_peak(engine: Engine, check: Claim) -> Claim:

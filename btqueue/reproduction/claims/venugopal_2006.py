@@ -8,8 +8,7 @@ import xarray as xr
 from scipy import stats
 
 from btqueue.reproduction.claims.engines import Engine
-from btqueue.reproduction.claims.judgement import Finding, value
-from btqueue.reproduction.claims.recorded import limit
+from btqueue.reproduction.claims.judgement import Finding, limit, value
 from btqueue.reproduction.fading import with_fading
 from btqueue.reproduction.figures.runs import events
 from btqueue.scenario import Scenario, load

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from btqueue.reproduction.claims.judgement import limit
 from btqueue.reproduction.claims.record import claims_of
-from btqueue.reproduction.claims.recorded import limit
 from btqueue.scenario import Scenario, load
 
 SIGN = "black"
