@@ -10,7 +10,7 @@ from scipy.stats import nbinom
 
 import btqueue as bt
 from btqueue.network.stations import fading
-from btqueue.network.stations.laws import visits_of
+from btqueue.network.stations.crossings import visits_of
 from btqueue.network.stations.network import Train, network_of
 
 LINK = {
