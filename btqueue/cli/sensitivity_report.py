@@ -252,6 +252,9 @@ LONGEST_LATEX = 600
 def print_formulas(title: str, found: Sequence[Evaluated]) -> None:
     """Print the formulas that apply to a scenario, with their values and elasticities."""
     screen, sources = Screen(), dict[str, str]()
+    if not found:
+        screen.say(f"{title}: no closed form applies; --formula NAME --at SYMBOL=NUMBER evaluates one")
+        return
     table = new_table("formula", "value", "unit", "elasticity by")
     for column in table.columns[2:]:
         column.justify = "left"

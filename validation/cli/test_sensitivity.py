@@ -76,3 +76,21 @@ def test_too_many_failures_are_no_answer():
     beyond = ["--spread", f"{key}=1..1000", "--key", key]  # the largest timeout
     result = run("sensitivity", CHAIN, "--method", "sobol", *beyond, "--samples", "8", code=3)
     assert "points have no answer" in result.stderr
+
+
+def test_formulas_of_unlike_flows_say_that_their_numbers_are_means(tmp_path):
+    """A loss and a round trip over two kinds of flows are of no connection."""
+    own = (
+        "network = {{ peripherals = 2, flows = {flows} }}\nlink = {{ arq = {arq} }}\n"
+        'traffic = {{ source = "greedy" }}\n'
+        'radio = {{ links = [{{ node = "p1.2", model = "constant", ber = 1e-4 }}] }}\n'
+    )
+    (tmp_path / "unlike.toml").write_text(own.format(flows='"uplink"', arq=4))
+    listed = run("sensitivity", str(tmp_path / "unlike.toml"), "--method", "closed")
+    assert "means over unlike flows" in " ".join(listed.stdout.split())
+    flows = '[{ from = "p1.1", to = "c1" }, { from = "p1.2", to = "c1" }]'
+    (tmp_path / "none.toml").write_text(own.format(flows=flows, arq='"unlimited"'))
+    assert (
+        "no closed form applies"
+        in run("sensitivity", str(tmp_path / "none.toml"), "--method", "closed").stdout
+    )

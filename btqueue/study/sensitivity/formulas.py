@@ -291,6 +291,13 @@ def _losses_limit(point: Evaluated) -> Iterator[str]:
         yield _fails(f"{gives}; the source offers {number(offered)}", "the sender always has data")
 
 
+def _like_flows(point: Evaluated) -> Iterator[str]:
+    kinds = dict.fromkeys(topology(point.at.scenario).kinds)
+    if len(kinds) > 1:
+        found = f"loss and round trip are means over unlike flows ({', '.join(kinds)})"
+        yield _fails(found, "all flows are alike (--at p=... --at RTT=... takes the numbers of one)")
+
+
 def _no_window(point: Evaluated) -> Iterator[str]:
     window, rtt_s = point.at.scenario.transport.receive_window_segments, point.numbers["RTT"].value
     if point.value > (most := window / rtt_s):
@@ -492,7 +499,7 @@ Check = Callable[["Evaluated"], Iterator[str]] | Wanted
 
 SATURATED = ("capacity of a star", "capacity of a ring under ARQ", "carried by")
 CHECKS: tuple[tuple[str | tuple[str, ...], tuple[Check, ...]], ...] = (
-    ("send rate", (_losses_limit,)),
+    ("send rate", (_like_flows, _losses_limit)),
     ("send rate, square-root law", (_no_window, _no_timeouts)),
     ("send rate, PFTK short", (_rare_losses,)),
     ("goodput", (_one_link, WHOLE_AIR)),
