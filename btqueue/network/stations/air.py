@@ -316,6 +316,16 @@ def doubts(network: Network, point: Any) -> list[str]:
         "segments stay in a piconet whose central is a bridge: round trips were up to 13 % off": any(
             f not in over and central[port.piconet] for f, _, port in stops
         ),
+        "windows stay full in a piconet whose central is a bridge, and its absences may keep in step with "
+        "the other piconet: goodput was up to 27 % too high": any(
+            f not in over
+            and f not in carried
+            and flow.load == inf
+            and central[network.ports[visit.index].piconet]
+            for f, flow in enumerate(flows)
+            for visit in flow.forth
+            if visit.kind == "port"
+        ),
         "bridges that are centrals wait for each other in a circle, and may all be absent at once": any(
             waits_for_itself(network, n) for n in range(len(network.bridges))
         ),

@@ -1001,7 +1001,8 @@ class Queues:
         turns = self.sent[c].turns
         count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
         message = turns**count
-        ahead = sum(turns**k for k in range(count)) / count
+        apart = np.abs(1.0 - turns) > SAME  # else every train of the message begins at the same place
+        ahead = np.where(apart, (1.0 - message) / np.where(apart, 1.0 - turns, 1.0) / count, 1.0)
         return (1.0 - load) * (load * message) ** least / (1.0 - load * message) * ahead
 
     def sent_before(self, c: int, least: int = 0) -> float:
