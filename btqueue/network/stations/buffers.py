@@ -122,11 +122,6 @@ def stops(network: Network, point: Point) -> Iterator[Stop]:
                 yield Stop(f, flow, visit, packets, bool(back), station)
 
 
-def _at(network: Network, point: Point, port: int) -> list[Stop]:
-    """Return the visits of segments to a port."""
-    return [one for one in stops(network, point) if not one.back and one.visit[:2] == ("port", port)]
-
-
 def once(law: Callable[..., Found]) -> Callable[..., Found]:
     """Return the function of a network and its point that finds each result once."""
 
@@ -150,9 +145,8 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     waits = point.waits + point.gather
     places, segment = np.full(count, inf), np.zeros(count)
     most, queue, rate, tcp = np.zeros((4, count))
-    users: dict[int, list[Stop]] = {}
-    for stop in stops(network, point):
-        f, flow, visit, packets, back, r = stop
+    users: dict[int, list[tuple[int, Flow, Visit, float]]] = {}
+    for f, flow, visit, packets, back, r in stops(network, point):
         used[r] = max(used[r], used[laws.number[visit.kind, visit.index]])
         places[r] = min(places[r], visit.places * max(visit.train.packets, 1.0))
         # while a window of segments waits for tokens, at most one of its acknowledgements does
@@ -164,7 +158,7 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
             tcp[r] += flow.protocol == "tcp"
             segment[r] = max(segment[r], packets)
             if (flow.protocol == "none" or not laws.links.endless[f]) and not flow.messages:
-                users.setdefault(r, []).append(stop)
+                users.setdefault(r, []).append((f, flow, visit, packets))
     found = {}
     for r in map(int, np.flatnonzero(np.isfinite(places) & (rate > 0.0))):
         kind = laws.names[r][0]
@@ -211,10 +205,12 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         ports = [visit.index for visit in flow.forth if visit.kind == "port"]
         if sum(links.is_filled(links.port_link[port]) for port in ports) > 1:
             continue  # segments wander between bridges
-        fits, held_at, packets, in_turn = False, None, 1.0, False
+        full, fits, held_at, packets, in_turn = [], False, None, 1.0, False
         for stop in own:
             if stop.visit.kind == "port" and _brings(network, stop.visit.index):
                 continue
+            if used[stop.station] > CROWDED:
+                full.append(stop.visit)
             one = known.get(stop.station)
             if one is None or one.queue == 0.0 or one.most <= one.places + one.sent:
                 continue
@@ -230,8 +226,8 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
                 in_turn = stop.visit.node >= 0
         if held_at is None:
             continue
-        here = room
-        room += _elsewhere(network, flow, held_at, rate, lone)
+        batch, here = _moves_whole(network, point, full), room
+        room += 1.0 if batch else _elsewhere(network, flow, held_at, rate, lone)
         if held_at.kind == "port" and network.ports[held_at.index].limit >= ENDLESS:
             lone = min(lone, room / rate)  # whole windows go in turn: while one waits, others fill the air
         room = max(room, 2.0) if fits else room
@@ -245,7 +241,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             part = room if held_at.kind == "port" else here
             in_vain = int(packets * part + 1e-6) % packets / packets
             varies_s = _varies(network, flow, held_at, room) / rate
-            saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), in_vain, varies_s)
+            saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), in_vain, varies_s, batch=batch)
             beside = [used[r] for r in np.flatnonzero(point.service[f]) if used[r] <= CROWDED]
             sure = max(beside, default=0.0) < NEARLY_AS_SLOW
             sure = sure and (flow.acks == 1.0 or here * flow.acks >= MANY_PAIRS)
@@ -435,6 +431,14 @@ def _varies(network: Network, flow: Flow, visit: Visit, room: float) -> float:
     return visits + 2.0 * float(np.sqrt(room * train.spread)) / train.frames
 
 
+def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
+    """Return whether a window goes from link to link as a whole: several full links, exhaustive visits."""
+    links = point.links.links
+    at = {links.port_link[visit.index] for visit in full if visit.kind == "port"}
+    piconets = {network.ports[visit.index].piconet for visit in full if visit.kind == "port"}
+    return len(at) > 1 and all(network.piconets[one].discipline == "exhaustive" for one in piconets)
+
+
 def whole(network: Network, point: Point) -> Vector:
     """Return the share of the datagrams of each flow that find room for all their packets, (flows,).
 
@@ -443,11 +447,10 @@ def whole(network: Network, point: Point) -> Vector:
     these are shorter the mean packet that it accepts is longer.
     """
     found, laws = np.ones(len(network.flows)), point.links
-    at: dict[int, list[Stop]] = {}
-    for stop in stops(network, point):
-        open_ = stop.flow.protocol == "none" and stop.flow.load < inf
-        if not stop.back and stop.visit.places < inf and open_:
-            at.setdefault(laws.number[stop.visit[:2]], []).append(stop)
+    at: dict[int, list[tuple[int, Flow, Visit, float]]] = {}
+    for f, flow, visit, packets, back, _ in stops(network, point):
+        if not back and visit.places < inf and flow.protocol == "none" and flow.load < inf:
+            at.setdefault(laws.number[visit.kind, visit.index], []).append((f, flow, visit, packets))
     queues = {r: queue for r, users in at.items() if (queue := _queue(network, point, r, users))}
     full = {r for r in queues if r < len(network.ports) and point.rate @ point.service[:, r] > CROWDED}
     kept, spared, longer = dict.fromkeys(queues, 1.0), dict.fromkeys(queues, 0.0), dict.fromkeys(queues, 1.0)
@@ -506,38 +509,35 @@ class Queue(NamedTuple):
         return self._replace(vacations=laws)
 
 
-def _means(users: list[Stop], rate: Vector) -> tuple[Vector, float, int]:
-    """Return the shares of these visits, with rates of segments, and mean packets and segments at once."""
-    share = rate / rate.sum()
-    segments = max(round(float(share @ [min(one.flow.batch, one.flow.window) for one in users])), 1)
-    return share, float(share @ [one.packets for one in users]), segments
-
-
-def _queue(network: Network, point: Point, r: int, users: list[Stop]) -> Queue | None:
+def _queue(
+    network: Network, point: Point, r: int, users: list[tuple[int, Flow, Visit, float]]
+) -> Queue | None:
     """Return the queue before a station, None if its room is large."""
     laws = point.links
-    rate = np.array([_arrive(point, one.f, one.flow, one.visit) for one in users])
+    rate = np.array([_arrive(point, f, flow, visit) for f, flow, visit, _ in users])
     if not rate.any():
         return None
-    share, packets, batch = _means(users, rate)
-    places = min(one.visit.places * one.packets for one in users)
+    share = rate / rate.sum()
+    packets = float(share @ [one[3] for one in users])
+    places = min(visit.places * count for _, _, visit, count in users)
     kind, index = laws.names[r]
-    service = float(share @ [point.service[one.f, r] / point.sent[one.f] for one in users]) / packets
+    service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
     if kind == "port":  # half of a segment counts as sent (`Visit.places`)
         places += packets / 2.0
     elif kind == "bucket":  # the tokens of a full bucket are used at once, and come back at the token rate
         places += network.buckets[index].depth / network.buckets[index].rate / service
-    used = float(rate @ [point.service[one.f, r] for one in users])
+    used = float(rate @ [point.service[f, r] for f, *_ in users])
     if places > MOST_PLACES:
         if used <= 1.0:
             return None
         places = MOST_PLACES  # a larger buffer that overflows is equally full
+    batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     room = max(int(places + 1e-6), 1)
     messages_s = float(f"{float(rate.sum()) / batch:.9g}")  # so that equal flows are solved once
     found = Queue(messages_s, max(round(packets), 1), batch, room, float(f"{service:.9g}"), 1, (), 0.0)
     if kind != "port":
         return found
-    last = float(share @ [one.visit.train.last for one in users])
+    last = float(share @ [visit.train.last for _, _, visit, _ in users])
     return at_port(point, index, users, found._replace(last=last), used)
 
 
@@ -550,7 +550,9 @@ def _arrive(point: Point, f: int, flow: Flow, visit: Visit) -> float:
     return min(flow.load, float(point.rate[f]) / full if full else inf)
 
 
-def at_port(point: Point, p: int, users: list[Stop], queue: Queue, used: float) -> Queue:
+def at_port(
+    point: Point, p: int, users: list[tuple[int, Flow, Visit, float]], queue: Queue, used: float
+) -> Queue:
     """Return the queue of a port with its visits.
 
     The vacation after a visit to a port that is always full is the rest of the cycle. Else the visits to
@@ -559,13 +561,13 @@ def at_port(point: Point, p: int, users: list[Stop], queue: Queue, used: float) 
     Args:
         point: the operating point.
         p: number of the port.
-        users: the visits of segments to it.
+        users: the flows that cross it: number, flow, visit, packets of a segment.
         queue: without visits; its service is the time of the port for a packet.
         used: use of the port.
     """
     laws = point.links
-    link, trains = laws.links.port_link[p], [one.visit.train for one in users]
-    rate = np.array([point.rate[one.f] * point.sent[one.f] for one in users])
+    link, trains = laws.links.port_link[p], [visit.train for _, _, visit, _ in users]
+    rate = np.array([point.rate[f] * point.sent[f] for f, *_ in users])
     share = rate / rate.sum() if rate.any() else np.full(len(rate), 1.0 / len(rate))
     tries = float(share @ [train.frames / train.packets for train in trains])
     polled, each = laws.polled, float(laws.links.frame[p])
@@ -592,10 +594,17 @@ def at_port(point: Point, p: int, users: list[Stop], queue: Queue, used: float) 
 @once
 def unlimited(network: Network, point: Point, p: int) -> Queue:
     """Return the queue of a port of hosts with unlimited room, with its visits."""
-    users = [one for one in _at(network, point, p) if point.rate[one.f] > 0.0]
-    rate = np.array([point.rate[one.f] for one in users])
-    _, packets, segments = _means(users, rate)
+    users = [
+        (f, flow, visit, max(visit.train.packets, 1.0))
+        for f, flow in enumerate(network.flows)
+        for visit in flow.forth
+        if visit.kind == "port" and visit.index == p and point.rate[f] > 0.0
+    ]
+    rate = np.array([point.rate[f] for f, *_ in users])
+    share = rate / rate.sum()
+    packets = float(share @ [one[3] for one in users])
     size = max(round(packets), 1)
+    segments = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     messages = float(f"{rate.sum() * packets / (size * segments):.9g}")
     found = at_port(point, p, users, Queue(messages, size, segments, 1, 1.0, 1, (), 0.0), 0.0)
     polled = point.links.polled
@@ -618,14 +627,20 @@ def refused(network: Network, point: Point) -> Vector:
         if len(way) < 2 or (way[0].kind, way[1].kind) != ("bucket", "port") or flow.messages:
             continue
         visit = way[1]
-        users = _at(network, point, visit.index)
-        tcp = all(one.flow.protocol == "tcp" for one in users)
-        room = (visit.places + 0.5) * users[0].packets  # half of a segment counts as sent
-        if tcp and sum(one.flow.window * one.packets for one in users) <= room:
+        users = [
+            (g, one, stop, max(stop.train.packets, 1.0))
+            for g, one in enumerate(flows)
+            for stop in one.forth
+            if (stop.kind, stop.index) == ("port", visit.index)
+        ]
+        tcp = all(one.protocol == "tcp" for _, one, *_ in users)
+        room = visit.places * users[0][3] + 0.5 * users[0][3]  # half of a segment counts as sent
+        if tcp and sum(one.window * size for _, one, _, size in users) <= room:
             found[f] = 0.0
             continue
-        endless = point.links.links.endless
-        if network.bridges or any(endless[one.f] or not _at_random(one.flow) for one in users):
+        if network.bridges or any(
+            point.links.links.endless[g] or not _at_random(one) for g, one, *_ in users
+        ):
             continue
         queue = _queue(network, point, visit.index, users)
         share = 0.0 if queue is None else solved(queue).packet_loss

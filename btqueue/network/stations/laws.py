@@ -276,6 +276,22 @@ class Laws:
         lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
         return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
 
+    def within_visits(self, window: Vector, service: Matrix, full: Vector) -> Vector:
+        """Return the longest round trips without waits at full stations (s), shape (flows,).
+
+        Where visits last as long as there are segments, a link that always has some sends whole windows in
+        turn with the others, so that the air is never idle: a window takes as long as at full air.
+
+        Args:
+            window: segments that may be under way, (flows,).
+            service: service of a segment at each resource (s).
+            full: resources that are full.
+        """
+        ports = len(self.network.ports)
+        whole = (self.links.limit[self.links.port_link] >= ENDLESS) & (full[:ports] > 0.0)
+        each = np.where(whole, service[:, :ports], 0.0).max(axis=1, initial=0.0)
+        return np.where(each > 0.0, window * each, inf)
+
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows other than sessions take."""
         links = self.links

@@ -821,12 +821,16 @@ class _Builder:
 
     def _layers(self, plan: FlowPlan, forth: Visits, back: Visits, layer_s: float) -> tuple[Layer, ...]:
         """Return the rows of layers that a flow passes; they take `layer_s` (s)."""
+
+        def time_s(visit: Visit) -> float:
+            return visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S * (visit.kind == "port")
+
         ways = ((forth, plan.source, plan.target), (back, plan.target, plan.source))
         found = []
         for number, (visits, source, target) in enumerate(ways if layer_s else ()):
             stops = [visit for visit in visits if visit.kind != "bucket"]
             # acknowledgements are as far apart as the segments that have passed the same layers
-            apart = [layer_s if number else least_s((stops[at],)) for at in (0, -1)] if stops else []
+            apart = [layer_s if number else time_s(stops[at]) for at in (0, -1)] if stops else []
             for node, down, apart_s in zip((source, target), (True, False), apart, strict=False):
                 name = f"layers of {self.plan.nodes[node]} {'down' if down else 'up'}"
                 if name not in self.wires:
@@ -1001,7 +1005,7 @@ class _Builder:
 
 
 def least_s(visits: tuple[Visit, ...]) -> float:
-    """Return the time of a lone segment at these stops (s), without waits: buckets have tokens for it."""
+    """Return the time of a lone segment at its stops (s), without waits: buckets have tokens for it."""
     stops = [visit for visit in visits if visit.kind != "bucket"]
     return sum(visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S for visit in stops)
 

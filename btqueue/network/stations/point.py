@@ -346,6 +346,9 @@ class Search:
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
         base = base + gather
+        endless = laws.links.endless
+        whole = np.where(endless, laws.within_visits(self.window, self.service, self.full), np.inf)
+        others = np.minimum(others, whole - base)
         lone_before, self.lone = self.lone, base + others
         most, self.sent, _ = transport.caps(
             self.network, laws, rate, self.sent, self.lone, self.service, every=False

@@ -559,7 +559,9 @@ def _acks(flow: Flow, service_s: float) -> float:
     return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
 
 
-def saw(flow: Flow, base_s: float, service_s: float, room: int, in_vain: float, varies_s: float) -> Law:
+def saw(
+    flow: Flow, base_s: float, service_s: float, room: int, in_vain: float, varies_s: float, *, batch: bool
+) -> Law:
     """Return the law of a window whose only losses are repeated overflows of a buffer (a sawtooth).
 
     In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
@@ -574,28 +576,34 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, in_vain: float, 
         room: segments that path and buffer hold.
         in_vain: part of the lost segment that finds room, and is sent.
         varies_s: time by which a repair may take longer (s).
+        batch: whether a window moves as a whole: then the last segment of the next window is lost as well,
+            before the first loss is noticed.
     """
     most = int(flow.window)
-    half, tahoe = max((room + 1) / 2.0, 2.0), flow.transport.variant == "tahoe"
+    losses = 2 if batch and most > room + 1 else 1
+    half, tahoe = max((room + losses) / 2.0, 2.0), flow.transport.variant == "tahoe" and not batch
     half = ceil(half) if tahoe else half  # at the end of its slow start
     low, acks = int(half), _acks(flow, service_s)
     grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
+    if batch:  # to the end of the window in which it happens
+        grows = max(grows, low + sum(range(low, room + 1)))
     windows = np.sqrt(half**2 + 2.0 * acks * np.arange(grows))
     inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
     # segments that a recovery lets out: two by RFC 3042, one for each later duplicate, the others at its end
     early = int(min(max(most - room - 1, 0), DUPLICATES - 1)) if flow.transport.limited_transmit else 0
     new = int(max(min(low - 1, most - room - 1 - early), 0))
-    drained = np.append(np.full(new, low), np.arange(new + 1.0, low + 1.0))
+    drained = np.full(low, half) if batch else np.append(np.full(new, low), np.arange(new + 1.0, low + 1.0))
     if tahoe:  # each acknowledgement lets out two
         drained = np.sort(np.append(np.arange(1.0, low), np.arange(2.0, low + 1.0)))
     # without timestamps a repetition shows no round trip (RFC 6298, section 3)
-    repair = [room + early + 1.0 - DUPLICATES] if flow.transport.timestamps else []
+    repair = [room + early + 1.0 - DUPLICATES] if flow.transport.timestamps and not batch else []
     grown = np.sort(np.append(np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)))
     seen = np.concatenate([repair, drained, grown])
     trips = np.maximum(base_s, seen * service_s)
     at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
-    delivered = grows + 2.0 * room + 1.0 + early + (low - 2.0) * tahoe
-    lost_s = service_s * in_vain
+    delivered = grows + 2.0 * room + (3.0 if batch else 1.0 + early + (low - 2.0) * tahoe)
+    # a whole segment has crossed one of two hops
+    lost_s = service_s * (losses * 0.5 if batch else in_vain)
     sent = seen[len(repair) :]
     idle = float((np.maximum(base_s, sent * service_s) / np.maximum(sent, 1.0)).sum()) - len(sent) * service_s
     seconds = delivered * service_s + lost_s + max(idle, 0.0)
@@ -604,10 +612,10 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, in_vain: float, 
     timer_s = max(flow.transport.min_rto_s, timer(trips[:: max(round(1.0 / acks), 1)][-REMEMBERED:].tolist()))
     return Law(
         delivered / seconds,
-        1.0 + 1.0 / delivered,
+        1.0 + losses / delivered,
         float(repaired_s >= timer_s) / seconds,
         1.0 / seconds,
-        1.0 / (delivered + 1.0),
+        losses / (delivered + losses),
         float(window),
         float(trips.mean()),
         known=repaired_s + varies_s < timer_s
