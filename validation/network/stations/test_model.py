@@ -360,7 +360,7 @@ def test_the_odd_segment_of_a_window_is_left_at_the_receiver_until_the_next_ones
     rate = min((window - 1.0) / trip, 1.0 / service)
     assert float(metrics["goodput_kbps"][0]) == pytest.approx(SEGMENT_KBIT * rate, rel=1e-3)
     full = rate * service == 1.0
-    assert any("multiple" in doubt for doubt in notes["warnings"]) is not full
+    assert any("pair up" in doubt for doubt in notes["warnings"]) is not full
     if full:
         assert float(metrics["rtt_s"][0]) == pytest.approx((window + 1.0) / rate, rel=1e-3)
 
