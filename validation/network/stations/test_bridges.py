@@ -203,3 +203,14 @@ def test_segments_of_several_visits_are_known_alone_on_bridges_that_are_members(
     few |= {"network__relay": "segment", "polling__bridge_limit": 10}
     words = answer(scenario(**(few | changes)))[1]["warnings"]
     assert any("several visits" in one for one in words) != known
+
+
+@pytest.mark.parametrize(("bridge", "stands"), [("SS", True), ("MS", False)])
+def test_full_windows_beside_a_central_that_is_a_bridge_are_in_doubt(bridge, stands):
+    """Its absences lock to the cycles of the other piconet: 104 kbit/s were simulated, and 132 solved."""
+    changes = {
+        "network.topology": "scatternet", "network.piconets": 2, "network.peripherals": 3,
+        "network.bridge": bridge, "network.flows": "uplink", "traffic.source": "greedy",
+    }  # fmt: skip
+    why = bt.solve(bt.Scenario().changed(changes)).attrs["why"]
+    assert any("whose central is a bridge" in one for one in why) is not stands
