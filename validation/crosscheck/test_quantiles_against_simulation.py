@@ -110,6 +110,9 @@ def sizes(found: list[Errors], *, stands: bool) -> dict[str, tuple[int, float, f
     }
 
 
+@pytest.mark.xfail(
+    reason="the median of the 95 % quantile of delays is 5.1 %: those of rings are too long", strict=True
+)
 @pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
 def test_quantiles_of_answers_that_stand_are_within_their_bounds(count: int):
     found = sizes([errors(scenario) for scenario in drawn(count, SEED)], stands=True)
