@@ -25,6 +25,9 @@ SHARE = 0.1
 OF_THE_MODEL = "run.jitter_s"
 """The one key of `[run]` that describes the network and not how it is simulated."""
 
+LINKS = ("radio.links[", "network.outside_links[")
+"""Lists whose entries describe links: few, and often what a flow depends on. Entries of flows are many."""
+
 UNITS = {"_s": 1e-3, "ber": 1e-6, "per": 1e-3, "loss": 1e-3}
 """By the end of a key's name: a small change of a key that is 0."""
 
@@ -70,7 +73,8 @@ def factors(
 
     Args:
         scenario: gives their values.
-        keys: dotted names; by default every key that holds a number, but none of `[run]`.
+        keys: dotted names; by default every key that holds a number, in entries of lists those of `LINKS`,
+            but none of `[run]`.
         spread: by key, the range in which it may lie, as ``"200..400"`` or ``"log(1e-6,1e-4)"``.
         share: width of the other ranges: the value less and plus this share of it, whole numbers at least by
             one, and not beyond the limits of the key.
@@ -108,9 +112,10 @@ def coordinates(metrics: Iterable[str], varied: Iterable[Factor], **more: Iterab
 
 
 def numeric_keys(scenario: Scenario) -> dict[str, float]:
-    """Return the value of every key that holds a number and describes the network, by dotted key."""
+    """Return the value of every key that is varied by default, by dotted key."""
     tables = {name: table for name, table in scenario.to_dict().items() if isinstance(table, dict)}
     values = {f"{name}.{key}": value for name, table in tables.items() for key, value in table.items()}
+    values |= {key: scenario.value_of(key) for key in keys_in_lists(scenario) if key.startswith(LINKS)}
     return {key: value for key, value in values.items() if is_number(value) and not _only_runs(key)}
 
 

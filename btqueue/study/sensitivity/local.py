@@ -25,7 +25,7 @@ from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import is_trait, traits
 from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
-from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, keys_in_lists
+from btqueue.study.sensitivity.factors import LINKS, SHARE, Factor, coordinates, factors, keys_in_lists
 from btqueue.study.summary import NOTHING, Estimate, student_half_width
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
@@ -353,9 +353,9 @@ def local_sensitivity(
         Coordinates: `base`, the metric in the scenario; `value`, `low` and `high` of each key. Attributes:
         `without_effect` (keys that change no metric within their spread), `without_range` (keys that are 0,
         of which a share is no range; they are left out unless *keys* or *spread* name them), `not_varied`
-        (keys in entries of lists, unless keys are named), `failed` (keys for which there is no answer beside
-        the scenario itself, and why), `solved` (points), and how the scenario itself was answered
-        (`answered_by`, `why`, `warnings`).
+        (keys in entries of lists other than `factors.LINKS`, unless keys are named), `failed` (keys for which
+        there is no answer beside the scenario itself, and why), `solved` (points), and how the scenario
+        itself was answered (`answered_by`, `why`, `warnings`).
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the
@@ -399,6 +399,7 @@ def local_sensitivity(
     }
     in_lists = keys_in_lists(scenario)
     elsewhere = {key.rpartition(".")[2] for key in in_lists}  # entries that replace a key of a table
+    in_lists = [key for key in in_lists if not key.startswith(LINKS)]
     idle = [factor.key for factor in varied if factor not in active]
     quiet = [key for key in idle if "[" in key or key.rpartition(".")[2] not in elsewhere]
     attrs = {"study": "local", "solved": solver.solved, "without_effect": quiet, "without_range": left_out}
