@@ -69,10 +69,10 @@ def print_json(
     base: Scenario, found: xr.Dataset, metrics: Sequence[str], files: Mapping[str, Path | None]
 ) -> None:
     """Print the JSON object of a sweep: its keys and values, failures with their causes, and some metrics."""
-    what = json.loads(found.attrs["sweep"])
+    asked = json.loads(found.attrs["sweep"])
     shown = [name for metric in metrics for name in (metric, f"{metric}_ci95") if name in found]
     content = {
-        "engines": what["engines"],
+        "engines": asked["engines"],
         "dimensions": {str(dim): found.sizes[dim] for dim in found["failure"].dims},
         "coordinates": {
             str(name): values.values.tolist()
@@ -114,7 +114,7 @@ def print_table(
 
 
 def _about_engines(found: xr.Dataset, metrics: Sequence[str]) -> list[str]:
-    """Return how many points were simulated in place of theory and how precisely, and what checks say."""
+    """Return the number and precision of the points that were simulated, and the result of the checks."""
     by = found["answered_by"].values
     played, solved = int((by == "simulation").sum()), int((by == "theory").sum())
     checks = json.loads(found.attrs["checks"]) if "checks" in found.attrs else None

@@ -45,7 +45,7 @@ def bracketed(key: str) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem: its key, the value given, and a guess at the right one; its message says what is allowed.
+    """One problem: key, given value, and a guess at the right one; the message states the allowed values.
 
     Attributes:
         message: one or two sentences for the user.

@@ -63,7 +63,7 @@ POLLS = {"e-limited": "polling.limit", "1-limited": "polling.discipline", "round
 IDLE = 0.1
 """Share of the slots that poll links without data, above which these polls decide."""
 DELAYS = ("delay_", "acknowledged_delay_")
-"""How the names begin of metrics that a growing backlog makes a function of the run's length."""
+"""Beginnings of the names of metrics that grow with the run where a backlog grows."""
 MOST_NAMED = 3
 """Flows that a warning names one by one."""
 

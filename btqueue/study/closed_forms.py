@@ -61,7 +61,7 @@ class Steps(NamedTuple):
         return {symbol.name for symbol in every} - {symbol.name for symbol, _ in self.parts}
 
     def put_in(self, known: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return what is known of symbols, and each part with that and the parts before it put in."""
+        """Return the known values of symbols, and each part with these and the parts before it put in."""
         found = dict(known)
         for symbol, part in self.parts:
             found[symbol] = part.xreplace(found)
@@ -181,7 +181,7 @@ class ClosedForm:
 
         Args:
             *names: all symbols of the expression.
-            modules: ``"numpy"``, ``"jax"``, ``"mpmath"`` or whatever else sympy writes code for.
+            modules: ``"numpy"``, ``"jax"``, ``"mpmath"`` or another target of sympy's `lambdify`.
 
         Raises:
             ValueError: a symbol is left out or unknown.
@@ -248,7 +248,7 @@ def _heard() -> str:
 
 
 def entries(subject: str) -> list[ClosedForm]:
-    """Return the forms of a part of the catalogue; those of a packet type for each type."""
+    """Return the forms of a part of the catalogue; a form of packets stands once for each packet type."""
     symbols, forms = CATALOGUE[subject]["symbols"], CATALOGUE[subject]["forms"]
     notation = {name: (unit, meaning) for name, (unit, meaning) in symbols.items()}
     texts = {name: _texts(packet) for name, packet in PACKET_TYPES.items()}

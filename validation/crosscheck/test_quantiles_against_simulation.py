@@ -2,12 +2,13 @@
 
     python validation/crosscheck/test_quantiles_against_simulation.py [COUNT]
 
-prints the table of docs/explanation/model-stations.md. Seeds are fixed, so that a run gives the same numbers;
-the bounds are those that were asked for before any comparison.
+prints the table of docs/explanation/queueing-vacations.md. Seeds are fixed, so that a run gives the same
+numbers; the bounds were asked for before any comparison.
 """
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -110,15 +111,38 @@ def sizes(found: list[Errors], *, stands: bool) -> dict[str, tuple[int, float, f
     }
 
 
-@pytest.mark.xfail(
-    reason="the median of the 95 % quantile of delays is 5.1 %: those of rings are too long", strict=True
+@cache
+def of_standing(count: int) -> dict[str, tuple[int, float, float]]:
+    """Return the sizes of the errors of the answers that stand, of this number of scenarios."""
+    return sizes([errors(scenario) for scenario in drawn(count, SEED)], stands=True)
+
+
+TOO_LONG = pytest.mark.xfail(
+    reason="the 95 % quantiles of delays over rings are too long: 5.1 % off in the median, and 5.7 % of 150",
+    strict=True,
 )
+
+
 @pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
-def test_quantiles_of_answers_that_stand_are_within_their_bounds(count: int):
-    found = sizes([errors(scenario) for scenario in drawn(count, SEED)], stands=True)
-    for name, (median, high) in QUANTILES.items():
-        assert found[name][1] <= median, (name, found[name])
-        assert found[name][2] <= high, (name, found[name])
+@pytest.mark.parametrize(
+    "metric", [pytest.param(name, marks=TOO_LONG if name == "delay_p95_s" else ()) for name in QUANTILES]
+)
+def test_quantiles_of_answers_that_stand_are_within_their_bound_in_the_median(count: int, metric: str):
+    assert of_standing(count)[metric][1] <= QUANTILES[metric][0]
+
+
+@pytest.mark.parametrize("metric", QUANTILES)
+def test_quantiles_of_answers_that_stand_are_within_their_bound(metric: str):
+    assert of_standing(SHORT)[metric][2] <= QUANTILES[metric][1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "metric", [pytest.param(name, marks=TOO_LONG if name == "delay_p95_s" else ()) for name in QUANTILES]
+)
+def test_quantiles_of_many_answers_that_stand_are_within_their_bound(metric: str):
+    """Of 150, one quantile of delays in twenty is 15.8 % off."""
+    assert of_standing(LONG)[metric][2] <= QUANTILES[metric][1]
 
 
 @pytest.mark.long

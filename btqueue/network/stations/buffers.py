@@ -349,7 +349,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float, least: flo
         flow: the connection.
         visit: to the full station.
         room: segments that path and buffer hold.
-        least: the same without those on the air.
+        least: the same without segments on the air.
         rate: segments a second.
     """
     if len(flow.forth) > 1 and any(stop.train.slow > stop.train.fast for stop in flow.forth):
@@ -542,7 +542,7 @@ def _queue(
 
 
 def _arrive(point: Point, f: int, flow: Flow, visit: Visit) -> float:
-    """Return the segments a second that come to a station, of datagrams those that others let pass."""
+    """Return the segments a second that come to a station; other stations may refuse datagrams."""
     if flow.protocol != "none":
         return float(point.rate[f])
     before, used = flow.forth[: flow.forth.index(visit)], point.rate @ point.service
@@ -825,7 +825,7 @@ def _at_once(flow: Flow, point: Point) -> float:
 
 
 def _segments_held(network: Network, point: Point, f: int, r: int, buffer: Buffer) -> float:
-    """Return the segments that may come at once: one in service, or those for the tokens of a full bucket."""
+    """Return the segments that may come at once: one in service, or a full bucket's tokens' worth."""
     kind, index = point.links.names[r]
     at_once = 1.0
     if kind == "bucket":

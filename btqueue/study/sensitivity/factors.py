@@ -26,7 +26,7 @@ OF_THE_MODEL = "run.jitter_s"
 """The one key of `[run]` that describes the network and not how it is simulated."""
 
 LINKS = ("radio.links[", "network.outside_links[")
-"""Lists whose entries describe links: few, and often what a flow depends on. Entries of flows are many."""
+"""Lists of links. They have few entries, on which flows often depend; lists of flows may have many."""
 
 UNITS = {"_s": 1e-3, "ber": 1e-6, "per": 1e-3, "loss": 1e-3}
 """By the end of a key's name: a small change of a key that is 0."""
@@ -73,8 +73,8 @@ def factors(
 
     Args:
         scenario: gives their values.
-        keys: dotted names; by default every key that holds a number, in entries of lists those of `LINKS`,
-            but none of `[run]`.
+        keys: dotted names; by default every key of a table that holds a number, but none of `[run]`, and
+            the numbers in entries of `LINKS`.
         spread: by key, the range in which it may lie, as ``"200..400"`` or ``"log(1e-6,1e-4)"``.
         share: width of the other ranges: the value less and plus this share of it, whole numbers at least by
             one, and not beyond the limits of the key.

@@ -69,10 +69,14 @@ def test_full_windows_are_w_round_trips_over_the_rate():
     assert metrics["rtt_s"] * rate == pytest.approx(8.0, rel=0.01)
 
 
-def test_lone_round_trip_over_windows_grows_with_their_cycle():
-    s = scenario(polling__bridge_schedule="sniff", transport__receive_window_segments=1)
-    short, long = (rtt(s.with_(polling__rendezvous_s=cycle)) for cycle in (0.1, 0.3))
-    assert 0.05 < short < 0.2 and 0.05 < long - short < 0.4
+@pytest.mark.parametrize("rendezvous_s", [0.1, 0.3])
+def test_lone_round_trip_over_windows_in_turn_is_their_cycle(rendezvous_s):
+    s = scenario(
+        polling__bridge_schedule="sniff",
+        polling__rendezvous_s=rendezvous_s,
+        transport__receive_window_segments=1,
+    )
+    assert rtt(s) == pytest.approx(rendezvous_s, rel=5e-3)
 
 
 def test_a_longer_visit_carries_more():
