@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations import fading, transport
+from btqueue.network.stations import fading, jitter, transport
 from btqueue.network.stations.air import Links, Rounds, until_polled
 from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.crossings import Crossing, Place
@@ -33,10 +33,6 @@ Matrix = NDArray[np.float64]
 
 CROWDED = 0.97
 """Utilisation above which a resource is taken as full."""
-IN_A_ROW = np.arange(1.0, 400.0)
-"""Segments before one that jitter may delay beyond it."""
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-"""Points and weights of means over an interval from -1 to 1."""
 NEARLY = 0.995
 """Highest utilisation in formulas of waits, which hold only below 1."""
 
@@ -131,6 +127,10 @@ class Laws:
         self.rates = np.zeros(flows)
         # segments and acknowledgements of each flow, by the direction of a link that they pass
         self.passing: dict[int, Vector] = {}
+        self.held_s: dict[int, dict[tuple[int, int], float]] = {}  # by jitters on the way of a flow
+        self.bunches = np.ones(flows)  # mean number of segments that come at once to the slowest station
+        self.held_share = np.zeros(flows)  # share of a window that waits for its own bunches
+        self.each_s = np.zeros((2, flows, len(self.names)))  # service of segments and acknowledgements
         for f, flow in enumerate(network.flows):
             for layer in flow.layers:
                 r, share = self.number["wire", layer.wire], flow.acks if layer.back else 1.0
@@ -185,6 +185,7 @@ class Laws:
         ports = len(self.network.ports)
         forth[:, :ports] = links.frames[0] * frame
         back[:, :ports] = links.frames[1] * frame
+        self.each_s = np.array((forth, back))
         return forth, back
 
     def use(self, rate: Vector) -> Vector:
@@ -348,6 +349,7 @@ class Laws:
             (f, 1, stop) in self.polled.number for stop in (0, 1)
         )  # there answers delayed by hosts are known
         endless = float(self.links.endless[f] and at_once)
+        self.hold_back(f, rate)
         total, after_full = np.zeros(2), None
         for part, released, forth in sorted(flow.kinds, key=itemgetter(1)) or [(1.0, endless, flow.forth)]:
             start, met, clock, mean = None, {}, 0.0, np.zeros(2)
@@ -374,6 +376,53 @@ class Laws:
             if not released and flow.kinds and flow.traffic.message_bytes > flow.transport.mss_bytes:
                 after_full = start
         return float(total[0]), float(total[1])
+
+    def hold_back(self, f: int, rate: float) -> None:
+        """Set how long jitter holds the packets of a flow back; `rate`: its segments (1/s)."""
+        flow = self.network.flows[f]
+        stops = [
+            (back, stop, visit)
+            for back, way in enumerate((flow.forth, flow.back))
+            for stop, visit in enumerate(way)
+        ]
+        jitters = [n for n, (*_, visit) in enumerate(stops) if visit.jitter_s > 0.0]
+        if not jitters:
+            return
+        each = np.array(
+            [self.each_s[back, f, self.number[visit.kind, visit.index]] for back, _, visit in stops]
+        )
+        lines = []
+        for n, after in zip(jitters, [*jitters[1:], jitters[0] + len(stops)], strict=True):
+            back, stop, visit = stops[n]
+            between = np.arange(n + 1, after) % len(stops)
+            passing = self.passing[visit.turn] * self.rates
+            own = float(passing[f])
+            slowest = int(each.argmax()) in between
+            longest = float(each[between].max(initial=0.0))
+            lines.append(
+                jitter.Line(
+                    back, stop, visit.jitter_s, own, float(passing.sum()) - own, longest, slowest,
+                    stops[after % len(stops)][2].jitter_s,
+                )
+            )  # fmt: skip
+        window = bool(self.links.endless[f])
+        meets = 1.0 - 1.0 / max(rate * self.round_s[f], 1.0) if window else float(self.meets[f])
+        self.held_s[f], self.bunches[f] = jitter.held_back(lines, meets, window=window)
+
+    def bunched_s(self, f: int, base_s: float) -> float:
+        """Return the wait of a window's segments for each other behind jitter; `base_s`: round trip (s)."""
+        flow, rate, slowest = self.network.flows[f], float(self.rates[f]), int(self.each_s[0, f].argmax())
+        each_s, alone = float(self.each_s[0, f, slowest]), self.uses[:, slowest].sum() == 1.0
+        if f not in self.held_s or not alone or not self.links.endless[f] or rate <= 0.0:
+            return 0.0
+        lossy = flow.loss + flow.ack_loss > 0.0
+        window = min(flow.window, rate * self.round_s[f]) if lossy else self.rests[f].window
+        use = rate * each_s * (1.0 - 1.0 / max(window, 1.0))
+        spread = sum(visit.jitter_s**2 for visit in (*flow.forth, *flow.back)) / each_s**2
+        waiting = jitter.bunched(window, base_s / each_s, use, float(self.bunches[f]), spread)
+        filling = max(window - base_s / each_s, 0.0)  # the law of losses knows them
+        self.held_share[f] = (waiting - filling) / window
+        return (waiting - filling * lossy) / rate
 
     def way(
         self,
@@ -420,10 +469,8 @@ class Laws:
         for stop, visit in enumerate(visits):
             before_s = seconds
             seconds += visit.delay_s
-            if visit.jitter_s > 0.0 and f >= 0 and not self.links.endless[f]:
-                seconds += at_random_s(visit.jitter_s, float(self.passing[visit.turn] @ self.rates))
-            elif visit.jitter_s > 0.0:
-                seconds += in_order_s(visit.jitter_s, IN_A_ROW / max(rate, 1e-9))
+            if visit.jitter_s > 0.0:
+                seconds += self.held_s[f][back, stop] if f >= 0 else visit.jitter_s
             if visit.kind == "wire":
                 seconds += visit.service_s
                 wire = self.network.wires[visit.index]
@@ -1199,31 +1246,3 @@ def _in_groups(train: Train, limit: float, polls: float) -> tuple[float, float]:
     last = min(train.packets - limit, train.packets - (visits - 1.0) * limit)
     spread = 2.0 * (1.0 - limit / train.packets) * (train.air + train.frames)  # to the central and from it
     return spread + visits * polls, last / train.packets * train.frames
-
-
-def at_random_s(mean_s: float, rate: float) -> float:
-    """Return the mean delay by an exponential jitter that keeps the order of segments at random times (s).
-
-    With u = exp(-x), no segment of a Poisson process is delayed beyond x with the chance
-    (1 - u) exp(-rate mean_s u).
-    """
-    u = (NODES + 1.0) / 2.0
-    return mean_s * float(WEIGHTS @ ((1.0 - (1.0 - u) * np.exp(-rate * mean_s * u)) / u)) / 2.0
-
-
-def in_order_s(mean_s: float, earlier_s: Vector) -> float:
-    """Return the mean delay by an exponential jitter that keeps the order of segments (s).
-
-    A segment leaves no earlier than the segments before it: the mean of the maximum of J_k - e_k, with e = 0
-    for the segment itself.
-
-    Args:
-        mean_s: mean of the jitter.
-        earlier_s: how much earlier each of the others came.
-    """
-    if mean_s == 0.0:
-        return 0.0
-    offsets = np.append(0.0, earlier_s[earlier_s < 20.0 * mean_s][:400] / mean_s)
-    times = np.linspace(0.0, 20.0, 400)
-    below = np.prod(-np.expm1(-(times[:, None] + offsets)), axis=1)
-    return mean_s * float(np.trapezoid(1.0 - below, times))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.laws import in_order_s
+from btqueue.network.stations.jitter import in_order_s
 from btqueue.network.stations.network import Flow, Piece, Visit
 
 Vector = NDArray[np.float64]

@@ -257,7 +257,9 @@ SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
     ("changes", "said"),
     [
         (gateway(12, 0.02), None),
-        (gateway(6, 0.02), "jitter_s"),
+        (gateway(6, 0.02), None),
+        (gateway(4, 0.02), "jitter_s"),
+        (gateway(3, 0.02, loss=0.001), "does not fill its path"),
         (gateway(64, 0.0, delay_s=0.05, loss=0.03), None),
         (gateway(64, 0.0, delay_s=0.05, loss=0.05), "lost at random"),
         (gateway(64, 0.0, delay_s=0.05, loss=0.003) | {"transport.min_rto_s": 0.2}, "lost at random"),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import btqueue as bt
-from btqueue.network.stations.laws import at_random_s, in_order_s
 from btqueue.network.stations.nagle import Path, Source, between_short, cut, written
 
 
@@ -108,13 +107,6 @@ def test_acknowledgements_of_short_segments_find_no_short_segment_behind_theirs(
     scenario = bt.Scenario().changed(keys)
     law, simulated = (one(scenario)["rtt_s"].mean() for one in (bt.solve, bt.simulate))
     assert float(law) == pytest.approx(float(simulated), rel=0.02)
-
-
-def test_jitter_of_a_segment_alone_and_of_two_at_once():
-    """The larger one of two exponential times has the mean 3/2."""
-    assert at_random_s(1.0, 0.0) == pytest.approx(1.0, rel=1e-9)
-    assert in_order_s(1.0, np.zeros(1)) == pytest.approx(1.5, rel=1e-3)
-    assert at_random_s(1.0, 1e-3) == pytest.approx(1.0 + 0.5e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("within", [False, True])
