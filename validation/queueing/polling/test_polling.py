@@ -60,10 +60,7 @@ def test_unequal_queues_as_line_computes_them(discipline, waits):
     np.testing.assert_allclose(solve_polling(model).mean_wait, waits, rtol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("discipline", "wait"),
-    [("exhaustive", 36.0), ("gated", 122 / 3)],
-)
+@pytest.mark.parametrize(("discipline", "wait"), [("exhaustive", 36.0), ("gated", 122 / 3)])
 def test_equal_queues_without_a_limit(discipline, wait):
     """Takagi (1986): 7 exponential queues, service 6, walk 2, load .7."""
     solution = solve_polling(equal_queues(7, 0.7, 6, 2, 1.0, discipline))
