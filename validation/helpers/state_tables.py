@@ -24,6 +24,14 @@ def table(records, name, length):
     return zeros(getattr(records, f"{singular}_dtype"), length)
 
 
+def one(records, name, **fields):
+    """Return a record of this type with these fields: `one(records, "connection", unit=1)`."""
+    record = table(records, name, 1)[0]
+    for field, value in fields.items():
+        record[field] = value
+    return record
+
+
 def pool(records, name, length):
     """Return a table all of whose records are free, each with the number of the next free one."""
     free = table(records, name, length)

@@ -1,6 +1,7 @@
 """A TCP receiver of the simulator, called as its host does, one segment after the other."""
 
 import numpy as np
+from state_tables import one
 
 RING = 128
 
@@ -10,27 +11,20 @@ class Receiver:
 
     def __init__(self, plain, rwnd=8, **options):
         self.tcp, self.records = plain.receiver, plain.records
-        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
+        self.conn = one(self.records, "connection", **{"unit": 1, "rwnd": rwnd} | options)
+        self.statistics = one(self.records, "flow_statistics")
         self.out_of_order = np.zeros(RING, np.uint8)
         self.starts = np.zeros(1, np.int64)
-        self.conn.unit = 1
-        self.conn.rwnd = rwnd
-        for name, value in options.items():
-            setattr(self.conn, name, value)
 
     def take(self, number, timestamp=0):
         """Receive a segment; return how many become readable."""
-        segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
-        segment.number, segment.timestamp = number, timestamp
-        return int(
-            self.tcp.on_segment(self.conn, self.out_of_order, self.starts, self.statistics, segment, 0)
-        )
+        segment = one(self.records, "segment", number=number, timestamp=timestamp)
+        rings = self.out_of_order, self.starts
+        return int(self.tcp.on_segment(self.conn, *rings, self.statistics, segment, 0))
 
-    def answer(self, kind=None):
+    def answer(self):
         """Return the acknowledgement that leaves now."""
-        segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
-        segment.kind = self.records.ACK if kind is None else kind
+        segment = one(self.records, "segment", kind=self.records.ACK)
         self.tcp.fill_acknowledgement(self.conn, self.out_of_order, self.starts, segment, 0)
         return segment
 

@@ -1,6 +1,7 @@
 """A TCP sender of the simulator, called as its host does, one event after the other."""
 
 import numpy as np
+from state_tables import one
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -14,20 +15,18 @@ class Sender:
         self, plain, *, written=1000, cwnd=1.0, ssthresh=64.0, rwnd=64, snd_una=0, in_flight=0, **options
     ):
         self.tcp, self.sack, self.timer = plain.sender, plain.sack, plain.retransmission_timer
-        self.records = plain.records
-        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
+        self.records = records = plain.records
+        self.conn = conn = one(records, "connection", variant=records.NEWRENO, timestamps=True)
+        self.statistics = one(records, "flow_statistics")
         self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
         self.starts = np.zeros(RING, np.int64)
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
-        conn = self.conn
-        conn.variant, conn.timestamps, conn.rto_backoff, conn.unit = plain.records.NEWRENO, True, True, 1
-        conn.last_short = -1
+        conn.rto_backoff, conn.unit, conn.last_short = True, 1, -1
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, ssthresh, rwnd
         conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
         conn.recover = -1
         conn.rto, conn.min_rto, conn.max_rto = 3 * SECOND, SECOND, 64 * SECOND
-        conn.rto_deadline = 3 * SECOND if in_flight else plain.records.NEVER
+        conn.rto_deadline = 3 * SECOND if in_flight else records.NEVER
         for name, value in options.items():
             setattr(conn, name, value)
 
@@ -42,11 +41,10 @@ class Sender:
                 return sent
             sent.append(int(number))
 
-    def ack(self, number, at=100, echo=0, blocks=(), kind=None):
+    def ack(self, number, at=100, echo=0, blocks=(), kind=None, **fields):
         """Receive an acknowledgement that asks for `number`, then send; return what was sent."""
-        segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
+        segment = one(self.records, "segment", ack=number, echo=echo * MS, blocks=len(blocks), **fields)
         segment.kind = self.records.ACK if kind is None else kind
-        segment.ack, segment.echo, segment.blocks = number, echo * MS, len(blocks)
         for place, (start, end) in enumerate(blocks):
             segment.block_start[place], segment.block_end[place] = start, end
         rings = self.board, self.sent_at, self.starts

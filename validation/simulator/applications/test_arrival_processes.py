@@ -56,9 +56,6 @@ def ibp_gap_law(p, q, longest):
     return np.array(law)
 
 
-# ----------------------------------------------------------------------------- interrupted Bernoulli process
-
-
 @given(rate=st.floats(0.02, 0.95), scv=st.floats(0.05, 20.0))
 def test_the_gaps_have_exactly_the_mean_and_the_variation_asked_for(plain, rate, scv):
     assume(scv >= (1 - rate) * abs(1 - 2 * rate))
@@ -104,9 +101,6 @@ def test_the_gaps_drawn_follow_the_law_of_the_chain(plain, p, q):
     assert stats.chisquare(np.array(observed)[kept], expected[kept]).pvalue > 5e-5  # = false-alarm rate
 
 
-# ------------------------------------------------------------------------------------------ Poisson, periodic
-
-
 def test_a_poisson_source_has_the_load_of_each_step(plain):
     steps = [(1000 * MS, MS // 4), (2000 * MS, 0), (3000 * MS, 2 * MS)]
     sim = with_steps(plain, "POISSON", steps, mean_gap=float(MS))
@@ -130,9 +124,6 @@ def test_a_periodic_source_has_a_random_phase_and_a_fresh_one_after_each_change(
     for phase in (before, after):
         assert stats.kstest(phase, "uniform").pvalue > 1e-4
     assert abs(np.corrcoef(before, after)[0, 1]) < 4.06 / np.sqrt(len(phases))
-
-
-# ------------------------------------------------------------------------------------------- rarest arrivals
 
 
 @pytest.mark.parametrize("application", ["POISSON", "PERIODIC", "IBP"])

@@ -88,9 +88,6 @@ def transmit(plain, sim, kind=0, now=0):
     return plain.arq.on_received(sim, PORT, now)
 
 
-# ------------------------------------------------------------------------------------------ lossless feedback
-
-
 def test_the_rest_of_a_segment_is_given_up_with_its_packet(plain, script):
     sim = link(plain, most=1)
     lost, other = new_segment(plain, sim, 3), new_segment(plain, sim, 3, flow=1)
@@ -118,9 +115,6 @@ def test_a_packet_older_than_the_flush_timeout_is_given_up_when_it_fails(plain, 
     assert sim.flow_statistics[0].given_up == 1 - left
     if left:
         assert transmit(plain, sim, now=10**9) == packet, "one that arrives is never too old"
-
-
-# --------------------------------------------------------------------------------------------- lossy feedback
 
 
 def test_an_acknowledgement_that_comes_through_takes_the_ghost_away(plain, script):
@@ -166,9 +160,6 @@ def test_with_lossy_feedback_a_packet_is_given_up_when_its_last_answer_is_due(pl
     count = sim.flow_statistics[0]
     assert (count.given_up, count.transmissions) == (1, 2)
     assert list(sim.pools.left[:2]) == [POOL, POOL]
-
-
-# --------------------------------------------------------------------------------------- cut at transmission
 
 
 @settings(max_examples=100, deadline=None)

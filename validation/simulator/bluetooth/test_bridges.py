@@ -61,9 +61,6 @@ def network(plain):
     return lambda **settings: Network(plain, **settings)
 
 
-# --------------------------------------------------------------------------------------------------- walk-in
-
-
 def test_a_stay_of_one_whole_cycle_is_two_exchanges(network):
     net = network(residence="WHOLE_CYCLES", residence_cycles=1)
     for link, piconet in ((1, 0), (2, 1), (1, 0)):
@@ -109,9 +106,6 @@ def test_a_switch_takes_up_to_two_slots(network):
     assert abs(np.mean(delays) - SLOT) < 4 * 2 * SLOT / np.sqrt(12 * 500)
 
 
-# -------------------------------------------------------------------------------- a central that is a bridge
-
-
 def test_the_piconet_of_a_bridge_sleeps_until_the_bridge_comes_and_again_after_a_cycle(network):
     net = network(own=1, residence="VISIT")
     assert net.sim.piconets[1].away
@@ -138,9 +132,6 @@ def test_a_bridge_stays_in_its_own_piconet_until_a_cycle_is_idle(network):
     net = network(own=1, residence="COMPLETE")
     net.exchange(1, SLOT)
     assert [net.cycle_over(10 * SLOT, data) for data in (True, True, False)] == [False, False, True]
-
-
-# --------------------------------------------------------------------------------------------------- windows
 
 
 @pytest.mark.parametrize("offset", [0, 5 * SLOT])

@@ -38,40 +38,50 @@ def simulated(**changes: Any) -> Results:
     return bt.simulate(Scenario().changed(BASE | dotted))
 
 
-def test_the_window_ends_with_the_reservation_or_the_next_one():
-    """The first of two reservations of 2.5 ms ends with the second, which may run on to the next interval."""
-    reserved = {"network__peripherals": 2, "le__event_length_s": 0.0025}
-    goodput = simulated(**reserved).goodput_kbps.values
-    np.testing.assert_allclose(goodput, [[FULL, 5 * FULL]] * 2, rtol=1e-3)
-    goodput = simulated(**reserved, le__event_extension=False).goodput_kbps.values
-    np.testing.assert_allclose(goodput, FULL, rtol=1e-3)
+RESERVED = {"network__peripherals": 2, "le__event_length_s": 0.0025}
+COC = {"le__transfer": "coc", "traffic__message_bytes": 245, "transport__mss_bytes": 245}
+ISO = {"le__iso_interval_s": 0.01, "le__iso_length_s": 0.005}
+DEAF = {"radio__model": "constant", "radio__ber": 0.5, "radio__bits": "on-air"}
+SLOW = {"traffic__source": "periodic", "traffic__load_kbps": 20.0, "link__flush_timeout_s": 0.05}
+IDLE = {"traffic__source": "poisson", "traffic__load_kbps": 1e-4}
+
+CASES = {
+    # the first of two reservations of 2.5 ms ends with the second, which may run on to the next interval
+    "extended": (RESERVED, {"goodput_kbps": [FULL, 5 * FULL]}),
+    "reserved": (RESERVED | {"le__event_extension": False}, {"goodput_kbps": FULL}),
+    # 1,048 + 150 + 1,048 us, and 2,396 from one exchange to the next: four fit into 10 ms
+    "both ways": ({"traffic__two_way": True}, {"goodput_kbps": 4 * FULL, "air_share": 4 * 2 * 0.1048}),
+    # A credit returns in the central's PDU of the next exchange, which is 92 us long, too late for the
+    # answer. A K-frame of 251 bytes takes 1,392 us to the next exchange, that exchange 92 + 150 + 44 + 150:
+    # a K-frame every 1,828 us, the sixth ends at 5 * 1,828 + 1,242 us, beyond 10 ms.
+    "one credit": (COC | {"le__credits": 1}, {"goodput_kbps": 5 * 245 * 8 / 10}),
+    # of 10 ms the last five are taken: three exchanges fit; a link whose anchor is in them has no event
+    "isochronous": (ISO, {"goodput_kbps": 3 * FULL}),
+    "anchor in isochronous time": (
+        ISO | {"network__peripherals": 2, "le__event_length_s": 0.005},
+        {"goodput_kbps": [3 * FULL, 0.0], "events_missed": [0.0, 1.0]},
+    ),
+    # lost after the supervision time, again and again
+    "deaf": (
+        DEAF | {"le__supervision_timeout_s": 0.1},
+        {"disconnections_per_h": 36_000, "goodput_kbps": 0.0},
+    ),
+    "flushed": (SLOW | {"radio__model": "constant", "radio__per": 1.0}, {"loss_arq": 1.0}),
+    # the clock of the central is wrong for all of its links, and for the length of their events
+    "clock of the central": (
+        RESERVED | {"network__peripherals": 4, "le__clock_ppm": 500.0},
+        {"events_missed": 0.0},
+    ),
+}
 
 
-def test_data_both_ways_share_exchanges():
-    """1,048 + 150 + 1,048 us, and 2,396 from one exchange to the next: four fit into 10 ms."""
-    found = simulated(traffic__two_way=True)
-    np.testing.assert_allclose(found.goodput_kbps.values, 4 * FULL, rtol=1e-3)
-    np.testing.assert_allclose(found.air_share.values, 4 * 2 * 0.1048, rtol=1e-3)
-
-
-def test_a_single_credit_lets_every_second_exchange_carry_a_k_frame():
-    """It returns in the central's PDU of the next exchange, which is 92 us long, too late for the answer.
-
-    A K-frame of 251 bytes takes 1,392 us to the next exchange, the exchange with the credit 92 + 150 + 44 +
-    150: a K-frame every 1,828 us, the sixth ends at 5 * 1,828 + 1,242 us, beyond 10 ms.
-    """
-    coc = {"le__transfer": "coc", "traffic__message_bytes": 245, "transport__mss_bytes": 245}
-    goodput = simulated(**coc, le__credits=1).goodput_kbps.values
-    np.testing.assert_allclose(goodput, 5 * 245 * 8 / 10, rtol=1e-3)
-
-
-def test_isochronous_time_comes_first():
-    """Of 10 ms the last five are taken: three exchanges fit; a link whose anchor is in them has no event."""
-    iso = {"le__iso_interval_s": 0.01, "le__iso_length_s": 0.005}
-    np.testing.assert_allclose(simulated(**iso).goodput_kbps.values, 3 * FULL, rtol=1e-3)
-    found = simulated(**iso, network__peripherals=2, le__event_length_s=0.005)
-    np.testing.assert_allclose(found.goodput_kbps.values, [[3 * FULL, 0.0]] * 2, rtol=1e-3)
-    np.testing.assert_array_equal(found.events_missed.values, [[0.0, 1.0]] * 2)
+@pytest.mark.parametrize(("changes", "expected"), CASES.values(), ids=CASES)
+def test_events_are_those_of_paper_and_pencil(changes, expected):
+    found = simulated(**changes)
+    for name, value in expected.items():
+        exact = name in ("events_missed", "loss_arq")
+        values = found[name].values
+        np.testing.assert_allclose(values, np.full(values.shape, value), rtol=0.0 if exact else 1e-3)
 
 
 def test_an_event_has_one_channel():
@@ -82,26 +92,15 @@ def test_an_event_has_one_channel():
     assert abs(share - 18 / 37) < 4 * np.sqrt(18 * 19 / 37**2 / 20_000)
 
 
-def test_a_link_that_hears_nothing_is_lost_after_the_supervision_time():
-    deaf = {"radio__model": "constant", "radio__ber": 0.5, "radio__bits": "on-air"}
-    found = simulated(**deaf, le__supervision_timeout_s=0.1)
-    np.testing.assert_allclose(found.disconnections_per_h.values, 36_000, rtol=1e-3)
-    assert not found.goodput_kbps.values.any()
-
-
-def test_old_segments_are_flushed():
-    slow = {"traffic__source": "periodic", "traffic__load_kbps": 20.0, "link__flush_timeout_s": 0.05}
-    found = simulated(**slow, radio__model="constant", radio__per=1.0)
-    np.testing.assert_array_equal(found.loss_arq.values, 1.0)
-    kept = simulated(**slow, radio__model="constant", radio__per=0.3)
+def test_a_segment_that_is_young_enough_is_sent_again():
+    kept = simulated(**SLOW, radio__model="constant", radio__per=0.3)
     assert not kept.loss_arq.values.any()
     assert (kept.transmissions_per_packet.values > 1.2).all()
 
 
 def test_a_peripheral_listens_longer_where_clocks_are_bad():
     """An empty event: 44 us sent, 44 heard, a space of 150; and 2 x 500 ppm of 10 ms more."""
-    idle = {"traffic__source": "poisson", "traffic__load_kbps": 1e-4}
-    good, bad = (simulated(**idle, le__clock_ppm=ppm).current_ma.values for ppm in (0.0, 500.0))
+    good, bad = (simulated(**IDLE, le__clock_ppm=ppm).current_ma.values for ppm in (0.0, 500.0))
     assert good == pytest.approx((3.0 + 5.3 * 0.044 + 5.4 * 0.044 + 0.15) / 10 + 0.002, rel=1e-3)
     assert bad - good == pytest.approx(5.4 * 0.001, rel=2e-3)
 
@@ -123,13 +122,6 @@ def test_clocks_of_centrals_differ_and_the_links_of_one_share_its_clock():
 
 def test_subrated_events_and_skipped_ones_are_not_missed():
     """One of three events is used, and of these one of two is skipped: a wake every 60 ms."""
-    idle = {"traffic__source": "poisson", "traffic__load_kbps": 1e-4, "energy__event_uc": 600.0}
-    found = simulated(**idle, le__subrate=3, le__latency=1)
+    found = simulated(**IDLE, energy__event_uc=600.0, le__subrate=3, le__latency=1)
     assert found.current_ma.values == pytest.approx(10.0, rel=0.01)
-    assert not found.events_missed.values.any()
-
-
-def test_reservations_that_fill_the_interval_do_not_overlap_by_a_wrong_clock():
-    """The clock of the central is wrong for all of its links, and for the length of their events."""
-    found = simulated(network__peripherals=4, le__event_length_s=0.0025, le__clock_ppm=500.0)
     assert not found.events_missed.values.any()

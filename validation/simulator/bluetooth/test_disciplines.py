@@ -69,9 +69,6 @@ CYCLIC = ("E_LIMITED", "EXHAUSTIVE", "GATED")
 EVERY = (*CYCLIC, "FEP", "LWRR", "PRC_LWRR", "SLQ", "LDQ")
 
 
-# --------------------------------------------------------------------------------------------------- a visit
-
-
 @pytest.mark.parametrize(
     ("discipline", "frames"),
     [
@@ -122,18 +119,12 @@ def test_a_visit_to_a_bridge_has_the_limit_of_the_bridge(piconet, discipline):
     assert p.over_after(15)
 
 
-# ---------------------------------------------------------------------------------------------- cyclic order
-
-
 @pytest.mark.parametrize("discipline", [*CYCLIC, "FEP", "SLQ", "LDQ"])
 def test_cyclic_order_and_its_count_of_cycles(piconet, discipline):
     """The disciplines that look at queues are cyclic when there is nothing to send."""
     p = piconet(discipline)
     assert p.visits(7) == [0, 1, 2, 0, 1, 2, 0]
     assert p.central.cycle == 2
-
-
-# ----------------------------------------------------------------------------------- fair exhaustive polling
 
 
 def test_an_inactive_link_is_left_out_until_the_others_are_inactive_too(piconet):
@@ -147,9 +138,6 @@ def test_an_inactive_link_is_left_out_until_the_others_are_inactive_too(piconet)
     p.fill(2)
     # Links 2 and 0 fall silent; then all are tried again, and link 1 alone stays active.
     assert p.visits(8) == [2, 0, 1, 2, 0, 1, 1, 1]
-
-
-# ------------------------------------------------------------------------------------- weighted round robins
 
 
 def test_a_link_without_data_loses_weight_and_then_misses_cycles(piconet):
@@ -215,9 +203,6 @@ def test_if_all_are_skipped_the_one_whose_time_is_up_first_is_polled(piconet):
         p.sim.links.skip_until = first * SLOT, second * SLOT
         assert p.disciplines.next_station(p.sim, 0, VISIT)
         assert p.central.station == (0 if first < second else 1)
-
-
-# --------------------------------------------------------------------------------------------- largest queue
 
 
 def test_the_largest_sum_of_queues_is_next(piconet):

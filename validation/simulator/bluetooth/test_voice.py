@@ -58,9 +58,6 @@ def test_voice_in_every_slot_leaves_no_visit(plain, name):
     assert plain.voice.next_start(central(name), 5 * SLOT) == NEVER
 
 
-# ------------------------------------------------------------------------------------------ extended links
-
-
 def alone(packet, **changes):
     """A sensor beside one voice link, so that each frame is of two slots and each visit one frame."""
     return bt.Scenario(

@@ -50,9 +50,6 @@ def test_a_fixed_packet_error_rate_is_the_same_for_all_and_of_no_account_in_anot
     assert not tables(radio.model_copy(update={"model": "perfect"})).error_rates.any()
 
 
-# -------------------------------------------------------------------------------------------------- traces
-
-
 def test_distinct_values_of_a_trace_become_levels(tmp_path, tables):
     radio = trace_radio(
         tmp_path / "trace", "# header\n1e-3\n\n0 # quiet\n 1e-3\n0.5\n", trace_step_s=0.25, bits="on-air"
@@ -83,9 +80,6 @@ def test_mistakes_in_a_trace_are_named_with_file_and_line(tmp_path, tables, text
         tables(radio)
 
 
-# -------------------------------------------------------------------------------------------- interference
-
-
 @pytest.mark.parametrize("name", ["DH1", "DM3", "DH5", "3-DH5"])
 @pytest.mark.parametrize("interferers", [0, 1, 7])
 def test_interference_is_the_mean_over_all_phases(plain, name, interferers):
@@ -107,9 +101,6 @@ def test_interference_adds_to_the_errors_of_the_channel(tables):
     )
     assert 1 - both == pytest.approx((1 - quiet) * (1 - alone), rel=1e-12)
     assert alone[0, -1] == pytest.approx(1 - (1 - 492 / 625 / 79) ** 5, rel=1e-12)  # POLL: at most one packet
-
-
-# -------------------------------------------------------------------------------------------- adaptation
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Buffers as Linux tunes them: numbers that Linux 6.18 reported of itself (SO_MEMINFO, TCP_INFO)."""
 
-import numpy as np
 import pytest
+from state_tables import one
 
-MSS = 1448
+MSS, WINDOW = 1448, 80 * 1024
 RECEIVE_BUFFERS = [
     (14_480, 23_168, 0, 163_100),
     (14_480, 27_512, 0, 246_505),
@@ -36,15 +36,6 @@ def tuned(sender):
     return tcp
 
 
-def acknowledge(tcp, number, at, window=80):
-    """Acknowledge up to a segment and offer a window (KiB); return the segments that are sent."""
-    segment = np.zeros(1, tcp.records.segment_dtype).view(np.recarray)[0]
-    segment.kind, segment.ack, segment.window = tcp.records.ACK, number, window * 1024
-    rings = tcp.board, tcp.sent_at, tcp.starts
-    tcp.tcp.on_ack(tcp.conn, *rings, tcp.statistics, tcp.histogram, segment, at * 10**6)
-    return tcp.send(at)
-
-
 def test_the_send_buffer_holds_what_linux_reports(tuned):
     assert tuned.send(at=0) == list(range(10))
     # 22 segments in the first piece, less the ten that are sent in pairs; then it is filled up
@@ -52,31 +43,28 @@ def test_the_send_buffer_holds_what_linux_reports(tuned):
     assert tuned.tcp.linux.buffers.memory(tuned.conn, tuned.starts) == 51_328
     assert tuned.conn.send_space == 46_080
     assert not tuned.conn.writing
-    assert acknowledge(tuned, 1, at=40) == [10, 11]
+    assert tuned.ack(1, at=40, window=WINDOW) == [10, 11]
     assert tuned.tcp.linux.buffers.memory(tuned.conn, tuned.starts) == 50_712
 
 
 def test_the_send_buffer_grows_when_it_is_sent_empty(tuned):
     tuned.send(at=0)
     for number in range(1, 13):
-        acknowledge(tuned, number, at=40 + 17 * number)
+        tuned.ack(number, at=40 + 17 * number, window=WINDOW)
     assert tuned.conn.cwnd == 22.0
     assert tuned.conn.send_space == 101_376
 
 
 @pytest.mark.parametrize(("before", "read", "waiting", "space"), RECEIVE_BUFFERS)
 def test_the_receive_buffer_follows_what_is_read(plain, before, read, waiting, space):
-    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-    conn.mss, conn.packet_cost, conn.receive_space = MSS, COST, 131_072
-    conn.drained, conn.held = before, waiting > 0
-    conn.receive_last, conn.rcv_nxt = waiting // MSS - 1, 0
+    conn = one(plain.records, "connection", mss=MSS, packet_cost=COST, receive_space=131_072, drained=before)
+    conn.held, conn.receive_last = waiting > 0, waiting // MSS - 1
     plain.sender.linux.buffers.tune(conn, read)
     assert conn.receive_space == space
 
 
 def test_the_window_grows_by_two_segments_for_each_that_arrives(plain):
-    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-    conn.mss, conn.packet_cost, conn.unit = MSS, COST, 1
+    conn = one(plain.records, "connection", mss=MSS, packet_cost=COST, unit=1)
     start(plain.buffers, conn)
     grown = []
     for _ in range(7):

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 from tcp_receiver_calls import Receiver
 from tcp_sender_calls import Sender
 
-# ---------------------------------------------------------------- RFC 2018, section 4: the receiver
-
 
 def reporter(plain, rwnd=32, blocks=3):
     """Return a function that receives a segment and gives the acknowledgement and the blocks it reports."""
@@ -56,9 +54,6 @@ def test_blocks_are_true_whole_and_apart(plain, numbers):
         assert len(set(blocks)) == len(blocks)
         if number > ack:
             assert blocks[0][0] <= number < blocks[0][1]
-
-
-# ---------------------------------------------------------------- RFC 6675: the sender
 
 
 class SackSender(Sender):

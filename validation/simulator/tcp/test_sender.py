@@ -156,9 +156,6 @@ def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh
     assert tcp.conn.ssthresh == ssthresh
 
 
-# ---------------------------------------------------------------- RFC 5681, 3.1; RFC 6298, 5.4 to 5.7
-
-
 def test_a_timeout_goes_back_to_the_first_unacknowledged_segment(sender):
     tcp = sender(**FLIGHT)
     tcp.acks(10, 10, 10)
@@ -182,9 +179,6 @@ def test_with_hold_ssthresh_a_segment_that_the_timer_sent_again_does_not_lower_i
     flight = tcp.conn.snd_nxt - tcp.conn.snd_una
     tcp.timeout(20000)
     assert tcp.conn.ssthresh == flight / 2, "another segment, sent once"
-
-
-# ---------------------------------------------------------------- what is measured
 
 
 def test_an_acknowledgement_on_data_is_no_duplicate(sender, plain):

@@ -64,9 +64,6 @@ def test_a_full_log_keeps_what_it_has_and_counts_what_it_lost(plain):
         plain.trace_files.drain(sim, [])
 
 
-# ---------------------------------------------------------------------------------------------------- Parquet
-
-
 def written(plain, tmp_path, *logs):
     """Write the logs, one after the other, and read the table back with pandas."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="tables are written with pyarrow")
