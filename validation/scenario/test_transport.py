@@ -1,6 +1,5 @@
 """Presets of `[transport]`: bundles of defaults, which keys that are given go before."""
 
-import numpy as np
 import pytest
 
 import btqueue as bt
@@ -47,19 +46,6 @@ def test_a_preset_runs(preset):
     run = {"run__duration_s": 20, "run__warmup_s": 5, "run__replications": 1}
     scenario = bt.load("venugopal-2006/piconet").with_(transport__preset=preset, **window, **run)
     assert float(bt.simulate(scenario).goodput_kbps.mean()) > 50
-
-
-def test_linux_waits_for_the_round_trip_and_200_ms(plain):
-    # a steady round trip of 300 ms: RFC 6298 with a floor of 200 ms would come to 300 ms
-    transport = Transport(preset="linux")
-    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-    conn.largest_variation = transport.rto_variation == "largest"
-    conn.min_rto, conn.max_rto = round(transport.min_rto_s * 1e9), round(transport.max_rto_s * 1e9)
-    for _ in range(200):
-        conn.snd_una += 1
-        conn.snd_nxt = conn.snd_una + 1
-        plain.retransmission_timer.measure(conn, 300_000_000)
-    assert conn.rto / 1e9 == pytest.approx(0.5, abs=1e-6)
 
 
 def test_values_of_a_flow_and_where_they_come_from():

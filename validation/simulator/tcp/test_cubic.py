@@ -7,44 +7,47 @@ SECOND = 1_000_000_000
 C, BETA = 0.4, 0.7
 
 
+class Flow(Sender):
+    """A CUBIC sender; `grow` lets segments arrive at a given second."""
+
+    def __init__(self, plain, *, prior=0.0, srtt_s=0.0, **options):
+        usual = {"variant": plain.records.CUBIC, "cubic_epoch": -1, "ssthresh": 2.0, "rwnd": 10**6}
+        own = {"snd_una": 10, "cubic_prior": prior, "srtt": srtt_s * SECOND}
+        super().__init__(plain, **usual | own | options)
+        self.cubic = plain.cubic
+
+    def grow(self, at_s, arrived=1.0):
+        self.cubic.grow(self.conn, arrived, int(at_s * SECOND))
+        return float(self.conn.cwnd)
+
+
 @pytest.fixture
 def flow(plain):
-    def make(*, cwnd, cubic_max=0.0, prior=0.0, srtt_s=0.0, **options):
-        usual = {"variant": plain.records.CUBIC, "cubic_epoch": -1, "ssthresh": 2.0, "rwnd": 10**6}
-        tcp = Sender(plain, cwnd=cwnd, **(usual | {"snd_una": 10} | options))
-        tcp.conn.cubic_max, tcp.conn.cubic_prior, tcp.conn.srtt = cubic_max, prior, srtt_s * SECOND
-        return tcp
-
-    return make
+    return lambda **state: Flow(plain, **state)
 
 
-def grow(plain, tcp, at_s, arrived=1.0):
-    plain.cubic.grow(tcp.conn, arrived, int(at_s * SECOND))
-    return float(tcp.conn.cwnd)
-
-
-def test_the_window_returns_to_its_height_at_the_loss_after_k_seconds(plain, flow):
+def test_the_window_returns_to_its_height_at_the_loss_after_k_seconds(flow):
     # section 4.2: K = cbrt((W_max - cwnd_epoch) / C)
     tcp = flow(cwnd=70.0, cubic_max=100.0, prior=100.0)
     k = (30.0 / C) ** (1 / 3)
     for step in range(4001):
-        window = grow(plain, tcp, k * step / 4000, arrived=0.0)
+        window = tcp.grow(k * step / 4000, arrived=0.0)
     assert tcp.conn.cubic_k == pytest.approx(k)
     assert window == pytest.approx(100.0, abs=0.1)
 
 
-def test_the_target_is_that_of_a_round_trip_later_and_at_most_half_as_much_again(plain, flow):
+def test_the_target_is_that_of_a_round_trip_later_and_at_most_half_as_much_again(flow):
     tcp = flow(cwnd=100.0, srtt_s=2.0)
-    assert grow(plain, tcp, 1.0, arrived=0.0) == pytest.approx(100.0 + C * 2.0**3 / 100.0)
+    assert tcp.grow(1.0, arrived=0.0) == pytest.approx(100.0 + C * 2.0**3 / 100.0)
     tcp = flow(cwnd=100.0, srtt_s=60.0)
-    assert grow(plain, tcp, 1.0, arrived=0.0) == 100.5
+    assert tcp.grow(1.0, arrived=0.0) == 100.5
 
 
-def test_a_short_round_trip_follows_renos_window(plain, flow):
+def test_a_short_round_trip_follows_renos_window(flow):
     # section 4.3: W_est opens by 3 (1 - beta) / (1 + beta) a round trip up to the window of the loss
     tcp = flow(cwnd=7.0, cubic_max=10.0, prior=10.0, srtt_s=0.001)
     for step in range(1000):
-        window = grow(plain, tcp, step * 0.001 / 8)
+        window = tcp.grow(step * 0.001 / 8)
         if window >= 10.0:
             break
     trips = (step + 1) / 8.4  # about as many acknowledgements a round trip as the mean window
@@ -58,8 +61,7 @@ def test_a_loss_leaves_seven_tenths(flow, sack):
         tcp.ack(10, blocks=[(11, last)] if sack else ())
     assert tcp.conn.in_recovery
     assert tcp.conn.ssthresh == pytest.approx(14.0)
-    assert tcp.conn.cubic_max == 20.0
-    assert tcp.conn.cubic_epoch == -1
+    assert (tcp.conn.cubic_max, tcp.conn.cubic_epoch) == (20.0, -1)
 
 
 def test_fast_convergence_gives_way_when_the_window_was_larger_before(flow):
@@ -70,24 +72,21 @@ def test_fast_convergence_gives_way_when_the_window_was_larger_before(flow):
     assert tcp.conn.cubic_max == pytest.approx(20.0 * (1 + BETA) / 2)
 
 
-def test_after_a_timeout_the_curve_begins_at_its_top(plain, flow):
+def test_after_a_timeout_the_curve_begins_at_its_top(flow):
     # section 4.8: K = 0 and W_max the window when congestion avoidance begins
     tcp = flow(cwnd=20.0, cubic_max=30.0, in_flight=20)
     tcp.timeout(at=5000)
     assert tcp.conn.ssthresh == pytest.approx(14.0)
     tcp.conn.cwnd = 14.0
-    grow(plain, tcp, 10.0)
-    assert tcp.conn.cubic_k == 0.0
-    assert tcp.conn.cubic_max == 14.0
+    tcp.grow(10.0)
+    assert (tcp.conn.cubic_k, tcp.conn.cubic_max) == (0.0, 14.0)
 
 
-def test_time_in_which_the_window_does_not_limit_does_not_count(plain, flow):
+def test_time_in_which_the_window_does_not_limit_does_not_count(flow):
     # section 5.8: a new epoch begins
-    tcp = flow(cwnd=20.0, in_flight=3, window_limited_growth=True)
-    tcp.conn.cubic_epoch = 5
+    tcp = flow(cwnd=20.0, in_flight=3, window_limited_growth=True, cubic_epoch=5)
     tcp.ack(11, at=100_000)
-    assert tcp.conn.cwnd == 20.0
-    assert tcp.conn.cubic_epoch == -1
+    assert (tcp.conn.cwnd, tcp.conn.cubic_epoch) == (20.0, -1)
 
 
 @pytest.mark.parametrize(
@@ -104,19 +103,19 @@ def test_time_in_which_the_window_does_not_limit_does_not_count(plain, flow):
         (15.0, 60, 90, 1, False),  # a small window goes on
     ],
 )
-def test_trains_and_growing_round_trips_end_slow_start(plain, flow, cwnd, count, rtt_ms, gap_ms, left):
+def test_trains_and_growing_round_trips_end_slow_start(flow, cwnd, count, rtt_ms, gap_ms, left):
     usual = {"hystart": True, "base_rtt": 40 * SECOND // 1000, "round_end": 10}
     tcp = flow(cwnd=cwnd, ssthresh=1e6, in_flight=64, **usual)
     for place in range(count):
         tcp.conn.snd_una += 1
-        plain.cubic.look_for_exit(tcp.conn, rtt_ms * SECOND // 1000, place * gap_ms * SECOND // 1000)
+        tcp.cubic.look_for_exit(tcp.conn, rtt_ms * SECOND // 1000, place * gap_ms * SECOND // 1000)
     assert tcp.conn.slow_start_left == left
     assert (tcp.conn.ssthresh == cwnd) == left
 
 
-def test_whole_segments_come_at_most_every_second_arrival(plain, flow):
+def test_whole_segments_come_at_most_every_second_arrival(flow):
     # six seconds on, the curve would open by more than half of the window in a round trip
     tcp = flow(cwnd=100.0, cubic_max=400.0, prior=400.0, byte_counting=True)
-    assert grow(plain, tcp, 0.0, arrived=0.0) == 100.0
+    assert tcp.grow(0.0, arrived=0.0) == 100.0
     for arrival in range(100):
-        assert grow(plain, tcp, 6.0 + arrival * 1e-4) == 100.0 + (arrival + 1) // 2
+        assert tcp.grow(6.0 + arrival * 1e-4) == 100.0 + (arrival + 1) // 2

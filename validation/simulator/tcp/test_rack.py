@@ -1,6 +1,7 @@
-"""Losses found by time: the examples of RFC 8985 (section 8), its window, and Linux's reduction."""
+"""Losses found by time (RFC 8985), and how far a recovery reduces the window (RFC 6937, and Linux)."""
 
 import pytest
+from state_tables import one
 
 
 @pytest.fixture
@@ -17,10 +18,13 @@ def rack(sender):
     return make
 
 
-def write(tcp, number, at):
-    """Let the application write one segment more, at this millisecond; return what is sent."""
-    tcp.conn.written = number + 1
-    return tcp.send(at)
+def write_three(tcp):
+    """Let the application write a segment every 30 ms; return what is sent."""
+    sent = []
+    for number in range(3):
+        tcp.conn.written = number + 1
+        sent.append(tcp.send(at=30 * number))
+    return sent
 
 
 def order_timer(tcp):
@@ -35,7 +39,7 @@ def order_timer(tcp):
 def test_a_lost_tail_is_found_when_the_retransmission_arrives(rack):
     # section 8.1, first example: P1 and P3 are lost, each segment is sent a reordering window after the last
     tcp = rack(written=0)
-    assert [write(tcp, number, 30 * number) for number in range(3)] == [[0], [1], [2]]
+    assert write_three(tcp) == [[0], [1], [2]]
     assert tcp.ack(0, at=130, blocks=[(1, 2)]) == [0]
     assert tcp.ack(2, at=230) == [2]
     assert (tcp.statistics.fast_retransmits, tcp.statistics.segments_retransmitted) == (1, 2)
@@ -44,8 +48,7 @@ def test_a_lost_tail_is_found_when_the_retransmission_arrives(rack):
 def test_a_lost_retransmission_is_found(rack):
     # section 8.1, second example: P1 and P2 are lost, then the retransmission of P1
     tcp = rack(written=0)
-    for number in range(3):
-        write(tcp, number, 30 * number)
+    write_three(tcp)
     assert tcp.ack(0, at=160, blocks=[(2, 3)]) == [0]
     assert tcp.ack(0, at=161, blocks=[(2, 3)]) == []
     tcp.conn.cwnd = 3.0
@@ -112,8 +115,40 @@ def test_a_timeout_loses_only_what_is_old_and_keeps_what_has_arrived(rack):
 def test_the_second_timeout_in_a_row_leaves_ssthresh(rack):
     tcp = rack(written=20, cwnd=20.0, ssthresh=64.0)
     tcp.send(at=0)
-    tcp.timeout(at=1000)
-    assert tcp.conn.ssthresh == 10.0
-    tcp.timeout(at=3000)
-    assert tcp.conn.ssthresh == 10.0
+    for at in (1000, 3000):
+        tcp.timeout(at)
+        assert tcp.conn.ssthresh == 10.0
     assert tcp.statistics.timeouts == 2
+
+
+def answers(plain, pipe, acks):
+    """Begin a recovery of 20 in flight, ssthresh 10, with so many in the network before it.
+
+    Each acknowledgement reports one segment; return how many each of them sends, and how many are left.
+    """
+    conn, sent = one(plain.records, "connection", pipe=pipe, ssthresh=10.0, recover_fs=20), []
+    plain.rate_reduction.start(conn, 20.0, 1)
+    conn.pipe, conn.prr_out = pipe + 1, 1
+    for _ in range(acks):
+        conn.pipe -= 1
+        plain.rate_reduction.on_ack(conn, 1)
+        quota = max(int(conn.cwnd) - int(conn.pipe), 0)
+        conn.pipe += quota
+        conn.prr_out += quota
+        sent.append(quota)
+    return sent, conn.pipe
+
+
+def test_one_loss_of_twenty_sends_for_every_second_acknowledgement(plain):
+    # RFC 6937, section 4, first example: 20 in flight, the first lost, ssthresh 10. After the third duplicate
+    # (16 in the network) and the retransmission the rest of the acknowledgements send one for two.
+    sent, pipe = answers(plain, 16, 18)
+    assert sum(sent[:11]) == 5
+    assert max(sent[:11]) == 1
+    assert all(a + b == 1 for a, b in zip(sent[1:11:2], sent[2:11:2], strict=False))
+    assert pipe == 10, "the window ends at ssthresh"
+
+
+def test_after_heavy_loss_each_acknowledgement_sends_two_up_to_ssthresh(plain):
+    # section 4, second example: 15 of 20 lost; the slow-start reduction bound lets pipe grow by one each time
+    assert answers(plain, 3, 8) == ([2, 2, 2, 2, 2, 2, 1, 1], 10)

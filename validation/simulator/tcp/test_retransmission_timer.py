@@ -1,7 +1,9 @@
 """The retransmission timer: RFC 6298's estimator, the doubling, and the rules of the single timer."""
 
-import numpy as np
 import pytest
+from state_tables import NEVER, one
+
+from btqueue.scenario.transport import Transport
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -9,13 +11,8 @@ SECOND = 1000 * MS
 
 @pytest.fixture
 def connection(plain):
-    def make(*, min_rto=0, max_rto=64 * SECOND, rto=3 * SECOND, backoff=True):
-        conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        conn.rto, conn.min_rto, conn.max_rto, conn.rto_backoff = rto, min_rto, max_rto, backoff
-        conn.rto_deadline = plain.records.NEVER
-        return conn
-
-    return make
+    usual = {"max_rto": 64 * SECOND, "rto": 3 * SECOND, "rto_backoff": True, "rto_deadline": NEVER}
+    return lambda **fields: one(plain.records, "connection", **usual | fields)
 
 
 def test_the_first_sample_sets_the_averages_and_later_ones_move_them(plain, connection):
@@ -41,8 +38,7 @@ def test_the_timeout_stays_between_its_bounds(plain, connection):
 
 def test_the_timeout_exceeds_the_average_by_at_least_the_clock_granularity(plain, connection):
     # 2.2, 2.3: RTO = SRTT + max(G, 4 RTTVAR)
-    conn = connection()
-    conn.clock_granularity = 50 * MS
+    conn = connection(clock_granularity=50 * MS)
     for _ in range(200):
         plain.retransmission_timer.measure(conn, 400 * MS)
     assert conn.rto == pytest.approx(450 * MS, rel=1e-9)
@@ -70,25 +66,23 @@ def expiries(plain, conn, count):
     ],
 )
 def test_the_timer_expires_after_twice_the_time_up_to_64_seconds(plain, connection, rto_s, backoff, times_s):
-    conn = connection(rto=rto_s * SECOND, backoff=backoff)
+    conn = connection(rto=rto_s * SECOND, rto_backoff=backoff)
     assert expiries(plain, conn, len(times_s)) == times_s
 
 
 def test_rule_2_new_data_acknowledged_restarts_the_timer_or_stops_it(plain, connection):
-    conn = connection()
-    conn.snd_una, conn.snd_max, conn.rto_deadline = 4, 5, 13 * SECOND
+    conn = connection(snd_una=4, snd_max=5, rto_deadline=13 * SECOND)
     plain.retransmission_timer.on_new_ack(conn, 12 * SECOND)
     assert conn.rto_deadline == 15 * SECOND
     conn.snd_una = 5
     plain.retransmission_timer.on_new_ack(conn, 14 * SECOND)
-    assert conn.rto_deadline == plain.records.NEVER
+    assert conn.rto_deadline == NEVER
 
 
 def test_an_acknowledgement_ends_the_back_off_only_on_request(plain, connection):
     # without a sample (Karn) the doubled timeout stays, 5.7; `ack_ends_backoff` does as ns-3 does
     for ends, rto in ((False, 4 * SECOND), (True, SECOND)):
-        conn = connection(rto=SECOND, min_rto=SECOND)
-        conn.ack_ends_backoff = ends
+        conn = connection(rto=SECOND, min_rto=SECOND, ack_ends_backoff=ends)
         plain.retransmission_timer.measure(conn, 200 * MS)
         expiries(plain, conn, 2)
         conn.snd_una, conn.snd_max = 4, 5
@@ -97,17 +91,26 @@ def test_an_acknowledgement_ends_the_back_off_only_on_request(plain, connection)
 
 
 def test_an_impatient_sender_restarts_the_timer_at_the_first_partial_acknowledgement_only(plain, connection):
-    conn = connection(rto=SECOND)
-    conn.impatient_timer, conn.in_recovery = True, True
-    conn.snd_una, conn.snd_max = 4, 9
+    conn = connection(rto=SECOND, impatient_timer=True, in_recovery=True, snd_una=4, snd_max=9)
     deadlines = []
     for now in (10, 11, 12):
         plain.retransmission_timer.on_new_ack(conn, now * SECOND)
         deadlines.append(int(conn.rto_deadline) // SECOND)
     assert deadlines == [11, 11, 11]
-    conn.in_recovery = False
-    plain.retransmission_timer.on_new_ack(conn, 13 * SECOND)
-    assert conn.rto_deadline == 14 * SECOND
-    conn.in_recovery = True
-    plain.retransmission_timer.on_new_ack(conn, 15 * SECOND)
-    assert conn.rto_deadline == 16 * SECOND, "another recovery"
+    for now, recovering in ((13, False), (15, True)):  # another recovery
+        conn.in_recovery = recovering
+        plain.retransmission_timer.on_new_ack(conn, now * SECOND)
+        assert conn.rto_deadline == (now + 1) * SECOND
+
+
+def test_linux_waits_for_the_round_trip_and_200_ms(plain, connection):
+    # a steady round trip of 300 ms: RFC 6298 with a floor of 200 ms would come to 300 ms
+    linux = Transport(preset="linux")
+    conn = connection(
+        largest_variation=linux.rto_variation == "largest", min_rto=round(linux.min_rto_s * 1e9)
+    )
+    for _ in range(200):
+        conn.snd_una += 1
+        conn.snd_nxt = conn.snd_una + 1
+        plain.retransmission_timer.measure(conn, 300 * MS)
+    assert conn.rto == pytest.approx(500 * MS, rel=2e-6)

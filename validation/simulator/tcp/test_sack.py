@@ -20,6 +20,7 @@ def reporter(plain, rwnd=32, blocks=3):
     return tcp, receive
 
 
+# RFC 2018, section 4
 @pytest.mark.parametrize(
     ("numbers", "answer"),
     [
@@ -76,14 +77,9 @@ class SackSender(Sender):
         return [int(self.sack.next_segment(self.conn, self.board, self.starts)) for _ in range(times)]
 
 
-@pytest.fixture
-def sender(plain):
-    return lambda **state: SackSender(plain, **state)
-
-
-def test_three_acks_with_news_start_recovery_at_half_the_flight(sender):
+def test_three_acks_with_news_start_recovery_at_half_the_flight(plain):
     # 10 is lost, 11 to 17 arrive.
-    tcp = sender()
+    tcp = SackSender(plain)
     assert tcp.ack(10, (11, 12)) == []
     assert tcp.ack(10, (11, 13)) == []
     assert tcp.ack(10, (11, 14)) == [10]
@@ -96,21 +92,23 @@ def test_three_acks_with_news_start_recovery_at_half_the_flight(sender):
     assert tcp.ack(18) == [19, 20, 21], "recovered: 18 in flight, window 4"
 
 
-def test_next_segment_follows_the_four_rules(sender):
-    tcp = sender(written=19)
+def test_next_segment_follows_the_four_rules(plain):
+    tcp = SackSender(plain, written=19)
     found = tcp.next_by_rule(5, (12, 13, 15, 16), rescue_rxt=9)
     # (1) 11 is lost; (2) 18 is new; (3) 14 lies below what has arrived; (4) 18 is the highest not reported
     assert found == [11, 18, 14, 18, tcp.records.NOTHING]
     assert tcp.conn.high_rxt == 14, "a rescue does not move it"
     # without a place in the receive window rule 2 is passed over for rule 3
-    assert sender(rwnd=8).next_by_rule(1, (12,), rescue_rxt=10) == [11]
+    assert SackSender(plain, rwnd=8).next_by_rule(1, (12,), rescue_rxt=10) == [11]
     # if so set only what is lost is sent again: 13 has two above it, and no window is left
-    only_lost = sender(rwnd=8, retransmit_only_lost=True).next_by_rule(3, (12, 14, 17), rescue_rxt=9)
+    only_lost = SackSender(plain, rwnd=8, retransmit_only_lost=True).next_by_rule(
+        3, (12, 14, 17), rescue_rxt=9
+    )
     assert only_lost == [11, tcp.records.NOTHING, tcp.records.NOTHING]
 
 
-def test_after_a_timeout_reports_are_forgotten_and_arrived_segments_left_out(sender):
-    tcp = sender()
+def test_after_a_timeout_reports_are_forgotten_and_arrived_segments_left_out(plain):
+    tcp = SackSender(plain)
     tcp.ack(10, (11, 13))
     assert tcp.timeout(3000) == [10]
     assert not (tcp.board & 1).any()

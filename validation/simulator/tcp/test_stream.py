@@ -3,9 +3,9 @@
 A full segment has 1000 bytes here, so that windows and what counts against them can be read off.
 """
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from state_tables import one
 from tcp_sender_calls import RING, Sender
 
 UNIT = 1000
@@ -41,10 +41,9 @@ def test_the_end_of_a_message_waits_for_the_end_of_the_one_before_only(plain):
 
 def test_a_window_never_cuts_a_segment_short(plain):
     # silly window syndrome avoidance: 500 bytes of the window are free, but 1000 are to be sent
-    tcp = new_sender(plain, nagle=False, written=2500, cwnd=2.5)
-    assert lengths(tcp, tcp.send()) == [1000, 1000, 500]
-    tcp = new_sender(plain, nagle=False, written=3000, cwnd=2.5)
-    assert lengths(tcp, tcp.send()) == [1000, 1000]
+    for written, sent in ((2500, [1000, 1000, 500]), (3000, [1000, 1000])):
+        tcp = new_sender(plain, nagle=False, written=written, cwnd=2.5)
+        assert lengths(tcp, tcp.send()) == sent
 
 
 def test_slow_start_opens_by_what_is_acknowledged_up_to_a_segment(plain):
@@ -62,8 +61,7 @@ def test_slow_start_opens_by_what_is_acknowledged_up_to_a_segment(plain):
 def test_a_delayed_acknowledgement_counts_bytes(plain):
     # RFC 5681, section 4.2: for every second full-sized segment
     for parts in (20, 3):  # six times 1/3 is less than 2 in floating point
-        conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        conn.unit, conn.delayed_ack, conn.ack_every_segments = parts, True, 2
+        conn = one(plain.records, "connection", unit=parts, delayed_ack=True, ack_every_segments=2)
         for _ in range(2 * parts - 1):
             plain.delayed_ack.on_segment_in_order(conn, 1, 0)
         assert not conn.ack_now

@@ -1,6 +1,6 @@
 """Vegas's window: per acknowledgement (Johansson 2000, section 3.3) and per round trip (Linux, ns-3)."""
 
-import itertools
+from itertools import pairwise
 
 import pytest
 from tcp_sender_calls import MS, Sender
@@ -32,11 +32,6 @@ class Path(Sender):
         return windows
 
 
-@pytest.fixture
-def path(plain):
-    return lambda **state: Path(plain, **state)
-
-
 PER_ACK, PER_RTT = 0, 1
 
 
@@ -49,49 +44,45 @@ PER_ACK, PER_RTT = 0, 1
         ({"vegas_adjustment": PER_RTT, "alpha": 2.0, "beta": 4.0}, 1, 4),
     ],
 )
-def test_between_alpha_and_beta_segments_are_kept_in_the_queue(path, start, options, least, most):
+def test_between_alpha_and_beta_segments_are_kept_in_the_queue(plain, start, options, least, most):
     # the path holds 11 segments (110 ms at one per 10 ms)
-    tcp = path(cwnd=start, ssthresh=2.0, **options)
+    tcp = Path(plain, cwnd=start, ssthresh=2.0, **options)
     tcp.conn.base_rtt = 110 * MS  # as a single segment would have measured
     tcp.run(800)
     assert 11 + least <= tcp.conn.cwnd <= 11 + most
 
 
-def test_per_ack_opens_by_a_fraction_at_each_acknowledgement(path):
-    tcp = path(vegas_adjustment=PER_ACK, cwnd=4.0, ssthresh=2.0)
-    windows = tcp.run(9)
-    for before, after in itertools.pairwise(windows):
-        assert after == before + 1 / before
+def test_per_ack_opens_by_a_fraction_at_each_acknowledgement(plain):
+    tcp = Path(plain, vegas_adjustment=PER_ACK, cwnd=4.0, ssthresh=2.0)
+    assert all(after == before + 1 / before for before, after in pairwise(tcp.run(9)))
 
 
-def test_per_ack_slow_start_doubles_in_every_other_round_trip(path):
-    tcp = path(vegas_adjustment=PER_ACK, cwnd=1.0, delay=1000, service=1)
+def test_per_ack_slow_start_doubles_in_every_other_round_trip(plain):
+    tcp = Path(plain, vegas_adjustment=PER_ACK, cwnd=1.0, delay=1000, service=1)
     windows = [tcp.run(int(tcp.conn.snd_nxt - tcp.conn.snd_una))[-1] for _ in range(8)]
     assert windows == [2, 2, 4, 4, 8, 8, 16, 16]
 
 
-def test_per_ack_slow_start_ends_when_more_than_gamma_segments_queue(path):
-    tcp = path(vegas_adjustment=PER_ACK, cwnd=1.0)
+def test_per_ack_slow_start_ends_when_more_than_gamma_segments_queue(plain):
+    tcp = Path(plain, vegas_adjustment=PER_ACK, cwnd=1.0)
     tcp.run(150)
     assert tcp.conn.cwnd >= tcp.conn.ssthresh, "in congestion avoidance"
     assert tcp.conn.ssthresh <= 32
 
 
-def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_recovery(path):
+def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_recovery(plain):
     # Johansson 2000, section 3.3
-    tcp = path(vegas_adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
+    tcp = Path(plain, vegas_adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
     tcp.run(30)
     window = float(tcp.conn.cwnd)
     tcp.acks(*[tcp.conn.snd_una] * 3)
-    assert tcp.conn.ssthresh == window / 2
-    assert tcp.conn.cwnd == window / 2 + 3
+    assert (tcp.conn.ssthresh, tcp.conn.cwnd) == (window / 2, window / 2 + 3)
     tcp.ack(tcp.conn.snd_una + 2)
-    assert not tcp.conn.in_recovery
-    assert tcp.conn.cwnd == window / 2
+    assert (tcp.conn.in_recovery, tcp.conn.cwnd) == (False, window / 2)
 
 
-def test_per_round_leaves_slow_start_for_the_window_that_fits(path):
-    tcp = path(vegas_adjustment=PER_RTT, cwnd=2.0, alpha=2.0, beta=4.0)
+def test_per_round_leaves_slow_start_for_the_window_that_fits(plain):
+    tcp = Path(plain, vegas_adjustment=PER_RTT, cwnd=2.0, alpha=2.0, beta=4.0)
     windows = tcp.run(120)
     # The path holds 11. A queue shows one round trip late, so the window doubles at most once too often from
     # 12 or less; NewReno would have reached 122.
@@ -100,8 +91,8 @@ def test_per_round_leaves_slow_start_for_the_window_that_fits(path):
     assert tcp.conn.ssthresh >= 0.75 * tcp.conn.cwnd
 
 
-def test_per_round_with_few_samples_grows_as_newreno(path):
-    tcp = path(vegas_adjustment=PER_RTT, cwnd=2.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+def test_per_round_with_few_samples_grows_as_newreno(plain):
+    tcp = Path(plain, vegas_adjustment=PER_RTT, cwnd=2.0, ssthresh=2.0, alpha=2.0, beta=4.0)
     tcp.run(1)
     before = float(tcp.conn.cwnd)
     tcp.conn.round_samples, tcp.conn.round_end = 0, tcp.conn.snd_una + 1
@@ -109,8 +100,8 @@ def test_per_round_with_few_samples_grows_as_newreno(path):
     assert tcp.conn.cwnd == before + 1 / before
 
 
-def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
-    tcp = path(vegas_adjustment=PER_RTT, cwnd=8.0, ssthresh=2.0, vegas_on_srtt=True)
+def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(plain):
+    tcp = Path(plain, vegas_adjustment=PER_RTT, cwnd=8.0, ssthresh=2.0, vegas_on_srtt=True)
     tcp.run(4)
     assert tcp.conn.srtt > 110 * MS, "the first was 110 ms, the others waited"
     tcp.conn.base_rtt, tcp.conn.round_samples = 0, 0
@@ -120,8 +111,8 @@ def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
     assert tcp.conn.round_samples == 2, "also when there is no sample"
 
 
-def test_per_round_grows_as_newreno_after_a_timeout(path):
-    tcp = path(vegas_adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
+def test_per_round_grows_as_newreno_after_a_timeout(plain):
+    tcp = Path(plain, vegas_adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
     tcp.timeout(at=1000)
     assert tcp.conn.cwnd == 1.0
     assert tcp.run(1) == [2.0], "slow start"
