@@ -72,14 +72,8 @@ class Waiting(Receiver):
 
 def adaptive(plain, wait_ms, round_trip_ms=None):
     """Return a receiver that waits as Linux does, now for so long."""
-    tcp = Waiting(
-        plain,
-        ack_clock=ADAPTIVE,
-        ack_delay=40 * MS,
-        ack_wait=wait_ms * MS,
-        timer_tick=4 * MS,
-        min_rto=200 * MS,
-    )
+    times = {"ack_delay": 40 * MS, "ack_wait": wait_ms * MS, "timer_tick": 4 * MS, "min_rto": 200 * MS}
+    tcp = Waiting(plain, ack_clock=ADAPTIVE, **times)
     tcp.conn.receiver_rtt = NOTHING if round_trip_ms is None else round_trip_ms * MS
     return tcp
 
