@@ -32,36 +32,28 @@ def test_the_type_follows_the_level_now(plain):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "size", "chosen"),
+    ("wanted", "size", "room", "chosen"),
     [
-        (DH5, 184, DH5),
-        (DH5, 183, DH3),
-        (DH5, 1, DH3),  # there is no DH1
-        (DH3, 1000, DH3),  # never a larger one
-        (DM5, 122, DM5),
-        (DM5, 121, DM3),
-        (DM5, 17, DM1),
+        # the rest goes into the smallest packet of the family that holds it
+        (DH5, 184, PLENTY, DH5),
+        (DH5, 183, PLENTY, DH3),
+        (DH5, 1, PLENTY, DH3),  # there is no DH1
+        (DH3, 1000, PLENTY, DH3),  # never a larger one
+        (DM5, 122, PLENTY, DM5),
+        (DM5, 121, PLENTY, DM3),
+        (DM5, 17, PLENTY, DM1),
+        # a type too long for the room gives way to the longest that fits
+        (DH5, 1000, 5 * SLOT, DH5),
+        (DH5, 1000, 5 * SLOT - 1, DH3),
+        (DH5, 1000, 3 * SLOT, DH3),
+        (DH5, 1000, 3 * SLOT - 1, DH5),  # none fits: the caller sees that this one does not either
+        (DM5, 1000, 4 * SLOT, DM3),
+        (DM5, 1000, SLOT, DM1),
+        (DM3, 1000, 5 * SLOT, DM3),
     ],
 )
-def test_the_rest_goes_into_the_smallest_packet_of_the_family_that_holds_it(plain, wanted, size, chosen):
-    sim = sender(plain, size=1000, sent=1000 - size, qualities=(255,) * 5, first_level=wanted)
-    assert plain.adaptation.choose_type(sim, 0, 0, PLENTY, 0) == chosen
-
-
-@pytest.mark.parametrize(
-    ("wanted", "room", "chosen"),
-    [
-        (DH5, 5 * SLOT, DH5),
-        (DH5, 5 * SLOT - 1, DH3),
-        (DH5, 3 * SLOT, DH3),
-        (DH5, 3 * SLOT - 1, DH5),  # none fits: the caller sees that this one does not either
-        (DM5, 4 * SLOT, DM3),
-        (DM5, SLOT, DM1),
-        (DM3, 5 * SLOT, DM3),
-    ],
-)
-def test_a_type_too_long_for_the_room_gives_way_to_the_longest_that_fits(plain, wanted, room, chosen):
-    sim = sender(plain, qualities=(255,) * 5, first_level=wanted)
+def test_a_packet_holds_the_rest_or_fits_the_room(plain, wanted, size, room, chosen):
+    sim = sender(plain, sent=1000 - size, qualities=(255,) * 5, first_level=wanted)
     assert plain.adaptation.choose_type(sim, 0, 0, room, 0) == chosen
 
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from state_tables import NOTHING, tables
 
-SLOT = 625_000
-NEVER, UNLIMITED = 2**62, 2**62
+from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
 
 
 class Network:
@@ -19,8 +18,7 @@ class Network:
 
     def __init__(self, plain, *, own=NOTHING, seed=1, **fields):
         records = plain.records
-        self.plain, self.bridges = plain, plain.bridges
-
+        self.bridges = plain.bridges
         sim = self.sim = tables(records, piconets=2, links=3, bridges=2, ports=6, queues=6, timers=2)
         sim.heap, sim.streams = np.arange(2), plain.random_streams.make_streams(seed, 0, 2)
         sim.timers.due, sim.timers.place = NEVER, np.arange(2)
@@ -56,13 +54,8 @@ class Network:
         return bool(self.bridges.on_cycle_over(self.sim, 1, now))
 
 
-@pytest.fixture
-def network(plain):
-    return lambda **settings: Network(plain, **settings)
-
-
-def test_a_stay_of_one_whole_cycle_is_two_exchanges(network):
-    net = network(residence="WHOLE_CYCLES", residence_cycles=1)
+def test_a_stay_of_one_whole_cycle_is_two_exchanges(plain):
+    net = Network(plain, residence="WHOLE_CYCLES", residence_cycles=1)
     for link, piconet in ((1, 0), (2, 1), (1, 0)):
         net.exchange(link, SLOT)
         assert net.bridge.current == piconet
@@ -70,8 +63,8 @@ def test_a_stay_of_one_whole_cycle_is_two_exchanges(network):
         assert net.bridge.current == 1 - piconet
 
 
-def test_a_complete_exchange_ends_when_nothing_is_left(network):
-    net = network(residence="COMPLETE")
+def test_a_complete_exchange_ends_when_nothing_is_left(plain):
+    net = Network(plain, residence="COMPLETE")
     net.exchange(1, SLOT, null=False)
     net.exchange(1, 9 * SLOT, null=False)
     assert net.bridge.current == 0
@@ -79,8 +72,8 @@ def test_a_complete_exchange_ends_when_nothing_is_left(network):
     assert net.bridge.current == 1
 
 
-def test_piconets_are_visited_in_cyclic_order(network):
-    net = network(residence="VISIT", count=3)
+def test_piconets_are_visited_in_cyclic_order(plain):
+    net = Network(plain, residence="VISIT", count=3)
     net.bridge.piconets[2], net.bridge.links[2] = 7, 5
     places = []
     for now in range(7):
@@ -89,8 +82,8 @@ def test_piconets_are_visited_in_cyclic_order(network):
     assert places == [0, 1, 7, 0, 1, 7, 0]
 
 
-def test_a_switch_takes_up_to_two_slots(network):
-    net = network(residence="VISIT", switch_delay=True)
+def test_a_switch_takes_up_to_two_slots(plain):
+    net = Network(plain, residence="VISIT", switch_delay=True)
     delays = []
     for number in range(500):
         now = 100 * number * SLOT
@@ -106,53 +99,48 @@ def test_a_switch_takes_up_to_two_slots(network):
     assert abs(np.mean(delays) - SLOT) < 4 * 2 * SLOT / np.sqrt(12 * 500)
 
 
-def test_the_piconet_of_a_bridge_sleeps_until_the_bridge_comes_and_again_after_a_cycle(network):
-    net = network(own=1, residence="VISIT")
-    assert net.sim.piconets[1].away
-    assert net.due(1) == NEVER
+def test_the_piconet_of_a_bridge_sleeps_until_the_bridge_comes_and_again_after_a_cycle(plain):
+    net = Network(plain, own=1, residence="VISIT")
+    assert (net.sim.piconets[1].away, net.due(1)) == (True, NEVER)
     net.exchange(1, 30 * SLOT)
-    assert not net.sim.piconets[1].away
-    assert net.due(1) == 30 * SLOT
+    assert (net.sim.piconets[1].away, net.due(1)) == (False, 30 * SLOT)
     assert net.cycle_over(50 * SLOT, data=True)
-    assert net.sim.piconets[1].away
-    assert net.due(1) == NEVER
+    assert (net.sim.piconets[1].away, net.due(1)) == (True, NEVER)
     assert net.present(50 * SLOT) == [True, False]
 
 
-def test_a_bridge_stays_in_its_own_piconet_for_whole_cycles(network):
-    net = network(own=1, residence="WHOLE_CYCLES", residence_cycles=2)
-    net.exchange(1, SLOT)
-    net.exchange(1, 2 * SLOT)
-    net.exchange(1, 3 * SLOT)
+def test_a_bridge_stays_in_its_own_piconet_for_whole_cycles(plain):
+    net = Network(plain, own=1, residence="WHOLE_CYCLES", residence_cycles=2)
+    for slot in (1, 2, 3):
+        net.exchange(1, slot * SLOT)
     assert not net.sim.piconets[1].away
     assert [net.cycle_over(slot * SLOT) for slot in (10, 20)] == [False, True]
 
 
-def test_a_bridge_stays_in_its_own_piconet_until_a_cycle_is_idle(network):
-    net = network(own=1, residence="COMPLETE")
+def test_a_bridge_stays_in_its_own_piconet_until_a_cycle_is_idle(plain):
+    net = Network(plain, own=1, residence="COMPLETE")
     net.exchange(1, SLOT)
     assert [net.cycle_over(10 * SLOT, data) for data in (True, True, False)] == [False, False, True]
 
 
 @pytest.mark.parametrize("offset", [0, 5 * SLOT])
-def test_sniff_windows_alternate_from_their_offset_on_and_end_with_a_guard(network, offset):
-    net = network(schedule="SNIFF", window=20 * SLOT, offset=offset)
+def test_sniff_windows_alternate_from_their_offset_on_and_end_with_a_guard(plain, offset):
+    net = Network(plain, schedule="SNIFF", window=20 * SLOT, offset=offset)
     present = [net.present(time - offset) for time in (5 * SLOT, 16 * SLOT, 16 * SLOT + 1, 20 * SLOT - 1)]
     assert present == [[True, False]] * 2 + [[False, False]] * 2
     assert net.present(20 * SLOT - offset) == [False, True]
     assert net.present(40 * SLOT - offset) == [True, False]
 
 
-def test_room_in_a_window_ends_before_the_guard(network):
-    net = network(schedule="SNIFF", window=20 * SLOT)
-    assert net.bridges.room(net.sim, 1, 4 * SLOT) == 14 * SLOT
-    assert net.bridges.room(net.sim, 1, 19 * SLOT) == 0
-    assert net.bridges.room(net.sim, 1, 25 * SLOT) == 0
-    assert net.bridges.room(net.sim, 0, 25 * SLOT) == UNLIMITED
+def test_room_in_a_window_ends_before_the_guard(plain):
+    net = Network(plain, schedule="SNIFF", window=20 * SLOT)
+    looks = [(1, 4), (1, 19), (1, 25), (0, 25)]  # link and slot
+    rooms = [net.bridges.room(net.sim, link, slot * SLOT) for link, slot in looks]
+    assert rooms == [14 * SLOT, 0, 0, UNLIMITED]
 
 
-def test_a_bridge_that_is_elsewhere_is_not_polled(network, plain):
-    net = network(schedule="SNIFF", window=20 * SLOT)
+def test_a_bridge_that_is_elsewhere_is_not_polled(plain):
+    net = Network(plain, schedule="SNIFF", window=20 * SLOT)
     for p in (0, 1):
         plain.disciplines.start(net.sim, p)
     assert list(net.sim.piconets.rendezvous) == [True, True]
@@ -168,8 +156,8 @@ def test_a_bridge_that_is_elsewhere_is_not_polled(network, plain):
     assert net.bridges.next_meeting(net.sim, 1, 0) == 20 * SLOT
 
 
-def test_the_piconet_of_a_bridge_with_windows_is_played_inside_them(network):
-    net = network(own=1, schedule="SNIFF", window=20 * SLOT)
+def test_the_piconet_of_a_bridge_with_windows_is_played_inside_them(plain):
+    net = Network(plain, own=1, schedule="SNIFF", window=20 * SLOT)
     assert not net.sim.piconets[1].away
     assert not net.bridges.may_poll(net.sim, 2, 5 * SLOT)
     assert net.bridges.next_meeting(net.sim, 1, 5 * SLOT) == 20 * SLOT
@@ -178,19 +166,13 @@ def test_the_piconet_of_a_bridge_with_windows_is_played_inside_them(network):
     assert not net.cycle_over(25 * SLOT)
 
 
-def two_with_windows(network, window):
-    """The central of piconet 1 is there in slots 20 to 40 of every 40; a second bridge has such windows."""
-    net = network(own=1, schedule="SNIFF", window=20 * SLOT)
+def test_two_bridges_that_never_meet_are_looked_for_again_and_again(plain):
+    """The central is there in slots 20 to 40 of every 40, the other is not: the search goes on later."""
+    net = Network(plain, own=1, schedule="SNIFF", window=20 * SLOT)
     other = net.sim.bridges[1]
-    other.count, other.schedule, other.window = 2, net.plain.records.SNIFF, window
+    other.count, other.schedule, other.window = 2, plain.records.SNIFF, 20 * SLOT
     other.piconets[:2], other.links[:2] = (1, 0), (2, 0)
     net.sim.links[2].bridge = 1
-    return net
-
-
-def test_two_bridges_that_never_meet_are_looked_for_again_and_again(network):
-    """The central is in piconet 1 when the other bridge is not: the search ends, and goes on later."""
-    net = two_with_windows(network, 20 * SLOT)
     times = [0]
     for _ in range(3):
         times.append(int(net.bridges.next_meeting(net.sim, 1, times[-1])))
@@ -211,8 +193,8 @@ def test_the_next_meeting_is_the_first(plain, now, seed, schedule):
     assert not any(net.bridges.may_poll(net.sim, 2, time) for time in earlier)
 
 
-def test_pseudo_random_windows_favour_no_piconet(network):
-    net = network(schedule="PSEUDO_RANDOM", window=8 * SLOT)
+def test_pseudo_random_windows_favour_no_piconet(plain):
+    net = Network(plain, schedule="PSEUDO_RANDOM", window=8 * SLOT)
     net.bridge.seed = 12345
     here = [net.present(8 * SLOT * window) for window in range(4000)]
     assert all(sum(present) == 1 for present in here)

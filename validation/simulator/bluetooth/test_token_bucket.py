@@ -1,7 +1,7 @@
 """The token bucket and its two queues, packet by packet. A token is a byte; 8 kbit/s are 1 byte a ms."""
 
-import numpy as np
 import pytest
+from state_tables import one
 from thesis import thesis
 
 MS = 1_000_000
@@ -14,18 +14,11 @@ PORT = 0
 class Gate:
     """Flow control of peripheral 0; packets are offered and the outcome is read off the queues."""
 
-    def __init__(self, plain, *, tokens, depth=3000, S=25, L=20, enabled=True):
-        self.bucket_of = plain.token_bucket
-        self.records = plain.records
-        scenario = thesis().with_(
-            flow_control__enabled=enabled,
-            flow_control__token_rate_kbps=8,
-            flow_control__bucket_bytes=depth,
-            flow_control__buffer_packets=S,
-            flow_control__baseband_packets=L,
-        )
+    def __init__(self, plain, *, tokens, S=25, L=20, **keys):
+        self.plain, self.bucket_of = plain, plain.token_bucket
+        usual = {"token_rate_kbps": 8, "bucket_bytes": 3000, "buffer_packets": S, "baseband_packets": L}
+        scenario = thesis().changed({f"flow_control.{key}": value for key, value in (usual | keys).items()})
         self.sim = plain.state.new_state(scenario, 0)
-        self.plain = plain
         self.bucket = self.sim.buckets[PORT]
         self.bucket.tokens = tokens * BYTE
         self.layout = self.sim.patterns[self.sim.connections[0].pattern]
@@ -47,7 +40,7 @@ class Gate:
     def due(self):
         """When the token timer fires (ns), None if it is not running."""
         due = int(self.sim.timers[self.bucket.timer].due)
-        return None if due == self.records.NEVER else due
+        return None if due == self.plain.records.NEVER else due
 
     def offer(self, *positions, at=0):
         """Offer packets of a data segment; positions 0 to 3 are DH5, 4 is the DH3."""
@@ -63,14 +56,8 @@ class Gate:
         return now
 
 
-@pytest.fixture
-def gate(plain):
-    return lambda **settings: Gate(plain, **settings)
-
-
 def test_tokens_gather_at_the_rate_up_to_the_depth(plain):
-    bucket = np.zeros(1, plain.records.bucket_dtype).view(np.recarray)[0]
-    bucket.rate, bucket.depth = 8000, 100 * BYTE
+    bucket = one(plain.records, "bucket", depth=100 * BYTE)
     # in three years, at 250 kbit/s, rate x time would be 2.5e22, past 2^63
     for rate, now, tokens in ((8000, 30 * MS, 30), (8000, 100 * MS, 100), (250_000, 10**17, 100)):
         bucket.rate = rate
@@ -91,15 +78,15 @@ def test_tokens_gather_at_the_rate_up_to_the_depth(plain):
         ({"tokens": 0, "S": 1, "L": 3, "enabled": False}, 4, (0, 3, 0), (0, 1)),
     ],
 )
-def test_a_packet_passes_or_waits_or_is_refused(gate, settings, offered, seen, refused):
-    flow = gate(**settings)
+def test_a_packet_passes_or_waits_or_is_refused(plain, settings, offered, seen, refused):
+    flow = Gate(plain, **settings)
     flow.offer(*range(offered))
     assert (flow.seen, flow.refused) == (seen, refused)
     assert flow.sim.segments[flow.segment].damaged == any(refused)
 
 
-def test_the_timer_fires_at_the_first_nanosecond_at_which_the_tokens_are_there(gate):
-    flow = gate(tokens=300)
+def test_the_timer_fires_at_the_first_nanosecond_at_which_the_tokens_are_there(plain):
+    flow = Gate(plain, tokens=300)
     flow.bucket.rate = 333_333  # divides no packet's price
     flow.offer(0)
     missing = (DH5 - 300) * BYTE
@@ -108,8 +95,8 @@ def test_the_timer_fires_at_the_first_nanosecond_at_which_the_tokens_are_there(g
     assert flow.seen[:2] == (0, 1)
 
 
-def test_a_cheap_packet_does_not_overtake_a_dear_one(gate):
-    flow = gate(tokens=200)
+def test_a_cheap_packet_does_not_overtake_a_dear_one(plain):
+    flow = Gate(plain, tokens=200)
     flow.offer(0, 4)
     assert flow.seen == (2, 0, 200), "183 are there, but first come, first served"
     assert flow.fire() == 139 * MS
@@ -128,8 +115,8 @@ def test_a_cheap_packet_does_not_overtake_a_dear_one(gate):
         (4, DH5, 0, True),  # packets that pass at once need no place
     ],
 )
-def test_whether_a_whole_segment_fits(gate, places, tokens, waiting, fits):
-    flow = gate(tokens=0, S=places)
+def test_whether_a_whole_segment_fits(plain, places, tokens, waiting, fits):
+    flow = Gate(plain, tokens=0, S=places)
     flow.offer(*range(waiting))
     flow.bucket.tokens = tokens * BYTE
     layout = flow.sim.layouts[flow.layout]
@@ -137,22 +124,18 @@ def test_whether_a_whole_segment_fits(gate, places, tokens, waiting, fits):
 
 
 def test_a_full_buffer_refuses_the_whole_segment_if_asked_to(plain):
-    scenario = thesis().with_(flow_control__drop="segment", flow_control__buffer_packets=4)
-    sim = plain.state.new_state(scenario, 0)
-    sim.buckets[PORT].tokens = 0
-    layout = sim.patterns[sim.connections[0].pattern]
-    segment = plain.l2cap.new_segment(sim, 0, plain.records.DATA, False, layout, 0)
-    plain.forwarding.enter_port(sim, segment, 0)
-    assert sim.flow_statistics[0].refused_at_token_buffer == 5
-    assert sim.queues.length.sum() == 0
-    assert sim.flow_statistics[0].segments_damaged == 1
+    flow = Gate(plain, tokens=0, S=4, drop="segment")
+    plain.forwarding.enter_port(flow.sim, flow.segment, 0)
+    assert flow.refused == (5, 0)
+    assert flow.sim.queues.length.sum() == 0
+    assert flow.sim.flow_statistics[0].segments_damaged == 1
 
 
 def test_a_rate_below_a_bit_a_second_is_taken_as_it_is(plain):
-    gate = Gate(plain, tokens=0)
-    gate.bucket.rate = 0.25
-    gate.offer(0)
-    assert gate.due == DH5 * 8 * 4 * 1_000_000_000
-    gate.bucket.rate = 1e-9
-    gate.bucket_of.wait_for_tokens(gate.sim, PORT, 0)
-    assert gate.due is None, "never"
+    flow = Gate(plain, tokens=0)
+    flow.bucket.rate = 0.25
+    flow.offer(0)
+    assert flow.due == DH5 * 8 * 4 * 1_000_000_000
+    flow.bucket.rate = 1e-9
+    flow.bucket_of.wait_for_tokens(flow.sim, PORT, 0)
+    assert flow.due is None, "never"
