@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_tables import NOTHING, pool, tables
 
-UNLIMITED = 2**62
+from btqueue.simulator.records.conventions import UNLIMITED
+
 POOL = 40
 SIZE = 100
 """Bytes of a packet on a port that is not adaptive."""
@@ -35,31 +36,31 @@ def link(plain, *, most=UNLIMITED, flush=UNLIMITED, lossy=False, adaptive=False)
 
 
 def new_segment(plain, sim, packets, flow=0):
-    segment = plain.pool.take(sim.pools[1], sim.segments)
-    sim.segments[segment].flow, sim.segments[segment].kind = flow, plain.records.DATA
-    sim.segments[segment].travelling, sim.segments[segment].damaged = packets, False
-    return segment
+    index = plain.pool.take(sim.pools[1], sim.segments)
+    segment = sim.segments[index]
+    segment.flow, segment.kind, segment.travelling, segment.damaged = flow, plain.records.DATA, packets, False
+    return index
 
 
-def enqueue(plain, sim, segment, now=0, port=PORT, size=SIZE):
+def enqueue(plain, sim, segment, now=0, size=SIZE):
     packet = plain.pool.take(sim.pools[0], sim.packets)
     record = sim.packets[packet]
     record.segment, record.type, record.bytes, record.hop = segment, 0, size, 0
     record.transmissions = record.sent_bytes = 0
     record.corrupted = record.ghost = False
-    plain.packet_queue.offer(sim, port, packet, now)
+    plain.packet_queue.offer(sim, PORT, packet, now)
     sim.piconets.waiting += 1
     return packet
 
 
-def waiting(sim, port=PORT):
+def waiting(sim):
     """Return the packets in the port's queue, in order."""
-    found, packet = [], sim.queues[port].head
-    for _ in range(sim.queues[port].length):
+    queue = sim.queues[PORT]
+    found, packet = [], queue.head
+    for _ in range(queue.length):
         found.append(int(packet))
         packet = sim.packets[packet].next
-    if found:
-        assert found[-1] == sim.queues[port].tail
+    assert not found or found[-1] == queue.tail
     assert sim.piconets[0].waiting == sim.queues.length.sum()
     return found
 
@@ -78,13 +79,11 @@ def script(plain, monkeypatch):
     return fates
 
 
-def transmit(plain, sim, kind=0, now=0):
-    """Let the head packet go on the air in this type and be received or not."""
-    packet = sim.queues[PORT].head
-    central = sim.piconets[0]
-    central.packet, central.on_air_type = packet, kind
-    left = sim.packets[packet].bytes - sim.packets[packet].sent_bytes
-    central.on_air_bytes = min(sim.packet_types[kind].payload, left)
+def transmit(plain, sim, now=0):
+    """Let the head packet go on the air and be received or not."""
+    central, packet = sim.piconets[0], sim.packets[sim.queues[PORT].head]
+    central.packet, central.on_air_type = sim.queues[PORT].head, 0
+    central.on_air_bytes = min(sim.packet_types[0].payload, packet.bytes - packet.sent_bytes)
     return plain.arq.on_received(sim, PORT, now)
 
 
@@ -99,8 +98,7 @@ def test_the_rest_of_a_segment_is_given_up_with_its_packet(plain, script):
     transmit(plain, sim)
     assert waiting(sim) == [b1, b2, b3]
     assert sim.flow_statistics.given_up.tolist() == [3, 0]
-    assert sim.pools[0].left == POOL - 3
-    assert sim.pools[1].left == POOL - 1
+    assert sim.pools.left[:2].tolist() == [POOL - 3, POOL - 1]
     assert sim.flow_statistics[0].segments_damaged == 1
     assert sim.queue_statistics[PORT].served == 3
 
@@ -125,10 +123,8 @@ def test_an_acknowledgement_that_comes_through_takes_the_ghost_away(plain, scrip
     copy = transmit(plain, sim)
     assert copy not in (NOTHING, original)
     assert sim.packets[original].ghost
-    assert not sim.packets[copy].ghost
-    assert sim.packets[copy].segment == segment
-    assert sim.packets[copy].bytes == SIZE
-    assert sim.packets[copy].transmissions == 0
+    fields = ["ghost", "segment", "bytes", "transmissions"]
+    assert sim.packets[copy][fields].tolist() == (False, segment, SIZE, 0)
     assert waiting(sim) == [original]
     plain.arq.on_return_packet(sim, PORT, RETURN, 5)
     assert waiting(sim) == []
@@ -178,9 +174,8 @@ def test_every_packet_arrives_once_or_is_given_up(plain, data):
             expected.append(segment)
     arrived, probability = [], data.draw(st.floats(0, 0.8))
     fates = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    original = plain.arq.reception_fails
-    plain.arq.reception_fails = lambda *_: bool(fates.random() < probability)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain.arq, "reception_fails", lambda *_: bool(fates.random() < probability))
         while waiting(sim):
             copy = transmit(plain, sim)
             if copy != NOTHING:
@@ -188,8 +183,6 @@ def test_every_packet_arrives_once_or_is_given_up(plain, data):
                 plain.pool.give_back(sim.pools[0], sim.packets, copy)
             if lossy:
                 plain.arq.on_feedback(sim, PORT, bool(fates.random() < probability), 0)
-    finally:
-        plain.arq.reception_fails = original
     assert arrived == sorted(arrived)
     for segment in segments:
         assert arrived.count(segment) <= expected.count(segment)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from state_tables import NOTHING, tables
+from state_tables import NEVER, NOTHING, tables
 
-NEVER = 2**62
 MS = 1_000_000
 
 

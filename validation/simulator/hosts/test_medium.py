@@ -26,9 +26,7 @@ def new_medium(plain, ports=1, limit=1000, **fields):
     sim.pools.left = POOL
     sim.timers.due, sim.timers.place = NEVER, np.arange(2)
     sim.queues.limit = limit
-    sim.ports.kind = records.OUTSIDE
-    sim.ports.line = records.NOTHING
-    sim.media.serving = records.NOTHING
+    sim.ports.kind, sim.ports.line, sim.media.serving = records.OUTSIDE, records.NOTHING, records.NOTHING
     sim.media.rate, sim.media.header, sim.media.ports, sim.media.stream = 8e6, HEADER, ports, 1
     for name, value in fields.items():
         sim.media[0][name] = value
@@ -36,13 +34,12 @@ def new_medium(plain, ports=1, limit=1000, **fields):
 
 
 def send(plain, sim, port, now):
-    """Let a packet of the port's flow enter; return its segment."""
-    segment, packet = plain.pool.take(sim.pools[1], sim.segments), plain.pool.take(sim.pools[0], sim.packets)
-    sim.segments[segment].flow, sim.segments[segment].kind = port, plain.records.DATA
-    sim.segments[segment].travelling, sim.segments[segment].damaged = 1, False
-    sim.packets[packet].segment, sim.packets[packet].bytes = segment, SIZE
+    """Let a packet of the port's flow enter."""
+    index, packet = plain.pool.take(sim.pools[1], sim.segments), plain.pool.take(sim.pools[0], sim.packets)
+    segment = sim.segments[index]
+    segment.flow, segment.kind, segment.travelling, segment.damaged = port, plain.records.DATA, 1, False
+    sim.packets[packet].segment, sim.packets[packet].bytes = index, SIZE
     plain.medium.enter(sim, port, packet, now)
-    return int(segment)
 
 
 def play(plain, sim, arrivals):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from state_tables import NEVER, tables
 
@@ -57,12 +57,9 @@ def test_each_island_finds_its_earliest_timer(plain, largest_scan, commands, isl
         assert plain.timers.earliest(sim, root) == min(own, key=lambda timer: (sim.timers[timer].due, timer))
 
 
+@example(now=NEVER, delay=0)
+@example(now=5, delay=np.nan)
 @given(now=st.integers(0, 2**55), delay=st.one_of(st.integers(0, 2**62), st.floats(min_value=0.0)))
 def test_a_time_that_no_run_reaches_is_never(plain, now, delay):
     due = int(plain.timers.later(np.int64(now), delay))
     assert due == (now + int(delay) if now + delay < NEVER else NEVER)
-
-
-def test_never_stays_never(plain):
-    assert plain.timers.later(np.int64(NEVER), 0) == NEVER
-    assert plain.timers.later(np.int64(5), np.nan) == NEVER
