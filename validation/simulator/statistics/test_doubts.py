@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from scipy import stats
-from thesis import thesis, thesis_of
+from thesis import thesis
 
 from btqueue.scenario import Scenario, load
 from btqueue.scenario.metrics import Results, Variable
@@ -13,9 +13,7 @@ from btqueue.simulator import simulate
 from btqueue.simulator.statistics.doubts import doubts
 
 REPLICATIONS = 10
-GREEDY = thesis_of({"traffic": {"source": "greedy"}, "run": {"duration_s": 5.0, "warmup_s": 1.0}})
-
-SHORT = {"run__duration_s": 30.0, "run__warmup_s": 1.0, "run__replications": 3}
+STEPS = thesis().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},))
 
 
 def looked_at(halves, whole=None, scenario=None, drained=0.0, **other):
@@ -87,8 +85,7 @@ def test_what_the_scenario_says_itself_is_not_warned_of():
     remembering += np.linspace(-20, 20, REPLICATIONS)
     assert looked_at(trending)
     assert looked_at(remembering)
-    steps = thesis().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},))
-    assert looked_at(trending, scenario=steps) == []
+    assert looked_at(trending, scenario=STEPS) == []
     assert looked_at(remembering, scenario=thesis().with_(traffic__source="periodic")) == []
 
 
@@ -102,28 +99,13 @@ def test_replications_that_are_all_equal_have_no_precision():
 
 def test_more_delivered_than_sent_is_named_where_it_is_certain_or_plain():
     halves, _ = independent(7)  # goodputs of 100, of which 0.25 of the interval's half-width are 0.1
-    named = [
-        {"drained": 0.5},
-        {"drained": np.linspace(0.4, 0.6, REPLICATIONS)},
-        {"drained": np.linspace(-10.0, 15.0, REPLICATIONS)},
-    ]
-    for case in named:
-        found = looked_at(halves, **case)
-        assert any(re.search(r"goodput of \S+ kbit/s, (0.5|2.5) were sent before", one) for one in found), (
-            case
-        )
-    borne = [
-        {"drained": 0.05},
-        {"drained": -5.0},
-        {"drained": np.linspace(-1.0, 1.9, REPLICATIONS)},
-        {"drained": 0.5 * (np.arange(REPLICATIONS) < 9) - 3.5 * (np.arange(REPLICATIONS) == 9)},
-        {
-            "drained": 0.5,
-            "scenario": thesis().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},)),
-        },
-    ]
-    for case in borne:
-        assert looked_at(halves, **case) == [], case
+    for drained in (0.5, np.linspace(0.4, 0.6, REPLICATIONS), np.linspace(-10.0, 15.0, REPLICATIONS)):
+        found = " ".join(looked_at(halves, drained=drained))
+        assert re.search(r"goodput of \S+ kbit/s, (0.5|2.5) were sent before", found), drained
+    far_off = 0.5 * (np.arange(REPLICATIONS) < 9) - 3.5 * (np.arange(REPLICATIONS) == 9)
+    for drained in (0.05, -5.0, np.linspace(-1.0, 1.9, REPLICATIONS), far_off):
+        assert looked_at(halves, drained=drained) == [], drained
+    assert looked_at(halves, drained=0.5, scenario=STEPS) == []
 
 
 SLOW_GROWTH = load("venugopal-2006/piconet").with_(
@@ -167,11 +149,9 @@ def test_throughput_is_the_goodput_and_what_is_sent_again():
     window_kbits = scenario.transport.receive_window_segments * 1460 * 8 / 1000
     assert more.min() > -1e-9
     assert more.max() < window_kbits / scenario.run.duration_s, "what is under way at the end"
-    datagrams = simulate(
-        load("venugopal-2006/piconet").with_(
-            transport__protocol="none", link__arq="none", radio__model="constant", radio__per=0.01, **SHORT
-        )
-    )
+    lossy = {"link__arq": "none", "radio__model": "constant", "radio__per": 0.01, "run__replications": 3}
+    scenario = load("venugopal-2006/piconet").with_(transport__protocol="none", **lossy)
+    datagrams = simulate(scenario.with_(run__duration_s=30.0, run__warmup_s=1.0))
     delivered = datagrams.throughput_kbps * (1 - datagrams.segment_loss)
     assert (delivered > datagrams.goodput_kbps * (1 - 1e-12)).all(), "datagrams that are lost were sent, too"
 
@@ -186,15 +166,16 @@ def test_runs_without_warm_up_are_warned_of():
 @pytest.mark.parametrize("source", ["periodic", "poisson"])
 def test_quantiles_of_constant_phases_are_named_as_means_over_phases(source):
     """A bound of 200 ms on the 95 % quantile held for an interval of 250 ms, where 22 % of runs exceed it."""
-    tables = {
-        "link": {"bearer": "le"},
-        "le": {"interval_s": 0.25, "ip": "none"},
-        "transport": {"protocol": "none"},
-    }
-    traffic = {"source": source, "load_kbps": 0.32, "message_bytes": 40}
-    network = {"peripherals": 1, "flows": "uplink"}
-    run = {"duration_s": 100.0, "warmup_s": 10.0, "replications": 10}
-    found = simulate(Scenario.from_dict(tables | {"network": network, "traffic": traffic, "run": run}))
+    found = simulate(
+        Scenario(
+            link={"bearer": "le"},
+            le={"interval_s": 0.25, "ip": "none"},
+            transport={"protocol": "none"},
+            network={"peripherals": 1, "flows": "uplink"},
+            traffic={"source": source, "load_kbps": 0.32, "message_bytes": 40},
+            run={"duration_s": 100.0, "warmup_s": 10.0, "replications": 10},
+        )
+    )
     warned = [one for one in found.attrs["warnings"] if "means over phases" in one]
     assert bool(warned) == (source == "periodic")
     worst = float(found["delay_p95_s"].max())

@@ -10,7 +10,7 @@ from thesis import thesis
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import ScenarioError
 from btqueue.scenario.expressions import precision_keys
 from btqueue.simulator import simulate
 from btqueue.simulator.statistics import precision
@@ -38,12 +38,8 @@ def until_known(draw, first, precision):
 def test_intervals_of_a_normal_law_hold_the_mean_as_often_as_they_say(first, needed):
     rng, runs, spread = np.random.default_rng(first * needed), 1000, 0.1
     relative = spread * 1.96 / math.sqrt(needed)
-    held = sum(
-        abs(mean - 1) <= half_width
-        for mean, half_width in (
-            until_known(lambda count: rng.normal(1, spread, count), first, relative) for _ in range(runs)
-        )
-    )
+    intervals = (until_known(lambda n: rng.normal(1, spread, n), first, relative) for _ in range(runs))
+    held = sum(abs(mean - 1) <= half_width for mean, half_width in intervals)
     # false-alarm rate 0.1 % over the nine if the coverage is 95 %
     assert held >= stats.binom.ppf(0.001 / 9, runs, 0.95)
 
@@ -123,46 +119,32 @@ def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
     assert math.isfinite(result.attrs["relative_half_width"])
 
 
-def test_a_cpu_time_that_ends_before_anything_is_measured_is_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("changes", "device", "key", "words"),
+    [
+        ({"run__warmup_s": 1e5, "run__limit_cpu_s": 2}, "cpu", "run.limit_cpu_s", "a part of the warm-up"),
+        ({"run__limit_cpu_s": 2}, "gpu", "run.limit_cpu_s", "a GPU plays"),
+        # what cannot be read
+        ({"run__precision_of": "rtt"}, "cpu", "run.precision_of", "did you mean rtt_s?"),
+        ({"run__precision_of": "rtt_s + 1 kbit/s"}, "cpu", "run.precision_of", "rtt_s is in s"),
+        ({"run__precision_of": "rtt_s[0]"}, "cpu", "run.precision_of", "numbered from 1"),
+        ({"run__precision_of": "rtt_s * delay_s"}, "cpu", "run.precision_of", "by a number"),
+        ({"run__precision_of": "rtt_s + link.packets"}, "cpu", "run.precision_of", "which is no number"),
+        ({"run__precision_of": "polling.limit"}, "cpu", "run.precision_of", "names no metric"),
+        ({"run__precision_of": "3"}, "cpu", "run.precision_of", "names no metric"),
+        # what the network does not have
+        ({"run__precision_of": "session_time_s"}, "cpu", "run.precision_of", "has no session_time_s; it has"),
+        ({"run__precision_of": "goodput_kbps[3]"}, "cpu", "run.precision_of", "goodput_kbps has 2 values"),
+        ({"run__precision_of": "fairness[1]"}, "cpu", "run.precision_of", "fairness has one value only"),
+    ],
+)
+def test_what_cannot_be_known_is_refused_by_its_key_before_anything_runs(
+    changes, device, key, words, monkeypatch
+):
     count_seconds(monkeypatch)
-    with pytest.raises(ScenarioError, match="a part of the warm-up") as error:
-        simulate(LIGHT.with_(run__warmup_s=1e5, run__limit_cpu_s=2))
-    assert error.value.key == "run.limit_cpu_s"
-    with pytest.raises(ScenarioError, match="a GPU plays") as error:
-        simulate(LIGHT.with_(run__limit_cpu_s=2), device="gpu")
-    assert error.value.key == "run.limit_cpu_s"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("rtt", "did you mean rtt_s?"),
-        ("rtt_s + 1 kbit/s", "rtt_s is in s"),
-        ("rtt_s[0]", "numbered from 1"),
-        ("rtt_s * delay_s", "by a number"),
-        ("rtt_s + link.packets", "which is no number"),
-        ("polling.limit", "names no metric"),
-        ("3", "names no metric"),
-    ],
-)
-def test_a_quantity_that_cannot_be_read_is_refused_by_its_key(text, words):
     with pytest.raises(ScenarioError) as error:
-        Scenario().with_(run__precision_of=text)
-    assert error.value.key == "run.precision_of" and words in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("session_time_s", "this network has no session_time_s; it has goodput_kbps"),
-        ("goodput_kbps[3]", "goodput_kbps has 2 values"),
-        ("fairness[1]", "fairness has one value only"),
-    ],
-)
-def test_a_quantity_that_the_network_does_not_have_is_refused_before_anything_runs(text, words):
-    with pytest.raises(ScenarioError) as error:
-        simulate(LIGHT.with_(run__precision_of=text, run__duration_s=1e6))
-    assert error.value.key == "run.precision_of" and words in str(error.value)
+        simulate(LIGHT.with_(run__duration_s=1e6, **changes), device=device)
+    assert error.value.key == key and words in str(error.value)
 
 
 def test_the_command_says_how_well_the_quantity_is_known():
