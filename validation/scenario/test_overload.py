@@ -16,16 +16,14 @@ from btqueue.simulator.statistics.backlog import FALSE_ALARM, LOOKS, is_growing
 
 ERRORS = bt.load("venugopal-2006/piconet-errors")
 SHORT = {"run__duration_s": 100.0, "run__warmup_s": 10.0}
+LINK = {"name": "w", "from": "c", "to": "h", "rate_kbps": 1000.0, "buffer_packets": 100_000}
 WIRE = {
-    "network": over_wires(
-        {"name": "w", "from": "c", "to": "h", "rate_kbps": 1000.0, "buffer_packets": 100_000}
-    ),
+    "network": over_wires(LINK),
     "traffic": {"message_bytes": 1000},
     "transport": {"protocol": "none", "header_bytes": 0},
     "run": {"duration_s": 60.0, "warmup_s": 10.0},
 }
 """Datagrams that take 8 ms on a wire."""
-DELAYS = ("delay_s", "delay_scv", "delay_p50_s", "delay_p99_s")
 
 
 def wire(load, **changes):
@@ -80,7 +78,8 @@ def test_an_overloaded_simulation_says_what_it_carries_and_gives_no_delays():
     (warning,) = overloaded(result)
     assert "of 16" in warning
     assert "kbit/s carried per flow; delays grow with the run" in warning
-    for name in (*DELAYS, "acknowledged_delay_s", "acknowledged_delay_scv"):
+    delays = ("delay_s", "delay_scv", "delay_p50_s", "delay_p99_s")
+    for name in (*delays, "acknowledged_delay_s", "acknowledged_delay_scv"):
         assert result[name].isnull().all(), name
     assert result["goodput_kbps"].mean() < 40
     assert result["rtt_s"].mean("replication").notnull().all(), "the window bounds round trips"
@@ -95,8 +94,7 @@ def test_a_stable_simulation_at_a_load_of_095_keeps_its_delays(changes):
 
 def test_datagrams_in_a_long_queue_are_overloaded_and_in_a_short_one_they_are_lost():
     assert overloaded(bt.simulate(wire(1.2)))
-    links = [{**WIRE["network"]["outside_links"][0], "buffer_packets": 20}]
-    result = bt.simulate(wire(1.2, network__outside_links=links))
+    result = bt.simulate(wire(1.2, network__outside_links=[LINK | {"buffer_packets": 20}]))
     assert not overloaded(result)
     assert float(result["delay_s"].mean()) < 21 * 0.008, "the buffer bounds the delay"
     assert float(result["loss_relay"].mean()) > 0.1
@@ -108,16 +106,11 @@ def test_greedy_sources_and_full_send_buffers_are_not_overloaded():
         assert not overloaded(result), changes
 
 
-def test_an_overloaded_solution_says_so():
+def test_an_overloaded_solution_says_so_and_datagrams_that_a_full_queue_loses_are_no_backlog():
     (warning,) = overloaded(bt.solve(ERRORS))
     assert "of 160 kbit/s carried" in warning
-
-
-def test_datagrams_that_a_full_queue_loses_are_no_backlog_of_the_solution():
-    scenario = thesis(
-        network={"flows": "uplink"}, traffic={"load_kbps": 300.0}, transport={"protocol": "none"}
-    )
-    solved = bt.solve(scenario)
+    network, transport = {"flows": "uplink"}, {"protocol": "none"}
+    solved = bt.solve(thesis(network=network, traffic={"load_kbps": 300.0}, transport=transport))
     assert float(solved["segment_loss"].mean()) > 0.1
     assert not overloaded(solved)
 
