@@ -22,25 +22,21 @@ RATE_KBPS, DELAY_MS, PLACES = 1000.0, 10, 3
 MS = SECOND // 1000
 
 
-def wire(**link: object) -> Scenario:
+def wire() -> Scenario:
     """Return a network with an outside link between two hosts; a packet of n bytes takes 8 n us and 10 ms."""
     own = {"name": "wire", "from": "near", "to": "far", "rate_kbps": RATE_KBPS, "delay_s": DELAY_MS / 1000}
-    return Scenario.model_validate(
-        {
-            "network": over_wires(own | {"buffer_packets": PLACES} | link) | {"relay": "segment"},
-            "polling": {"discipline": "round-robin"},
-            "transport": {"ack_path": "direct"},
-        }
+    return Scenario(
+        network=over_wires(own | {"buffer_packets": PLACES}) | {"relay": "segment"},
+        polling={"discipline": "round-robin"},
+        transport={"ack_path": "direct"},
     )
 
 
-PICONET = Scenario.model_validate(
-    {
-        "network": {"peripherals": 1, "flows": "uplink"},
-        "link": {"packets": ["DH5", "DH3", "DH1"]},
-        "flow_control": {"enabled": False, "baseband_packets": 100},
-        "polling": {"discipline": "round-robin"},
-    }
+PICONET = Scenario(
+    network={"peripherals": 1, "flows": "uplink"},
+    link={"packets": ["DH5", "DH3", "DH1"]},
+    flow_control={"enabled": False, "baseband_packets": 100},
+    polling={"discipline": "round-robin"},
 )
 
 
@@ -65,9 +61,7 @@ def test_packets_keep_their_order_and_those_that_find_no_place_are_lost():
     out = carrier.advance(SECOND)
     # one on the wire, as many as there are places wait
     assert [delivery.packet[0] for delivery in out] == list(range(PLACES + 1))
-    assert [delivery.at for delivery in out] == [
-        MS + k * 8 * MS + DELAY_MS * MS for k in range(1, PLACES + 2)
-    ]
+    assert [delivery.at for delivery in out] == [(1 + 8 * k + DELAY_MS) * MS for k in range(1, PLACES + 2)]
     carrier.count_lost()
     assert carrier.lost == [3, 0]
 
@@ -139,6 +133,10 @@ def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "btqueue", "emulate", "venugopal-2006/piconet", *quiet, *options]
 
 
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*options), capture_output=True, text=True, timeout=300, check=False)
+
+
 def elsewhere() -> set[str]:
     """Return network namespace, number and name of all processes that are in another namespace than we."""
     found = set()
@@ -157,12 +155,11 @@ def test_real_programs_talk_over_the_piconet(tmp_path):
     count, capture = 30, tmp_path / "near.pcap"
     programs = ["--serve", f'{sys.executable} -c "{ECHO.format(count)}"']
     programs += ["--exec", f'{sys.executable} -c "{ASK.format(count)}"', "--pcap", str(capture), "--json"]
-    done = subprocess.run(command(*programs), capture_output=True, text=True, timeout=300, check=False)
+    done = run(*programs)
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)["emulate"]
     for way in ("there", "back"):
-        assert found[way]["sent"] == found[way]["delivered"] == count
-        assert found[way]["lost"] == 0
+        assert [found[way][name] for name in ("sent", "delivered", "lost")] == [count, count, 0]
     # 532 bytes of IP and L2CAP: DH5 and DH3 on each of the two hops, at the least a quarter of which overlap
     assert 0.006 < found["there"]["mean_delay_s"] < 0.05
     assert found["complete"] is True
@@ -173,9 +170,7 @@ def test_real_programs_talk_over_the_piconet(tmp_path):
 
 @as_root
 def test_a_program_that_fails_is_no_answer():
-    done = subprocess.run(
-        command("--exec", "false"), capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run("--exec", "false")
     assert done.returncode == 3
     assert "--exec false: ended with the exit code 1" in done.stderr
 

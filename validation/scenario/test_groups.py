@@ -17,27 +17,17 @@ from btqueue.study.summary import Estimate
 from btqueue.study.sweep import sweep
 from btqueue.study.sweep_files import with_quantities
 
-WARD = Scenario.from_dict(
-    {
-        "network": {
-            "peripherals": 4,
-            "flows": [
-                {"from": "c1", "to": "p1.1", "name": "download", "law": "greedy"},
-                {"from": "p1.2", "to": "c1", "group": "sensors"},
-                {"from": "p1.3", "to": "c1", "group": "sensors", "load_kbps": 5},
-                {"from": "p1.4", "to": "c1", "group": "sensors"},
-            ],
-        },
-        "traffic": {"load_kbps": 20, "message_bytes": 100},
-        "run": {"duration_s": 5, "warmup_s": 1, "replications": 2},
-    }
+DOWNLOAD = {"from": "c1", "to": "p1.1", "name": "download", "law": "greedy"}
+SENSORS = [
+    {"from": f"p1.{number}", "to": "c1", "group": "sensors", "load_kbps": load}
+    for number, load in ((2, 20), (3, 5), (4, 20))
+]
+WARD = Scenario(
+    network={"peripherals": 4, "flows": [DOWNLOAD, *SENSORS]},
+    traffic={"load_kbps": 20, "message_bytes": 100},
+    run={"duration_s": 5, "warmup_s": 1, "replications": 2},
 )
 VALUE = Estimate(126.25, part="flow", means=(460.0, 20.0, 5.0, 20.0))
-
-
-def flows_of(**changes):
-    first, *others = WARD.to_dict()["network"]["flows"]
-    return [first | changes, *others]
 
 
 def test_a_group_of_flows_chooses_the_links_of_its_peripherals():
@@ -48,12 +38,11 @@ def test_a_group_of_flows_chooses_the_links_of_its_peripherals():
         quantity = parse_metric(text, "--metric", sensors)
         assert quantity.places == (2, 3, 4) and quantity.of(links) == mean
     assert parse_metric("slot_share[download]", "--metric", WARD).places == (1,)
-    bridged = {"network.topology": "scatternet", "network.peripherals": 2}
     flows = [{"from": "p2.1", "to": "p1.2", "name": "over"}, {"from": "c1", "to": "c2", "name": "none"}]
-    bridged |= {"network.flows": flows}
-    assert parse_metric("slot_share[over]", "", Scenario().changed(bridged)).places == (2, 4)
+    bridged = Scenario(network={"topology": "scatternet", "peripherals": 2, "flows": flows})
+    assert parse_metric("slot_share[over]", "", bridged).places == (2, 4)
     with pytest.raises(ScenarioError, match="no peripheral is an end of"):
-        parse_metric("slot_share[none]", "", Scenario().changed(bridged))
+        parse_metric("slot_share[none]", "", bridged)
 
 
 def test_flows_are_called_by_their_names_and_else_by_their_ends():
@@ -62,9 +51,7 @@ def test_flows_are_called_by_their_names_and_else_by_their_ends():
     assert plan.groups == ("sensors",)
     members = {"download": (1,), "sensors": (2, 3, 4), "p1.4>c1": (4,), "": ()}
     assert {name: plan.members(name) for name in members} == members
-
-
-def test_the_way_back_of_a_flow_is_another_flow_in_another_group():
+    # the way back of a flow is another flow in another group
     plan = topology(WARD.with_(traffic__two_way=True))
     assert plan.flow_names[4:] == ["download back", "c1>p1.2", "c1>p1.3", "c1>p1.4"]
     assert plan.groups == ("sensors", "sensors back")
@@ -98,7 +85,7 @@ def test_patterns_keep_their_labels_and_have_no_groups():
 )
 def test_names_that_cannot_be_told_apart_are_refused(changes, key, words):
     with pytest.raises(ScenarioError) as error:
-        WARD.changed({"network.flows": flows_of(**changes)})
+        WARD.changed({"network.flows": [DOWNLOAD | changes, *SENSORS]})
     assert error.value.key == f"network.flows[1].{key}" and words in str(error.value)
 
 
@@ -160,11 +147,9 @@ def test_a_sweep_has_values_of_groups_with_the_half_widths_of_their_flows():
     base = WARD.with_(run__precision_of="goodput_kbps[download]")
     found = sweep(base, over={"traffic.message_bytes": [100, 200]}, workers=1)
     assert found["group"].values.tolist() == ["download", "sensors", "sensors", "sensors"]
-    asked = [
-        parse_metric(text, "test", base) for text in ("sum(goodput_kbps, sensors)", "goodput_kbps[download]")
-    ]
     found["goodput_kbps_per_flow_ci95"] = found.goodput_kbps_per_flow * 0 + 1.5
-    both = with_quantities(found, asked)
+    texts = ("sum(goodput_kbps, sensors)", "goodput_kbps[download]")
+    both = with_quantities(found, [parse_metric(text, "test", base) for text in texts])
     of_sensors = found.goodput_kbps_per_flow.isel(flow=slice(1, None)).sum("flow")
     np.testing.assert_allclose(both["sum(goodput_kbps, sensors)"], of_sensors)
     np.testing.assert_allclose(both["sum(goodput_kbps, sensors)_ci95"], 4.5)

@@ -88,8 +88,7 @@ def test_the_dialogue_of_figure_3(plain):
 def test_the_session_time_is_that_of_eight_one_way_trips(plain):
     network = one_session(new_network(plain))
     client, server = network.sim.flow_statistics
-    assert client.session_time_sum == 8 * DELAY
-    assert client.session_time_squares == (8.0 * DELAY) ** 2
+    assert (client.session_time_sum, client.session_time_squares) == (8 * DELAY, (8.0 * DELAY) ** 2)
     assert network.sim.delay_histogram[REQUESTER].sum() == 1
     assert (client.bytes_delivered, server.bytes_delivered) == (3 * 64 + 32, 2 * 128)
     assert (client.messages_delivered, server.messages_delivered) == (2, 1)
@@ -170,8 +169,7 @@ def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(pl
     plain.state_machine.enter(sim, 0, SERVER, plain.state_machine.NOPE_RECEIVED, network.now)
     session.outgoing[SERVER], session.offered[SERVER] = 2, offered
     offer = sim.segments[plain.state_machine.next_output(sim, RESPONDER, network.now)]
-    assert offer.message == plain.records.OBJ
-    assert offer.session == number
+    assert (offer.message, offer.session) == (plain.records.OBJ, number)
 
 
 def test_the_worker_hands_over_a_data_packet_in_each_period(plain):

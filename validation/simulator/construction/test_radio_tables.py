@@ -15,7 +15,6 @@ from btqueue.channel import (
 )
 from btqueue.scenario import Link, Radio, ScenarioError
 
-SECOND = 1_000_000_000
 APT = ("DH5", "DM5", "DM3", "DM1")
 """The types of Chen and others (2004), whose thresholds are the defaults."""
 
@@ -43,23 +42,20 @@ def test_on_air_errors_hit_poll_and_null_too(tables):
 
 def test_a_fixed_packet_error_rate_is_the_same_for_all_and_of_no_account_in_another_model(tables):
     radio = Radio(model="constant", per=0.3)
-    table = tables(radio)
-    assert table.error_rates.tolist() == [[0.3, 0.3, 0.3]]
-    assert table.channels[0].lossy
+    assert tables(radio).error_rates.tolist() == [[0.3, 0.3, 0.3]]
+    assert tables(radio).channels[0].lossy
     # a link that overrides the model of a radio with `per`
     assert not tables(radio.model_copy(update={"model": "perfect"})).error_rates.any()
 
 
 def test_distinct_values_of_a_trace_become_levels(tmp_path, tables):
-    radio = trace_radio(
-        tmp_path / "trace", "# header\n1e-3\n\n0 # quiet\n 1e-3\n0.5\n", trace_step_s=0.25, bits="on-air"
-    )
-    table = tables(radio)
+    text = "# header\n1e-3\n\n0 # quiet\n 1e-3\n0.5\n"
+    table = tables(trace_radio(tmp_path / "trace", text, trace_step_s=0.25, bits="on-air"))
     channel = table.channels[0]
     assert table.bers.tolist() == [0, 1e-3, 0.5]
     assert table.trace_levels.tolist() == [1, 0, 1, 2]
     assert table.level_quality.tolist() == [255, 215, link_quality(0.5)]
-    assert (channel.trace_first, channel.trace_length, channel.step) == (0, 4, SECOND // 4)
+    assert (channel.trace_first, channel.trace_length, channel.step) == (0, 4, 250_000_000)
 
 
 @pytest.mark.parametrize(
