@@ -28,10 +28,8 @@ def until_stopped(result):
 
 
 def test_results_come_in_the_order_of_the_jobs():
-    waits = (partial(time.sleep, (3 - number) / 100) for number in range(4))
-    assert in_threads((pieces(*one) for one in zip(range(4), [1] * 4, waits, strict=True)), threads=4) == [
-        *range(4)
-    ]
+    jobs = (pieces(number, 1, partial(time.sleep, (3 - number) / 100)) for number in range(4))
+    assert in_threads(jobs, threads=4) == [*range(4)]
 
 
 @pytest.mark.parametrize(("jobs", "threads"), [(10, 4), (7, 4), (5, 4), (5, 2), (3, 4), (8, 4), (1, 2)])

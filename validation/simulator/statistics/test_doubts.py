@@ -16,7 +16,7 @@ REPLICATIONS = 10
 STEPS = thesis().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},))
 
 
-def looked_at(halves, whole=None, scenario=None, drained=0.0, **other):
+def looked_at(halves, whole=None, scenario=None, drained: float | np.ndarray = 0.0, **other):
     """Return the warnings about replications with these halves, shape (metrics, 2, n).
 
     Metrics are the goodput, the round trip and the delay. A whole run has the mean of its halves by default.
