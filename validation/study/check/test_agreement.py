@@ -1,7 +1,9 @@
 """Agreement: tests by hand, Holm's procedure, and verdicts in sentences."""
 
+import dataclasses
 import math
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +18,6 @@ from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
 from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.study.check import ForeignResults, Quantity, check
 from btqueue.study.check.agreement import (
-    UNMEASURED,
     Rules,
     compare_all,
     holm,
@@ -39,8 +40,7 @@ def compared(
     quantity: Quantity, ours: np.ndarray | None = OURS, model: float | None = None, rules=RULES, **options
 ):
     results = ForeignResults("theirs", "CSV", {quantity.name: quantity})
-    samples = {} if ours is None else {quantity.name: ours}
-    answers = {} if model is None else {quantity.name: model}
+    samples, answers = ({} if one is None else {quantity.name: one} for one in (ours, model))
     return compare_all(results, samples, answers, rules=rules, **options)[0]
 
 
@@ -145,40 +145,32 @@ def test_holm_by_hand():
     assert holm({}, 0.05) == set()
 
 
-def test_verdicts_and_their_sentences():
-    agrees = compared(Quantity("goodput_kbps", 100.5), model=97.0)
-    assert agrees.verdict == "agrees"
-    assert "which chance explains" in agrees.sentence
-    assert "the model, which is approximate, is near theirs" in agrees.sentence
-    precise = OURS / 1000 + 100
-    small = compared(Quantity("goodput_kbps", 100.9), precise)
-    assert small.verdict == "negligible"
-    assert "too small a difference to matter" in small.sentence
-    large = compared(Quantity("goodput_kbps", 130.0), model=100.0)
-    assert large.verdict == "differs"
-    assert "30.0% above the simulation, more than chance explains" in large.sentence
-    unknown = compared(Quantity("goodput_kbps", 130.0), None)
-    assert unknown.verdict == "not compared"
+ERRORS = {"goodput_kbps": MeasuredError(213, 0.004, 0.04, 0.12)}
 
 
-def test_without_simulation_the_model_judges_within_its_own_measured_error():
-    errors = {"goodput_kbps": MeasuredError(213, 0.004, 0.04, 0.12)}
-    near = compared(Quantity("goodput_kbps", 104.0), None, 100.0, errors=errors)
-    assert near.verdict == "agrees" and near.model_error == 0.04
-    assert "within its measured error of 4.0% (95 % of 213 points keep it)" in near.sentence
-    assert "weak evidence" in near.sentence
-    far = compared(Quantity("goodput_kbps", 110.0), None, 100.0, errors=errors)
-    assert far.verdict == "differs" and "beyond its measured error of 4.0%" in far.sentence
-    # their own interval is chance, which the model's error does not cover
-    wide = Quantity("goodput_kbps", 110.0, half_width=7.0)
-    assert compared(wide, None, 100.0, errors=errors).verdict == "agrees"
+def goodput(value: float, **fields) -> Quantity:
+    return Quantity("goodput_kbps", value, **fields)
 
 
-def test_what_was_never_measured_is_said_and_judged_by_a_stated_default():
-    one = compared(Quantity("loss_token_buffer", 0.014), None, 0.01)
-    assert one.verdict == "agrees" and one.model_error == UNMEASURED == 0.5
-    assert "within the 50% allowed, for its error in this metric was never measured" in one.sentence
-    assert compared(Quantity("loss_token_buffer", 0.03), None, 0.01).verdict == "differs"
+@pytest.mark.parametrize(
+    ("quantity", "ours", "model", "verdict", "words"),
+    [
+        (goodput(100.5), OURS, 97.0, "agrees", "chance explains | which is approximate, is near theirs"),
+        (goodput(100.9), OURS / 1000 + 100, None, "negligible", "too small a difference to matter"),
+        (goodput(130.0), OURS, 100.0, "differs", "30.0% above the simulation, more than chance explains"),
+        (goodput(130.0), None, None, "not compared", ""),
+        (goodput(104.0), None, 100.0, "agrees", "error of 4.0% (95 % of 213 points keep it) | weak evidence"),
+        (goodput(110.0), None, 100.0, "differs", "beyond its measured error of 4.0%"),
+        # their own interval is chance, which the model's error does not cover
+        (goodput(110.0, half_width=7.0), None, 100.0, "agrees", "within its measured error of 4.0%"),
+        (Quantity("loss_arq", 0.014), None, 0.01, "agrees", "within the 50% allowed, for its error in this"),
+        (Quantity("loss_arq", 0.03), None, 0.01, "differs", "beyond the 50% allowed"),
+    ],
+)
+def test_verdicts_and_their_sentences(quantity, ours, model, verdict, words):
+    """Without a simulation the model judges within its measured error, or within a stated default."""
+    one = compared(quantity, ours, model, errors=ERRORS)
+    assert one.verdict == verdict and all(each in one.sentence for each in words.split(" | ")), one.sentence
 
 
 def test_the_errors_are_those_of_the_model_that_answered():
@@ -199,11 +191,10 @@ def test_the_errors_are_those_of_the_model_that_answered():
 
 def test_replications_that_vary_too_little_are_doubted():
     ours = {"rtt_s": np.random.default_rng(3).normal(1, 0.1, 20)}
-    narrow = ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 1.0, half_width=0.001, replications=10)})
-    (found,) = check_spread(narrow, ours, 0.01, RULES)
+    narrow, fair = (Quantity("rtt_s", 1.0, half_width=width, replications=10) for width in (0.001, 0.07))
+    (found,) = check_spread(ForeignResults("t", "CSV", {"rtt_s": narrow}), ours, 0.01, RULES)
     assert found.status == "doubtful" and "too optimistic" in found.sentence
-    fair = ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 1.0, half_width=0.07, replications=10)})
-    assert check_spread(fair, ours, 0.01, RULES) == ()
+    assert check_spread(ForeignResults("t", "CSV", {"rtt_s": fair}), ours, 0.01, RULES) == ()
 
 
 @pytest.mark.parametrize(
@@ -230,18 +221,23 @@ def test_a_controller_that_the_interval_rules_out_is_not_tried():
     assert tried and "softdevice" not in tried
 
 
+def runs(**values: float) -> xr.Dataset:
+    """Return ten replications of a flow, a thousandth apart."""
+    spread = 1 + 0.001 * np.arange(10)[:, None]
+    return xr.Dataset({name: (("replication", "flow"), value * spread) for name, value in values.items()})
+
+
 def made_up(scenario):
     """A stand-in for a simulator: goodput and round trip are the buffer, timeouts the least timeout."""
     buffer = scenario.value_of("network.outside_links[1].buffer_packets")
-    values = {
-        "goodput_kbps": buffer * 10.0,
-        "rtt_s": buffer / 100,
-        "timeouts_per_s": scenario.transport.min_rto_s,
-    }
-    spread = 1 + 0.001 * np.arange(10)
-    return xr.Dataset(
-        {name: (("replication", "flow"), value * spread[:, None]) for name, value in values.items()}
-    )
+    return runs(goodput_kbps=buffer * 10, rtt_s=buffer / 100, timeouts_per_s=scenario.transport.min_rto_s)
+
+
+def checked(scenario, simulator=made_up, facts=(), model=None, **values: float):
+    """Check three replications around each of these values."""
+    found = {name: Quantity(name, mean, (mean * 0.99, mean * 1.01, mean)) for name, mean in values.items()}
+    theirs = ForeignResults("theirs", "CSV", found, facts=facts)
+    return check(theirs, scenario, simulate=simulator, solve=model)
 
 
 WIRE = thesis().changed(
@@ -266,38 +262,44 @@ WIRE = thesis().changed(
     ],
 )
 def test_the_cause_that_explains_most_is_named_with_what_remains(timeouts, words, remains):
-    theirs = {"goodput_kbps": 240.0, "rtt_s": 0.24, "timeouts_per_s": timeouts}
-    found = {
-        name: Quantity(name, value, (value * 0.99, value * 1.01, value)) for name, value in theirs.items()
-    }
-    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=None)
+    report = checked(WIRE, goodput_kbps=240.0, rtt_s=0.24, timeouts_per_s=timeouts)
     assert any(words in one.sentence for one in report.causes)
     assert report.causes[0].remains == remains
 
 
-@pytest.mark.parametrize(
-    ("changes", "cause"), [({"link.arq": 5}, {"link.arq": 5}), ({"ber": 2e-4}, {"radio.links[1].ber": 2e-4})]
-)
-def test_repetitions_and_keys_of_single_links_are_causes(changes, cause):
-    """A stand-in whose goodput is the bit error rate of a link, and whose losses are the repetitions."""
-
-    def simulator(scenario):
-        spread = (1 + 0.001 * np.arange(10))[:, None]
-        metrics = {"goodput_kbps": 1e6 * scenario.radio.links[0].ber, "rtt_s": float(scenario.link.arq)}
-        return xr.Dataset(
-            {name: (("replication", "flow"), value * spread) for name, value in metrics.items()}
-        )
-
-    weak = {"node": "p1.2", "model": "constant", "ber": 1e-4}
-    scenario = Scenario.from_dict({"radio": {"links": [weak]}, "link": {"arq": 4}})
-    ber = changes.pop("ber", 1e-4)
-    true = simulator(scenario.changed({**changes, "radio.links": [weak | {"ber": ber}]}))
-    found = {
-        name: Quantity(name, float(true[name].mean()), tuple(true[name].values[:, 0]))
-        for name in ("goodput_kbps", "rtt_s")
+KEYS = Scenario.from_dict(
+    {
+        "radio": {"links": [{"node": "p1.2", "model": "constant", "ber": 1e-4}]},
+        "link": {"arq": 4},
+        "polling": {"limit": 5},
+        "traffic": {"source": "greedy"},
+        "transport": {"mss_bytes": 1460},
     }
-    report = check(ForeignResults("theirs", "CSV", found), scenario, simulate=simulator, solve=None)
-    assert dict(report.causes[0].changes) == cause
+)
+STATED = dict.fromkeys(field.name for field in dataclasses.fields(Facts)) | {
+    "place": "at the receiver", "segment_bytes": 1460, "option_bytes": 0, "under_way_bytes": 0,
+    "begins_s": 0.0, "ends_s": 1.0,
+}  # fmt: skip
+"""The packets say 1460."""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "facts", "found"),
+    [
+        ("link.arq", 5, (), True),
+        ("radio.links[1].ber", 2e-4, (), True),
+        ("polling.limit", 17, (), True),  # found between the values that are tried
+        ("transport.mss_bytes", 1600, (), True),
+        ("transport.mss_bytes", 1600, (Facts(**STATED),), False),
+    ],
+)
+def test_the_value_of_a_key_is_found_unless_the_packets_state_another(key, value, facts, found):
+    """The goodput of the stand-in is the value of the key."""
+    report = checked(
+        KEYS, lambda one: runs(goodput_kbps=1e6 * one.value_of(key)), facts, goodput_kbps=1e6 * value
+    )
+    assert [dict(one.changes) for one in report.causes[:1]] == ([{key: value}] if found else [])
+    assert key != "polling.limit" or "off-by-one" not in report.causes[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -305,79 +307,20 @@ def test_repetitions_and_keys_of_single_links_are_causes(changes, cause):
     [("rtt_s", 1000.0, "ms"), ("goodput_kbps", 0.125, "kbyte/s"), ("goodput_kbps", 1024.0, "bit/s")],
 )
 def test_numbers_in_another_unit_are_recognised_before_any_neighbour_is_simulated(metric, factor, unit):
-    asked = []
-
-    def simulator(scenario):
-        asked.append(scenario)
-        return made_up(scenario)
-
-    true = {name: float(made_up(WIRE)[name].mean()) for name in ("goodput_kbps", "rtt_s", "timeouts_per_s")}
-    values = true | {metric: true[metric] * factor}
-    results = ForeignResults("theirs", "CSV", {name: Quantity(name, value) for name, value in values.items()})
-    report = check(results, WIRE, simulate=simulator, solve=None)
-    (cause,) = report.causes
+    simulator = Mock(side_effect=made_up)
+    true = {str(name): float(values.mean()) for name, values in made_up(WIRE).items()}
+    (cause,) = checked(WIRE, simulator, **true | {metric: true[metric] * factor}).causes
     assert f"given in {unit}, not in " in cause.sentence and not cause.changes
-    assert len(asked) == 1
-
-
-def test_a_value_that_the_packets_state_is_no_cause():
-    """The stand-in's goodput is the segment size, and 1650 would fit; the packets say 1460."""
-
-    def simulator(scenario):
-        sizes = scenario.transport.mss_bytes * (1 + 0.001 * np.arange(10))
-        return xr.Dataset({"goodput_kbps": (("replication", "flow"), sizes[:, None])})
-
-    stated = dict.fromkeys(("mss_bytes", "sack", "window_scale", "window_bytes", "initial_window_segments"))
-    facts = Facts(
-        "at the receiver",
-        1460,
-        option_bytes=0,
-        timestamps=False,
-        under_way_bytes=0,
-        least_round_trip_s=None,
-        segments_per_s=None,
-        begins_s=0.0,
-        ends_s=1.0,
-        paces=False,
-        **stated,
-    )
-    scenario = Scenario.from_dict({"traffic": {"source": "greedy"}}).with_(transport__mss_bytes=1460)
-    found = {"goodput_kbps": Quantity("goodput_kbps", 1657.0, (1650.0, 1660.0, 1660.0))}
-    for told, keys in (((), {"transport.mss_bytes"}), ((facts,), set())):
-        results = ForeignResults("theirs", "packet capture", found, facts=told)
-        report = check(results, scenario, simulate=simulator, solve=None)
-        assert {key for one in report.causes for key in one.changes} == keys
+    assert simulator.call_count == 1
 
 
 def test_a_change_that_explains_less_than_half_is_no_cause():
-    theirs = {"goodput_kbps": 240.0, "rtt_s": 0.7, "timeouts_per_s": 7.0}
-    found = {
-        name: Quantity(name, value, (value * 0.99, value * 1.01, value)) for name, value in theirs.items()
-    }
-    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=None)
+    report = checked(WIRE, goodput_kbps=240.0, rtt_s=0.7, timeouts_per_s=7.0)
     assert len(report.differing) == 3 and report.tried and not report.causes
 
 
-def test_another_polling_limit_is_found_and_is_no_off_by_one():
-    """A stand-in whose goodput is the limit: 17 is found between the values that are tried."""
-
-    def simulator(scenario):
-        limits = scenario.polling.limit * (1 + 0.001 * np.arange(10))
-        return xr.Dataset({"goodput_kbps": (("replication", "flow"), limits[:, None])})
-
-    found = {"goodput_kbps": Quantity("goodput_kbps", 17.0, (16.9, 17.1, 17.0))}
-    scenario = thesis().changed({"polling.limit": 5})
-    report = check(ForeignResults("theirs", "CSV", found), scenario, simulate=simulator, solve=None)
-    assert dict(report.causes[0].changes) == {"polling.limit": 17}
-    assert "off-by-one" not in report.causes[0].sentence
-
-
 def test_keys_of_which_the_numbers_cannot_tell_are_named():
-    def model(scenario):
-        return made_up(scenario).mean("replication")
-
-    found = {"goodput_kbps": Quantity("goodput_kbps", 120.0, (119.0, 121.0, 120.0, 120.5))}
-    report = check(ForeignResults("theirs", "CSV", found), WIRE, simulate=made_up, solve=model)
+    report = checked(WIRE, model=lambda one: made_up(one).mean("replication"), goodput_kbps=120.0)
     assert report.agrees
     assert "network.outside_links[1].loss" in report.unseen
     assert "network.outside_links[1].buffer_packets" not in report.unseen
@@ -392,9 +335,7 @@ def test_without_chance_the_runs_beside_theirs_are_jittered():
         return xr.Dataset({"rtt_s": (("replication", "flow"), rtt[:, None])})
 
     quiet = thesis().with_(traffic__source="greedy", run__jitter_s=0.0)
-    report = check(
-        ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 0.86)}), quiet, simulate=simulator, solve=None
-    )
+    report = checked(quiet, simulator, rtt_s=0.86)
     assert seen == [(1, 0.0), (8, 0.005)]  # a hundredth of the round trip
     assert report.agrees  # the range is 0.5 to 0.85
     assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"

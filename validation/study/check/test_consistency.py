@@ -84,11 +84,10 @@ def test_each_violation_is_named(changes, words):
 
 
 def test_the_intervals_of_the_numbers_are_allowed_for():
-    quantities = {name: Quantity(name, value) for name, value in GOOD.items()}
-    quantities["goodput_kbps"] = Quantity("goodput_kbps", 175.0, half_width=20.0)
-    quantities["throughput_kbps"] = Quantity("throughput_kbps", 183.2, half_width=20.0)
-    found = check_consistency(ForeignResults("theirs", "CSV", quantities), SCENARIO)
-    assert all(one.status == "passed" for one in found)
+    found = results(GOOD)
+    for name, value in (("goodput_kbps", 175.0), ("throughput_kbps", 183.2)):
+        found.quantities[name] = Quantity(name, value, half_width=20.0)
+    assert all(one.status == "passed" for one in check_consistency(found, SCENARIO))
 
 
 def test_capacity_and_window_bound_the_goodput_of_any_source():
@@ -125,12 +124,11 @@ def test_replications_that_share_a_stream_are_found():
 
 def test_keys_that_every_flow_has_of_its_own_bound_the_numbers_as_those_of_the_tables_do():
     """A window of 100 segments and three timeouts a second are fine for Linux, however that is written."""
-    ring = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
-    common = GREEDY.with_(network__flows=ring, transport__preset="linux")
-    own = GREEDY.with_(network__flows=[{**flow, "preset": "linux"} for flow in ring])
+    ring = [{"from": a, "to": b, "preset": "linux"} for a, b in (("p1.1", "p1.2"), ("p1.2", "p1.1"))]
     linux = {"window_segments": 100.0, "timeouts_per_s": 3.0}
     assert wrong(linux, GREEDY)
-    assert wrong(linux, common) == wrong(linux, own) == []
+    for changes in ({"transport__preset": "linux"}, {"network__flows": ring}):
+        assert wrong(linux, GREEDY.with_(**changes)) == []
 
 
 UPLINK = SCENARIO.with_(
@@ -139,31 +137,28 @@ UPLINK = SCENARIO.with_(
 )
 
 
-@pytest.mark.parametrize(("delay_s", "bad"), [(0.012, False), (0.0031, True)])
-def test_a_delay_from_the_start_of_service_leaves_the_wait_out(delay_s, bad):
-    # 212 messages of one packet come each second; 1.4 packets that wait make 6.6 ms of each
-    values = {"goodput_kbps": 250.0, "delay_s": delay_s, "queue_packets[uplink]": 1.4}
-    found = wrong(values, UPLINK)
-    assert len(found) == bad
-    assert all("as if counted from the start of service" in one for one in found)
+# 212 messages of one packet come each second; 1.4 packets that wait make 6.6 ms of each
+WAITING = {"goodput_kbps": 250.0, "queue_packets[uplink]": 1.4}
 
 
 @pytest.mark.parametrize(
-    ("polls", "used", "bad"),
-    # 1600 slots, two peripherals: 297 visits of 2.7 slots, or 602 of 1.3, of which POLL and NULL need two
-    [(297.0, 0.226, False), (602.0, 0.229, True), (30.0, 0.93, False)],
+    ("scenario", "values", "words"),
+    [
+        (UPLINK, WAITING | {"delay_s": 0.012}, ""),
+        (UPLINK, WAITING | {"delay_s": 0.0031}, "as if counted from the start of service"),
+        # 1600 slots, two peripherals: 297 visits of 2.7 slots, or 602 of 1.3, of which POLL and NULL need two
+        (SCENARIO, {"polls_per_s": 297.0, "slot_utilisation": 0.226}, ""),
+        (SCENARIO, {"polls_per_s": 602.0, "slot_utilisation": 0.229}, "a POLL or a NULL slot is forgotten"),
+        (SCENARIO, {"polls_per_s": 30.0, "slot_utilisation": 0.93}, ""),
+    ],
 )
-def test_polls_and_nulls_have_their_slots(polls, used, bad):
-    found = wrong({"polls_per_s": polls, "slot_utilisation": used})
-    assert len(found) == bad
-    assert all("a POLL or a NULL slot is forgotten" in one for one in found)
+def test_delays_from_the_start_of_service_and_polls_without_slots_are_told(scenario, values, words):
+    found = wrong(values, scenario)
+    assert len(found) == bool(words) and all(words in one for one in found)
 
 
 def test_replications_may_be_alike_where_ours_are():
-    runs = {"goodput_kbps": (145.65, 145.65, 145.9), "rtt_s": (0.2317, 0.2317, 0.234)}
-    found = ForeignResults(
-        "t", "CSV", {name: Quantity(name, sum(values) / 3, values) for name, values in runs.items()}
-    )
+    found = replicated(goodput_kbps=[145.65, 145.65, 145.9], rtt_s=[0.2317, 0.2317, 0.234])
     ours = {"goodput_kbps": np.array([145.651, 145.652, 147.0]), "rtt_s": np.array([0.23171, 0.23172, 0.24])}
     other = {name: values * np.array([1.0, 1.1, 1.2]) for name, values in ours.items()}
     for simulated, status in ((ours, "passed"), (other, "failed"), ({}, "failed")):

@@ -4,7 +4,7 @@
 `validation/peers/captures/capture.py` made over 400 kbit/s and 40 ms each way, without losses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,9 @@ import pytest
 from capture_files import unpacked
 from thesis import over_wires, thesis
 
-from btqueue.captures.packets import Packet
+from btqueue.captures.files import CaptureWriter, frames
+from btqueue.captures.packets import ACK, Packet, ip_packet, tcp_segment
+from btqueue.captures.packets import TCP as TCP_NUMBER
 from btqueue.scenario import Scenario
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import read_results
@@ -62,29 +64,25 @@ def test_all_facts_of_a_capture_are_those_of_its_scenario(captured):
     assert told(captured, scenario()).keys() == {"facts"}
 
 
-MSS, SACK, WINDOW = (f"transport.{name}" for name in ("mss_bytes", "sack", "receive_window_segments"))
+MSS, SACK, WINDOW, INITIAL = (
+    f"transport.{name}"
+    for name in ("mss_bytes", "sack", "receive_window_segments", "initial_window_segments")
+)
+RATE = "network.outside_links[1].rate_kbps"
 
 
 @pytest.mark.parametrize(
     ("key", "against", "words"),
     [
-        (MSS, scenario(mss_bytes=533), "the capture says 536, the scenario 533"),
-        (MSS, scenario(mss_bytes=548), "the capture says 536, the scenario 548"),
-        (SACK, scenario(variant="reno", sack=False), "the capture says true, the scenario false"),
-        (SACK, scenario(sack=False), "the capture says true, the scenario false"),
-        ("transport.timestamps", scenario(timestamps=False), "the capture says true, the scenario false"),
-        (WINDOW, scenario(receive_window_segments=21), "the capture says 20, the scenario 21"),
+        (MSS, scenario(mss_bytes=533), "says 536, the scenario 533"),
+        (MSS, scenario(mss_bytes=548), "says 536, the scenario 548"),
+        (SACK, scenario(variant="reno", sack=False), "says true, the scenario false"),
+        (SACK, scenario(sack=False), "says true, the scenario false"),
+        ("transport.timestamps", scenario(timestamps=False), "says true, the scenario false"),
+        (WINDOW, scenario(receive_window_segments=21), "says 20, the scenario 21"),
         (WINDOW, scenario(receive_window_segments=19), "20 segments under way at once, the scenario at most"),
-        (
-            "transport.initial_window_segments",
-            scenario(initial_window_segments=3),
-            "the capture says 4, the scenario 3",
-        ),
-        (
-            "network.outside_links[1].rate_kbps",
-            scenario(LINK | {"rate_kbps": 210}),
-            "the capture says 200, the scenario 210",
-        ),
+        (INITIAL, scenario(initial_window_segments=3), "says 4, the scenario 3"),
+        (RATE, scenario(LINK | {"rate_kbps": 210}), "says 200, the scenario 210"),
         ("least round trip", scenario(LINK | {"delay_s": 0.06}), "delays and rates allow no less than 0.14"),
     ],
 )
@@ -97,9 +95,8 @@ def test_a_fact_that_contradicts_the_scenario_is_named_with_its_key(captured, ke
 
 def test_a_sender_that_paces_is_named_as_unknown(tmp_path):
     path = unpacked("linux_bbr.pcap", tmp_path)
-    linux = scenario(LINK | {"rate_kbps": 400, "delay_s": 0.04}, preset="linux", mss_bytes=1448)
-    transport = {"initial_window_segments": 10, "receive_window_segments": 2048, "buffers": "tuned"}
-    linux = linux.with_(**{f"transport__{name}": value for name, value in transport.items()})
+    tuned = {"initial_window_segments": 10, "receive_window_segments": 2048, "buffers": "tuned"}
+    linux = scenario(LINK | {"rate_kbps": 400, "delay_s": 0.04}, preset="linux", mss_bytes=1448, **tuned)
     status, sentence = told(path, linux)["transport.variant"]
     assert status == "doubtful"
     assert "not explained by NewReno, CUBIC or Vegas (BBR paces" in sentence
@@ -144,62 +141,51 @@ def test_the_place_of_a_capture_follows_from_the_opening(tmp_path, share, place)
     assert facts(sorted(moved, key=lambda one: one.time)).place == place
 
 
-def behind_a_link(packets: Sequence[Packet], rate_kbps: float) -> list[Packet]:
-    """Return the packets as they leave a link's queue without a limit at the sender."""
+def rewritten(path: Path, content: Iterable[tuple[float, bytes]]) -> Path:
+    """Write a capture of these times and packets."""
+    with path.open("wb") as file:
+        writer = CaptureWriter(file)
+        for time, raw in content:
+            writer.write(raw, round(time * 1e9))
+    return path
+
+
+def behind_a_link(packets: Sequence[Packet], rate_kbps: float) -> list[float]:
+    """Return when the packets leave a link's queue without a limit at the sender."""
     sender = next(one for one in packets if one.length).source
-    free, found = 0.0, []
+    free, times = 0.0, []
     for one in packets:
         if one.source == sender:
             free = max(free, one.time) + (one.length + one.option_bytes + 40) * 8e-3 / rate_kbps
-            one = one._replace(time=free)
-        found.append(one)
-    return sorted(found, key=lambda one: one.time)
+        times.append(free if one.source == sender else one.time)
+    return times
 
 
 def test_behind_the_queue_of_a_link_round_trips_and_losses_are_withheld(captured, tmp_path):
-    from btqueue.captures.files import CaptureWriter, frames
-    from btqueue.captures.packets import tcp_packet
-
-    packets = list(captured_packets(captured, []))
+    packets, raws = list(captured_packets(captured, [])), [frame.raw for frame in frames(captured, [])]
+    moved = sorted(zip(behind_a_link(packets, 200), range(len(packets)), strict=True))
     assert facts(packets).place == "at the sender"
-    assert facts(behind_a_link(packets, 200)).place == "behind the queue of a link"
-    moved = behind_a_link(packets, 200)
-    raws = {}
-    for number, frame in enumerate(frames(captured, []), 1):
-        packet = tcp_packet(frame, "", number)[0]
-        assert packet is not None
-        raws.setdefault(packet._replace(time=0.0), []).append(frame.raw)
-    path = tmp_path / "behind.pcap"
-    with path.open("wb") as file:
-        writer = CaptureWriter(file)
-        for one in moved:
-            writer.write(raws[one._replace(time=0.0)].pop(0), round(one.time * 1e9))
+    behind = [packets[number]._replace(time=time) for time, number in moved]
+    assert facts(behind).place == "behind the queue of a link"
+    path = rewritten(tmp_path / "behind.pcap", [(time, raws[number]) for time, number in moved])
     found: ForeignResults = read_results(path, scenario())
     assert set(found.quantities) == {"goodput_kbps"}
-    assert any(
-        note.startswith("captured behind the queue of a link: only the goodput") for note in found.notes
-    )
+    assert any(note.startswith("captured behind the queue of a link: only") for note in found.notes)
 
 
 def test_a_flow_is_measured_while_its_sender_sends(captured, tmp_path):
     """The transfer ends after 12 s; one packet of another connection comes 60 s later."""
-    from btqueue.captures.files import CaptureWriter, frames
-    from btqueue.captures.packets import ACK, ip_packet, tcp_segment
-    from btqueue.captures.packets import TCP as TCP_NUMBER
-
-    all_frames = list(frames(captured, []))
     packets = list(captured_packets(captured, []))
     sender = next(one for one in packets if one.length).source
     last = max(one.acknowledged for one in packets if one.source != sender and one.time < 12)
-    path = tmp_path / "ends.pcap"
-    with path.open("wb") as file:
-        writer = CaptureWriter(file)
-        for frame, one in zip(all_frames, packets, strict=True):
-            new = one.source == sender and one.length and one.sequence >= last
-            if not new and (one.source == sender or one.acknowledged <= last):
-                writer.write(frame.raw, round(frame.time * 1e9))
-        other = tcp_segment((7, 8), 1, 1, ACK, 1000, b"", b"")
-        writer.write(ip_packet(sender[0], b"\x0a\x00\x00\x09", TCP_NUMBER, other), round(72e9))
+    other = tcp_segment((7, 8), 1, 1, ACK, 1000, b"", b"")
+    content = [
+        (frame.time, frame.raw)
+        for frame, one in zip(frames(captured, []), packets, strict=True)
+        if (one.acknowledged <= last if one.source != sender else not one.length or one.sequence < last)
+    ]
+    content.append((72.0, ip_packet(sender[0], b"\x0a\x00\x00\x09", TCP_NUMBER, other)))
+    path = rewritten(tmp_path / "ends.pcap", content)
     found = read_results(path, scenario().with_(run__warmup_s=0, run__duration_s=300))
     whole = read_results(captured, scenario().with_(run__warmup_s=0))
     assert found.duration_s == pytest.approx(12, abs=0.2)

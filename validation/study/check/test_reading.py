@@ -8,6 +8,7 @@ import pytest
 from capture_files import DATA, as_pcapng, unpacked
 from thesis import thesis
 
+from btqueue.captures.files import frames
 from btqueue.scenario import Scenario, load
 from btqueue.scenario.topology import topology
 from btqueue.simulator.traces.trace_files import record
@@ -29,29 +30,23 @@ def written(tmp_path: Path, text: str, name: str = "theirs.csv") -> Path:
     return path
 
 
-def test_values_with_intervals_of_either_kind(tmp_path):
-    path = written(
-        tmp_path,
-        "metric,value,ci95,low,high,replications\n"
-        "goodput_kbps,150,2.5,,,8\n"
-        "rtt_s,0.25,,0.2,0.3,\n"
-        "timeouts_per_s,0.1,,,,\n",
-    )
-    found = read_results(path, SCENARIO).quantities
+def test_intervals_of_either_kind_and_decimal_commas_where_semicolons_part_the_columns(tmp_path):
+    header = "metric;value;ci95;low;high;replications\n"
+    rows = "goodput_kbps;150;2,5;;;8\nrtt_s;0,25;;2e-1;0,3;\ntimeouts_per_s;0.1;;;;\n"
+    found = read_results(written(tmp_path, header + rows), SCENARIO).quantities
     assert (found["goodput_kbps"].half_width, found["goodput_kbps"].replications) == (2.5, 8)
     assert found["rtt_s"].half_width == pytest.approx(0.05)
-    assert found["rtt_s"].replications is None
+    assert (found["rtt_s"].value, found["rtt_s"].replications) == (0.25, None)
     assert math.isnan(found["timeouts_per_s"].half_width)
 
 
-def test_replications_and_flows_are_averaged_in_this_order(tmp_path):
-    path = written(
-        tmp_path,
-        "metric;value;replication;flow\nrtt_s;1;0;1\nrtt_s;3;0;2\nrtt_s;4;1;1\nrtt_s;6;1;2\nrtt_s;;2;1\n",
-    )
-    rtt = read_results(path, SCENARIO).quantities["rtt_s"]
-    assert rtt.samples == (2.0, 5.0)
-    assert rtt.value == 3.5
+def test_times_are_averaged_and_then_flows_and_then_replications(tmp_path):
+    rows = [f"goodput_kbps;{10 * t};;;{t}" for t in range(5)]
+    rows += ["rtt_s;1;0;1;", "rtt_s;3;0;2;", "rtt_s;4;1;1;", "rtt_s;6;1;2;", "rtt_s;;2;1;"]
+    path = written(tmp_path, "\n".join(["metric;value;replication;flow;t", *rows]))
+    found = read_results(path, SCENARIO)
+    rtt = found.quantities["rtt_s"]
+    assert (rtt.samples, rtt.value, found.value("goodput_kbps")) == ((2.0, 5.0), 3.5, 20.0)
     # Student's 97.5 % quantile with one degree of freedom, times the standard error 1.5
     assert rtt.shown_half_width == pytest.approx(12.7062 * 1.5, rel=1e-5)
 
@@ -87,35 +82,23 @@ def test_groups_of_flows_that_differ_are_not_averaged(header, rows, tmp_path):
 
 
 def test_missing_values_and_interrupted_simulations_are_told(tmp_path):
-    text = (
-        "metric,value,interrupted\ngoodput_kbps,,25 of 2000 replications\nrtt_s,3.4,25 of 2000 replications\n"
-    )
+    text = "metric,value,interrupted\ngoodput_kbps,,25 of 2000\nrtt_s,3.4,25 of 2000\n"
     notes = read_results(written(tmp_path, text), SCENARIO).notes
     assert notes[0] == "no number in the column value: goodput_kbps (line 2), 1 rows in all"
-    assert notes[1] == "the simulation in the file was interrupted: 25 of 2000 replications"
+    assert notes[1] == "the simulation in the file was interrupted: 25 of 2000"
     with pytest.raises(BadResults, match='"half_widht"; did you mean "half_width"'):
         read_results(written(tmp_path, "metric,value,half_widht\nrtt_s,1,1\n"), SCENARIO)
 
 
-def test_values_over_time_give_their_mean(tmp_path):
-    rows = "".join(f"goodput_kbps,{t},{10 * t}\n" for t in range(5))
-    found = read_results(written(tmp_path, "metric,t,value\n" + rows), SCENARIO)
-    assert found.value("goodput_kbps") == 20.0
-
-
 def test_what_spreadsheets_leave_behind_does_no_harm(tmp_path):
     plain = "metric,value,ci95\ngoodput_kbps,150,2.5\nrtt_s,0.25,\n"
-    trailing = plain.replace("\n", ",,\n")
-    only_in_a_row = plain.replace("2.5\n", "2.5,,,\n")
-    texts = (trailing, only_in_a_row, plain.replace("\n", "\r\n"), plain.replace("\n", "\r"))
     path = written(tmp_path, plain)
     whole = read_results(path, SCENARIO)
-    for text in texts:
-        assert read_results(written(tmp_path, text), SCENARIO) == whole
-    expected = whole.quantities["goodput_kbps"]
+    for line, left in (("\n", ",,\n"), ("2.5\n", "2.5,,,\n"), ("\n", "\r\n"), ("\n", "\r")):
+        assert read_results(written(tmp_path, plain.replace(line, left)), SCENARIO) == whole
     for encoding in ("utf-8-sig", "utf-16", "utf-32"):  # with their byte order marks
         path.write_bytes(plain.replace(",", "\t").encode(encoding))
-        assert read_results(path, SCENARIO).quantities["goodput_kbps"] == expected
+        assert read_results(path, SCENARIO).quantities == whole.quantities
 
 
 def test_the_addresses_of_a_capture_of_ours_tell_the_flow(tmp_path):
@@ -156,8 +139,12 @@ def test_a_capture_of_ns3_tells_the_same_rates(tmp_path):
     assert capture.value("rtt_s") == pytest.approx(monitor.value("rtt_s"), rel=0.03)
 
 
-def test_scalars_of_omnet_by_their_usual_names():
-    found = read_results(SCALARS, SCENARIO)
+def test_scalars_and_vectors_of_omnet_by_their_usual_names():
+    vectors, found = (read_results(path, SCENARIO) for path in (DATA / "omnet.vec", SCALARS))
+    # 2 and 3 segments of 1460 bytes
+    assert [vectors.value(name) for name in ("rtt_s", "cwnd_segments", "timeouts_per_s")] == pytest.approx(
+        [0.24, 2.5, 0.2]
+    )
     assert found.duration_s == 100.0
     assert found.quantities["goodput_kbps"].samples == pytest.approx((159.2, 160.16))
     assert found.quantities["rtt_s"].samples == (0.262, 0.266)
@@ -166,36 +153,8 @@ def test_scalars_of_omnet_by_their_usual_names():
     assert any("droppedPacketsQueueOverflow" in note for note in found.notes)
 
 
-def test_their_names_can_be_mapped_those_of_omnet_with_their_module(tmp_path):
-    path = written(tmp_path, "metric,value\nThroughput (kbps),150\n")
-    found = read_results(path, SCENARIO, renamed=checked_map(["Throughput (kbps)=goodput_kbps"]))
-    assert found.value("goodput_kbps") == 150.0
-    theirs = "PiconetTcp.host[1].link.queue queueLength:timeavg"
-    renamed = checked_map([f"{theirs}=queue_packets[token_buffer]"])
-    found = read_results(SCALARS, SCENARIO, renamed=renamed)
-    assert found.value("queue_packets[token_buffer]") == pytest.approx(6.85)
-
-
-def test_vectors_of_omnet():
-    found = read_results(DATA / "omnet.vec", SCENARIO)
-    assert found.value("rtt_s") == pytest.approx(0.24)
-    assert found.value("cwnd_segments") == pytest.approx(2.5)  # 2 and 3 segments of 1460 bytes
-    assert found.value("timeouts_per_s") == pytest.approx(0.2)
-
-
-def test_pcapng_and_pcap_say_the_same(tmp_path):
-    old, new = unpacked("ns3_sender.pcap", tmp_path), tmp_path / "sender.pcapng"
-    new.write_bytes(as_pcapng(old.read_bytes()))
-    first, second = read_results(old, NS3), read_results(new, NS3)
-    assert first.quantities.keys() == second.quantities.keys()
-    for name in first.quantities:
-        assert second.value(name) == pytest.approx(first.value(name), rel=1e-4, abs=1e-6), name
-
-
 def test_at_a_receiver_only_the_goodput_is_told(tmp_path):
     scenario = SCENARIO.with_(run__duration_s=20, run__warmup_s=5, network__active_flows=1)
-    from btqueue.simulator.traces.trace_files import record
-
     record(scenario, pcap=tmp_path / "far.pcap", at="p1.2")
     record(scenario, pcap=tmp_path / "near.pcap", at="p1.1")
     far, near = read_results(tmp_path / "far.pcap", scenario), read_results(tmp_path / "near.pcap", scenario)
@@ -247,30 +206,34 @@ def hci_log(packets: list[tuple[float, bytes]], sender: bytes, link: int) -> byt
     return written
 
 
-@pytest.mark.parametrize("link", [1001, 1002, 2001, 201])
-def test_the_log_of_a_bluetooth_host_says_the_same_as_the_packets_in_it(tmp_path, link):
-    from btqueue.captures.files import frames
-
-    plain, log = unpacked("ns3_sender.pcap", tmp_path), tmp_path / "btsnoop_hci.log"
-    whole = [(one.time, one.raw[2:]) for one in frames(plain, [])]
-    ip = [
-        (time, raw.ljust(int.from_bytes(raw[2:4], "big"), b"\0")) for time, raw in whole
-    ]  # 64 bytes were kept
-    log.write_bytes(hci_log(ip, ip[0][1][12:16], link))
-    first, second = read_results(plain, NS3), read_results(log, NS3)
+@pytest.mark.parametrize("link", [None, 1001, 1002, 2001, 201])
+def test_pcapng_and_the_log_of_a_bluetooth_host_say_the_same_as_the_packets_in_them(tmp_path, link):
+    plain, other = unpacked("ns3_sender.pcap", tmp_path), tmp_path / "btsnoop_hci.log"
+    if link is None:
+        other.write_bytes(as_pcapng(plain.read_bytes()))
+    else:
+        whole = [(one.time, one.raw[2:]) for one in frames(plain, [])]
+        # 64 bytes were kept
+        ip = [(time, raw.ljust(int.from_bytes(raw[2:4], "big"), b"\0")) for time, raw in whole]
+        other.write_bytes(hci_log(ip, ip[0][1][12:16], link))
+    first, second = read_results(plain, NS3), read_results(other, NS3)
     assert first.quantities.keys() == second.quantities.keys() and len(first.quantities) > 5
     for name in first.quantities:
         assert second.value(name) == pytest.approx(first.value(name), rel=1e-4, abs=1e-6), name
     assert second.facts[0].segment_bytes == 1460
 
 
-def test_a_log_of_another_controller_link_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("link", "packet", "words"),
+    [
+        (1003, struct.pack(">4Iq", 1, 1, 0, 0, 0) + b"\0", "type of link 1003 of btsnoop is unknown"),
+        (1002, bytes(10), "cut off in its first packet"),
+    ],
+)
+def test_a_log_of_another_controller_link_is_refused(tmp_path, link, packet, words):
     path = tmp_path / "btsnoop_hci.log"
-    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1003) + struct.pack(">4Iq", 1, 1, 0, 0, 0) + b"\0")
-    with pytest.raises(BadResults, match=r"btsnoop_hci\.log: type of link 1003 of btsnoop is unknown"):
-        read_results(path, NS3)
-    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, 1002) + bytes(10))
-    with pytest.raises(BadResults, match="cut off in its first packet"):
+    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, link) + packet)
+    with pytest.raises(BadResults, match=words):
         read_results(path, NS3)
 
 
@@ -294,24 +257,13 @@ def test_the_least_csv_of_the_how_to(tmp_path):
 
 def test_a_warm_up_that_the_file_names_is_compared_with_the_scenarios(tmp_path):
     scenario = SCENARIO.with_(run__warmup_s=60)
-    for warmup, told in (
-        (60, "passed"),
-        (0, "the file says 0, the scenario 60"),
-        (5, "the file says 5"),
-    ):
+    for warmup, told in ((60, "passed"), (0, "the file says 0, the scenario 60"), (5, "the file says 5")):
         path = written(tmp_path, LEAST_CSV.replace(",60\n", f",{warmup}\n"))
         found = read_results(path, scenario)
         assert found.measured_from_start == (warmup == 0)
         (one,) = compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s)
         assert told == one.status or told in one.sentence
         assert one.check == ("facts" if warmup == 60 else "run.warmup_s")
-
-
-def test_columns_apart_by_semicolons_may_have_decimal_commas(tmp_path):
-    path = written(tmp_path, "metric;value;ci95\nrtt_s;0,25;1,5e-3\ngoodput_kbps;79.5;\n")
-    found = read_results(path, SCENARIO)
-    assert (found.value("rtt_s"), found.quantities["rtt_s"].half_width) == (0.25, 0.0015)
-    assert found.value("goodput_kbps") == 79.5
 
 
 def test_a_file_of_one_flow_is_about_this_flow_by_its_number_or_name(tmp_path):
@@ -324,7 +276,10 @@ def test_a_file_of_one_flow_is_about_this_flow_by_its_number_or_name(tmp_path):
     assert (found.flow, goodput.value, goodput.half_width) == (None, 85, 3)
 
 
-def test_a_queue_is_no_uplinks_where_there_are_outside_links():
+def test_their_names_can_be_mapped_and_a_queue_is_no_uplinks_where_there_are_outside_links(tmp_path):
+    path = written(tmp_path, "metric,value\nThroughput (kbps),150\n")
+    found = read_results(path, SCENARIO, renamed=checked_map(["Throughput (kbps)=goodput_kbps"]))
+    assert found.value("goodput_kbps") == 150.0
     found = read_results(SCALARS, NS3)
     assert not any("uplink" in name for name in found.quantities)
     place = "PiconetTcp.host[1].link.queue queueLength:timeavg"
