@@ -1,13 +1,17 @@
 """Solvers and simulators of known functions, and questions put to them, for the tests of dimensioning."""
 
+import io
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import xarray as xr
 
 import btqueue as bt
+from btqueue.cli.dimension_report import print_report
 from btqueue.scenario import Scenario
 from btqueue.study.dimensioning import dimension
 from btqueue.study.evaluate import Answer, Failure, PointResult
@@ -84,7 +88,7 @@ def random_problem(seed: int) -> tuple[dict, Metrics]:
     random = np.random.default_rng([7, seed])
     keys = KEYS[: int(random.integers(2, 4))]
     names = [name for name, _, _ in keys]
-    low, high = np.array([a for _, a, _ in keys]), np.array([b for _, _, b in keys])
+    low, high = np.array([ends for _, *ends in keys]).T
     peaks, cuts = random.uniform(low, high), random.uniform(low, high)
     left, right = random.uniform(0.3, 3, len(keys)), random.uniform(0.3, 3, len(keys))
     ceiling, costs = random.uniform(80, 100), random.uniform(0.2, 2, len(keys)) / 100
@@ -125,17 +129,28 @@ def tent(changes):
     return {"goodput_kbps": 100.0 - 2 * abs(limit - 8), "rtt_s": limit / 20}
 
 
-def dimension_by(solver, **options):
+def dimension_by(solver, **options) -> Any:
     """Dimension with a solver in the place of the engine."""
     with patch("btqueue.study.dimensioning.search.map_points", solver):
         return dimension(BASE, **options)
 
 
-def choose_limit(metrics=tent, solver=None, **options):
+def choose_limit(metrics=tent, solver=None, **options) -> Any:
     question = {"maximize": "goodput_kbps", "choose": "polling.limit=1..20", "confirm": False}
     return dimension_by(solver or CountingSolver(metrics), **{**question, **options})
 
 
-def simulated(*, common=2.0, own=0.1, seed=1, truth=tent, **options):
+def simulated(*, common=2.0, own=0.1, seed=1, truth=tent, **options) -> Any:
     play = noisy_simulator(truth, common=common, own=own, seed=seed, key="polling.limit")
     return choose_limit(confirm=True, simulator=play, **options)
+
+
+def limits_of(points) -> list[int]:
+    return [one.changes["polling.limit"] for one in points]
+
+
+def printed(found) -> str:
+    """Return what the command prints, in one line."""
+    with redirect_stdout(io.StringIO()) as told:
+        print_report("a piconet", found, 1.0)
+    return " ".join(told.getvalue().split())

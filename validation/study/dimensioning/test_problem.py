@@ -66,6 +66,10 @@ def test_aggregates_are_over_the_flows_that_have_a_value():
     [
         ({"maximize": "godput_kbps"}, "did you mean goodput_kbps?"),
         ({"maximize": "goodput_kbps", "minimize": "rtt_s"}, "name one objective"),
+        ({"maximize": "goodput_kbps", "pareto": "rtt_s, delay_s"}, "name one objective"),
+        ({"pareto": "goodput_kbps"}, "name two metrics"),
+        ({"pareto": "goodput_kbps, goodput_kbps"}, "name two metrics"),
+        ({"pareto": "rtt_s, delay_s, goodput_kbps"}, "name two metrics"),
         ({"maximize": "link.packets"}, "no number"),
         ({"maximize": "min(polling.limit)"}, "one value"),
         ({"maximize": "rtt_s / 0"}, "division by 0"),
