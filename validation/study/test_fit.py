@@ -109,8 +109,6 @@ def test_packets_state_a_value_and_theory_finds_the_other(capture, tmp_path):
     ("free", "message"),
     [
         ("radio.berr", "unknown key 'radio.berr': did you mean 'radio.ber'?"),
-        ("radio.model", "radio.model = constant: only keys that hold a number can be varied"),
-        ("run.seed", "run.seed: says how to simulate"),
         ("traffic.start_s", "traffic.start_s = 0: give its range, as in --free traffic.start_s="),
         (f"{BER},{BER}", "--free radio.ber: is given twice"),
         ("polling.limit", "depends on polling.limit from"),
