@@ -3,10 +3,9 @@
 import doctest
 import importlib
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import closed_forms_page
@@ -14,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 import sympy
+from commands import python
 from scipy import integrate, optimize
 from wires import wire
 
@@ -33,12 +33,14 @@ FOUR_OR_EIGHT = Discrete([4.0, 8.0], [0.5, 0.5])
 TEN_TO_TWENTY = Discrete(np.arange(10.0, 21.0), np.full(11, 1 / 11))
 THREE_OR_FIVE = {"l": 4.6, "l_2": 21.8}
 SERVICE = {"b": 6.0, "b_2": 40.0}
+RATE, TIMER = 2.0, 0.5
 VACATION = {"v": 15.0, "v_2": 235.0}
 
 
-def cycle_of_queues(rate, queues, discipline, service=(2.0, 5.0), switch=(1.0, 2.0)):
+def cycle_of_queues(rates, discipline, service=(2.0, 5.0), switch=(1.0, 2.0)):
+    """Queues with these arrival rates; mean and mean square of services and of switches."""
     return polling_model(
-        arrival_rate=np.full(queues, rate),
+        arrival_rate=np.array(rates),
         service_mean=service[0],
         service_second=service[1],
         switch_mean=switch[0],
@@ -48,8 +50,8 @@ def cycle_of_queues(rate, queues, discipline, service=(2.0, 5.0), switch=(1.0, 2
     )
 
 
-def polling_wait(rate, queues, discipline):
-    return solve_polling(cycle_of_queues(rate, queues, discipline)).mean_wait[0]
+def polling_wait(model):
+    return solve_polling(model).mean_wait[0]
 
 
 def conserved_wait(model):
@@ -59,21 +61,13 @@ def conserved_wait(model):
 
 
 def conserved(discipline):
-    model = polling_model(
-        arrival_rate=np.array([0.05, 0.08]),
-        service_mean=np.array([2.0, 3.0]),
-        service_second=np.array([4.0, 18.0]),
-        switch_mean=np.array([1.0, 2.0]),
-        switch_second=np.array([2.0, 8.0]),
-        discipline=discipline,
-        limit=1 if discipline == "limited" else None,
-    )
-    return conservation_law(model, np.zeros(2)).total
+    """Of two unlike queues."""
+    services, switches = ([2.0, 3.0], [4.0, 18.0]), ([1.0, 2.0], [2.0, 8.0])
+    return conservation_law(cycle_of_queues([0.05, 0.08], discipline, services, switches), np.zeros(2)).total
 
 
-def saturated():
-    solution = vacation_queue(rate=10.0, service=Time(6.0), vacations=Time(2.0), capacity=20, limit=3)
-    return solution.throughput
+def timed_queue(rate, service, vacation, **room):
+    return vacation_queue(rate=rate, service=Time(service), vacations=Time(vacation), **room)
 
 
 def queue_wait(rate: float, vacations: Discrete | None = TEN_TO_TWENTY, limit: int | None = None) -> float:
@@ -87,19 +81,11 @@ def queue_wait(rate: float, vacations: Discrete | None = TEN_TO_TWENTY, limit: i
 
 def gated_queue():
     """Polling of one queue is a queue with vacations."""
-    return polling_model(
-        arrival_rate=[0.09],
-        service_mean=6.0,
-        service_second=40.0,
-        switch_mean=15.0,
-        switch_second=235.0,
-        discipline="gated",
-    )
+    return cycle_of_queues([0.09], "gated", (6.0, 40.0), (15.0, 235.0))
 
 
-def one_cycle():
-    """Mean cycle of one queue that is served until it is empty; load .4, vacations of 4."""
-    return vacation_queue(rate=0.1, service=Time(4.0), vacations=Time(4.0), capacity=60).mean_cycle
+def round_robin():
+    return cycle_of_queues([0.04] * 4, "limited", (3.6, 13.6), (1.0, 1.0))
 
 
 def bucket_capacity():
@@ -162,16 +148,14 @@ def goodput(packet, ber):
 
 def answer_moment(power, tick):
     """Moments of min(timer, exponential) from the survival function; the timer is uniform (tick) or fixed."""
-    rate, timer = 2.0, 0.5
-    alone = (lambda t: 1 - t / timer) if tick else (lambda t: 1.0)
-    return integrate.quad(lambda t: power * t ** (power - 1) * math.exp(-rate * t) * alone(t), 0, timer)[0]
+    alone = (lambda t: 1 - t / TIMER) if tick else (lambda t: 1.0)
+    return integrate.quad(lambda t: power * t ** (power - 1) * math.exp(-RATE * t) * alone(t), 0, TIMER)[0]
 
 
 def answers_alone(tick):
-    rate, timer = 2.0, 0.5
-    if not tick:
-        return 1 - integrate.quad(lambda t: rate * math.exp(-rate * t), 0, timer)[0]
-    return integrate.quad(lambda t: math.exp(-rate * t) / timer, 0, timer)[0]
+    density = (lambda t: 1 / TIMER) if tick else (lambda t: RATE)
+    answered = integrate.quad(lambda t: math.exp(-RATE * t) * density(t), 0, TIMER)[0]
+    return answered if tick else 1 - answered
 
 
 def pftk(p, b, rtt, rto, room):
@@ -197,6 +181,7 @@ TWO_STATES = TwoStateChannel(ber_good=7e-6, ber_bad=1e-4, good_s=0.4375, bad_s=0
 CHANNEL = {"b_G": 7e-6, "b_B": 1e-4, "rho_G": 0.4375, "rho_B": 0.0558}
 SEGMENT = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]]
 ACK = [PACKET_TYPES["DH3"]]
+DH1 = PACKET_TYPES["DH1"]
 LINK = {"h": 0.9, "s": 0.3, "r": 0.8}
 
 
@@ -211,21 +196,14 @@ def independent(packets, hops):
     return train_success(TWO_STATES, packets, hops=hops, observation="published")
 
 
+FOUR = [0.05] * 4
 WALKS = {"w": 1.0, "w_2": 2.0, "b": 2.0, "b_2": 5.0, "N": 4, "lambda": 0.05}
 ROUND_ROBIN = {"N": 2, "lambda": 0.04, **THREE_OR_FIVE}
 BATCHES = {"lambda": 0.03, "k": 3.0, **SERVICE}
-TWO_QUEUES = {
-    "lambda_1": 0.05,
-    "lambda_2": 0.08,
-    "b_11": 2.0,
-    "b_12": 3.0,
-    "b_21": 4.0,
-    "b_22": 18.0,
-    "s": 3.0,
-    "s_2": 3.0**2 + 1.0 + 4.0,
-}
+TWO_QUEUES = {"lambda_1": 0.05, "lambda_2": 0.08, "b_11": 2.0, "b_12": 3.0, "b_21": 4.0, "b_22": 18.0}
+TWO_QUEUES |= {"s": 3.0, "s_2": 3.0**2 + 1.0 + 4.0}
 STOP_AND_GO = {"p": 0.03, "q": 0.004}
-ANSWERS = {"Lambda": 2.0, "T": 0.5}
+ANSWERS = {"Lambda": RATE, "T": TIMER}
 TCP = {"p": 0.05, "b": 1.0, "RTT": 0.1, "T_0": 1.0, "W_m": 8.0}
 TIGHT = 1e-12
 
@@ -233,19 +211,15 @@ TWINS = {
     "wait, M/G/1": Twin({"lambda": 0.1, "k": 3.0, **SERVICE}, lambda: queue_wait(0.1 / 3, None), TIGHT),
     "wait, exhaustive vacations": Twin({**BATCHES, **VACATION}, lambda: queue_wait(0.01)),
     "wait, gated vacations": Twin(
-        {"lambda": 0.09, "k": 1.0, **SERVICE, **VACATION}, lambda: solve_polling(gated_queue()).mean_wait[0]
+        {"lambda": 0.09, "k": 1.0, **SERVICE, **VACATION}, lambda: polling_wait(gated_queue())
     ),
     "wait, one-limited vacations": Twin({**BATCHES, **VACATION}, lambda: queue_wait(0.01, limit=1)),
-    "wait, exhaustive cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "exhaustive")),
-    "wait, gated cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "gated")),
-    "wait, one-limited cycle": Twin(WALKS, lambda: conserved_wait(cycle_of_queues(0.05, 4, "limited"))),
-    "wait, alternating round robin": Twin(
-        ROUND_ROBIN, lambda: conserved_wait(cycle_of_queues(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)))
-    ),
-    "cycle, alternating round robin": Twin(
-        ROUND_ROBIN, lambda: cycle_of_queues(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)).mean_cycle
-    ),
-    "cycle": Twin({"rho": 0.4, "s": 4.0}, one_cycle),
+    "wait, exhaustive cycle": Twin(WALKS, lambda: polling_wait(cycle_of_queues(FOUR, "exhaustive"))),
+    "wait, gated cycle": Twin(WALKS, lambda: polling_wait(cycle_of_queues(FOUR, "gated"))),
+    "wait, one-limited cycle": Twin(WALKS, lambda: conserved_wait(cycle_of_queues(FOUR, "limited"))),
+    "wait, alternating round robin": Twin(ROUND_ROBIN, lambda: conserved_wait(round_robin())),
+    "cycle, alternating round robin": Twin(ROUND_ROBIN, lambda: round_robin().mean_cycle),
+    "cycle": Twin({"rho": 0.4, "s": 4.0}, lambda: timed_queue(0.1, 4.0, 4.0, capacity=60).mean_cycle),
     "conservation law, exhaustive": Twin(TWO_QUEUES, lambda: conserved("exhaustive"), TIGHT),
     "conservation law, gated": Twin(TWO_QUEUES, lambda: conserved("gated"), TIGHT),
     "conservation law, one-limited": Twin(TWO_QUEUES, lambda: conserved("limited"), TIGHT),
@@ -254,7 +228,9 @@ TWINS = {
         lambda: stationary(0.9 * np.eye(8, k=1) + np.eye(8, k=-1) - np.diag([0.9] + 6 * [1.9] + [1]))[-1],
         TIGHT,
     ),
-    "throughput, saturated cycle": Twin({"M": 3, "b": 6.0, "w": 2.0}, saturated),
+    "throughput, saturated cycle": Twin(
+        {"M": 3, "b": 6.0, "w": 2.0}, lambda: timed_queue(10.0, 6.0, 2.0, capacity=20, limit=3).throughput
+    ),
     "capacity, token bucket": Twin({"tau": 31250.0, "a": 1460.0, "g": 1539.0}, bucket_capacity, TIGHT),
     "interrupted source, stop": Twin({"r": 0.1, "c": 50.0}, lambda: on_off()[0]),
     "interrupted source, go": Twin({"r": 0.1, "c": 50.0}, lambda: on_off()[1]),
@@ -278,12 +254,7 @@ TWINS = {
     "success of a coded block": Twin({"b": 0.01}, lambda: fec.block_success_rate(0.01), TIGHT),
     "rate beside voice": Twin(
         {"u": 27, "n": 1, "m": 1, "g": 4, "P": 6, "T_s": SLOT_S},
-        lambda: (
-            1e3
-            * voice.data_capacity_kbps(
-                PACKET_TYPES["DH1"], PACKET_TYPES["DH1"], voice.VoiceLinks(packet="HV3", links=1)
-            )[0]
-        ),
+        lambda: 1e3 * voice.data_capacity_kbps(DH1, DH1, voice.VoiceLinks(packet="HV3", links=1))[0],
         TIGHT,
     ),
     "mean packet error rate, DH5 on two states": Twin(
@@ -359,9 +330,7 @@ PICONETS = {
     ),
     "round trip, lone segment in a ring": Twin(STAR, lambda: lone_round_trip("ring"), LONE),
     "carried by a star, each flow": Twin(
-        STAR | {"p": 0.2, "lambda": 200 / 11.68},
-        lambda: saturated_rate("uplink", **NOISY),
-        1e-7,
+        STAR | {"p": 0.2, "lambda": 200 / 11.68}, lambda: saturated_rate("uplink", **NOISY), 1e-7
     ),
     "carried by a ring, each flow": Twin(
         STAR | {"D": 23, "A": 3, "p": 0.2, "lambda": 4.0}, lambda: 4.0, TIGHT
@@ -389,23 +358,13 @@ PICONETS = {
 TWINS |= PICONETS
 
 
-def add_packet_types():
-    for name, packet in PACKET_TYPES.items():
-        TWINS[f"packet error rate, {name} payload"] = Twin(
-            {"b": 1e-3}, lambda packet=packet: error_rates.payload_error_rate(packet, 1e-3), TIGHT
-        )
-        TWINS[f"packet error rate, {name} on air"] = Twin(
-            {"b": 1e-3}, lambda packet=packet: error_rates.on_air_error_rate(packet, 1e-3), 1e-11
-        )
-        TWINS[f"goodput, {name}"] = Twin({"b": 1e-3}, lambda packet=packet: goodput(packet, 1e-3), 1e-11)
-
-
-add_packet_types()
-
-
-def given(name):
-    """The values of those symbols that the expression has."""
-    return {symbol: value for symbol, value in TWINS[name].values.items() if symbol in FORMS[name].symbols}
+for name, packet in PACKET_TYPES.items():
+    for place, rate, rel in (
+        (f"packet error rate, {name} payload", partial(error_rates.payload_error_rate, packet), TIGHT),
+        (f"packet error rate, {name} on air", partial(error_rates.on_air_error_rate, packet), 1e-11),
+        (f"goodput, {name}", partial(goodput, packet), 1e-11),
+    ):
+        TWINS[place] = Twin({"b": 1e-3}, partial(rate, 1e-3), rel)
 
 
 def test_every_entry_has_a_numerical_twin_here():
@@ -417,7 +376,7 @@ def test_every_entry_has_a_numerical_twin_here():
 @pytest.mark.parametrize("name", TWINS)
 def test_expression_equals_its_twin(name):
     twin = TWINS[name]
-    values = given(name)
+    values = {symbol: value for symbol, value in twin.values.items() if symbol in FORMS[name].symbols}
     value = FORMS[name].function(*values)(*values.values())
     assert float(value) == pytest.approx(float(twin.number()), rel=twin.rel)
 
@@ -445,18 +404,16 @@ def test_symbols_and_functions_are_checked():
         form.function("lambda", "b")
 
 
-IN_STEPS = [
+TOKENS = {"tau": 16000.0, "beta": 6000.0, "g": 1600.0, "g_A": 70.0}
+IN_STEPS = (
     "wait, one-limited vacations", "conservation law, gated", "goodput, DM5", "delay up a star",
     "saw over a path", "send rate, PFTK",
-]  # fmt: skip
-TOKENS = {"tau": 16000.0, "beta": 6000.0, "g": 1600.0, "g_A": 70.0}
+)  # fmt: skip
+POINTS = {name: TWINS[name].values for name in IN_STEPS}
+POINTS["round trip, carried in a ring behind tokens"] = LOADED | TOKENS
 
 
-@pytest.mark.parametrize(
-    ("name", "at"),
-    [(name, TWINS[name].values) for name in IN_STEPS]
-    + [("round trip, carried in a ring behind tokens", LOADED | TOKENS)],
-)
+@pytest.mark.parametrize(("name", "at"), POINTS.items())
 def test_derivatives_through_steps_equal_difference_quotients_in_40_digits(name, at):
     form = FORMS[name]
     point: dict[Any, Any] = {form.symbol(n): sympy.Float(at[n], 40) for n in form.symbols}
@@ -489,4 +446,4 @@ def test_the_examples_of_the_catalogue():
 
 def test_sympy_is_imported_only_when_a_formula_is_asked_for():
     program = "import sys, btqueue.study.closed_forms as c; c.closed_forms();sys.exit('sympy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    assert python("-c", program).returncode == 0
