@@ -18,7 +18,7 @@ GOODPUT = np.array([[100.0, 110.0], [120.0, 110.0], [90.0, 130.0]])
 QUEUES = ["token_buffer", "uplink", "downlink"]
 
 
-def simulated(**changes: object) -> xr.Dataset:
+def simulated() -> xr.Dataset:
     variables = {
         "fairness": ("replication", np.array([1.0, 0.9, 0.8])),
         "queue_packets": (("replication", "queue"), np.array([[1.0, 2, 3], [2, 3, 4], [3, 4, 5]])),
@@ -26,7 +26,7 @@ def simulated(**changes: object) -> xr.Dataset:
         "loss_radio": (("replication", "flow"), np.zeros((3, 2))),
         "rtt_s": (("replication", "flow"), np.array([[np.nan, 0.2], [0.4, np.nan], [np.nan, np.nan]])),
         "delay_s": (("replication", "flow"), np.full((3, 2), np.nan)),
-    } | changes
+    }
     return xr.Dataset(variables, coords={"queue": QUEUES}, attrs={"events": 7, "seed": 1})
 
 
@@ -35,19 +35,19 @@ def solved(**variables: object) -> xr.Dataset:
     return xr.Dataset(variables, coords={"queue": QUEUES}, attrs=attrs)
 
 
-def test_interval_is_students_over_the_means_of_the_replications():
-    summary = summarise(simulated())["goodput_kbps"]
-    assert summary.mean == pytest.approx(110)
-    # standard deviation 5, t quantile 4.302653 for two degrees of freedom
-    assert summary.ci95 == pytest.approx(4.302652729911275 * 5 / math.sqrt(3))
-    assert summary.means == pytest.approx((310 / 3, 350 / 3))
-
-
-def test_flows_and_replications_without_observation_are_skipped():
-    summary = summarise(simulated())["rtt_s"]
-    assert summary.mean == pytest.approx(0.3)
-    assert summary.ci95 == pytest.approx(12.706204736 * 0.1)  # two replications are left
-    assert summary.means == pytest.approx((0.4, 0.2))
+@pytest.mark.parametrize(
+    ("metric", "mean", "ci95", "means"),
+    [
+        # standard deviation 5, t quantile 4.302653 for two degrees of freedom
+        ("goodput_kbps", 110, 4.302652729911275 * 5 / math.sqrt(3), (310 / 3, 350 / 3)),
+        # two replications are left
+        ("rtt_s", 0.3, 12.706204736 * 0.1, (0.4, 0.2)),
+    ],
+)
+def test_intervals_are_students_over_the_replications_with_an_observation(metric, mean, ci95, means):
+    summary = summarise(simulated())[metric]
+    assert (summary.mean, summary.ci95) == pytest.approx((mean, ci95))
+    assert summary.means == pytest.approx(means)
 
 
 def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabularys():
@@ -56,16 +56,13 @@ def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabular
     assert names == [name for name in METRICS if name in names]
 
 
-@pytest.mark.parametrize(
-    ("row", "label"),
-    [
-        ("max(delay_p95_s, sensors)", "greatest message delay, 95 %, sensors (s)"),
-        ("max(rtt_s, sensors (near))", "greatest round-trip time, sensors (near) (s)"),
-        ("min(goodput_kbps)", "least goodput (kbit/s)"),
-    ],
-)
-def test_headings_of_quantities(row, label):
-    assert axis_label(row) == label
+def test_headings_of_quantities():
+    for row, label in {
+        "max(delay_p95_s, sensors)": "greatest message delay, 95 %, sensors (s)",
+        "max(rtt_s, sensors (near))": "greatest round-trip time, sensors (near) (s)",
+        "min(goodput_kbps)": "least goodput (kbit/s)",
+    }.items():
+        assert axis_label(row) == label
 
 
 def test_both_sides_are_compared_over_the_same_flows():
@@ -80,14 +77,11 @@ def test_comparison_of_hand_made_results():
     model = solved(goodput_kbps=("flow", [108.0, 114.0]), rtt_s=("flow", [2.0, 2.0]), cycle_s=((), 0.03))
     result = side_by_side(SCENARIO, model, simulated())
     goodput = result.sel(metric="goodput_kbps")
-    assert goodput["model"] == pytest.approx(111)
-    assert goodput["relative_difference"] == pytest.approx(1 / 110)
-    assert bool(goodput["inside"])
-    assert goodput["units"].item() == "kbit/s"
+    found = [goodput[name].item() for name in ("model", "relative_difference", "inside")]
+    assert found == pytest.approx([111, 1 / 110, True]) and goodput["units"].item() == "kbit/s"
     assert not bool(result["inside"].sel(metric="rtt_s"))  # 2 s against 0.3 ± 1.27 s
-    assert result.attrs["model_method"] == "by hand"
-    assert result.attrs["simulation_events"] == 7
-    assert result.attrs["simulation_replications"] == 3
+    about = ("model_method", "simulation_events", "simulation_replications")
+    assert [result.attrs[name] for name in about] == ["by hand", 7, 3]
     assert thesis_of(json.loads(result.attrs["scenario"])) == SCENARIO
 
 

@@ -44,7 +44,7 @@ TRUTHS = {
 def measured(folder: Path, base: Scenario, truth: dict, seed: int, *, results: bool = False) -> Path:
     """Return a capture, or a table of results, of a run with other values and random numbers."""
     true = base.changed({**truth, "run.seed": seed})
-    path = folder / ("run.csv" if results else "run.pcap")
+    path = folder / (f"{seed}.csv" if results else f"{seed}.pcap")
     if results:
         WRITERS[path.suffix](path, bt.simulate(true).to_dataset(), true)
     else:
@@ -56,10 +56,8 @@ def measured(folder: Path, base: Scenario, truth: dict, seed: int, *, results: b
 def test_intervals_cover_the_truth_in_eleven_of_twelve(tmp_path):
     missed = {}
     for number, (name, (scenario, changes, truth)) in enumerate(TRUTHS.items()):
-        base = bt.load(scenario).changed(changes)
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        file = measured(folder, base, truth, 21 + number, results="results" in name)
+        base = bt.load(scenario, changes)
+        file = measured(tmp_path, base, truth, 21 + number, results="results" in name)
         found = bt.fit(file, base, list(truth))
         if bad := [one for one in found.keys if not one.low <= truth[one.key] <= one.high]:
             missed[name] = bad
@@ -68,14 +66,14 @@ def test_intervals_cover_the_truth_in_eleven_of_twelve(tmp_path):
 
 def test_a_flat_direction_is_named(tmp_path):
     """Errors behind a slow link."""
-    base = bt.load("practice/gateway").changed(WARM | NOISY | {BER: 2e-5, RATE: 2000.0})
+    base = bt.load("practice/gateway", WARM | NOISY | {BER: 2e-5, RATE: 2000.0})
     truth = {BER: 3e-5, RATE: 1000.0}
     found = bt.fit(measured(tmp_path, base, truth, 41), base, list(truth))
     assert found.flat == (f"{BER} cannot be told from this capture",)
     assert [one.key for one in found.keys if one.verdict == "cannot be told"] == [BER]
 
 
-PRINTER = bt.load("practice/printer").changed(WARM)
+PRINTER = bt.load("practice/printer", WARM)
 MSS = "transport.mss_bytes"
 
 
@@ -121,34 +119,24 @@ def test_a_key_that_cannot_be_fitted_is_refused(free, message, capture):
 def test_a_key_that_the_radio_does_not_read_names_the_link_that_has_it(capture):
     weak = {"node": "p1.1", "model": "constant", "ber": 1e-4}
     scenario = PRINTER.changed({"radio.model": "perfect", "radio.ber": 0.0, "radio.links": [weak]})
-    with pytest.raises(
-        ScenarioError, match=r'radio.model = "perfect" does not read it: did you mean radio\.links\[1\]\.ber'
-    ):
+    words = r'radio.model = "perfect" does not read it: did you mean radio\.links\[1\]\.ber'
+    with pytest.raises(ScenarioError, match=words):
         bt.fit(capture, scenario, ["radio.ber"])
 
 
 def test_the_values_beside_a_count_are_simulated_where_the_fitted_one_is_refuted(tmp_path):
     """Theory's loss by ARQ is a fifth of the simulation's here: it finds 6 repetitions, and there were 5."""
     weak = {"node": "p1.3", "model": "constant", "ber": 1e-4}
-    flows = [{"from": f"p1.{number}", "to": "c1"} for number in (1, 2, 3)]
-    scenario = Scenario.from_dict(
-        {
-            "network": {"peripherals": 3, "flows": flows},
-            "link": {"packets": ["DH5"], "arq": 4},
-            "polling": {"limit": 3},
-            "radio": {"links": [weak]},
-            "traffic": {"source": "greedy"},
-        }
-    )
+    flows = {"network.peripherals": 3, "network.flows": "uplink", "traffic.source": "greedy"}
+    link = {"link.packets": ["DH5"], "link.arq": 4, "polling.limit": 3, "radio.links": [weak]}
+    scenario = Scenario().changed(flows | link)
     true = bt.simulate(scenario.changed({"link.arq": 5, "run.seed": 9}))
     names = ("goodput_kbps", "rtt_s", "timeouts_per_s", "fast_retransmits_per_s", "segment_loss", "loss_arq")
-    rows = [
-        f"3,{name},{number},{value}" for name in names for number, value in enumerate(true[name].values[:, 2])
-    ]
+    runs = {name: enumerate(true[name].values[:, 2]) for name in names}
+    rows = [f"3,{name},{number},{value}" for name, values in runs.items() for number, value in values]
     (tmp_path / "run.csv").write_text("\n".join(["flow,metric,replication,value", *rows]), "utf-8")
     found = bt.fit(tmp_path / "run.csv", scenario, ["link.arq"])
-    assert [one.value for one in found.keys] == [5] and found.scenario.link.arq == 5
-    assert found.confirmed
+    assert [one.value for one in found.keys] == [5] == [found.scenario.link.arq] and found.confirmed
 
 
 def test_one_metric_does_not_tell_two_keys(tmp_path):

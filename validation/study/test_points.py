@@ -45,9 +45,7 @@ def values(text: str) -> list:
     ],
 )
 def test_values_are_read(text, expected):
-    found = values(text)
-    assert found == expected
-    assert [type(value) for value in found] == [type(value) for value in expected]
+    assert [(type(one), one) for one in values(text)] == [(type(one), one) for one in expected]
 
 
 def test_logarithms_are_evenly_spaced():
@@ -69,7 +67,6 @@ def test_collections_of_python_mean_the_same(collection):
         (["title=a"], ["no key of a table"]),
         ([LIMIT], ["KEY=VALUES"]),
         ([f"{LIMIT}="], ["no values", "1..25"]),
-        ([f"{LIMIT}=0..3"], ["[polling] limit = 0", "at least 1"]),
         ([f"{LIMIT}=1.5,2"], ["[polling] limit = 1.5", "whole number"]),
         ([f"{LIMIT}=3..1"], ["the smaller one"]),
         ([f"{LIMIT}=1..9:0.5"], ["whole steps"]),
@@ -79,7 +76,6 @@ def test_collections_of_python_mean_the_same(collection):
         ([f"{LOAD}=0.1..0.5"], ["does not say how many", "lin(0.1,0.5,11)"]),
         ([f"{LOAD}=lin(1,2,1)"], ["two values or more"]),
         ([f"{BER}=log(0,0.1,5)"], ["starts above 0"]),
-        ([f"{LOAD}=1..99999999"], ["[traffic] load_kbps = 99999999"]),
         ([f"{LOAD}=1..9999999"], ["too many"]),
         ([f"{LOAD}=1..9:1e-320"], ["more than 1,000,000 values"]),
         ([f"{LIMIT}=1..1e999"], ['"1e999" is too large a number']),
@@ -89,7 +85,6 @@ def test_collections_of_python_mean_the_same(collection):
         (["run.jitter_s=lin(0,5 ms,3)"], ['"5 ms" is no number', "without a unit, in s: 0.005"]),
         (["network.outside_links[1].loss=0,2"], ["outside_links[1].loss = 2", "at most 1"]),
         ([f"network.flows[{DIGITS}].load_kbps=1,2"], ["unknown key", "'network.flows[1].load_kbps'"]),
-        ([f"{LIMIT}=2,2"], ["2 is given twice"]),
         ([f"{LIMIT}=1", f"{LIMIT}=2"], ["given twice"]),
         (["link.packets=[DH5,DH3"], ["[DH5,DH3", "write A,[A,B]"]),
         (["link.packets=1..4"], ['"1..4" cannot be read', "write A,[A,B]"]),
@@ -111,7 +106,7 @@ def test_what_cannot_be_gone_over_is_refused(over, words):
         assert word in str(refused.value)
 
 
-@pytest.mark.parametrize("number", [-1, 3])
-def test_points_outside_are_errors(number):
-    with pytest.raises(IndexError):
-        grid({LIMIT: [1, 2, 3]})[number]
+def test_points_outside_are_errors():
+    for number in (-1, 3):
+        with pytest.raises(IndexError):
+            grid({LIMIT: [1, 2, 3]})[number]

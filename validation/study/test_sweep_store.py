@@ -4,6 +4,7 @@ import fcntl
 import json
 import math
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -41,13 +42,17 @@ def test_points_keep_every_bit(mean, ci95, text, number):
     assert repr(back) == repr(there)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> bytes:
-    path = tmp_path_factory.mktemp("whole") / "x"
+def kept(path: Path, *numbers: int) -> bytes:
+    """Add points to a journal; return its bytes."""
     with Journal(path, DEFINITION) as journal:
-        for number in range(3):
+        for number in numbers:
             journal.add(result(number))
     return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> bytes:
+    return kept(tmp_path_factory.mktemp("whole") / "x", 0, 1, 2)
 
 
 def test_a_journal_cut_off_anywhere_keeps_all_complete_lines(whole, tmp_path):
@@ -82,17 +87,15 @@ def test_a_changed_byte_is_never_read_as_a_point(whole, tmp_path_factory, data):
     with Journal(path, DEFINITION) as journal:
         assert journal.done == set(good) and len(journal.notes) == 1
         assert plain(journal.results()) == plain(map(result, good))
-        for number in {0, 1, 2} - journal.done:
-            journal.add(result(number))
+    kept(path, *({0, 1, 2} - set(good)))
     with Journal(path, DEFINITION) as journal:
         assert sorted(plain(journal.results())) == sorted(plain(map(result, range(3))))
 
 
 def test_a_point_that_is_damaged_while_the_sweep_runs_is_not_left_out_in_silence(tmp_path):
-    with Journal(tmp_path / "x", DEFINITION) as journal:
-        for number in range(3):
-            journal.add(result(number))
-        path = tmp_path / "x"
+    path = tmp_path / "x"
+    kept(path, 0, 1, 2)
+    with Journal(path, DEFINITION) as journal:
         path.write_bytes(path.read_bytes().replace(b'"number":1', b'"number":7'))
         with pytest.raises(StoreError, match="1 points were damaged meanwhile"):
             list(journal.results())
@@ -113,8 +116,7 @@ def test_a_journal_has_one_writer_and_what_replaced_it_meanwhile_is_left_alone(t
 
 def test_a_journal_that_its_last_writer_removes_at_the_last_moment_is_begun_anew(tmp_path, monkeypatch):
     path, flock, removed = tmp_path / "x", fcntl.flock, []
-    with Journal(path, DEFINITION) as journal:
-        journal.add(result(1))
+    kept(path, 1)
 
     def late(file, how):
         if not removed:
@@ -127,10 +129,9 @@ def test_a_journal_that_its_last_writer_removes_at_the_last_moment_is_begun_anew
 
 
 def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch):
-    with Journal(tmp_path / "x", DEFINITION) as journal:
-        journal.add(result(0))
-        before = (tmp_path / "x").read_bytes()
-        write = os.write
+    path = tmp_path / "x"
+    before, write = kept(path, 0), os.write
+    with Journal(path, DEFINITION) as journal:
 
         def full(file, content):
             if len(content) > 10:
@@ -141,8 +142,8 @@ def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch)
         with pytest.raises(StoreError, match=r"No space left on device.*1 finished points are kept"):
             journal.add(result(1))
         monkeypatch.undo()
-        assert (tmp_path / "x").read_bytes() == before
-    with Journal(tmp_path / "x", DEFINITION) as journal:
+        assert path.read_bytes() == before
+    with Journal(path, DEFINITION) as journal:
         assert journal.done == {0} and journal.notes == []
 
 
@@ -153,8 +154,8 @@ def test_a_point_that_is_written_when_ctrl_c_comes_is_counted(tmp_path, monkeypa
         written(*work)
         raise KeyboardInterrupt
 
+    kept(tmp_path / "x", 0)
     with Journal(tmp_path / "x", DEFINITION) as journal:
-        journal.add(result(0))
         monkeypatch.setattr(os, "write", write_and_be_interrupted)
         with pytest.raises(KeyboardInterrupt):
             journal.add(result(1))
