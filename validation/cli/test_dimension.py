@@ -1,9 +1,11 @@
 """`btqueue dimension`: output, exit codes, files, and what goes wrong."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from command_line import run
+from thesis import thesis
 
 QUESTION = ["dimension", "venugopal-2006/piconet", "--maximize", "goodput_kbps"]
 CHOICE = ["--choose", "polling.limit=1..4"]
@@ -17,11 +19,8 @@ def test_a_table_for_people():
     for words in ("best", "goodput_kbps", "cycle_s <= 40 ms", "nothing is better", "winner", "common random"):
         assert words in result.stdout
     assert "polling.limit has no effect on the answer" in result.stdout and "as good" not in result.stdout
-
-
-def test_a_simulated_key_has_no_interval():
-    result = run("dimension", "venugopal-2006/piconet", "--minimize", "polling.limit", *CHOICE, "--quiet")
-    assert "winner" in result.stdout and "no spread" not in result.stdout
+    of_a_key = run(*QUESTION[:2], "--minimize", "polling.limit", *CHOICE, "--quiet").stdout
+    assert "winner" in of_a_key and "no spread" not in of_a_key
 
 
 def test_one_json_object():
@@ -50,15 +49,8 @@ def test_nothing_feasible_is_exit_code_3_with_the_nearest_point():
 
 
 def test_ctrl_c_shows_what_was_solved_and_is_exit_code_130(engines, tmp_path):
-    solve, calls = engines.network.solve, []
-
-    def interrupted(scenario):
-        calls.append(scenario)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return solve(scenario)
-
-    engines.network.solve = interrupted
+    answer = engines.network.solve(thesis()).to_dataset()
+    engines.network.solve = Mock(side_effect=[answer, answer, KeyboardInterrupt])
     result = run(*QUESTION, *CHOICE, "--out", tmp_path / "points.csv", code=130)
     assert "interrupted: this answer rests on 2 points" in result.stderr and "best" in result.stdout
     assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 3

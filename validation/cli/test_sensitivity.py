@@ -7,6 +7,8 @@ import pytest
 import xarray as xr
 from command_line import run
 
+from btqueue.scenario import Scenario
+
 CHAIN = "chen-2004/adaptive-1"
 KEYS = ["--key", "radio.ber", "--key", "transport.receive_window_segments"]
 
@@ -29,32 +31,27 @@ def test_the_table_says_where_a_metric_bends_and_does_not_react():
     assert "no effect on goodput: link.node_buffer_bytes" in result.stdout
 
 
-def test_files_are_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run("sensitivity", CHAIN, *KEYS, "--metric", "rtt_s", "--out", "a.csv", "--plot", "a.svg")
-    rows = list(csv.DictReader((tmp_path / "a.csv").read_text("utf-8").splitlines()))
-    assert [row["key"] for row in rows] == KEYS[1::2]
-    assert float(rows[0]["elasticity"]) == pytest.approx(0.007948, rel=1e-3)
-    assert "radio.ber" in (tmp_path / "a.svg").read_text()
-    run("sensitivity", CHAIN, *KEYS, "--out", "a.nc")
-    with xr.open_dataset("a.nc", engine="h5netcdf") as stored:
-        elasticity = float(stored["elasticity"].sel(metric="rtt_s", key="radio.ber"))
-        assert elasticity == pytest.approx(0.007948, rel=1e-3)
-        assert "scenario" in stored.attrs
-
-
-def test_shares_of_variance_are_told_drawn_and_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options = ["--method", "sobol", "--samples", "4", "--metric", "rtt_s"]
-    result = run("sensitivity", CHAIN, *KEYS, *options, "--out", "a.csv", "--plot", "a.svg")
-    assert "with interactions" in result.stdout and "16 points in 4 blocks" in result.stdout
-    rows = {row["key"]: row for row in csv.DictReader((tmp_path / "a.csv").read_text("utf-8").splitlines())}
-    assert "share of the variance" in (tmp_path / "a.svg").read_text()
-    document = json.loads(run("sensitivity", CHAIN, *KEYS, *options, "--json").stdout)
+@pytest.mark.parametrize(
+    ("options", "column", "drawn"),
+    [
+        ([], "elasticity", "radio.ber"),
+        (["--method", "sobol", "--samples", "4"], "total", "share of the variance"),
+    ],
+)
+def test_elasticities_and_shares_of_variance_are_told_drawn_and_written(tmp_path, options, column, drawn):
+    table, picture, stored = (tmp_path / f"a.{suffix}" for suffix in ("csv", "svg", "nc"))
+    words = ("sensitivity", CHAIN, *KEYS, *options, "--metric", "rtt_s")
+    told = run(*words, "--out", table, "--plot", picture).stdout
+    assert ("with interactions" in told and "16 points in 4 blocks" in told) == bool(options)
+    rows = {row["key"]: float(row[column]) for row in csv.DictReader(table.read_text("utf-8").splitlines())}
+    assert list(rows) == KEYS[1::2] and drawn in picture.read_text()
+    assert options or rows["radio.ber"] == pytest.approx(0.007948, rel=1e-3)
+    document = json.loads(run(*words, "--out", stored, "--json").stdout)
     keys = document["sensitivity"]["metrics"]["rtt_s"]["keys"]
-    assert {key: keys[key]["total"] for key in KEYS[1::2]} == {
-        key: pytest.approx(float(rows[key]["total"])) for key in KEYS[1::2]
-    }
+    assert {key: one[column] for key, one in keys.items()} == pytest.approx(rows)
+    with xr.open_dataset(stored, engine="h5netcdf") as dataset:
+        assert dataset[column].sel(metric="rtt_s").values.tolist() == pytest.approx(list(rows.values()))
+        assert "scenario" in dataset.attrs
 
 
 def test_formulas_with_and_without_a_scenario():
@@ -80,17 +77,13 @@ def test_too_many_failures_are_no_answer():
 
 def test_formulas_of_unlike_flows_say_that_their_numbers_are_means(tmp_path):
     """A loss and a round trip over two kinds of flows are of no connection."""
-    own = (
-        "network = {{ peripherals = 2, flows = {flows} }}\nlink = {{ arq = {arq} }}\n"
-        'traffic = {{ source = "greedy" }}\n'
-        'radio = {{ links = [{{ node = "p1.2", model = "constant", ber = 1e-4 }}] }}\n'
-    )
-    (tmp_path / "unlike.toml").write_text(own.format(flows='"uplink"', arq=4))
-    listed = run("sensitivity", str(tmp_path / "unlike.toml"), "--method", "closed")
-    assert "means over unlike flows" in " ".join(listed.stdout.split())
-    flows = '[{ from = "p1.1", to = "c1" }, { from = "p1.2", to = "c1" }]'
-    (tmp_path / "none.toml").write_text(own.format(flows=flows, arq='"unlimited"'))
-    assert (
-        "no closed form applies"
-        in run("sensitivity", str(tmp_path / "none.toml"), "--method", "closed").stdout
-    )
+    weak = {"node": "p1.2", "model": "constant", "ber": 1e-4}
+    keys = {"network.peripherals": 2, "traffic.source": "greedy", "radio.links": [weak]}
+    own = [{"from": f"p1.{number}", "to": "c1"} for number in (1, 2)]
+    file = tmp_path / "unlike.toml"
+    for flows, arq, words in (
+        ("uplink", 4, "means over unlike flows"),
+        (own, "unlimited", "no closed form applies"),
+    ):
+        file.write_text(Scenario().changed(keys | {"network.flows": flows, "link.arq": arq}).to_toml())
+        assert words in " ".join(run("sensitivity", file, "--method", "closed").stdout.split())
