@@ -21,7 +21,6 @@ from thesis import thesis, thesis_of
 import btqueue
 from btqueue.cli import app
 from btqueue.scenario import NotBuiltYet, Problem, Scenario, describe, list_models
-from btqueue.scenario.metrics import Results
 from btqueue.study import Estimate
 from btqueue.study.tables import verdict, with_interval
 
@@ -136,15 +135,14 @@ def test_every_command_shows_examples_that_can_be_typed(name):
 
 
 def test_version_and_the_module_as_a_command():
-    done = python("-m", "btqueue", "--version")
-    assert done.stdout == f"btqueue {btqueue.__version__}\n"
-    assert shown("--version") == done.stdout
+    done = python("-m", "btqueue", "--version").stdout
+    assert done == f"btqueue {btqueue.__version__}\n" == shown("--version")
 
 
 def test_json_holds_only_what_was_run_and_null_where_there_is_no_interval(engines):
-    assert list(json_of("solve", NAME)) == ["schema", "scenario", "hints", "solve", "provenance"]
-    result = json_of("simulate", NAME, "--set", "run.replications=1")
-    assert list(result) == ["schema", "scenario", "hints", "simulate", "provenance"]
+    for words in (("solve", NAME), ("simulate", NAME, "--set", "run.replications=1")):
+        result = json_of(*words)
+        assert list(result) == ["schema", "scenario", "hints", words[0], "provenance"]
     assert result["simulate"]["metrics"]["goodput_kbps"]["ci95"] is None
 
 
@@ -213,9 +211,8 @@ def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command)
         assert thesis_of(json.loads(dataset.attrs["scenario"])).polling.limit == 5
         assert dataset.attrs["provenance_btqueue"] == btqueue.__version__
         if command == "compare":
-            assert dataset["inside"].dtype == bool
+            assert dataset["inside"].dtype == bool and dataset.attrs["model_converged"] == 1
             assert json.loads(dataset.attrs["model_missing"])[0] == "rtt_s"
-            assert dataset.attrs["model_converged"] == 1
         else:
             assert float(dataset["goodput_kbps"].mean()) == {"solve": 101, "simulate": 100}[command]
             assert dataset["goodput_kbps"].attrs["units"] == "kbit/s"
@@ -223,12 +220,10 @@ def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command)
 
 def rich_result(scenario: Scenario, **attrs: object) -> xr.Dataset:
     """A simulation with metrics of links and queues, and a metric that was never observed."""
-    shape = (4, 3)
+    of_flows = {"goodput_kbps": 50.0, "delay_s": np.nan, "rtt_p95_s": 0.5}
     variables = {
-        "goodput_kbps": (("replication", "flow"), np.full((4, 2), 50.0)),
-        "delay_s": (("replication", "flow"), np.full((4, 2), np.nan)),
-        "rtt_p95_s": (("replication", "flow"), np.full((4, 2), 0.5)),
-        "polls_per_s": (("replication", "link"), np.arange(12.0).reshape(shape)),
+        **{name: (("replication", "flow"), np.full((4, 2), value)) for name, value in of_flows.items()},
+        "polls_per_s": (("replication", "link"), np.arange(12.0).reshape(4, 3)),
         "slot_utilisation": ("replication", np.full(4, 0.5)),
     }
     coords = {"link_name": ("link", ["a", "b", "c"]), "measured_s": ("replication", np.full(4, 2.0))}
@@ -252,22 +247,6 @@ def test_links_and_a_warm_up_that_was_found(engines):
     assert "delay_s" not in result["metrics"]
 
 
-class Stopped(KeyboardInterrupt):
-    """Stands for the simulator's exception."""
-
-    def __init__(self, results: Results) -> None:
-        self.results = results
-
-
-@pytest.fixture
-def interrupted(engines):
-    def simulate(scenario: Scenario, **_: object) -> None:
-        partial = rich_result(scenario, complete=0, wanted=10, finished=4)
-        raise Stopped(engines.as_results(partial))
-
-    engines.simulator.simulate = simulate
-
-
 def stopped(*words: str) -> str:
     result = run(*words, code=130)
     assert result.stderr.splitlines()[-1] == "btqueue: interrupted: 4 of 10 replications"
@@ -275,7 +254,10 @@ def stopped(*words: str) -> str:
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])
-def test_an_interrupted_simulation_prints_and_writes_what_it_has_with_a_mark(interrupted, tmp_path, command):
+def test_an_interrupted_simulation_prints_and_writes_what_it_has_with_a_mark(engines, tmp_path, command):
+    stop: Any = KeyboardInterrupt()  # stands for the simulator's exception
+    stop.results = engines.as_results(rich_result(thesis(), complete=0, wanted=10, finished=4))
+    engines.simulator.simulate = Mock(side_effect=stop)
     text = stopped(command, NAME, "--out", str(tmp_path / "a.nc"))
     assert "simulation: INTERRUPTED, 4 of 10 replications after 12.5 s" in text and "50" in text
     result = json.loads(stopped(command, NAME, "--json", "--out", str(tmp_path / "a.csv")))["simulate"]
@@ -300,18 +282,13 @@ def test_a_second_ctrl_c_stops_at_once():
     assert done.stderr == "btqueue: interrupted\n"
 
 
-# ---------------------------------------------------------------------------- traces and time series
-
-SHORT = ("--set", "run.duration_s=0.8", "--set", "run.warmup_s=0.2")
-
-
 def test_one_replication_as_trace_capture_and_series(tmp_path):
     pytest.importorskip("pyarrow")
     names = {"trace": "t.parquet", "pcap": "t.pcap", "series": "t.csv"}
     options = [part for option, name in names.items() for part in (f"--{option}", str(tmp_path / name))]
     without_dpkt = "import sys; sys.modules['dpkt'] = None; from btqueue.cli import app; app(sys.argv[1:])"
-    rest = (*SHORT, *options, "--at", "p1.2", "--step", "0.2", "--json")
-    done = python("-c", without_dpkt, "simulate", NAME, *rest)
+    short = ("--set", "run.duration_s=0.8", "--set", "run.warmup_s=0.2", "--at", "p1.2", "--step", "0.2")
+    done = python("-c", without_dpkt, "simulate", NAME, *short, *options, "--json")
     assert done.returncode == 0, done.stderr
     files = json.loads(done.stdout)["files"]
     assert {name: Path(facts["path"]).name for name, facts in files.items()} == names

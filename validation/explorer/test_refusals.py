@@ -17,18 +17,14 @@ PATHS = ["/", "/explorer.js", "/explorer.css"]
 
 
 @pytest.fixture
-def page():
-    return Explorer(bt.load("venugopal-2006/piconet"), "secret")
+def stranger():
+    explorer = Explorer(bt.load("venugopal-2006/piconet"), "secret")
+    return TestClient(explorer.app, BASE, follow_redirects=False)
 
 
 @pytest.fixture
-def stranger(page):
-    return TestClient(page.app, BASE, follow_redirects=False)
-
-
-@pytest.fixture
-def owner(page):
-    client = TestClient(page.app, BASE)
+def owner(stranger):
+    client = TestClient(stranger.app, BASE)
     assert client.get("/?token=secret").status_code == 200
     return client
 
@@ -64,26 +60,19 @@ def test_another_host_name_is_refused_with_the_right_token_too(owner, host):
     assert (answer.status_code, answer.text) == (403, STRANGE_HOST)
 
 
-@pytest.mark.parametrize("path", ["/../pyproject.toml", "/etc/passwd", "/page/index.html", "/server.py"])
-def test_no_file_can_be_had(owner, path):
-    assert owner.get(path).status_code == 404
+def test_no_file_can_be_had(owner):
+    for path in ("/../pyproject.toml", "/etc/passwd", "/page/index.html", "/server.py"):
+        assert owner.get(path).status_code == 404
 
 
 def test_only_the_page_itself_may_talk(owner, stranger):
     for client, origin in ((owner, "http://evil.example"), (owner, ""), (stranger, BASE)):
-        with (
-            pytest.raises(WebSocketDisconnect),
-            client.websocket_connect(TALK, headers={"origin": origin}),
-        ):
+        with pytest.raises(WebSocketDisconnect), talking(client, origin):
             pass
 
 
-def talked(owner, **message):
-    """The first answer to a message."""
-    with owner.websocket_connect(TALK, headers={"origin": BASE}) as talk:
-        start = talk.receive_json()
-        talk.send_json({"side": "A", "id": 7, "toml": start["toml"], **message})
-        return talk.receive_json()
+def talking(client, origin=BASE):
+    return client.websocket_connect(TALK, headers={"origin": origin})
 
 
 @pytest.mark.parametrize(
@@ -96,29 +85,23 @@ def talked(owner, **message):
         ({"changes": {"polling.limt": "1"}}, "did you mean 'polling.limit'"),
         ({"changes": {"traffic.load_kbps": "?"}}, "load_kbps"),
         ({"toml": '[radio]\nmodel = "trace"\ntrace_file = "/dev/zero"'}, "is not read for the page"),
+        ({"along": "polling.limit", "low": 3, "high": 3}, "polling.limit: the axis needs two ends"),
     ],
 )
-def test_a_bad_scenario_is_refused_in_words(owner, message, words):
-    answer = talked(owner, **message)
+def test_a_bad_scenario_or_axis_is_refused_in_words_and_what_is_no_message_is_passed_over(
+    owner, message, words
+):
+    with talking(owner) as talk:
+        start = talk.receive_json()
+        for text in ("no JSON", "[1]", '{"side": 5}', "[" * 10_000, '{"side": "C"}'):
+            talk.send_text(text)
+        talk.send_json({"side": "A", "id": 7, "toml": start["toml"], **message})
+        answer = talk.receive_json()
+        if "along" in message:
+            assert answer["kind"] == "text"
+            answer = talk.receive_json()
     assert (answer["kind"], answer["side"], answer["id"]) == ("problem", "A", 7)
     assert words in answer["message"]
-
-
-def test_a_bad_axis_is_refused_in_words(owner):
-    with owner.websocket_connect(TALK, headers={"origin": BASE}) as talk:
-        toml = talk.receive_json()["toml"]
-        talk.send_json({"side": "A", "toml": toml, "along": "polling.limit", "low": 3, "high": 3})
-        assert talk.receive_json()["kind"] == "text"
-        assert "polling.limit: the axis needs two ends" in talk.receive_json()["message"]
-
-
-@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"side": 5}', "[" * 10_000, '{"side": "C"}'])
-def test_what_is_no_message_is_passed_over(owner, text):
-    with owner.websocket_connect(TALK, headers={"origin": BASE}) as talk:
-        talk.receive_json()
-        talk.send_text(text)
-        talk.send_json({"side": "A", "toml": "polling = "})
-        assert talk.receive_json()["kind"] == "problem"
 
 
 def test_the_files_of_the_command_line_may_be_named(tmp_path):
@@ -136,15 +119,16 @@ def test_a_taken_port_is_told_in_words():
     assert f"--port {port}: cannot be used" in message and "--port 0 takes any" in message
 
 
-def test_without_a_browser_the_user_is_told_to_open_the_address(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("connection", "words"),
+    [(None, "no browser was found here"), ("192.0.2.1 1 192.0.2.2 22", "ssh -N -L 5:127.0.0.1:5")],
+)
+def test_without_a_browser_the_address_is_told_and_on_a_remote_host_ssh(
+    monkeypatch, capsys, connection, words
+):
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
-    monkeypatch.setattr(command.webbrowser, "open", lambda address: False)
+    if connection:
+        monkeypatch.setenv("SSH_CONNECTION", connection)
+    monkeypatch.setattr(command.webbrowser, "open", lambda address: connection and pytest.fail("opened"))
     command._show("http://127.0.0.1:5/?token=x", 5)
-    assert "no browser was found here" in capsys.readouterr().err
-
-
-def test_on_a_remote_host_ssh_is_named_and_no_browser_opened(monkeypatch, capsys):
-    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
-    monkeypatch.setattr(command.webbrowser, "open", lambda address: pytest.fail("opened"))
-    command._show("http://127.0.0.1:5/?token=x", 5)
-    assert "ssh -N -L 5:127.0.0.1:5" in capsys.readouterr().err
+    assert words in capsys.readouterr().err

@@ -11,14 +11,7 @@ from thesis import thesis
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.study import Estimate
 from btqueue.study import checked_answers as checks
-from btqueue.study.checked_answers import (
-    Check,
-    Difference,
-    check_answer,
-    in_words,
-    places_of,
-    spread_out,
-)
+from btqueue.study.checked_answers import Check, Difference, check_answer, in_words, places_of, spread_out
 from btqueue.study.evaluate import simulated_to_precision
 from btqueue.study.sweep import sweep
 

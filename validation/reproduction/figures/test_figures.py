@@ -11,12 +11,7 @@ from command_line import run
 
 from btqueue.reproduction.answer_cache import Store
 from btqueue.reproduction.figures import points
-from btqueue.reproduction.figures.catalogue import (
-    BadFiles,
-    catalogue,
-    drawn_figures,
-    find,
-)
+from btqueue.reproduction.figures.catalogue import BadFiles, catalogue, drawn_figures, find
 from btqueue.reproduction.figures.points import ComputationFailed
 from btqueue.reproduction.figures.published import stated
 from btqueue.reproduction.figures.work import Settings, Work, trace_file
@@ -43,18 +38,7 @@ def asked(monkeypatch):
     return seen
 
 
-def test_figure_6_1_writes_a_picture_and_a_record(engines, tmp_path):
-    run("figures", FIGURE, "--out", tmp_path, "--quick")
-    assert sorted(os.listdir(tmp_path)) == ["fig_6_1.json", "fig_6_1.png"]
-    assert (tmp_path / "fig_6_1.png").read_bytes().startswith(b"\x89PNG")
-    (drawn,) = drawn_figures(tmp_path)
-    assert (drawn.name, drawn.points, drawn.computed) == (FIGURE, 9, 18)
-    assert drawn.files == ("fig_6_1.png",)
-    assert drawn.caption.startswith("Goodput, round-trip time")
-    assert "goodput-2" in drawn.claims
-
-
-def test_points_that_the_model_cannot_solve_are_noted(engines, tmp_path):
+def test_figure_6_1_writes_a_picture_and_a_record_and_notes_what_the_model_cannot_solve(engines, tmp_path):
     usual = engines.network.solve
 
     def solve(scenario):
@@ -64,8 +48,14 @@ def test_points_that_the_model_cannot_solve_are_noted(engines, tmp_path):
 
     engines.network.solve = solve
     result = run("figures", FIGURE, "--out", tmp_path, "--quick")
+    assert sorted(os.listdir(tmp_path)) == ["fig_6_1.json", "fig_6_1.png"]
+    assert (tmp_path / "fig_6_1.png").read_bytes().startswith(b"\x89PNG")
+    (drawn,) = drawn_figures(tmp_path)
+    assert (drawn.name, drawn.points, drawn.computed) == (FIGURE, 9, 18)
+    assert drawn.files == ("fig_6_1.png",) and "goodput-2" in drawn.claims
+    assert drawn.caption.startswith("Goodput, round-trip time")
     assert "No answer of the model at 3 of 3 points (S = 5)" in result.stderr
-    assert "too small a buffer" in drawn_figures(tmp_path)[0].notes[0]
+    assert "too small a buffer" in drawn.notes[0]
 
 
 def test_a_bug_in_an_engine_is_no_hole_in_the_figure(engines, tmp_path):
@@ -74,35 +64,24 @@ def test_a_bug_in_an_engine_is_no_hole_in_the_figure(engines, tmp_path):
     assert "division by zero" in result.stderr
 
 
-@pytest.fixture
-def own_scripts(tmp_path, monkeypatch):
-    """Return a function that puts bodies of `draw` in the place of all figures."""
-
-    def put(*bodies):
-        folder = tmp_path / "scripts" / "someone-1999"
-        folder.mkdir(parents=True)
-        for number, body in enumerate(bodies, start=1):
-            script = f'"""Figure {number}."""\ndef draw(work):\n    {body}\n'
-            (folder / f"fig_{number}.py").write_text(script)
-        home = "btqueue.reproduction.figures.catalogue.figures_folder"
-        monkeypatch.setattr(home, lambda: folder.parent)
-
-    return put
-
-
-def test_all_figures_go_on_after_one_that_fails(own_scripts, tmp_path):
-    own_scripts("1 / 0", "return []")
-    result = run("figures", "--all", "--out", tmp_path / "out", code=3)
-    assert "1/2 someone-1999/fig_1: failed: ZeroDivisionError" in result.stderr
-    assert "2/2 someone-1999/fig_2: " in result.stdout
-    assert [one.name for one in drawn_figures(tmp_path / "out")] == ["someone-1999/fig_2"]
-
-
-def test_ctrl_c_ends_all_figures_at_once(own_scripts, tmp_path):
-    own_scripts("raise KeyboardInterrupt", "return []")
-    result = run("figures", "--all", "--out", tmp_path / "out", code=130)
-    assert "goes on from there" in result.stderr
-    assert drawn_figures(tmp_path / "out") == []
+@pytest.mark.parametrize(
+    ("first", "code", "told", "drawn"),
+    [
+        ("1 / 0", 3, "1/2 someone-1999/fig_1: failed: ZeroDivisionError", ["someone-1999/fig_2"]),
+        ("raise KeyboardInterrupt", 130, "goes on from there", []),
+    ],
+)
+def test_all_figures_go_on_after_one_that_fails_and_end_at_ctrl_c(
+    monkeypatch, tmp_path, first, code, told, drawn
+):
+    folder = tmp_path / "scripts" / "someone-1999"
+    folder.mkdir(parents=True)
+    for number, body in enumerate((first, "return []"), start=1):
+        script = f'"""Figure {number}."""\ndef draw(work):\n    {body}\n'
+        (folder / f"fig_{number}.py").write_text(script)
+    monkeypatch.setattr(f"{points.__package__}.catalogue.figures_folder", lambda: folder.parent)
+    assert told in run("figures", "--all", "--out", tmp_path / "out", code=code).stderr
+    assert [one.name for one in drawn_figures(tmp_path / "out")] == drawn
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"notes": []}'])
@@ -125,17 +104,27 @@ def test_every_result_of_the_thesis_is_there():
     assert {f"fig_{number}" for number in wanted} == {entry.stem for entry in catalogue("venugopal-2006")}
 
 
-def test_a_point_is_computed_once(asked):
-    scenarios = [load("venugopal-2006/piconet").with_(traffic__load_kbps=x) for x in (80.0, 90.0)]
-    first = points.answers(scenarios, ["solve"], Store())
-    again = points.answers(scenarios[::-1], ["solve", "simulate"], Store())
-    assert [engine for _, engine in asked] == ["theory"] * 2 + ["simulate"] * 2
-    assert first[0] == {"solve": GOOD}
+PICONETS = [
+    load("venugopal-2006/piconet", {"traffic.load_kbps": load_kbps}) for load_kbps in (80.0, 90.0, 95.0)
+]
+
+
+def test_a_point_is_computed_once_and_kept_before_an_interruption(asked):
+    def interrupt_later(done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        points.answers(PICONETS, ["solve"], Store(), interrupt_later)
+    assert points.answers(PICONETS, ["solve"], Store())[0] == {"solve": GOOD}
+    assert [scenario.traffic.load_kbps for scenario, _ in asked] == [80.0, 90.0, 95.0]
+    again = points.answers(PICONETS[::-1], ["solve", "simulate"], Store())
+    assert [engine for _, engine in asked] == ["theory"] * 3 + ["simulate"] * 3
     assert again[0] == {"solve": GOOD, "simulate": GOOD}
 
 
 def test_what_is_known_is_not_computed_again_unless_something_has_changed(asked, kept, monkeypatch):
-    scenario = load("venugopal-2006/piconet")
+    scenario = PICONETS[0]
 
     def computed(one, store=None):
         before = len(asked)
@@ -153,36 +142,21 @@ def test_what_is_known_is_not_computed_again_unless_something_has_changed(asked,
     assert computed(scenario), "another source of the engine"
 
 
-def test_what_was_finished_before_an_interruption_is_kept(asked):
-    scenarios = [load("venugopal-2006/piconet").with_(traffic__load_kbps=x) for x in (80.0, 90.0, 95.0)]
-
-    def interrupt_later(done, total):
-        if done == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        points.answers(scenarios, ["solve"], Store(), interrupt_later)
-    points.answers(scenarios, ["solve"], Store())
-    assert [scenario.traffic.load_kbps for scenario, _ in asked] == [80.0, 90.0, 95.0]
-
-
 def test_no_convergence_is_an_answer_and_a_bug_is_not(kept, monkeypatch):
     failures = iter([Failure("no convergence", "no"), Failure("error", "bug")])
     monkeypatch.setattr(points, "evaluate", lambda *_, **__: Answer(failure=next(failures)))
-    scenario = load("venugopal-2006/piconet")
-    (first,) = points.answers([scenario], ["solve"], Store())
+    (first,) = points.answers(PICONETS[:1], ["solve"], Store())
     assert str(first["solve"].failure) == "no convergence: no"
-    assert points.answers([scenario], ["solve"], Store()) == [first]
+    assert points.answers(PICONETS[:1], ["solve"], Store()) == [first]
     with pytest.raises(ComputationFailed, match="bug"):
-        points.answers([scenario], ["simulate"], Store())
+        points.answers(PICONETS[:1], ["simulate"], Store())
     assert len(list(kept.glob("points/*/*.json"))) == 1
 
 
 def test_quick_settings_shorten_runs_and_thin_values(asked):
     work = Work("venugopal-2006", "", Settings(quick=True), Store())
     assert work.some(range(5, 41, 5)) == [5, 25, 40]
-    scenario = work.scenario("piconet")
-    run = scenario.run
+    run = work.scenario("piconet").run
     assert (run.duration_s, run.warmup_s, run.replications) == (20.0, 2.0, 2)
 
 
@@ -213,9 +187,8 @@ def test_every_figure_is_drawn_by_the_engines(name, tmp_path):
 
 def test_the_measured_rates_of_low_energy_are_those_on_record():
     rows = json.loads((Path(__file__).parents[2] / "peers" / "low_energy.json").read_text())["measured"]
-    measured = {
-        (row["keys"]["le.interval_s"], row["value"]) for row in rows if isinstance(row["value"], (int, float))
-    }
+    numbers = [row for row in rows if isinstance(row["value"], (int, float))]
+    measured = {(row["keys"]["le.interval_s"], row["value"]) for row in numbers}
     table = tomllib.loads(find("low-energy/goodput").path.read_text())
     stars = table["picture"][0]["panel"][0]["stars"]
     assert len(stars) == 8 and {(star["x"], star["value"]) for star in stars} <= measured

@@ -17,7 +17,8 @@ from btqueue.reproduction.report.outcomes import Outcome, Seen, counts
 from btqueue.scenario import Scenario
 
 PAPER = "venugopal-2006"
-RECORD = claims_of(PAPER)
+RECORD, SULIMAN = claims_of(PAPER), claims_of("suliman-2005")
+TESTBED = SULIMAN["III.D-first-dupacks"]
 
 
 class StandIn(Engine):
@@ -72,24 +73,14 @@ def test_a_scenario_is_answered_once(engines, store):
 
 
 def test_a_claim_is_judged_at_the_peak_as_a_ratio_and_other_readings_do_not_count(engines):
-    sweep = {"key": "network.peripherals", "values": [4, 2, 3]}  # most goodput with 2: 180 kbit/s
-    claim = {
-        "id": "made up",
-        "kind": "value",
-        "verdict": "reproduced",
-        "metric": "goodput_kbps",
-        "scenario": f"{PAPER}/piconet-6",
-        "word": "about",
-        "peak": sweep,
-        "over": {"set": ["network.peripherals=6"]},
-        "value": 3.0,
-        "readings": {"whole segments": ["flow_control.drop=segment"]},
-    }
+    claim = {"id": "made up", "kind": "value", "verdict": "reproduced", "metric": "goodput_kbps"}
+    claim |= {"scenario": f"{PAPER}/piconet-6", "word": "about", "value": 3.0}
+    claim |= {"peak": {"key": "network.peripherals", "values": [4, 2, 3]}}  # most with 2: 180 kbit/s
+    claim |= {"over": {"set": ["network.peripherals=6"]}}
+    claim |= {"readings": {"whole segments": ["flow_control.drop=segment"]}}
     seen = judge_one(PAPER, claim, engines[1]).judged
-    assert [(part.label, part.holds, part.counts) for part in seen.parts] == [
-        ("", True, True),
-        ("whole segments", True, False),
-    ]
+    found = [(part.label, part.holds, part.counts) for part in seen.parts]
+    assert found == [("", True, True), ("whole segments", True, False)]
     assert judge_one(PAPER, claim | {"value": 2.0}, engines[1]).judged.verdict == "not reproduced"
 
 
@@ -100,29 +91,21 @@ def test_a_claim_outside_the_models_says_why(engines, store):
     assert [line.text for line in sentences.solved_lines(one)] == ["piconets only"]
 
 
-def test_a_metric_that_an_engine_does_not_give_is_no_answer(engines):
-    seen = judge_one(PAPER, RECORD["rtt-2"], engines[1])
-    assert seen.judged.unanswered == ["the model of this network gives no rtt_s"]
-
-
-def test_a_claim_of_tests_names_them_and_is_none_of_the_models(engines):
-    simulated, solved = (judge_one(PAPER, RECORD["switch-delay"], engine) for engine in engines)
+def test_tests_arithmetic_and_what_an_engine_does_not_give_are_no_verdict_of_a_model(engines):
+    missing = judge_one(PAPER, RECORD["rtt-2"], engines[1])
+    assert missing.judged.unanswered == ["the model of this network gives no rtt_s"]
+    simulated, solved = (judge_one(PAPER, RECORD["switch-delay"], engine).judged for engine in engines)
     test = "test_bridges.py::test_a_switch_takes_up_to_two_slots"
-    assert simulated.judged.verdict == "in part"
-    assert simulated.judged.parts[0].seen == f"checked by test {test}"
-    assert solved.judged.parts == ()
-
-
-def test_arithmetic_is_no_verdict_of_a_model(engines):
-    claim = claims_of("suliman-2005")["III.A-bdp"]
-    assert judge_one("suliman-2005", claim, engines[0]).judged.verdict == "reproduced"
-    assert judge_one("suliman-2005", claim, engines[1]).judged.unanswered == [ARITHMETIC]
+    assert (simulated.verdict, simulated.parts[0].seen) == ("in part", f"checked by test {test}")
+    assert solved.parts == ()
+    arithmetic = SULIMAN["III.A-bdp"]
+    simulated, solved = (judge_one("suliman-2005", arithmetic, engine).judged for engine in engines)
+    assert (simulated.verdict, solved.unanswered) == ("reproduced", [ARITHMETIC])
 
 
 def test_what_is_left_to_the_testbed_runs_nothing(engines):
-    claim = claims_of("suliman-2005")["III.D-first-dupacks"]
-    seen = judge_one("suliman-2005", claim, engines[0])
-    assert Outcome("suliman-2005", claim, seen, seen).verdict == "testbed-only"
+    seen = judge_one("suliman-2005", TESTBED, engines[0])
+    assert Outcome("suliman-2005", TESTBED, seen, seen).verdict == "testbed-only"
     assert engines[0].runs == 0
 
 
@@ -174,10 +157,9 @@ def outcome(verdict_holds, solved_holds):
 
 
 def test_the_share_is_of_what_can_be_checked():
-    testbed = claims_of("suliman-2005")["III.D-first-dupacks"]
     nothing = Seen(Judged(()))
     listed = [outcome(True, True), outcome(True, None), outcome(False, True)]
-    found = counts([*listed, Outcome("suliman-2005", testbed, nothing, nothing)])
+    found = counts([*listed, Outcome("suliman-2005", TESTBED, nothing, nothing)])
     assert (found.total, found.checkable, found.shares()[0]) == (4, 3, 2 / 3)
     assert (found.solved.total(), found.shares(solved=True), found.agree) == (2, (1.0, 1.0), 1)
     assert sentences.other_by_model(listed) == [listed[2]]

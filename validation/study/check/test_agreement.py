@@ -64,12 +64,10 @@ def test_a_file_of_one_flow_is_compared_with_this_flow_and_others_with_the_mean(
 
 def test_times_that_theory_gives_for_some_flows_are_no_mean_over_all(monkeypatch):
     """A greedy flow has no delay; two others have one, and theory knows it of one of them only."""
-    flows = [
-        {"from": f"p1.{n}", "to": "c1", "law": law} for n, law in ((1, "greedy"), (2, "ibp"), (3, "ibp"))
-    ]
-    run = {"duration_s": 20.0, "warmup_s": 5.0, "replications": 2}
-    network = {"peripherals": 3, "flows": flows}
-    scenario = Scenario.from_dict({"network": network, "traffic": {"load_kbps": 20.0}, "run": run})
+    laws = {"p1.1": "greedy", "p1.2": "ibp", "p1.3": "ibp"}
+    flows = [{"from": node, "to": "c1", "law": law} for node, law in laws.items()]
+    run = {"run.duration_s": 20.0, "run.warmup_s": 5.0, "run.replications": 2, "traffic.load_kbps": 20.0}
+    scenario = Scenario().changed({"network.peripherals": 3, "network.flows": flows, **run})
     values = {"goodput_kbps": [400.0, 20.0, 20.0], "delay_s": [math.nan, 0.02, math.nan]}
     solved = xr.Dataset({name: ("flow", value) for name, value in values.items()})
     assert partial_times(solved, scenario) == {"delay_s"}
@@ -83,8 +81,7 @@ def test_times_that_theory_gives_for_some_flows_are_no_mean_over_all(monkeypatch
 
 
 def test_a_single_run_is_compared_with_single_runs():
-    inside = prediction_p_value(100.5, OURS)
-    assert inside >= 2 / 6
+    assert prediction_p_value(100.5, OURS) >= 2 / 6
     outside = prediction_p_value(120.0, OURS)
     normal = 2 * stats.t.sf(20 / math.sqrt(OURS.var(ddof=1) * 1.2), 4)
     assert normal <= outside < 0.01
@@ -117,17 +114,15 @@ def test_where_nothing_is_random_the_range_of_our_runs_and_the_tolerance_judge()
 
 
 def test_a_test_that_would_pass_half_or_twice_as_much_cannot_tell():
-    vague = Quantity("rtt_s", 100.0, half_width=60.0, replications=10)
-    one = compared(vague, OURS)
-    assert one.verdict == "cannot tell"
-    assert "which chance explains (p = 1), but half or twice as much would pass, too" in one.sentence
-    sharp = Quantity("rtt_s", 100.0, half_width=3.0, replications=10)
-    two = compared(sharp, OURS)
-    assert two.verdict == "agrees"
-    excess = float(two.sentence.split("; ")[1].split("%")[0]) / 100
+    def at(value, half_width):
+        return compared(Quantity("rtt_s", value, half_width=half_width, replications=10), OURS)
+
+    vague, sharp = at(100.0, 60.0), at(100.0, 3.0)
+    assert (vague.verdict, sharp.verdict) == ("cannot tell", "agrees")
+    assert "which chance explains (p = 1), but half or twice as much would pass, too" in vague.sentence
+    excess = float(sharp.sentence.split("; ")[1].split("%")[0]) / 100
     for factor, verdict in ((0.9, "agrees"), (1.1, "differs")):
-        moved = Quantity("rtt_s", 100 * (1 + factor * excess), half_width=3.0, replications=10)
-        assert compared(moved, OURS).verdict == verdict
+        assert at(100 * (1 + factor * excess), 3.0).verdict == verdict
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.2))
@@ -240,23 +235,14 @@ def checked(scenario, simulator=made_up, facts=(), model=None, **values: float):
     return check(theirs, scenario, simulate=simulator, solve=model)
 
 
-WIRE = thesis().changed(
-    {
-        "network.outside_links": [
-            {"name": "wire", "from": "p1.0", "to": "host", "buffer_packets": 12, "loss": 0.1}
-        ]
-    }
-)
+LINK = {"name": "wire", "from": "p1.0", "to": "host", "buffer_packets": 12, "loss": 0.1}
+WIRE = thesis().changed({"network.outside_links": [LINK]})
 
 
 @pytest.mark.parametrize(
     ("timeouts", "words", "remains"),
     [
-        (
-            1.0,
-            "their numbers fit network.outside_links[1].buffer_packets = 24 (the scenario has 12): another",
-            (),
-        ),
+        (1.0, "numbers fit network.outside_links[1].buffer_packets = 24 (the scenario has 12): another", ()),
         (7.0, "explains goodput and round-trip time; timeouts remain: another buffer", ("timeouts_per_s",)),
         (0.2, "24 (the scenario has 12) and transport.min_rto_s = 0.2 (the scenario has 1): another", ()),
     ],
@@ -267,15 +253,10 @@ def test_the_cause_that_explains_most_is_named_with_what_remains(timeouts, words
     assert report.causes[0].remains == remains
 
 
+WEAK = {"node": "p1.2", "model": "constant", "ber": 1e-4}
 KEYS = Scenario.from_dict(
-    {
-        "radio": {"links": [{"node": "p1.2", "model": "constant", "ber": 1e-4}]},
-        "link": {"arq": 4},
-        "polling": {"limit": 5},
-        "traffic": {"source": "greedy"},
-        "transport": {"mss_bytes": 1460},
-    }
-)
+    {"radio": {"links": [WEAK]}, "link": {"arq": 4}, "polling": {"limit": 5}, "traffic": {"source": "greedy"}}
+).changed({"transport.mss_bytes": 1460})
 STATED = dict.fromkeys(field.name for field in dataclasses.fields(Facts)) | {
     "place": "at the receiver", "segment_bytes": 1460, "option_bytes": 0, "under_way_bytes": 0,
     "begins_s": 0.0, "ends_s": 1.0,
