@@ -7,7 +7,6 @@ prints the table of errors. `--afresh` simulates all. The test of these forms re
 draws each form as a curve beside simulations in place of the table.
 """
 
-import csv
 import json
 import random
 import sys
@@ -17,8 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import recorded_rows
 
 import btqueue as bt
+from btqueue.reproduction.report import markdown
 from btqueue.scenario import Scenario
 from btqueue.study.closed_forms import closed_forms
 from btqueue.study.sensitivity.formulas import WAYS, Evaluated, Numbers, Setting, of_path, of_piconet
@@ -37,6 +38,11 @@ PICONET = {
     "flow_control.buffer_packets": 200,
 }  # fmt: skip
 LIMITS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25)
+
+
+def aim_of(form: str) -> tuple[float, float]:
+    """Return the aims of a form."""
+    return next(aim for name, aim in AIMS.items() if form.startswith(name))
 
 
 class Row(NamedTuple):
@@ -179,13 +185,7 @@ def simulated(form: str, scenario: Scenario) -> tuple[float, float]:
 
 def recorded() -> list[Row]:
     """Return the rows of the file."""
-    if not RECORD.exists():
-        return []
-    with RECORD.open(newline="", encoding="utf-8") as file:
-        return [
-            Row(form, changes, float(mean), float(half))
-            for form, changes, mean, half in list(csv.reader(file))[1:]
-        ]
+    return recorded_rows.read(RECORD, Row)
 
 
 def errors(rows: list[Row]) -> dict[str, np.ndarray]:
@@ -200,23 +200,13 @@ def errors(rows: list[Row]) -> dict[str, np.ndarray]:
 
 def table(errors_of: dict[str, np.ndarray]) -> str:
     """Return the Markdown table of these errors."""
-    lines = ["| form | scenarios | median | 95th percentile | worst | wanted |", "|---|---|---|---|---|---|"]
+    lines = []
     for form, found in errors_of.items():
-        size = abs(found)
-        median, high = next(aim for name, aim in AIMS.items() if form.startswith(name))
-        lines.append(
-            f"| {form} | {len(found)} | {np.median(size):.1%} | {np.quantile(size, 0.95):.1%} "
-            f"| {found[size.argmax()]:+.1%} | {median:.1%} and {high:.1%} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def keep(rows: list[Row]) -> None:
-    """Write the file."""
-    with RECORD.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Row._fields)
-        writer.writerows((*row[:2], *(f"{number:.6g}" for number in row[2:])) for row in rows)
+        size, (median, high) = abs(found), aim_of(form)
+        sizes = f"{np.median(size):.1%}", f"{np.quantile(size, 0.95):.1%}", f"{found[size.argmax()]:+.1%}"
+        lines.append((form, f"{len(found)}", *sizes, f"{median:.1%} and {high:.1%}"))
+    names = "form", "scenarios", "median", "95th percentile", "worst", "wanted"
+    return "\n".join(markdown.table(names, lines)) + "\n"
 
 
 STAR = {
@@ -322,8 +312,9 @@ def main() -> None:
             rows.append(known[form, text])
         elif not doubt(form, Setting(scenario)):
             rows.append(Row(form, text, *simulated(form, scenario)))
-            keep([*rows, *(row for row in known.values() if row not in rows)])
-    keep(rows)
+            kept = [*rows, *(row for row in known.values() if row not in rows)]
+            recorded_rows.write(RECORD, Row._fields, kept)
+    recorded_rows.write(RECORD, Row._fields, rows)
     print(table(errors(rows)))
 
 

@@ -10,7 +10,6 @@ on. `--solve-again` asks the solver again and keeps what was simulated, after a 
 it is to be begun again); `--afresh` forgets both.
 """
 
-import csv
 import hashlib
 import json
 import sys
@@ -22,11 +21,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import recorded_rows
 from grids import modules, points_of
 
 import btqueue as bt
-from btqueue.files import written_whole
 from btqueue.network.measured_errors import IN_DOUBT, THEORY
+from btqueue.reproduction.report import markdown
 from btqueue.scenario import METRICS, NotBuiltYet, Scenario
 from btqueue.scenario.topology import topology
 
@@ -53,10 +53,6 @@ AIMS = {
     "timeouts_per_s": (0.10, None),
 }
 """What is wanted of a system: median and 95th percentile of the relative error."""
-COLUMNS = (
-    *("grid", "point", "scenario", "answers", "system", "regime"),
-    *("metric", "solved", "simulated", "ci95"),
-)
 
 
 class Row(NamedTuple):
@@ -140,33 +136,14 @@ def simulated(scenario: Scenario) -> Simulated:
     return {name: (found[name].mean, found[name].ci95) for name in LEAST if name in found}
 
 
-def recorded(page: Path, columns: tuple[str, ...]) -> list[list[str]]:
-    """Return the rows of the file beside a page; none if it is missing, or has other columns."""
-    path = page.with_suffix(".csv")
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.reader(file)
-        return list(reader) if tuple(next(reader, ())) == columns else []
-
-
 def kept() -> list[Row]:
     """Return what stands in the file."""
-    return [
-        Row(grid, point, asked, answers, system, regime, metric, *map(float, values))
-        for grid, point, asked, answers, system, regime, metric, *values in recorded(PAGE, COLUMNS)
-    ]
+    return recorded_rows.read(PAGE.with_suffix(".csv"), Row)
 
 
 def keep(rows: Iterable[Row]) -> None:
-    """Write all rows to the file, which a killed run leaves as it was."""
-    with (
-        written_whole(PAGE.with_suffix(".csv"), replace=True) as part,
-        part.open("w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows([*row[:-3], *(f"{value:.6g}" for value in row[-3:])] for row in rows)
+    """Write all rows to the file."""
+    recorded_rows.write(PAGE.with_suffix(".csv"), Row._fields, rows)
 
 
 def run(tasks: list[Task], rows: list[Row], *, solve_again: bool) -> list[Row]:
@@ -197,19 +174,15 @@ def run(tasks: list[Task], rows: list[Row], *, solve_again: bool) -> list[Row]:
 
 def table(rows: Iterable[Row]) -> list[str]:
     """Return a Markdown table of the relative errors of these rows, a line for each metric."""
-    rows = list(rows)
-    lines = [
-        "| metric | points | median | 95th percentile | worst | worst at | aim |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for name, (count, median, high, worst) in errors_of(rows).items():
+    lines = []
+    for name, (count, median, high, worst) in errors_of(list(rows)).items():
         least = LEAST[name]
         heading = METRICS[name].long_name + (f", where above {least:g}" if least else "")
-        lines.append(
-            f"| {heading} | {count} | {median:.1%} | {high:.0%} | {worst.error:+.0%} "
-            f"| {worst.point} | {verdict(name, median, high)} |"
-        )
-    return lines
+        sizes = f"{count}", f"{median:.1%}", f"{high:.0%}", f"{worst.error:+.0%}"
+        lines.append((heading, *sizes, worst.point, verdict(name, median, high)))
+    return markdown.table(
+        ("metric", "points", "median", "95th percentile", "worst", "worst at", "aim"), lines
+    )
 
 
 def errors_of(rows: list[Row]) -> dict[str, tuple[int, float, float, Row]]:
@@ -229,12 +202,12 @@ def keep_errors(rows: list[Row]) -> None:
     for row in rows:
         for regime in ("", row.regime):
             classes.setdefault((row.answers, row.system, regime), []).append(row)
-    with ERRORS.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("answers", "system", "regime", "metric", "points", "median", "high", "worst"))
-        for key in sorted(classes):
-            for name, (count, *shares, worst) in errors_of(classes[key]).items():
-                writer.writerow((*key, name, count, *(f"{x:.4g}" for x in (*shares, worst.error))))
+    columns = "answers", "system", "regime", "metric", "points", "median", "high", "worst"
+    found = []
+    for key in sorted(classes):
+        for name, (count, *shares, worst) in errors_of(classes[key]).items():
+            found.append((*key, name, count, *shares, worst.error))
+    recorded_rows.write(ERRORS, columns, found, digits=4)
 
 
 def verdict(name: str, median: float, high: float) -> str:
@@ -248,10 +221,7 @@ def verdict(name: str, median: float, high: float) -> str:
 
 def by_kind(rows: list[Row]) -> list[str]:
     """Return a table of goodput, round trip (session time) and timeouts by system, regime and answers."""
-    lines = [
-        "| system | regime | answers | points | goodput | round trip or session | timeouts |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for system, regime, answers in sorted({(row.system, row.regime, row.answers) for row in rows}):
         own = [row for row in rows if (row.system, row.regime, row.answers) == (system, regime, answers)]
         errors = errors_of(own)
@@ -260,8 +230,9 @@ def by_kind(rows: list[Row]) -> list[str]:
             for names in (("goodput_kbps",), ("rtt_s", "session_time_s"), ("timeouts_per_s",))
         ]
         points = len({(row.grid, row.point) for row in own})
-        lines.append(f"| {system} | {regime} | {answers} | {points} | {' | '.join(cells)} |")
-    return lines
+        lines.append((system, regime, answers, f"{points}", *cells))
+    names = "system", "regime", "answers", "points", "goodput", "round trip or session", "timeouts"
+    return markdown.table(names, lines)
 
 
 def page(rows: list[Row]) -> str:

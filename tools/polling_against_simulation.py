@@ -8,7 +8,6 @@ simulates them again first, half an hour more. The first 400 systems had no part
 approximation but to confirm it; 120 narrower ones, seeds from 0, chose one floor of its iteration.
 """
 
-import csv
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,10 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 import polling_loop
+import recorded_rows
 from polling_loop import Law, constant, erlang
 
 from btqueue.queueing import polling_model, solve_polling
 from btqueue.queueing.polling.model import PollingModel
+from btqueue.reproduction.report import markdown
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "queueing-polling.md"
 MARKS = ("<!-- errors: begin -->", "<!-- errors: end -->")
@@ -171,11 +172,14 @@ def solved(points: list[Point], max_limit: int = MAX_LIMIT) -> list[Point]:
 
 def recorded() -> dict[int, list[Point]]:
     """The points on file, by seed."""
+    return by_seed(recorded_rows.read(PAGE.with_suffix(".csv"), Point))
+
+
+def by_seed(points: list[Point]) -> dict[int, list[Point]]:
+    """The points of each system."""
     systems = defaultdict(list)
-    with PAGE.with_suffix(".csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            point = Point(*(Point.__annotations__[name](value) for name, value in row.items()))
-            systems[point.seed].append(point)
+    for point in points:
+        systems[point.seed].append(point)
     return systems
 
 
@@ -187,11 +191,8 @@ def wait_errors(points: list[Point]) -> np.ndarray:
 
 def weighted_errors(points: list[Point]) -> np.ndarray:
     """Relative errors of the mean waits of whole systems, weighted by load, where the simulation is sharp."""
-    systems = defaultdict(list)
-    for point in points:
-        systems[point.seed].append(point)
     errors = []
-    for queues in systems.values():
+    for queues in by_seed(points).values():
         weight, wait, simulated, ci = (
             np.array([getattr(point, name) for point in queues])
             for name in ("weight", "wait", "wait_simulated", "wait_ci95")
@@ -211,23 +212,17 @@ def table(points: list[Point]) -> str:
     chosen["**all limited and mixed**"] = first
     chosen["the same, load above .8"] = [point for point in first if point.load > 0.8]
     chosen |= {family: [point for point in points if point.family == family] for family in NARROW}
-    lines = [
-        f"| systems {'| {} | median | 95th percentile | worst ' * 2}|".format("queues", "systems"),
-        f"|{'---|' * 9}",
-    ]
+    lines = []
     for title, group in chosen.items():
         cells = [title]
         for errors in (wait_errors(group), weighted_errors(group)):
             size = np.abs(errors)
             worst = errors[int(size.argmax())]
-            cells += [
-                f"{len(size)}",
-                f"{np.median(size):.2%}",
-                f"{np.quantile(size, 0.95):.1%}",
-                f"{worst:+.1%}",
-            ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            shares = f"{np.median(size):.2%}", f"{np.quantile(size, 0.95):.1%}", f"{worst:+.1%}"
+            cells += [f"{len(size)}", *shares]
+        lines.append(cells)
+    sizes = "median", "95th percentile", "worst"
+    return "\n".join(markdown.table(("systems", "queues", *sizes, "systems", *sizes), lines))
 
 
 def main() -> None:
@@ -244,11 +239,7 @@ def main() -> None:
         found[seed] = solved(systems[seed])
         print(f"\r{len(found)} of {len(systems)}", end="", file=sys.stderr)
     points = [point for seed in systems for point in found[seed]]
-    with PAGE.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(Point._fields)
-        for point in points:
-            writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in point])
+    recorded_rows.write(PAGE.with_suffix(".csv"), Point._fields, points)
     text = table(points)
     print(f"\n{text}")
     page = PAGE.read_text(encoding="utf-8")

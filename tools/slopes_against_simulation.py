@@ -10,7 +10,6 @@ The points of the five published systems, with their keys, metrics and aims, wer
 looked at; none was dropped since.
 """
 
-import csv
 import hashlib
 import json
 import sys
@@ -19,10 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from model_against_simulation import recorded
+import recorded_rows
 
 import btqueue as bt
-from btqueue.files import written_whole
+from btqueue.reproduction.report import markdown
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study.summary import student_half_width, summarise
 
@@ -233,41 +232,27 @@ def rows_of(name: str, known: Simulated) -> list[Row]:
 
 def kept() -> list[Row]:
     """Return what stands in the file."""
-    return [
-        Row(system, point, asked, key, float(value), metric, stands, *map(float, numbers))
-        for system, point, asked, key, value, metric, stands, *numbers in recorded(PAGE, Row._fields)
-    ]
+    return recorded_rows.read(PAGE.with_suffix(".csv"), Row)
 
 
 def keep(rows: list[Row]) -> None:
     """Write all rows, in the order of the points, and the page."""
     places = {name: number for number, name in enumerate(POINTS)}
     rows = sorted((row for row in rows if row.point in places), key=lambda row: places[row.point])
-    with (
-        written_whole(PAGE.with_suffix(".csv"), replace=True) as part,
-        part.open("w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(Row._fields)
-        for row in rows:
-            writer.writerow([*row[:4], f"{row.value:.6g}", *row[5:7], *(f"{x:.6g}" for x in row[7:])])
+    recorded_rows.write(PAGE.with_suffix(".csv"), Row._fields, rows)
     PAGE.write_text(page(rows), encoding="utf-8")
 
 
 def page(rows: list[Row]) -> str:
     """Return the page of the documentation."""
-    lines = [
-        "| system | point | key | value | metric | theory | simulated | elasticity | error | stands | aim |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for row in rows:
         slope = f"{row.theory:.4g}" if np.isfinite(row.theory) else "none"
         error = f"{row.error:+.1%}" if np.isfinite(row.error) else ""
-        lines.append(
-            f"| {row.system} | {row.point} | `{row.key}` | {row.value:g} | {METRICS[row.metric].long_name} "
-            f"| {slope} | {row.simulated:.4g} ± {row.ci95:.2g} | {row.elasticity:+.2f} | {error} "
-            f"| {row.stands} | {'met' if row.hit else 'missed'} |"
-        )
+        place = row.system, row.point, f"`{row.key}`", f"{row.value:g}", METRICS[row.metric].long_name
+        sizes = slope, f"{row.simulated:.4g} ± {row.ci95:.2g}", f"{row.elasticity:+.2f}", error
+        lines.append((*place, *sizes, row.stands, "met" if row.hit else "missed"))
+    names = "system", "point", "key", "value", "metric", "theory", "simulated", "elasticity", "error"
     published = [row for row in rows if row.point in PUBLISHED]
     counts = []
     for metric, aim in AIMS.items():
@@ -277,7 +262,8 @@ def page(rows: list[Row]) -> str:
             f"* {METRICS[metric].long_name}, {aim:.0%}: {near} of {len(own)} are as near, "
             f"{sum(row.hit for row in own)} of these where the answer stands"
         )
-    return INTRODUCTION + "\n".join(counts) + "\n\n" + "\n".join(lines) + "\n"
+    table = markdown.table((*names, "stands", "aim"), lines)
+    return INTRODUCTION + "\n".join(counts) + "\n\n" + "\n".join(table) + "\n"
 
 
 INTRODUCTION = f"""\
