@@ -245,31 +245,39 @@ def usable(data: dict[str, Any]) -> bool:
 
 def change(draw, data: dict[str, Any], key: str, files: Files, extreme: bool) -> dict[str, Any]:
     """Return the tables with another value of a key, most times beside the keys that it needs."""
-    scenario, place, entry = Scenario.from_dict(data), key, ""
-    changes: dict[str, Any] = {}
+    entry = ""
     if "[]" in key:
         listed = key.partition("[]")[0]
+        scenario = Scenario.from_dict(data)
         entries = scenario.value_of(listed)
         if listed == "radio.links" and not entries:
             members = sorted({m for p in scenario.network.piconet_names for m in p.members})
-            changes[listed] = entries = [{"node": draw(st.sampled_from(members))}] if members else ()
+            entries = [{"node": draw(st.sampled_from(members))}] if members else ()
+            data = merged(Scenario, data, {listed: entries})
         if isinstance(entries, str) or not entries:
             return data
         entry = f"[{draw(st.integers(1, len(entries)))}]"
-        place = key.replace("[]", entry)
-    name, reading = key.rpartition(".")[2], []
-    if "[]" in key or draw(st.integers(0, 3)):
-        changes |= {one.replace("[]", entry): value for one, value in needed(key, scenario).items()}
+    alone = "[]" not in key and draw(st.integers(0, 3)) == 0
+    unset = key.rpartition(".")[2] not in REQUIRED and draw(st.integers(0, 9)) == 0
+    value = None if unset else draw(values(key, files, extreme))
+    return with_value(data, key, value, files, entry=entry, alone=alone)
+
+
+def with_value(
+    data: dict[str, Any], key: str, value: Any, files: Files, *, entry: str = "[1]", alone: bool = False
+) -> dict[str, Any]:
+    """Return the tables with a value of a key, if not `alone` beside the keys that it needs."""
+    changes = {} if alone else needed(key, Scenario.from_dict(data))
+    name = key.rpartition(".")[2]
     if key.startswith("radio.links[]."):  # a link refuses keys that its model does not read
-        reading = [model for model, read in KEYS_OF_MODEL.items() if name in read]
-        changes |= {f"radio.links{entry}.model": model for model in reading[:1]}
-    unset = name not in REQUIRED and draw(st.integers(0, 9)) == 0
-    changes[place] = None if unset else draw(values(key, files, extreme))
-    for one, value in list(changes.items()):
-        wanted = RECORDED.get(value, "") if isinstance(value, str) else ""
+        reading = (model for model, read in KEYS_OF_MODEL.items() if name in read)
+        changes["radio.links[].model"] = next(reading, "constant")
+    changes[key] = value
+    for place, now in list(changes.items()):
+        wanted = RECORDED.get(now, "") if isinstance(now, str) else ""
         if wanted in files:
-            changes.setdefault(f"{one.rpartition('.')[0]}.{wanted}", files[wanted][0])
-    return merged(Scenario, data, changes)
+            changes.setdefault(f"{place.rpartition('.')[0]}.{wanted}", files[wanted][0])
+    return merged(Scenario, data, {place.replace("[]", entry): now for place, now in changes.items()})
 
 
 def values(key: str, files: Files, extreme: bool) -> st.SearchStrategy[Any]:

@@ -12,10 +12,10 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -225,45 +225,26 @@ class Worker:
 def fuzz(
     numbers: range, files: dict[str, list[str]], processes: int = 1
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield the scenario of each seed with what came out, in the order in which they are finished."""
+    """Yield the scenario of each seed with what came out."""
     from any_scenario import drawn
 
-    waiting: queue.Queue[Any] = queue.Queue(maxsize=2 * processes)
-    finished: queue.Queue[Any] = queue.Queue()
+    workers: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+    for _ in range(processes):
+        workers.put(Worker())
 
-    def work() -> None:
-        worker = Worker()
+    def judged(fuzzed: Any) -> tuple[Any, dict[str, Any]]:
+        worker = workers.get()
         try:
-            while (fuzzed := waiting.get()) is not None:
-                finished.put((fuzzed, worker.answer(fuzzed)))
-        except Exception as error:
-            finished.put(error)
+            return fuzzed, worker.answer(fuzzed)
         finally:
-            worker.close()
-            finished.put(None)
+            workers.put(worker)
 
-    def draw() -> None:
-        try:
-            for number in numbers:
-                waiting.put(drawn(number, files))
-        except Exception as error:
-            finished.put(error)
-        finally:
-            for _ in range(processes):
-                waiting.put(None)
-
-    threads = [threading.Thread(target=target, daemon=True) for target in [draw, *[work] * processes]]
-    for thread in threads:
-        thread.start()
-    ended = 0
-    while ended < processes:
-        found = finished.get()
-        if isinstance(found, Exception):
-            raise found
-        if found is None:
-            ended += 1
-        else:
-            yield found
+    try:
+        with ThreadPoolExecutor(processes) as threads:
+            yield from threads.map(judged, (drawn(number, files) for number in numbers))
+    finally:
+        for _ in range(processes):
+            workers.get().close()
 
 
 if __name__ == "__main__":

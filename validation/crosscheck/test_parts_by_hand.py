@@ -8,8 +8,7 @@ from whole_network import go_on, play
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.records.conventions import SECOND, SLOT
 
-QUIET = {"flow_control__enabled": False, "network__peripherals": 1}
-ONE_WAY = {"network__flows": [{"from": "p1.1", "to": "c1"}]}
+DATAGRAMS = {"transport__protocol": "none", "link__packets": ["DH5"], "link__l2cap_header_bytes": 0}
 
 
 def arrivals(tmp_path, *lines):
@@ -38,14 +37,11 @@ def delivery_times(scenario, until_s=1.0):
 def lone_packet(tmp_path, **changes):
     """A datagram that fits into two DH1, from the peripheral to the central, there from the start."""
     return thesis().with_(
-        **QUIET,
-        **ONE_WAY,
+        network__peripherals=1,
+        network__flows=[{"from": "p1.1", "to": "c1"}],
+        flow_control__enabled=False,
         **arrivals(tmp_path, (0.0, 1)),
-        link__packets=["DH1"],
-        link__l2cap_header_bytes=0,
-        link__arq="unlimited",
-        transport__protocol="none",
-        **changes,
+        **{**DATAGRAMS, "link__packets": ["DH1"], "link__arq": "unlimited", **changes},
     )
 
 
@@ -80,6 +76,15 @@ def test_the_limit_counts_all_transmissions(tmp_path, limit):
 
 
 LAN = {"name": "lan", "from": "c1", "to": "h", "rate_kbps": 8000.0, "delay_s": 0.003, "header_bytes": 60}
+LAN |= {"half_duplex": False}
+
+
+def over_lan(tmp_path, *lines, flow=("c1", "h"), link=LAN, **changes):
+    """These arrivals of a flow over the link, without tokens."""
+    source, target = flow
+    common = {"network__outside_links": [link], "network__flows": [{"from": source, "to": target}]}
+    common |= {"flow_control__enabled": False, **arrivals(tmp_path, *lines)}
+    return thesis().with_(**common | changes)
 
 
 def test_ten_segments_through_a_wired_link(tmp_path):
@@ -90,14 +95,8 @@ def test_ten_segments_through_a_wired_link(tmp_path):
     T apart, and so do their acknowledgements, which is less than the 7.6 ms of the round trip: rounds of 1,
     2 and 4 segments, then three of the eight that the window would allow.
     """
-    scenario = thesis().with_(
-        network__outside_links=[LAN | {"half_duplex": False}],
-        network__flows=[{"from": "c1", "to": "h"}],
-        flow_control__enabled=False,
-        transport__mss_bytes=1400,
-        transport__receive_window_segments=20,
-        **arrivals(tmp_path, (0.0, 14_000)),
-    )
+    keys = {"transport__mss_bytes": 1400, "transport__receive_window_segments": 20}
+    scenario = over_lan(tmp_path, (0.0, 14_000), **keys)
     transmission, way, ack = 1_500_000, 3_000_000, 100_000
     round_trip = transmission + way + ack + way
     expected = []
@@ -114,30 +113,15 @@ def test_the_directions_of_a_half_duplex_link_take_turns(tmp_path):
     to 3.1; that of 1 since 3.0, to 3.2. Segment 2 was made at 3.1, to 4.7; segment 3 at 3.2: when 2 ends it
     alone is waiting: to 6.2 ms.
     """
-    scenario = thesis().with_(
-        network__outside_links=[LAN | {"half_duplex": True, "delay_s": 0.0}],
-        network__flows=[{"from": "c1", "to": "h"}],
-        flow_control__enabled=False,
-        transport__mss_bytes=1400,
-        transport__initial_window_segments=2,
-        transport__receive_window_segments=2,
-        **arrivals(tmp_path, (0.0, 1400 * 4)),
-    )
+    link = LAN | {"half_duplex": True, "delay_s": 0.0}
+    windows = {"transport__initial_window_segments": 2, "transport__receive_window_segments": 2}
+    scenario = over_lan(tmp_path, (0.0, 1400 * 4), link=link, transport__mss_bytes=1400, **windows)
     assert delivery_times(scenario) == [1_500_000, 3_000_000, 4_700_000, 6_200_000]
 
 
 def test_a_gateway_hands_segments_on_when_they_are_whole(tmp_path):
     """Up: DH5 in 5 frames of 6 slots less the last one's, then the wire; nothing is cut through."""
-    scenario = thesis().with_(
-        network__peripherals=1,
-        network__outside_links=[LAN | {"half_duplex": False}],
-        network__flows=[{"from": "p1.1", "to": "h"}],
-        flow_control__enabled=False,
-        transport__protocol="none",
-        link__packets=["DH5"],
-        link__l2cap_header_bytes=0,
-        **arrivals(tmp_path, (0.0, 1460)),
-    )
+    scenario = over_lan(tmp_path, (0.0, 1460), flow=("p1.1", "h"), network__peripherals=1, **DATAGRAMS)
     # 1488 bytes are 5 DH5, each after a POLL: 30 slots; then 1548 bytes at 8 Mbit/s and 3 ms
     assert delivery_times(scenario) == [30 * SLOT + 1_548_000 + 3_000_000]
 
@@ -156,10 +140,8 @@ def test_a_chain_of_two_hops_puts_a_segment_together_before_it_goes_on(tmp_path,
         network__topology="chain",
         network__hops=2,
         flow_control__enabled=False,
-        transport__protocol="none",
-        link__packets=["DH5"],
-        link__l2cap_header_bytes=0,
         polling__limit=5,
+        **DATAGRAMS,
         **arrivals(tmp_path, (0.0, 339 * packets - 28)),
     )
     up = 6 * packets
@@ -171,49 +153,29 @@ def test_a_chain_of_two_hops_puts_a_segment_together_before_it_goes_on(tmp_path,
 # ------------------------------------------------------------------------------------------- acknowledgements
 
 
-def echo(tmp_path, **changes):
-    """Two hosts on a wire of 10 ms that write one segment each, at the same times."""
-    return thesis().with_(
-        network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.01}],
-        network__flows=[{"from": "c1", "to": "h"}],
-        flow_control__enabled=False,
-        traffic__two_way=True,
-        **arrivals(tmp_path, *((0.1 * k, 1000) for k in range(10))),
-        **changes,
-    )
+FAR = LAN | {"delay_s": 0.01}
 
 
 def test_data_that_come_before_the_delayed_acknowledgement_carry_it(tmp_path):
-    """The segments of both ends cross; each waits 0.1 s less the way for the next one, which carries the ACK.
+    """Segments that both hosts write at the same times cross; the next one, 0.1 s later, carries the ACK.
 
-    That is within the 0.2 s that an acknowledgement may wait, and only the last of ten finds no data to ride.
-    (With Nagle's algorithm, or from a window of one segment, both ends would wait for each other's
-    acknowledgement.)
+    An acknowledgement may wait 0.2 s, so that only the last of ten finds no data to ride. (With Nagle's
+    algorithm, or from a window of one segment, both ends would wait for each other's acknowledgement.)
     """
-    scenario = echo(
-        tmp_path,
-        transport__delayed_ack=True,
-        transport__piggyback=True,
-        transport__nagle=False,
-        transport__initial_window_segments=4,
-    )
+    keys = {"delayed_ack": True, "piggyback": True, "nagle": False, "initial_window_segments": 4}
+    keys = {f"transport__{key}": value for key, value in keys.items()}
+    both = [(0.1 * k, 1000) for k in range(10)]
+    scenario = over_lan(tmp_path, *both, link=FAR, traffic__two_way=True, **keys)
     count = play(scenario, 2.0).flow_statistics
     assert count.acks_piggybacked.tolist() == [9, 9]
     assert count.acks_sent.tolist() == [1, 1]
     assert count.timeouts.tolist() == [0, 0]
 
 
-def one_way(tmp_path, *lines, **changes):
-    """Segments over a wire of 10 ms, with delayed acknowledgements."""
-    return thesis().with_(
-        network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.01}],
-        network__flows=[{"from": "c1", "to": "h"}],
-        flow_control__enabled=False,
-        transport__delayed_ack=True,
-        transport__initial_window_segments=4,
-        **arrivals(tmp_path, *lines),
-        **changes,
-    )
+def late(tmp_path, **changes):
+    """A segment over a wire of 10 ms, with delayed acknowledgements."""
+    keys = {"transport__delayed_ack": True, "transport__initial_window_segments": 4}
+    return over_lan(tmp_path, (0.0, 1000), link=FAR, **keys, **changes)
 
 
 def round_trip(sim):
@@ -223,7 +185,7 @@ def round_trip(sim):
 
 
 def test_a_delayed_acknowledgement_of_a_lone_segment_leaves_with_its_timer(tmp_path):
-    sim = play(one_way(tmp_path, (0.0, 1000), transport__ack_delay_s=0.2), 1.0)
+    sim = play(late(tmp_path, transport__ack_delay_s=0.2), 1.0)
     data, ack = 1_100_000, 100_000  # 1000 + 40 + 60 bytes, and 40 + 60, at 1 byte a microsecond
     assert round_trip(sim) == data + ack + round(0.02 * SECOND) + round(0.2 * SECOND)
 
@@ -232,7 +194,7 @@ def test_the_acknowledgement_leaves_at_the_tick_of_the_receivers_clock(tmp_path)
     period = round(0.2 * SECOND)
     waits = set()
     for replication in range(5):
-        scenario = one_way(tmp_path, (0.0, 1000), transport__ack_clock="tick")
+        scenario = late(tmp_path, transport__ack_clock="tick")
         sim = play(scenario, 1.0, replication=replication)
         ack = 100_000 + round(0.01 * SECOND)
         left_at = round_trip(sim) - ack
@@ -253,17 +215,10 @@ def test_a_gateway_charges_tokens_for_what_it_sends_on(tmp_path):
     ms, one after 160 ms. By then the central is idle: POLL and NULL in turn, so that the last packet goes out
     at the next even slot and takes five.
     """
-    scenario = thesis().with_(
-        network__peripherals=1,
-        network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.0, "header_bytes": 0}],
-        network__flows=[{"from": "h", "to": "p1.1"}],
-        flow_control__token_rate_kbps=33.9,
-        flow_control__bucket_bytes=678,
-        transport__protocol="none",
-        link__packets=["DH5"],
-        link__l2cap_header_bytes=0,
-        **arrivals(tmp_path, (0.0, 339 * 4 - 28)),
-    )
+    tokens = {"enabled": True, "token_rate_kbps": 33.9, "bucket_bytes": 678}
+    keys = {"network__peripherals": 1, **{f"flow_control__{key}": value for key, value in tokens.items()}}
+    link = LAN | {"delay_s": 0.0, "header_bytes": 0}
+    scenario = over_lan(tmp_path, (0.0, 339 * 4 - 28), flow=("h", "p1.1"), link=link, **DATAGRAMS, **keys)
     released = 339 * 4 * 1000 + 160_000_000
     starts = -(-released // (2 * SLOT)) * 2 * SLOT
     assert delivery_times(scenario) == [starts + 5 * SLOT]

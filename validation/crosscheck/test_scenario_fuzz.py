@@ -15,37 +15,25 @@ from thesis import thesis
 
 import btqueue as bt
 
-QUICK, LONG, LONG_FIRST = 40, 5000, 100_000
+PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 
 
-def outcomes_of(numbers, folder, processes=1):
-    """Put these seeds to both engines; return how often each outcome came, and the faults by seed."""
-    outcomes, faults, damaged = Counter[str](), {}, 0
-    for fuzzed, found in fuzz(numbers, write_files(folder), processes):
+@pytest.mark.parametrize(
+    ("first", "number", "processes"),
+    [(0, 40, 1), pytest.param(100_000, 5000, PROCESSES, marks=pytest.mark.long, id="five_thousand")],
+)
+def test_random_scenarios_are_answered_or_refused(tmp_path, first, number, processes):
+    outcomes, faults = Counter[str](), {}
+    for fuzzed, found in fuzz(range(first, first + number), write_files(tmp_path), processes):
         outcomes.update(f"{part}: {found[part].partition(':')[0]}" for part in found if part != "faults")
-        damaged += bool(fuzzed.damaged)
+        outcomes.update(["damaged"] * bool(fuzzed.damaged))
         if found["faults"]:
             faults[fuzzed.number] = found["faults"]
-    return outcomes | Counter(damaged=damaged), faults
-
-
-def test_random_scenarios_are_answered_or_refused(tmp_path):
-    outcomes, faults = outcomes_of(range(QUICK), tmp_path)
-    assert faults == {}
-    assert outcomes["solve: answered"] > QUICK / 6, "as many as that are in the reach of a model"
-    assert outcomes["simulate: answered"] > QUICK / 2
-    assert outcomes["read: refused"] > QUICK / 30
-
-
-@pytest.mark.long
-def test_five_thousand_random_scenarios_are_answered_or_refused(tmp_path):
-    processes = max(1, (os.cpu_count() or 1) // 2)
-    outcomes, faults = outcomes_of(range(LONG_FIRST, LONG_FIRST + LONG), tmp_path, processes)
     print(dict(outcomes))
     assert faults == {}
-    assert outcomes["solve: answered"] > LONG / 6
-    assert outcomes["simulate: answered"] > LONG / 2
-    assert outcomes["read: refused"] > LONG / 30
+    assert outcomes["solve: answered"] > number / 6, "as many as that are in the reach of a model"
+    assert outcomes["simulate: answered"] > number / 2
+    assert outcomes["read: refused"] > number / 30
 
 
 @pytest.mark.long

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from any_scenario import OWN, Fuzzed, ends, needed, vocabulary
+from any_scenario import OWN, Fuzzed, ends, vocabulary, with_value
 from scenario_fuzz import WALL_S, Worker, write_files
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.overrides import merged
-from btqueue.scenario.radio import KEYS_OF_MODEL
 from btqueue.scenario.traits import is_trait, traits
 
 SHORT = {"duration_s": 0.25, "warmup_s": 0.0, "replications": 2}
@@ -31,7 +29,7 @@ GATEWAY = {
         "outside_links": [LAN],
         "flows": [{"from": "p1.1", "to": "h"}, {"from": "p1.2", "to": "p1.1"}],
     },
-    "radio": {"links": [{"node": "p1.1", "direction": "up", "model": "constant", "ber": 1e-5}]},
+    "radio": {"model": "constant", "ber": 1e-5, "links": [{"node": "p1.1"}]},
     "traffic": {"source": "ibp", "load_kbps": 80.0, "load_schedule": [{"at_s": 0.1, "load_kbps": 100.0}]},
 }
 """A network with lists of everything, for the keys of their entries."""
@@ -65,24 +63,6 @@ def base_of(key: str) -> dict[str, Any]:
     return PRECISE if key == "run.precision" else {}
 
 
-def with_value(data: dict[str, Any], key: str, value: Any, files: dict[str, list[str]]) -> dict[str, Any]:
-    """Return a scenario with a value of a key, beside the values of other keys that it needs."""
-    changes = needed(key, Scenario.from_dict(data))
-    name = key.rpartition(".")[2]
-    if key.startswith("radio.links[]"):
-        model = next((model for model, read in KEYS_OF_MODEL.items() if name in read), "constant")
-        data = merged(Scenario, data, {"radio.links": [{"node": "p1.1", "model": model}]})
-        changes |= {"radio.links[].trace_file": files["trace_file"][0]} if model == "trace" else {}
-    if changes.get("traffic.source") == "file":
-        changes["traffic.arrival_file"] = files["arrival_file"][0]
-    if changes.get("radio.model") == "trace":
-        changes["radio.trace_file"] = files["trace_file"][0]
-    if key.endswith("]"):  # an entry of a list of numbers
-        key, value = key.removesuffix("[]"), [value]
-    changes |= {key: value}
-    return merged(Scenario, data, {one.replace("[]", "[1]"): value for one, value in changes.items()})
-
-
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     """A process for the engines."""
@@ -112,8 +92,9 @@ def test_every_number_at_its_ends_is_answered_or_refused(worker, files, engine, 
         data = small | {"run": SHORT | small.get("run", {})}
         for value in dict.fromkeys((low, high, max(low, 1 if kind.type is int else LEAST_POSITIVE))):
             long = value == high and key in LONG_AT_THE_GREATEST[engine]
-            scenario = asked(with_value(data, key, value, files), engine)
-            found = worker.answer(scenario, interrupt_s=2.0 if long else None)
+            # an entry of a list of numbers is the only one
+            given = with_value(data, key.removesuffix("[]"), [value] if key.endswith("]") else value, files)
+            found = worker.answer(asked(given, engine), interrupt_s=2.0 if long else None)
             wrong += [f"{key} = {value}: {fault}" for fault in found["faults"]]
     assert not wrong, "\n".join(wrong)
 
