@@ -99,39 +99,23 @@ def test_folders_are_private(place, monkeypatch):
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
-def writable_by_the_group(place: Path) -> None:
-    place.chmod(0o770)
-
-
-def writable_by_all_below(place: Path) -> None:
-    for folder in place.glob("simulator/*"):
-        folder.chmod(0o707)
-
-
-def replaceable(place: Path) -> None:
-    place.parent.chmod(0o777)
-
-
-def link(place: Path) -> None:
-    place.rename(place.with_name("moved"))
-    place.symlink_to(place.with_name("moved"))
-
-
-def no_folder(place: Path) -> None:
-    place.rename(place.with_name("moved"))
-    place.write_text("mine")
+def elsewhere(place: Path) -> Path:
+    return place.rename(place.with_name("moved"))
 
 
 CASES = {
-    writable_by_the_group: "others may write to",
-    writable_by_all_below: "others may write to",
-    replaceable: "everybody may replace the folders in",
-    link: "is a link or a file",
-    no_folder: "is a link or a file",
+    "writable by the group": (lambda place: place.chmod(0o770), "others may write to"),
+    "writable by all below": (
+        lambda place: [folder.chmod(0o707) for folder in place.glob("simulator/*")],
+        "others may write to",
+    ),
+    "replaceable": (lambda place: place.parent.chmod(0o777), "everybody may replace the folders in"),
+    "a link": (lambda place: place.symlink_to(elsewhere(place)), "is a link or a file"),
+    "no folder": (lambda place: [elsewhere(place), place.write_text("mine")], "is a link or a file"),
 }
 
 
-@pytest.mark.parametrize(("prepare", "words"), CASES.items())
+@pytest.mark.parametrize(("prepare", "words"), CASES.values(), ids=CASES)
 def test_a_folder_that_a_stranger_may_have_prepared_is_not_used(place, caplog, prepare, words):
     folder = cache_folder("simulator", HERE)
     (folder / "planted.nbi").write_text("")
@@ -201,8 +185,8 @@ def test_machine_code_is_kept_in_the_cache(place, function):
     assert sum(again.stats.cache_hits.values()) == 1
 
 
-@pytest.mark.parametrize("prepare", CASES)
-def test_numba_never_writes_beside_the_sources(place, tmp_path, function, prepare):
+@pytest.mark.parametrize(("prepare", "_"), CASES.values(), ids=CASES)
+def test_numba_never_writes_beside_the_sources(place, tmp_path, function, prepare, _):
     code_cache.code_folder()
     prepare(place)
     assert numba_cache.entry_point(function)(21) == 42

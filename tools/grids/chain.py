@@ -4,6 +4,8 @@ Figure 5 sweeps the bit error rate; a link that never adapts is followed to 0.00
 are longer than those of the paper, for timeouts are rare, and a sawtooth lasts up to minutes.
 """
 
+from itertools import product
+
 import btqueue as bt
 from btqueue.scenario import Scenario
 
@@ -13,16 +15,13 @@ BERS = {"regular": (1e-5, 1e-4, 2e-4, 5e-4, 1e-3), "adaptive": (2e-4, 1e-3, 3e-3
 
 def points() -> list[tuple[str, Scenario]]:
     """Return the points: the link (regular or adaptive), its hops and its radio."""
-    found = [point(link, hops, ber) for hops in (1, 2, 4, 6) for link, bers in BERS.items() for ber in bers]
-    for radio in ("alternating", "trace"):
-        for link in ("regular", "adaptive"):
-            for hops in (1, 2, 4):
-                scenario = bt.load(f"chen-2004/{radio}-{link}").with_(network__hops=hops, **LONG_RUN)
-                found.append((f"{link}, {hops} hops, {radio}", scenario))
+    found = []
+    for hops in (1, 2, 4, 6):
+        for link, bers in BERS.items():
+            base = bt.load(f"chen-2004/{link}-4").with_(network__hops=hops, **LONG_RUN)
+            name = f"{link}, {hops} hops, bit error rate"
+            found += [(f"{name} {ber:g}", base.with_(radio__ber=ber)) for ber in bers]
+    for radio, link in product(("alternating", "trace"), BERS):
+        base = bt.load(f"chen-2004/{radio}-{link}").with_(**LONG_RUN)
+        found += [(f"{link}, {hops} hops, {radio}", base.with_(network__hops=hops)) for hops in (1, 2, 4)]
     return found
-
-
-def point(link: str, hops: int, ber: float) -> tuple[str, Scenario]:
-    """Return a point of constant bit error rate."""
-    scenario = bt.load(f"chen-2004/{link}-4").with_(network__hops=hops, radio__ber=ber, **LONG_RUN)
-    return f"{link}, {hops} hops, bit error rate {ber:g}", scenario

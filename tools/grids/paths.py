@@ -13,39 +13,27 @@ LONG_RUN = {"run__warmup_s": 60, "run__duration_s": 600, "run__replications": 10
 LONG_S = 20_000
 """Timeouts by random loss are rare: so long that ten replications know their rate to some per cent."""
 SULIMAN = "suliman-2005/"
+PACKETS = ["DH5", "DH1"], ["3-DH5", "3-DH1"]
 DRAWN = 40
 SEED = 2711
 
 
 def points() -> list[tuple[str, Scenario]]:
     """Return the scenarios of the two papers, a grid around each, and the drawn ones."""
-    found = [(name, suliman(name)) for name in ("round-trips", "one-of-seven", "one-of-seven-adaptive")]
+    trips, connections = "round-trips", "connections"
+    found = [suliman(name) for name in (trips, "one-of-seven", "one-of-seven-adaptive")]
     found += [window_and_packet(window, 1460) for window in (1, 2, 4, 8, 22, 32)]
     found += [window_and_packet(window, mss) for window, mss in ((16, 984), (64, 984), (32, 472), (64, 472))]
-    found += [
-        (f"round-trips, {variant}", suliman("round-trips", transport__variant=variant))
-        for variant in ("newreno", "reno", "tahoe")
-    ]
-    found += [
-        (f"round-trips, packet error rate {per}", suliman("round-trips", **noisy(per))) for per in (0.1, 0.3)
-    ]
-    found.append(
-        ("round-trips, each segment acknowledged", suliman("round-trips", transport__delayed_ack=False))
-    )
-    found += [
-        (f"connections, {n} active", suliman("connections", network__active_flows=n)) for n in range(1, 8)
-    ]
-    found.append(
-        (
-            "connections, 4 active, packet error rate 0.1",
-            suliman("connections", network__active_flows=4, **noisy(0.1)),
-        )
-    )
-    found.append(("three uploads", uploads(3)))
-    found += [
-        (f"round-trips, WLAN loss {loss}", lossy_wlan("round-trips", loss)) for loss in (0.002, 0.005, 0.01)
-    ]
-    found.append(("one-of-seven, WLAN loss 0.01", lossy_wlan("one-of-seven", 0.01)))
+    found += [suliman(trips, one, transport__variant=one) for one in ("newreno", "reno", "tahoe")]
+    found += [suliman(trips, f"packet error rate {per}", **noisy(per)) for per in (0.1, 0.3)]
+    found.append(suliman(trips, "each segment acknowledged", transport__delayed_ack=False))
+    found += [suliman(connections, f"{n} active", network__active_flows=n) for n in range(1, 8)]
+    four = {"network__active_flows": 4, **noisy(0.1)}
+    found.append(suliman(connections, "4 active, packet error rate 0.1", **four))
+    uploads = [{"from": f"s{i}", "to": "host"} for i in (1, 2, 3)]
+    found.append(("three uploads", suliman(connections, network__flows=uploads)[1]))
+    found += [lossy_wlan(trips, loss) for loss in (0.002, 0.005, 0.01)]
+    found.append(lossy_wlan("one-of-seven", 0.01))
     found += [satellite(loss=loss) for loss in (0.0001, 0.001, 0.003, 0.01, 0.03, 0.05)]
     found += [satellite(variant=variant) for variant in ("newreno", "reno", "tahoe")]
     found += [satellite(delay=delay) for delay in (0.05, 0.1, 0.5)]
@@ -54,16 +42,9 @@ def points() -> list[tuple[str, Scenario]]:
     return [*found, *(satellite(window=window) for window in (8, 16, 32)), *drawn()]
 
 
-def suliman(name: str, **changes: object) -> Scenario:
-    """Return a scenario of the paper in the long run."""
-    return bt.load(SULIMAN + name).with_(**LONG_RUN, **changes)
-
-
-def uploads(count: int) -> Scenario:
-    """Return the connections turned round: peripherals send to the host."""
-    return suliman(
-        "connections", network__flows=[{"from": f"s{i}", "to": "host"} for i in range(1, count + 1)]
-    )
+def suliman(name: str, what: str = "", **changes: object) -> tuple[str, Scenario]:
+    """Return a scenario of the paper in the long run, and what is changed in it."""
+    return f"{name}, {what}" if what else name, bt.load(SULIMAN + name).with_(**LONG_RUN, **changes)
 
 
 def noisy(error_rate: float) -> dict[str, object]:
@@ -73,20 +54,17 @@ def noisy(error_rate: float) -> dict[str, object]:
 
 def window_and_packet(window: int, mss: int) -> tuple[str, Scenario]:
     """Return one of seven with a window and packet size."""
-    scenario = suliman(
-        "one-of-seven",
-        transport__mss_bytes=mss,
-        traffic__message_bytes=mss,
-        transport__receive_window_segments=window,
-        transport__initial_window_segments=min(2, window),
-    )
-    return f"one-of-seven, window {window}, segments of {mss} bytes", scenario
+    sizes = {"transport__mss_bytes": mss, "traffic__message_bytes": mss}
+    sizes |= {"transport__receive_window_segments": window}
+    sizes |= {"transport__initial_window_segments": min(2, window)}
+    return suliman("one-of-seven", f"window {window}, segments of {mss} bytes", **sizes)
 
 
-def lossy_wlan(name: str, loss: float) -> Scenario:
+def lossy_wlan(name: str, loss: float) -> tuple[str, Scenario]:
     """Return a scenario whose WLAN loses packets, both ways."""
     link = {"name": "wlan", "from": "host", "to": "gateway", "kind": "wlan", "delay_s": 0.002, "loss": loss}
-    return suliman(name, network__outside_links=[link]).with_(run__duration_s=LONG_S)
+    name, scenario = suliman(name, f"WLAN loss {loss}", network__outside_links=[link])
+    return name, scenario.with_(run__duration_s=LONG_S)
 
 
 def satellite(
@@ -121,27 +99,18 @@ def internet(number: int, draw: np.random.Generator) -> tuple[str, Scenario]:
     up, delayed, lossy_air = draw.random() < 0.3, draw.random() < 0.3, draw.random() < 0.3
     window = int(draw.choice([4, 8, 16, 32, 64]))
     buffer = int(draw.choice([10, 30, 1000])) if phones == 1 else 1000
+    first, others = ("gateway", names) if central else (names[0], ["gateway"])
+    pairs = [(name, "server") if up else ("server", name) for name in names]
     scenario = bt.Scenario.from_dict(
         {
             "network": {
                 "topology": "custom",
-                "piconet_list": [
-                    {
-                        "name": "home",
-                        "central": "gateway" if central else names[0],
-                        "peripherals": names if central else ["gateway"],
-                    }
-                ],
+                "piconet_list": [{"name": "home", "central": first, "peripherals": others}],
                 "outside_links": [link | {"loss": loss, "buffer_packets": buffer}],
-                "flows": [
-                    {"from": name, "to": "server"} if up else {"from": "server", "to": name} for name in names
-                ],
+                "flows": [{"from": source, "to": target} for source, target in pairs],
             },
             "radio": {"model": "constant", "ber": 3e-5} if lossy_air else {},
-            "link": {
-                "arq": "unlimited",
-                "packets": [["DH5", "DH1"], ["3-DH5", "3-DH1"]][int(draw.integers(2))],
-            },
+            "link": {"arq": "unlimited", "packets": PACKETS[int(draw.integers(2))]},
             "flow_control": {"enabled": False, "baseband_packets": 1000},
             "traffic": {"source": "greedy"},
             "transport": {

@@ -70,9 +70,8 @@ def _relayed() -> list[tuple[str, Scenario]]:
         load = {"traffic.load_kbps": round(share * RELAYED_KBPS / 3, 2), "network.peripherals": 3}
         ring = {"network.flows": "ring"} | load
         found.append(_point("relayed", f"ring, n=3, load {share}, 1e-4", ring | _radio(1e-4)))
-        found.append(
-            _point("relayed", f"ring, n=3, load {share}, segments", ring | {"network.relay": "segment"})
-        )
+        ring |= {"network.relay": "segment"}
+        found.append(_point("relayed", f"ring, n=3, load {share}, segments", ring))
     greedy = {"network.flows": "ring", "network.peripherals": 3, "traffic.source": "greedy"}
     return [*found, _point("relayed", "ring, n=3, greedy", greedy)]
 
@@ -101,13 +100,8 @@ def _others(flows: str, common: dict) -> list[tuple[str, Scenario]]:
     for share in (0.3, 0.6):
         for rate in (150.0, 400.0):
             tokens = {"flow_control.enabled": True, "flow_control.token_rate_kbps": rate}
-            found.append(
-                _point(
-                    "token bucket",
-                    f"{flows}, load {share}, {rate:g} kbit/s",
-                    common | tokens | {"traffic.load_kbps": round(share * FULL_KBPS / 3, 1)},
-                )
-            )
+            tokens |= {"traffic.load_kbps": round(share * FULL_KBPS / 3, 1)}
+            found.append(_point("token bucket", f"{flows}, load {share}, {rate:g} kbit/s", common | tokens))
     for ber in (1e-6, 5e-6, 2e-5):
         lossy = {"link.arq": "none", "traffic.load_kbps": 60.0} | _radio(ber)
         found.append(_point("no repetition", f"{flows}, {ber:g}", common | lossy))

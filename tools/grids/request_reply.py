@@ -3,6 +3,8 @@
 The present treatment of losses was developed with all of these points in view: they are no independent test.
 """
 
+from itertools import product
+
 import btqueue as bt
 from btqueue.scenario import Scenario
 
@@ -34,25 +36,16 @@ def points() -> list[tuple[str, Scenario]]:
         found += [(f"{name}, {size} bytes", scenario(name, **{f"traffic__{swept}": size})) for size in sizes]
     for loss, size, buffer, delay in FRESH:
         lossy = with_links(scenario("cdpd-tcp"), loss=loss, buffer_packets=buffer, delay_s=delay)
-        found.append(
-            (
-                f"cdpd-tcp, fresh: loss {loss}, {size} bytes, buffer {buffer}, delay {delay}",
-                lossy.with_(traffic__request_bytes=size),
-            )
-        )
+        name = f"cdpd-tcp, fresh: loss {loss}, {size} bytes, buffer {buffer}, delay {delay}"
+        found.append((name, lossy.with_(traffic__request_bytes=size)))
     found += [
         (f"{name}, loss {loss}", with_links(scenario(name), loss=loss))
         for loss in (0.005, 0.02)
         for name in ("cdpd-tcp", "cdpd-centaurus")
     ]
-    found += [
-        (
-            f"cdpd-tcp, lossy: loss {loss}, {size} bytes",
-            with_links(scenario("cdpd-tcp", traffic__request_bytes=size, run__duration_s=LONG_S), loss=loss),
-        )
-        for loss in LOSSES
-        for size in LOSSY_SIZES
-    ]
+    for loss, size in product(LOSSES, LOSSY_SIZES):
+        long = scenario("cdpd-tcp", traffic__request_bytes=size, run__duration_s=LONG_S)
+        found.append((f"cdpd-tcp, lossy: loss {loss}, {size} bytes", with_links(long, loss=loss)))
     found += [
         ("wlan-tcp, loss 0.007", with_links(scenario("wlan-tcp", traffic__reply_bytes=2000), loss=0.007)),
         ("wlan-tcp, window 1", scenario("wlan-tcp", transport__receive_window_segments=1)),

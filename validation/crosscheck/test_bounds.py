@@ -65,11 +65,13 @@ def test_an_outside_link_carries_its_rate_with_headers():
     assert capacity(shared).most_kbps() == pytest.approx(100 * 1460 / (data + acks) / 2)
 
 
+TRIP_S = 2 * 0.05 + (1500 + 40) * 8e-3 / 100
+
+
 def test_a_window_is_delivered_once_a_round_trip_at_most():
-    trip_s = 2 * 0.05 + (1500 + 40) * 8e-3 / 100
     one = outside().with_(transport__receive_window_segments=1)
-    assert window_kbps(one) == pytest.approx(KILOBITS / trip_s)
-    assert window_kbps(outside()) == pytest.approx(8 * KILOBITS / trip_s)
+    assert window_kbps(one) == pytest.approx(KILOBITS / TRIP_S)
+    assert window_kbps(outside()) == pytest.approx(8 * KILOBITS / TRIP_S)
 
 
 @pytest.mark.parametrize(
@@ -82,24 +84,16 @@ def test_a_window_is_delivered_once_a_round_trip_at_most():
     ],
 )
 def test_a_window_that_forces_no_acknowledgement_out_waits_for_the_clock(window, clock, waited):
-    trip_s = 2 * 0.05 + (1500 + 40) * 8e-3 / 100
-    scenario = outside().with_(
-        transport__delayed_ack=True,
-        transport__ack_every_segments=3,
-        transport__ack_clock=clock,
-        transport__receive_window_segments=window,
-    )
-    assert window_kbps(scenario) == pytest.approx(window * KILOBITS / waited(trip_s))
+    keys = {"delayed_ack": True, "ack_every_segments": 3, "ack_clock": clock}
+    keys |= {"receive_window_segments": window}
+    scenario = outside().changed({f"transport.{key}": value for key, value in keys.items()})
+    assert window_kbps(scenario) == pytest.approx(window * KILOBITS / waited(TRIP_S))
 
 
 def test_the_clock_is_what_holds_a_lone_segment_back():
     """The bound is met: Johansson's link with one segment in flight is simulated at 22.864 kbit/s."""
-    scenario = bt.load("johansson-2000/asymmetric").with_(
-        transport__receive_window_segments=1,
-        transport__delayed_ack=True,
-        run__duration_s=60,
-        run__replications=2,
-    )
+    keys = {"transport.receive_window_segments": 1, "transport.delayed_ack": True}
+    scenario = bt.load("johansson-2000/asymmetric", keys | {"run.duration_s": 60, "run.replications": 2})
     simulated = bt.simulate(scenario).goodput_kbps.mean().item()
     # sixty seconds begin and end within a segment
     assert simulated == pytest.approx(window_kbps(scenario)[0], rel=0.01)
@@ -108,17 +102,10 @@ def test_the_clock_is_what_holds_a_lone_segment_back():
 @pytest.mark.parametrize("arq", ["none", "unlimited"])
 @pytest.mark.parametrize("types", [["DH1"], ["DH5", "DM5", "DM3", "DM1"]])
 def test_packets_chosen_at_each_transmission_carry_no_more_than_their_slots(types, arq):
-    scenario = RING.with_(
-        link__adaptation="best",
-        link__packets=["DH1"],
-        link__adaptation_packets=types,
-        link__arq=arq,
-        flow_control__enabled=False,
-        transport__mss_bytes=500,
-        traffic__message_bytes=500,
-        run__duration_s=20,
-        run__replications=2,
-    )
+    link = {"link__adaptation": "best", "link__packets": ["DH1"], "link__adaptation_packets": types}
+    sizes = {"transport__mss_bytes": 500, "traffic__message_bytes": 500}
+    run = {"run__duration_s": 20, "run__replications": 2}
+    scenario = RING.with_(link__arq=arq, flow_control__enabled=False, **link, **sizes, **run)
     simulated = bt.simulate(scenario).goodput_kbps.mean().item()
     # a run begins and ends within a window of segments
     assert 0 < simulated <= capacity(scenario).most_kbps() + 8 * 500 * 8e-3 / 20

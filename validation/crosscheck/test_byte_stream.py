@@ -20,9 +20,6 @@ LINK = {
 }
 
 
-RUN_OF_SESSIONS = {"run__duration_s": 200}
-
-
 def on_a_link(**changes):
     return thesis_of(LINK).with_(**changes)
 
@@ -66,7 +63,7 @@ def test_a_message_is_delivered_with_its_last_byte():
 def test_the_end_of_a_lone_message_is_not_held_back(request_bytes, reply_bytes):
     """With Minshall's change sessions take as long as with windows of segments; the model answers them."""
     session = {"traffic.request_bytes": request_bytes, "traffic.reply_bytes": reply_bytes}
-    scenario = on_a_link(**RUN_OF_SESSIONS).changed({**session, "traffic.source": "request-reply"})
+    scenario = on_a_link(run__duration_s=200).changed({**session, "traffic.source": "request-reply"})
     found = [bt.simulate(scenario.with_(transport__windows=one)) for one in ("bytes", "segments")]
     times = [float(one.session_time_s.mean()) for one in found]
     assert times[0] == pytest.approx(times[1], rel=1e-3)
@@ -78,16 +75,13 @@ ACCESS = bt.load("venugopal-2006/piconet").with_(
     flow_control__enabled=False, flow_control__baseband_packets=400,
     run__replications=2, run__duration_s=120, run__warmup_s=20,
 )  # fmt: skip
+DELAYED = {"transport.delayed_ack": True}
 SESSIONS = {
-    "held by Nagle's algorithm": {"nagle": True},
-    "the next request waits for the end of the last": {"nagle": "minshall"},
-    "acknowledged late": {"nagle": True, "delayed_ack": True},
-    "a window of bytes takes more small segments": {
-        "nagle": False, "delayed_ack": True, "receive_window_segments": 2,
-    },
-}  # fmt: skip
-
-
+    "held by Nagle's algorithm": {"transport.nagle": True},
+    "the next request waits for the end of the last": {"transport.nagle": "minshall"},
+    "acknowledged late": {"transport.nagle": True, **DELAYED},
+    "more small segments": {"transport.nagle": False, "transport.receive_window_segments": 2, **DELAYED},
+}
 AIMS = {"session_time_s": 0.05, "rtt_s": 0.05, "goodput_kbps": 0.03}
 """Relative errors of right answers."""
 
@@ -98,14 +92,13 @@ AIMS = {"session_time_s": 0.05, "rtt_s": 0.05, "goodput_kbps": 0.03}
 def test_sessions_with_short_segments_are_solved_as_simulated_or_doubted(way, messages, peripherals):
     """Nothing is random but the phases of the clients to each other."""
     request, reply, goodbye = messages
-    scenario = ACCESS.with_(
-        network__peripherals=peripherals, traffic__request_bytes=request, traffic__reply_bytes=reply,
-        traffic__goodbye_bytes=goodbye,
-    ).changed({f"transport.{key}": value for key, value in SESSIONS[way].items()})  # fmt: skip
+    sizes = {"request_bytes": request, "reply_bytes": reply, "goodbye_bytes": goodbye}
+    changes = {f"traffic.{key}": size for key, size in sizes.items()} | SESSIONS[way]
+    scenario = ACCESS.changed({"network.peripherals": peripherals, **changes})
     solved, simulated = bt.solve(scenario), bt.simulate(scenario)
     errors = {m: abs(float(solved[m].mean()) / float(simulated[m].mean()) - 1.0) for m in AIMS}
     assert not solved.attrs["stands"] or all(errors[metric] <= aim for metric, aim in AIMS.items()), errors
-    if SESSIONS[way]["nagle"]:
+    if SESSIONS[way]["transport.nagle"]:
         assert errors["goodput_kbps"] < 0.02
 
 
@@ -145,21 +138,18 @@ def test_messages_that_share_segments_are_solved_as_simulated(changes):
             assert float(solved[name].mean()) == pytest.approx(found.mean, abs=width), name
 
 
+LATE = {"traffic__source": "poisson", "transport__nagle": False, "transport__delayed_ack": True}
+
+
 @pytest.mark.parametrize(
     ("changes", "doubt"),
     [
-        (
-            {"traffic__source": "periodic"},
-            "the last segment of a message is not full",
-        ),  # 300 kbit/s of 50 bytes
-        (
-            {"traffic__load_kbps": 40, "transport__nagle": False, "transport__delayed_ack": True},
-            "delayed acknowledgements count bytes",
-        ),
+        ({}, "the last segment of a message is not full"),  # 300 kbit/s of 50 bytes
+        ({**LATE, "traffic__load_kbps": 40}, "delayed acknowledgements count bytes"),
     ],
 )
 def test_answers_about_messages_that_often_wait_for_each_other_do_not_stand(changes, doubt):
-    solved = bt.solve(on_a_link(**{"traffic__source": "poisson", **changes}))
+    solved = bt.solve(on_a_link(**changes))
     assert not solved.attrs["stands"] and any(doubt in one for one in solved.attrs["why"])
 
 

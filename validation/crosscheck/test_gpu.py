@@ -16,14 +16,10 @@ from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.gpu import runs as gpu
 from btqueue.simulator.records.arrays import ALIGNMENT, FIELDS, State, pack
 
-SCENARIOS = {
-    "greedy ring": {"traffic__source": "greedy", "flow_control__enabled": False},
-    "Poisson, fading radio, four peripherals": {
-        "network__peripherals": 4,
-        "radio__model": "gilbert-elliott",
-        "traffic__load_kbps": 150,
-    },
-}
+SCENARIOS = (
+    {"traffic__source": "greedy", "flow_control__enabled": False},
+    {"network__peripherals": 4, "radio__model": "gilbert-elliott", "traffic__load_kbps": 150},
+)
 SHORT = {"run__duration_s": 0.6, "run__warmup_s": 0.2, "run__replications": 2}
 
 PLAY = """
@@ -59,7 +55,7 @@ def scenario(changes: dict) -> bt.Scenario:
 def play_on_gpu(**environment: str) -> list[dict]:
     # threads of the CUDA simulator do not know that random numbers may wrap around
     arguments = ("-W", "ignore::RuntimeWarning", "-c", PLAY)
-    scenarios = json.dumps([{**SHORT, **changes} for changes in SCENARIOS.values()])
+    scenarios = json.dumps([{**SHORT, **changes} for changes in SCENARIOS])
     done = python(*arguments, scenarios, cwd=None, **{"NUMBA_DISABLE_JIT": "0"} | environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -67,17 +63,12 @@ def play_on_gpu(**environment: str) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def on_cpu() -> list:
-    return [bt.simulate(scenario(changes), threads=1) for changes in SCENARIOS.values()]
+    return [bt.simulate(scenario(changes), threads=1) for changes in SCENARIOS]
 
 
-@pytest.mark.parametrize(
-    "jit",
-    [
-        pytest.param("0", id="compiled parts"),
-        pytest.param("1", id="plain Python", marks=pytest.mark.long),  # which computes what is compiled
-    ],
-)
+@pytest.mark.parametrize("jit", ["0", pytest.param("1", marks=pytest.mark.long)])
 def test_simulated_gpu_equals_the_cpu_to_the_last_bit(on_cpu, jit):
+    """With compiled parts, and in plain Python, which computes what is compiled."""
     played = play_on_gpu(NUMBA_ENABLE_CUDASIM="1", NUMBA_DISABLE_JIT=jit)
     assert len(played) == len(on_cpu)
     for result, dataset in zip(played, on_cpu, strict=True):

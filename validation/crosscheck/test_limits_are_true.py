@@ -45,21 +45,21 @@ def up(count: int, first: int = 1, **keys: Any) -> list[dict]:
 
 
 def piconet(flows: list[dict], **tables: Any) -> Scenario:
-    own = {"peripherals": 7, "flows": flows, **tables.pop("network", {})}
-    return Scenario.from_dict({"network": own, "run": RUN, **tables})
-
-
-def gateway(flows: list[dict], rate_kbps: float, delay_s: float = 0.0, **tables: Any) -> Scenario:
-    """Return a host whose link leads to the central of a piconet."""
-    network = {
-        "topology": "custom",
-        "piconet_list": [{"name": "ward", "central": "ap", "peripherals": ["a", "b", "c", "d", "e", "f"]}],
-        "outside_links": [
-            {"name": "lan", "from": "host", "to": "ap", "rate_kbps": rate_kbps, "delay_s": delay_s}
-        ],
-        "flows": flows,
-    }
+    network = tables.pop("network", {"peripherals": 7}) | {"flows": flows}
     return Scenario.from_dict({"network": network, "run": RUN, **tables})
+
+
+def gateway(flows: list[dict], rate_kbps: float, delay_s: float = 0.0) -> Scenario:
+    """Return a host whose link leads to the central of a piconet."""
+    link = {"name": "lan", "from": "host", "to": "ap", "rate_kbps": rate_kbps, "delay_s": delay_s}
+    ward = {"name": "ward", "central": "ap", "peripherals": ["a", "b", "c", "d", "e", "f"]}
+    network = {"topology": "custom", "piconet_list": [ward], "outside_links": [link]}
+    return piconet(flows, network=network)
+
+
+def down(names: str, **keys: Any) -> list[dict]:
+    """Return flows from the host to members."""
+    return [{"from": "host", "to": name, **keys} for name in names]
 
 
 GREEDY: dict[str, Any] = {"law": "greedy"}
@@ -72,19 +72,15 @@ SCENARIOS = {
     "three sensors": piconet(up(3, load_kbps=20.0, message_bytes=500)),
     "tokens hold four uploads": piconet(up(4, **GREEDY), flow_control=TOKENS),
     "tokens to spare": piconet(up(2, load_kbps=40.0), flow_control=TOKENS),
-    "a slow link outside": gateway([{"from": "host", "to": name, **GREEDY} for name in "abc"], 300.0),
-    "a far host": gateway(
-        [{"from": "host", "to": "a", **GREEDY, "receive_window_segments": 4}], 10_000.0, 0.1
-    ),
-    "a far host, one segment": gateway(
-        [{"from": "host", "to": name, **GREEDY, "receive_window_segments": 2} for name in "ab"], 10_000.0, 0.2
-    ),
+    "a slow link outside": gateway(down("abc", **GREEDY), 300.0),
+    "a far host": gateway(down("a", **GREEDY, receive_window_segments=4), 10_000.0, 0.1),
+    "a far host, one segment": gateway(down("ab", **GREEDY, receive_window_segments=2), 10_000.0, 0.2),
     "losses": piconet(up(1, **GREEDY), **lossy(4e-6)),
     "a bad radio": piconet(up(1, **GREEDY), run=LONG, **lossy(2e-5)),
     "four downloads": piconet([{"from": "c1", "to": f"p1.{n}", **GREEDY} for n in (1, 2, 3, 4)]),
     "a far host and sensors": gateway(
         [
-            {"from": "host", "to": "a", **GREEDY, "receive_window_segments": 4},
+            *down("a", **GREEDY, receive_window_segments=4),
             *({"from": name, "to": "ap", "load_kbps": 15.0} for name in "bcde"),
         ],
         10_000.0,
@@ -92,38 +88,20 @@ SCENARIOS = {
     ),
     "more load than slots": piconet(up(3, load_kbps=500.0)),
     "bursts and clocks": piconet(
-        [
-            *up(2, load_kbps=30.0, law="ibp"),
-            *up(1, 3, load_kbps=30.0, law="periodic"),
-        ],
-        run=LONG,
+        [*up(2, load_kbps=30.0, law="ibp"), *up(1, 3, load_kbps=30.0, law="periodic")], run=LONG
     ),
     "enhanced rate": piconet(up(1, **GREEDY), link={"rate": "edr2"}),
-    "two hops": Scenario.from_dict(
-        {
-            "network": {"topology": "chain", "hops": 2, "flows": [{"from": "n0", "to": "n2", **GREEDY}]},
-            "run": RUN,
-        }
+    "two hops": piconet([{"from": "n0", "to": "n2", **GREEDY}], network={"topology": "chain", "hops": 2}),
+    "two piconets": piconet(
+        [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.2", "to": "p1.2"}],
+        network={"topology": "scatternet"},
+        traffic={"load_kbps": 40.0},
     ),
-    "two piconets": Scenario.from_dict(
-        {
-            "network": {
-                "topology": "scatternet",
-                "flows": [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.2", "to": "p1.2"}],
-            },
-            "traffic": {"load_kbps": 40.0},
-            "run": RUN,
-        }
-    ),
-    "three pages": gateway(
-        [{"from": "host", "to": name, "load_kbps": 40.0} for name in "abc"], 10_000.0
-    ),
+    "three pages": gateway(down("abc", load_kbps=40.0), 10_000.0),
     "beside a call": piconet(
         up(2, **GREEDY), voice={"packet": "HV3", "links": 1}, link={"packets": ["DH1"]}
     ),
-    "datagrams": piconet(
-        [*up(2, load_kbps=50.0, protocol="none"), *up(2, 3, load_kbps=20.0)]
-    ),
+    "datagrams": piconet([*up(2, load_kbps=50.0, protocol="none"), *up(2, 3, load_kbps=20.0)]),
 }  # fmt: skip
 
 

@@ -26,13 +26,8 @@ def references():
 
 def simulated(reference, replications):
     scenario = bt.load(reference["scenario"]).with_sets(reference.get("set", []))
-    return bt.simulate(
-        scenario.with_(
-            run__replications=replications,
-            run__duration_s=480,
-            run__warmup_s=60,
-        )
-    )
+    run = {"run__replications": replications, "run__duration_s": 480, "run__warmup_s": 60}
+    return bt.simulate(scenario.with_(**run))
 
 
 def outside(reference, result: Results):
@@ -54,15 +49,11 @@ REFERENCES = references()
 RANDOM = [reference for reference in REFERENCES if reference["id"] != "capacity-2"]
 
 
+@pytest.mark.parametrize("replications", [10, pytest.param(100, marks=pytest.mark.long)])
 @pytest.mark.parametrize("reference", RANDOM, ids=lambda reference: reference["id"])
-def test_the_simulator_agrees_with_the_reference_simulator(reference):
-    assert outside(reference, simulated(reference, 10)) == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("reference", RANDOM, ids=lambda reference: reference["id"])
-def test_it_still_agrees_when_our_own_interval_is_three_times_as_narrow(reference):
-    assert outside(reference, simulated(reference, 100)) == []
+def test_the_simulator_agrees_with_the_reference_simulator(reference, replications):
+    """And still does when our own interval is three times as narrow."""
+    assert outside(reference, simulated(reference, replications)) == []
 
 
 def test_the_capacity_of_two_greedy_connections_is_exact():

@@ -33,18 +33,20 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 # ------------------------------------------------------------------------------------- standard streams
 
 
-@pytest.mark.parametrize("what", [f"solve {NAME}", "--help"])
-def test_a_full_standard_output_is_a_message_and_exit_code_2(what):
-    done = shell(f"$btqueue {what} > /dev/full")
-    assert done.returncode == 2
-    assert done.stderr == "btqueue: standard output takes nothing more (No space left on device)\n"
+GONE = "| true; exit ${PIPESTATUS[0]}"
 
 
-@pytest.mark.parametrize("what", ["models --json", "--help"])
-def test_a_reader_that_has_gone_is_a_message_and_exit_code_2(what):
-    done = shell(f"$btqueue {what} | true; exit ${{PIPESTATUS[0]}}")
+@pytest.mark.parametrize(
+    ("what", "where", "why"),
+    [
+        *((what, "> /dev/full", "No space left on device") for what in (f"solve {NAME}", "--help")),
+        *((what, GONE, "Broken pipe") for what in ("models --json", "--help")),
+    ],
+)
+def test_a_full_standard_output_and_a_reader_that_has_gone_are_a_message_and_exit_code_2(what, where, why):
+    done = shell(f"$btqueue {what} {where}")
     assert done.returncode == 2
-    assert done.stderr == "btqueue: standard output takes nothing more (Broken pipe)\n"
+    assert done.stderr == f"btqueue: standard output takes nothing more ({why})\n"
 
 
 @pytest.mark.parametrize("what", [f"solve {NAME} --out OUT/result.nc", "--help"])

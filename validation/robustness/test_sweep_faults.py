@@ -76,15 +76,10 @@ def wait_for(what) -> None:
 
 
 def children(pid: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except (OSError, ValueError):
-            continue
-        if entry.name.isdigit() and int(fields[1]) == pid:
-            found.append(int(entry.name))
-    return found
+    """Return the processes that all threads of a process have started; none if it has gone."""
+    return [
+        int(one) for file in Path(f"/proc/{pid}/task").glob("*/children") for one in file.read_text().split()
+    ]
 
 
 def running(pid: int) -> bool:
