@@ -68,10 +68,7 @@ def network_speed(scenario, *, seconds, repeats=3):
 
 
 def _speed(result):
-    return {
-        "simulated_s_per_s": result["simulated_s"] / result["cpu_s"],
-        "events_per_s": result["events"] / result["cpu_s"],
-    }
+    return {f"{name}_per_s": result[name] / result["cpu_s"] for name in ("simulated_s", "events")}
 
 
 @pytest.mark.parametrize("errors", [False, True], ids=["perfect radio", "two-state radio"])
@@ -129,15 +126,9 @@ def many_piconets(devices):
     for number in range(devices // (PERIPHERALS + 1)):
         members = [f"p{number}.{place}" for place in range(PERIPHERALS)]
         piconets.append({"name": f"{number}", "central": f"c{number}", "peripherals": members})
-        flows += [
-            {"from": members[place], "to": members[(place + 1) % PERIPHERALS]} for place in range(PERIPHERALS)
-        ]
-    return bt.load("venugopal-2006/piconet").with_(
-        network__topology="custom",
-        network__piconet_list=piconets,
-        network__flows=flows,
-        traffic__source="greedy",
-    )
+        flows += [{"from": members[place - 1], "to": members[place]} for place in range(PERIPHERALS)]
+    network = {"network.topology": "custom", "network.piconet_list": piconets, "network.flows": flows}
+    return bt.load("venugopal-2006/piconet", network | {"traffic.source": "greedy"})
 
 
 def test_cost_of_a_device_does_not_grow_with_their_number(measured):

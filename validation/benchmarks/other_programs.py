@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -75,8 +76,8 @@ def cpp_piconets_at_once(count, *, seconds=20_000):
 
 
 def one_replication(seconds, *, scenario="venugopal-2006/piconet", **environment):
-    """Return the cost of one replication in a process of its own."""
-    return answer_of(sys.executable, HERE / "one_replication.py", seconds, scenario, **environment)
+    """Return the cost of one replication in a process of its own, with a cold or a warm cache."""
+    return answer_of(sys.executable, __file__, seconds, scenario, **environment)
 
 
 def compile_times():
@@ -84,3 +85,25 @@ def compile_times():
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = (one_replication(1, BTQUEUE_CACHE_DIR=cache)["first_call_s"] for _ in range(2))
     return {"empty_cache_s": cold, "warm_cache_s": warm}
+
+
+def main(seconds, name):
+    """Print one JSON object: the cost of the first call, and of a second one of so many simulated seconds.
+
+    Wall-clock seconds of the first one, which compiles or reads the cache; CPU seconds, events and goodput
+    (kbit/s, mean of the flows) of the second.
+    """
+    import btqueue as bt
+    from btqueue.simulator.replications import run_replication
+
+    scenario, start = bt.load(name), time.perf_counter()
+    run_replication(scenario.with_(run__duration_s=0.001, run__warmup_s=0), 0)
+    first, start = time.perf_counter() - start, time.process_time()
+    replication = run_replication(scenario.with_(run__duration_s=seconds, run__warmup_s=0), 0)
+    cost = {"first_call_s": first, "cpu_s": time.process_time() - start, "simulated_s": seconds}
+    goodput = float(replication.counts.goodput_kbps().mean())
+    print(json.dumps({**cost, "events": replication.events, "goodput_kbps": goodput}))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), sys.argv[2])

@@ -14,9 +14,7 @@ from any_scenario import OWN, needed, vocabulary
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.scenario import ChannelClass, Energy, LowEnergy, Scenario, ScenarioError
-from btqueue.scenario.radio import RadioLink
-from btqueue.scenario.traffic import LoadStep
+from btqueue.scenario import Scenario, ScenarioError
 
 LONG_LINK = {
     "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,
@@ -56,7 +54,6 @@ BASES: dict[str, tuple[str, dict[str, Any]]] = {
 """A shipped scenario, and what is changed in it."""
 
 CHANGES: dict[str, tuple[Any, ...]] = {
-    "network.topology": (),  # a network of another shape is another scenario: its flows, nodes, piconets
     "network.peripherals": (3, 5),
     "network.piconets": (3,),
     "network.flows": ("ring", "downlink", "uplink", "end-to-end"),
@@ -78,8 +75,6 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "voice.retransmission_slots": (0, 4),
     "traffic.start_s": (1.0,),
     "traffic.load_schedule": ([{"at_s": 100.0, "load_kbps": 30.0}],),
-    "traffic.arrival_file": (),  # its source needs one: refused together
-    "traffic.file_period_s": (),
     "traffic.pause_s": (1.0,),
     "transport.header_bytes": (0, 80),
     "transport.initial_rto_s": (1.0, 20.0),
@@ -90,39 +85,28 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "transport.quick_acks": (16,),
     "transport.ack_every_segments": (1, 4, 16),
     "run.jitter_s": (0.02, 0.2),
-    "radio.trace_file": (),
-    **dict.fromkeys(
-        (
-            "network.piconet_list",
-            *(f"network.piconet_list[].{key}" for key in ("name", "central", "peripherals")),
-        ),
-        (),  # the network itself
-    ),
-    # asked about by rows of measured and calculated values
-    **{f"le.{key}": () for key in LowEnergy.model_fields},
-    **{f"le.channel_classes[].{key}": () for key in ChannelClass.model_fields},
-    **{f"energy.{key}": () for key in Energy.model_fields},
-    "network.outside_links": (),  # asked about by the keys of an entry
-    **{f"radio.links[].{key}": () for key in RadioLink.model_fields},  # asked about as a whole: `radio.links`
-    **{f"traffic.load_schedule[].{key}": () for key in LoadStep.model_fields},
     "radio.links": ([{"node": "p1.1", "model": "constant", "ber": 1e-4}],),
-    "network.flows[].from": (),  # who talks to whom is the network itself, not a key of the model
-    "network.flows[].to": (),
     "network.flows[].law": ("greedy", "ibp"),
     "network.flows[].load_kbps": (20.0,),
     "network.flows[].message_bytes": (100,),
     "network.flows[].receive_window_segments": (2,),
     "network.flows[].start_s": (1.0,),
-    "network.outside_links[].name": (),
-    "network.outside_links[].from": (),
-    "network.outside_links[].to": (),
-    "network.outside_links[].medium": (),  # with a single link, one of its own in any case
     "network.outside_links[].buffer_packets": (1, 4),
     "network.outside_links[].header_bytes": (200,),
-    "network.outside_links[].up_s": (),  # interruptions begin with their length
     "network.outside_links[].down_s": (0.5,),
 }
 """Values to try where others would not clearly matter."""
+
+NOT_TRIED = (
+    *("network.topology", "network.piconet_list"),  # of another network, with its flows, nodes, piconets
+    *(f"{entry}[].{end}" for entry in ("network.flows", "network.outside_links") for end in ("from", "to")),
+    *("network.outside_links[].name", "network.outside_links[].medium"),
+    "network.outside_links[].up_s",  # interruptions begin with their length
+    *("traffic.arrival_file", "traffic.file_period_s", "radio.trace_file"),  # refused without the file
+    *("le.", "energy."),  # asked about by rows of measured and calculated values
+    *("radio.links[].", "traffic.load_schedule[]."),  # asked about as a whole
+)
+"""Beginnings of keys that are not tried one by one."""
 
 FROM_NOTHING = {"_s": 0.02, "_packets": 8, "_segments": 3, "_bytes": 500, "loss": 0.05, "loss_back": 0.1}
 """Values to try of numbers that are 0 or not set, by the ends of their names."""
@@ -151,6 +135,8 @@ def keys() -> Iterator[str]:
 
 def values_of(key: str, now: Any) -> tuple[Any, ...]:
     """Return values to try for a key, other than the present one."""
+    if key.startswith(NOT_TRIED):
+        return ()
     if key in CHANGES:
         return tuple(value for value in CHANGES[key] if value != now)
     found: list[Any] = []

@@ -105,17 +105,15 @@ NETWORKS = {
 
 def scenario_of(network: dict, sender: str) -> bt.Scenario:
     """Return a scenario of what Linux sends: segments of 1448 bytes with 52 of headers."""
+    run = {"duration_s": DURATION_S - WARMUP_S, "warmup_s": WARMUP_S}
     linux = {"preset": "linux", "variant": SENDERS[sender], "mss_bytes": 1448, "header_bytes": 52}
     return bt.Scenario.from_dict(
         network
         | {
             "traffic": {"source": "greedy"},
             "transport": {**linux, "timestamps": True},
-            "run": {
-                **{"duration_s": DURATION_S - WARMUP_S, "warmup_s": WARMUP_S},
-                "replications": REPLICATIONS,
-                "jitter_s": 0.002,  # without it nothing is random, and all replications fall into one rhythm
-            },
+            # without jitter nothing is random, and all replications fall into one rhythm
+            "run": run | {"replications": REPLICATIONS, "jitter_s": 0.002},
         }
     )
 

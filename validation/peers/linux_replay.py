@@ -73,23 +73,15 @@ def scenario_of(record: dict[str, Any], transport: dict[str, Any]) -> Scenario:
     # the record counts the packet on its way out, the simulator only those that wait
     link = {"name": "link", "from": "near", "to": "far", "buffer_packets": record["buffer_packets"] - 1}
     link |= {"rate_kbps": record["rate_kbps"], "delay_s": record["delay_ms"] / 1000}
+    once = {"source": "periodic", "phase": "aligned", "message_bytes": size}
     return Scenario.model_validate(
         {
             "network": over_wires(link) | {"relay": "segment"},
             "flow_control": {"enabled": False},
             "polling": {"discipline": "round-robin"},
-            "traffic": {
-                "source": "periodic",
-                "phase": "aligned",
-                "message_bytes": size,
-                "load_kbps": size * 8e-3 / (2 * LONGEST_S),
-            },
-            "transport": {
-                "mss_bytes": record["mss"],
-                "header_bytes": HEADERS,
-                "timestamps": True,
-                **transport,
-            },
+            "traffic": once | {"load_kbps": size * 8e-3 / (2 * LONGEST_S)},
+            "transport": {"mss_bytes": record["mss"], "header_bytes": HEADERS, "timestamps": True}
+            | transport,
             "run": {"duration_s": LONGEST_S, "warmup_s": 0, "replications": 1},
         }
     )

@@ -46,20 +46,15 @@ def scenario_of(row: dict, replications: int) -> bt.Scenario:
     wire = {"name": "wire", "from": "a", "to": "b", "rate_kbps": row["rate"] / 1000, "header_bytes": 2}
     wire |= {"delay_s": row["delay_ms"] / 1000, "buffer_packets": row["queue"]}
     wire |= {"loss": float(row["per"]), "loss_back": 0.0}
-    options = {
-        "sack": bool(row["sack"]),
-        "rate_reduction": bool(row["prr"]),
-        "limited_transmit": bool(row["lt"]),
-    }
+    keys = {"sack": "sack", "rate_reduction": "prr", "limited_transmit": "lt"}
+    options = {key: bool(row[column]) for key, column in keys.items()}
     window = {"receive_window_segments": row["rwnd"] or UNLIMITED_WINDOW}
     return bt.Scenario.from_dict(
         {
             "network": over_wires(wire),
             "traffic": {"source": "greedy"},
             "transport": {"preset": "thesis"} | NS3 | OF_VARIANT[row["variant"]] | options | window,
-            "run": {
-                **{"duration_s": DURATION_S, "warmup_s": 0, "replications": replications},
-            },
+            "run": {"duration_s": DURATION_S, "warmup_s": 0, "replications": replications},
         }
     )
 

@@ -101,12 +101,8 @@ FAULTS = {
     "bit errors on the payload only": Fault(
         UPLINK.with_(
             **{"link__packets": ["DH1"], "transport__header_bytes": 0, "traffic__message_bytes": 23},
-            **{
-                "traffic__load_kbps": 30,
-                "radio__model": "constant",
-                "radio__ber": 1e-3,
-                "radio__bits": "on-air",
-            },
+            **{"traffic__load_kbps": 30, "radio__model": "constant", "radio__ber": 1e-3},
+            radio__bits="on-air",
         ),
         {"radio.bits": "payload"},
         "radio.bits = payload",

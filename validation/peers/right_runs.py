@@ -69,22 +69,13 @@ def kernel(link: dict) -> bt.Scenario:
     wire |= {"buffer_packets": link["buf"], "loss": link["p"], "loss_back": 0.0, "header_bytes": 0}
     headers = 52 if link.get("ts", 1) else 40
     variant = {"reno": "newreno", "cubic": "cubic"}[link["variant"]]
+    linux = {"preset": "linux", "variant": variant, "timestamps": bool(link.get("ts", 1))}
+    once = {"source": "periodic", "phase": "aligned", "message_bytes": TRANSFER}
     return bt.Scenario.from_dict(
         {
             "network": over_wires(wire),
-            "traffic": {
-                **{"source": "periodic", "phase": "aligned", "message_bytes": TRANSFER},
-                "load_kbps": TRANSFER * 8e-3 / (2 * LONGEST_S),
-            },
-            "transport": {
-                **{
-                    "preset": "linux",
-                    "variant": variant,
-                    "mss_bytes": 1500 - headers,
-                    "header_bytes": headers,
-                },
-                "timestamps": bool(link.get("ts", 1)),
-            },
+            "traffic": once | {"load_kbps": TRANSFER * 8e-3 / (2 * LONGEST_S)},
+            "transport": linux | {"mss_bytes": 1500 - headers, "header_bytes": headers},
             "run": {"duration_s": LONGEST_S, "warmup_s": 0},
         }
     )
@@ -132,11 +123,8 @@ def delays() -> dict[str, dict[str, list[float]]]:
     """Return the delays (s) of `POLLED` by both programs: a wait and five slots on the air."""
     found = {}
     for name, load in POLLED.items():
-        system = polling_loop.Polling(
-            rates=[load / QUEUES / 6] * QUEUES,
-            services=polling_loop.constant(6),
-            walks=polling_loop.constant(2),
-        )
+        times = {"services": polling_loop.constant(6), "walks": polling_loop.constant(2)}
+        system = polling_loop.Polling(rates=[load / QUEUES / 6] * QUEUES, **times)
         played = polling_loop.simulate(system, slots=SECONDS / SLOT_S, replications=RUNS)
         waits = {"polling_loop": played["waiting"].mean(axis=1)}
         waits["SimPy"] = np.array([by_simpy(load, seed, SECONDS / SLOT_S) for seed in range(RUNS)])

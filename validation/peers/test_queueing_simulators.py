@@ -16,12 +16,8 @@ from btqueue.study.closed_forms import closed_forms
 
 SLOTS, SEEDS = 3e4, range(8)
 QUEUES, RATE, SERVICE, WALK, LIMIT = 7, 0.7 / 7 / 6, 6.0, 2.0, 5
-SEVEN = polling_loop.Polling(
-    rates=[RATE] * QUEUES,
-    services=polling_loop.constant(SERVICE),
-    walks=polling_loop.constant(WALK),
-    limit=LIMIT,
-)
+TIMES = {"services": polling_loop.constant(SERVICE), "walks": polling_loop.constant(WALK)}
+SEVEN = polling_loop.Polling(rates=[RATE] * QUEUES, limit=LIMIT, **TIMES)
 """70 % load, and at most five customers a visit."""
 single_wait = closed_forms()["wait, M/G/1"].function("lambda", "b", "b_2", "k")
 MM1 = polling_loop.Polling(rates=[0.7 / 6], services=polling_loop.erlang(6))

@@ -16,6 +16,7 @@ from btqueue.study.check import BadResults, read_results
 MONITOR, SCALARS, VECTORS = (
     (DATA / name).read_bytes() for name in ("ns3_flowmon.xml", "omnet.sca", "omnet.vec")
 )
+VECTOR = b"run,type,module,name,attrname,attrvalue,value,vectime,vecvalue\na,vector,net,rtt:vector,,,,1 2,3\n"
 NAME = "venugopal-2006/piconet"
 
 
@@ -53,15 +54,9 @@ BAD_FILES = {
     "columns.vec": (b"version 3\nrun a\nvector 0 net rtt:vector ET\n0\t1\t2\n", 'line 3: columns "ET"'),
     "long.sca": (SCALARS.replace(b"limit 100s", b"limit 1e9s"), "more than 100 times run.duration_s = 480"),
     "half.sca": (SCALARS.split(b" 2000000")[0] + b"\n", "line 14: is cut off after scalar"),
-    "other.db": (
-        b"SQLite format 3\0" + bytes(100),
-        "is SQLite, which is not read here; write CSV",
-    ),
+    "other.db": (b"SQLite format 3\0" + bytes(100), "is SQLite, which is not read here; write CSV"),
     "CSV-R.csv": (b"run,type,module,name,value\n", "the column attrname is missing; export it with -F CSV-R"),
-    "vector.csv": (
-        b"run,type,module,name,attrname,attrvalue,value,vectime,vecvalue\na,vector,net,rtt:vector,,,,1 2,3\n",
-        "line 2: 2 times for 1 values of a vector",
-    ),
+    "vector.csv": (VECTOR, "line 2: 2 times for 1 values of a vector"),
     "flow.csv": (b"flow;metric;value\n3;rtt_s;1\n", 'line 2: flow = "3": the scenario has flows 1 to 2'),
     "warm-up.csv": (b"metric,value,warmup_s\nrtt_s,1,5\ndelay_s,1,6\n", "warmup_s = 5 and 6: must be one"),
     "again.csv": (b"flow,metric,value\n1,rtt_s,1\n1,rtt_s,2\n", 'line 3: "rtt_s" stands in line 2 already'),
@@ -85,15 +80,14 @@ def capture(packets: int = 20, options: bytes = b"") -> bytes:
     writer = dpkt.pcap.Writer(file, linktype=dpkt.pcap.DLT_RAW)
     for number in range(packets):
         for back in (False, True):
-            ends = {"sport": 2, "dport": 1} if back else {"sport": 1, "dport": 2}
+            source, target = (2, 1) if back else (1, 2)
             sequence, acknowledged = (1, 1001 + 1000 * number) if back else (1 + 1000 * number, 1)
-            data = b"" if back else bytes(1000)
-            segment = dpkt.tcp.TCP(**ends, seq=sequence, ack=acknowledged, flags=dpkt.tcp.TH_ACK, data=data)
+            segment = dpkt.tcp.TCP(sport=source, dport=target, seq=sequence, ack=acknowledged)
+            segment.flags, segment.data = dpkt.tcp.TH_ACK, b"" if back else bytes(1000)
             if options and not back:
                 segment.opts, segment.off = options, 5 + len(options) // 4
-            there = {"src": b"\n\0\0\1", "dst": b"\n\0\0\2"}
-            addresses = {"src": there["dst"], "dst": there["src"]} if back else there
-            packet = dpkt.ip.IP(**addresses, p=dpkt.ip.IP_PROTO_TCP, data=segment)
+            ends = {"src": bytes([10, 0, 0, source]), "dst": bytes([10, 0, 0, target])}
+            packet = dpkt.ip.IP(**ends, p=dpkt.ip.IP_PROTO_TCP, data=segment)
             writer.writepkt(bytes(packet), number + 0.1 * back)
     return file.getvalue()
 
@@ -129,14 +123,12 @@ def packet_ends(content: bytes, suffix: str) -> list[int]:
     """Where each packet of a little-endian pcapng, or of a pcap of this machine, ends."""
     place, ends = (24, []) if suffix == ".pcap" else (0, [])
     while place < len(content):
+        kind = int.from_bytes(content[place : place + 4], "little")
         if suffix == ".pcap":
             place += 16 + int.from_bytes(content[place + 8 : place + 12], sys.byteorder)
-            ends.append(place)
-            continue
-        kind, length = (int.from_bytes(content[place + k : place + k + 4], "little") for k in (0, 4))
-        place += length
-        if kind == 6:
-            ends.append(place)
+        else:
+            place += int.from_bytes(content[place + 4 : place + 8], "little")
+        ends += [place] if suffix == ".pcap" or kind == 6 else []
     return ends
 
 

@@ -1,9 +1,11 @@
 """Record what the TCP of this machine's kernel sends over a scripted link (Linux, root).
 
-    python validation/peers/linux/record.py NEW.jsonl [NAME ...]
+    python validation/peers/linux/record.py NEW.jsonl [--pcap FOLDER] [NAME ...]
 
 appends a line to NEW.jsonl for each of `LINKS` (or of those named) and each of `SENDERS`. Two namespaces, a
-TUN device in each; this process is the link between them. README.md says what a record holds.
+TUN device in each; this process is the link between them. README.md says what a record holds. With `--pcap`
+each sender is also recorded without timestamps, and seen by a packet socket at its device: FOLDER/NAME.pcap
+has the first 100 bytes of each packet, in front of the link's queue.
 """
 
 import json
@@ -15,10 +17,11 @@ import subprocess
 import sys
 import time
 from collections import deque
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from btqueue.emulation.namespaces import Namespace, require_namespaces
+from btqueue.emulation.namespaces import DEVICE, Namespace, require_namespaces
 
 MSS = 1448
 LATE_MS = 0.3
@@ -40,6 +43,7 @@ COUNTERS = (
     "TCPHystartTrainDetect",
     "TCPHystartDelayDetect",
     "TCPDSACKRecv",
+    "RetransSegs",
 )
 SERVER = """
 import socket
@@ -62,6 +66,21 @@ connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"{1}")
 connection.connect(("10.77.0.2", 5001))
 connection.sendall(bytes({0}))
 input()
+"""
+CAPTURE = """
+import select, socket, struct, sys, time
+tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+tap.bind(("{1}", 0))
+with open("{0}", "wb") as file:
+    file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 100, 101))
+    print(flush=True)
+    while True:
+        ready, _, _ = select.select([tap, sys.stdin], [], [])
+        if sys.stdin in ready:
+            break
+        packet, now = tap.recv(65536), time.time_ns() // 1000
+        head = struct.pack("<IIII", now // 10**6, now % 10**6, min(len(packet), 100), len(packet))
+        file.write(head + packet[:100])
 """
 
 
@@ -99,27 +118,29 @@ SENDERS = [(variant, *rest) for variant in ("reno", "cubic") for rest in ((0, 0)
 """Congestion control, SACK, RACK with tail loss probes."""
 
 
-def record(link: Link, variant: str, sack: int, rack: int) -> dict[str, object]:
+def record(
+    link: Link, variant: str, sack: int, rack: int, stamps: int = 1, pcap: Path | None = None
+) -> dict[str, object]:
     """Play one transfer in real time and return its record."""
+    kernel = {"tcp_sack": sack, "tcp_recovery": rack, "tcp_early_retrans": 3 * rack}
+    kernel |= {"tcp_timestamps": stamps, "tcp_no_metrics_save": 1}
     with Namespace("10.77.0.1", 24) as near, Namespace("10.77.0.2", 24) as far:
-        for end in (near, far):
-            for name, value in {
-                "tcp_sack": sack,
-                "tcp_recovery": rack,
-                "tcp_early_retrans": 3 * rack,
-                "tcp_no_metrics_save": 1,
-            }.items():
-                end.set_kernel(f"net/ipv4/{name}", value)
+        for name, value in kernel.items():
+            near.set_kernel(f"net/ipv4/{name}", value)
+            far.set_kernel(f"net/ipv4/{name}", value)
         size = link.segments * MSS
         server = start(far, SERVER.format(size))
-        assert server.stdout is not None
-        server.stdout.readline()
-        client = start(near, CLIENT.format(size, variant))
+        programs = [server] + ([start(near, CAPTURE.format(pcap.resolve(), DEVICE))] if pcap else [])
+        for program in programs:
+            assert program.stdout is not None
+            program.stdout.readline()
+        programs.insert(0, start(near, CLIENT.format(size, variant)))
         try:
+            assert server.stdout is not None
             data, acks, late = play(link, near, far, server.stdout.fileno())
             counters = counters_of(near)
         finally:
-            for program in (client, server):
+            for program in programs:
                 program.communicate("\n")
     late.sort()
     return {
@@ -127,6 +148,7 @@ def record(link: Link, variant: str, sack: int, rack: int) -> dict[str, object]:
         "variant": variant,
         "sack": sack,
         "rack": rack,
+        "ts": stamps,
         **link._asdict(),
         "mss": MSS,
         "lateness_ms": [round(1e3 * late[int(share * (len(late) - 1))], 3) for share in (0.5, 0.99, 1)],
@@ -144,7 +166,8 @@ def start(end: Namespace, script: str) -> subprocess.Popen[str]:
 
 def counters_of(end: Namespace) -> dict[str, int]:
     """Return the kernel's own counters of TCP."""
-    rows = [row.split()[1:] for row in end.run(["cat", "/proc/net/netstat"]).splitlines()]
+    files = ["cat", "/proc/net/netstat", "/proc/net/snmp"]
+    rows = [row.split()[1:] for row in end.run(files).splitlines()]
     pairs = zip(rows[::2], rows[1::2], strict=True)
     return {name: int(value) for names, values in pairs for name, value in zip(names, values, strict=True)}
 
@@ -227,23 +250,25 @@ def us(seconds: float) -> int:
     return round(1e6 * seconds)
 
 
-def main(out: Path, names: list[str]) -> None:
+def main(out: Path, words: list[str]) -> None:
     """Record, and append to the file."""
+    folder = None
+    if words[:1] == ["--pcap"]:
+        folder, words = Path(words[1]), words[2:]
     require_namespaces()
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(10))
-    for name in names or LINKS:
-        for variant, sack, rack in SENDERS:
-            identity = f"{name}/{variant}-sack{sack}-rack{rack}"
-            for _ in range(ATTEMPTS):
-                made = record(LINKS[name], variant, sack, rack)
-                lateness = made["lateness_ms"]
-                assert isinstance(lateness, list)
-                if lateness[1] < LATE_MS:
-                    with out.open("a") as file:
-                        file.write(json.dumps({"id": identity, **made}, separators=(",", ":")) + "\n")
-                    print(identity, lateness, flush=True)
-                    break
-                print(identity, lateness, "too late", flush=True)
+    for name, sender, stamps in product(words or LINKS, SENDERS, (1, 0) if folder else (1,)):
+        identity = "{}/{}-sack{}-rack{}".format(name, *sender) + f"-ts{stamps}" * bool(folder)
+        for _ in range(ATTEMPTS):
+            pcap = folder / f"{identity.replace('/', '-')}.pcap" if folder else None
+            made = record(LINKS[name], *sender, stamps, pcap)
+            lateness = made["lateness_ms"]
+            assert isinstance(lateness, list)
+            print(identity, lateness, "too late" * (lateness[1] >= LATE_MS), flush=True)
+            if lateness[1] < LATE_MS:
+                with out.open("a") as file:
+                    file.write(json.dumps({"id": identity, **made}, separators=(",", ":")) + "\n")
+                break
 
 
 if __name__ == "__main__":

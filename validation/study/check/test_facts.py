@@ -1,7 +1,7 @@
 """Facts of captures against the scenario: our own captures, BBR of a Linux kernel, packets moved by hand.
 
 `data/linux_bbr.pcap.xz` holds the first 240 packets of a transfer by BBR of Linux 6.18, which
-`validation/peers/captures/capture.py` made over 400 kbit/s and 40 ms each way, without losses.
+`validation/peers/linux/record.py --pcap` made over 400 kbit/s and 40 ms each way, without losses.
 """
 
 from collections.abc import Iterable, Sequence
