@@ -81,12 +81,8 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
     rows = []
     for name, field in table.model_fields.items():
         key = f"{table_name}.{name}"
-        cells = [
-            f"`{field.serialization_alias or name}`",
-            allowed(field),
-            default(field),
-            meaning(field),
-        ]
+        named = f"`{field.serialization_alias or name}`"
+        cells = [named, allowed(field), default(field), field.description or ""]
         if with_limits:
             cells.append(today(key))
         rows.append(cells)
@@ -129,20 +125,7 @@ def default(field: FieldInfo) -> str:
 
 def as_toml(value: Any) -> str:
     """Return a value as it is written in a scenario file; a dash for none."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, str):
-        return f'`"{value}"`'
-    if isinstance(value, tuple):
-        return f"`[{', '.join(as_toml(entry).strip('`') for entry in value)}]`"
-    return f"`{value}`"
-
-
-def meaning(field: FieldInfo) -> str:
-    """Return the description of a key."""
-    return field.description or ""
+    return "–" if value is None else f"`{json.dumps(value)}`"
 
 
 def today(key: str) -> str:
@@ -446,14 +429,10 @@ def results() -> str:
         "`precision`": ReachedPrecision,
         "A metric": ResultMetric,
     }.items():
-        rows = [
-            [
-                f"`{field.alias or name}`",
-                "always" if field.is_required() else "where there is one",
-                field.description or "",
-            ]
-            for name, field in part.model_fields.items()
-        ]
+        rows = []
+        for name, field in part.model_fields.items():
+            there = "always" if field.is_required() else "where there is one"
+            rows.append([f"`{field.alias or name}`", there, field.description or ""])
         summary = (part.__doc__ or "").replace("\n", " ")
         parts += [f"## {heading}", "", summary, "", *markdown_table(["key", "there", "meaning"], rows), ""]
     schema = json.dumps(Results.model_json_schema(by_alias=True), indent=2).split("\n")

@@ -149,27 +149,24 @@ def keep(rows: Iterable[Row]) -> None:
 def run(tasks: list[Task], rows: list[Row], *, solve_again: bool) -> list[Row]:
     """Answer the tasks that no row answers, on two processes; return all rows."""
     wanted = {(task.grid, task.point): task.digest for task in tasks}
-    known: dict[str, Simulated] = {}
-    for row in rows:
-        known.setdefault(row.scenario, {})[row.metric] = (row.simulated, row.ci95)
-    found = [row for row in rows if wanted.get((row.grid, row.point)) == row.scenario and not solve_again]
     grids = {task.grid for task in tasks}
     others = [row for row in rows if row.grid not in grids]  # points that are no longer asked are dropped
-    have = {(row.grid, row.point) for row in found}
-    left = [task for task in tasks if (task.grid, task.point) not in have]
+    known: dict[str, Simulated] = {}
     before: dict[tuple[str, str], list[Row]] = {}  # what was simulated is not lost when a run is stopped
     for row in rows:
-        if wanted.get((row.grid, row.point)) == row.scenario and (row.grid, row.point) not in have:
+        known.setdefault(row.scenario, {})[row.metric] = (row.simulated, row.ci95)
+        if wanted.get((row.grid, row.point)) == row.scenario:
             before.setdefault((row.grid, row.point), []).append(row)
+    found = {} if solve_again else dict(before)
+    left = [task for task in tasks if (task.grid, task.point) not in found]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        simulated_before = [known.get(task.digest, {}) for task in left]
-        for done, new in enumerate(pool.map(answered, left, simulated_before), start=1):
-            found += new
-            before.pop((left[done - 1].grid, left[done - 1].point), None)
-            keep([*others, *found, *chain.from_iterable(before.values())])
+        answers = pool.map(answered, left, [known.get(task.digest, {}) for task in left])
+        for done, (task, new) in enumerate(zip(left, answers, strict=True), start=1):
+            found[task.grid, task.point] = new
+            keep([*others, *chain.from_iterable((before | found).values())])
             print(f"\r{done} of {len(left)} points", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return [*others, *found]
+    return [*others, *chain.from_iterable(found.values())]
 
 
 def table(rows: Iterable[Row]) -> list[str]:

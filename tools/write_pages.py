@@ -82,42 +82,30 @@ def johansson_reading(engine: Engine, changes: dict) -> list[str]:
     return [shown(one_way, 4), shown(both, 4), "overload" if overloaded else shown(1000 * delay, 4)]
 
 
-def chen_readings(engine: Engine) -> list[str]:
-    """Return the section about other readings."""
-    headings = ("1 hop", "2 hops", "4 hops")
-    return [
-        "## Readings",
-        "",
+READINGS = {
+    "chen-2004": (
         "Goodput at a bit error rate of 5e-4, kbit/s, regular / adaptive:",
-        "",
-        *table(
-            ("reading", *headings), [[name, *chen_reading(engine, changes)] for name, changes in CHEN.items()]
-        ),
-        "",
-    ]
-
-
-def johansson_readings(engine: Engine) -> list[str]:
-    """Return the section about other readings."""
-    return [
-        "## Readings",
-        "",
+        ("1 hop", "2 hops", "4 hops"), chen_reading, CHEN, "",
+    ),
+    "johansson-2000": (
         "Saturated goodput (kbit/s, each way) and delay at a load of 82 kbit/s each way (ms), PEP 0.3:",
-        "",
-        *table(
-            ("reading", "asymmetric", "symmetric", "delay"),
-            [[name, *johansson_reading(engine, changes)] for name, changes in JOHANSSON.items()],
-        ),
-        "",
-        "A link whose return packets have one slot only cannot be said with the scenario's keys: packet",
-        "types hold for both directions. A separate acknowledgement is one DH3 here; there it would be",
-        "three DH1, which ride in the one-slot answers at no cost: 653 kbit/s by the count of slots in",
-        "place of 630.",
-        "",
-    ]
+        ("asymmetric", "symmetric", "delay"), johansson_reading, JOHANSSON,
+        "A link whose return packets have one slot only cannot be said with the scenario's keys: packet\n"
+        "types hold for both directions. A separate acknowledgement is one DH3 here; there it would be\n"
+        "three DH1, which ride in the one-slot answers at no cost: 653 kbit/s by the count of slots in\n"
+        "place of 630.\n",
+    ),
+}  # fmt: skip
+"""What a table of other readings shows, its columns, the cells of a reading, the readings, and a remark."""
 
 
-READINGS = {"chen-2004": chen_readings, "johansson-2000": johansson_readings}
+def readings(paper: str, engine: Engine) -> list[str]:
+    """Return the section about other readings, if there is one."""
+    if paper not in READINGS:
+        return []
+    about, columns, cells, changes_of, remark = READINGS[paper]
+    rows = [[name, *cells(engine, changes)] for name, changes in changes_of.items()]
+    return ["## Readings", "", about, "", *table(("reading", *columns), rows), "", *remark.splitlines(), ""]
 
 
 def summary(report: str) -> str:
@@ -161,7 +149,6 @@ def main(folder: Path) -> None:
     wanted = [(paper, claim) for paper in PAPERS for claim in claims_of(paper).values()]
     report = report_of(judge_all(wanted, simulator, Model(), store), wall_s=0.0)
     for paper, outcomes in report.papers().items():
-        more = READINGS[paper](simulator) if paper in READINGS else []
         lines = [
             f"# Claims of {citation(paper)}",
             "",
@@ -169,7 +156,7 @@ def main(folder: Path) -> None:
             "said in [the report on all publications](reproduction.md).",
             "",
             *section(paper, outcomes),
-            *more,
+            *readings(paper, simulator),
         ]
         path = PAGES / f"claims-{paper}.md"
         page = "\n".join(folded(lines)).rstrip("\n").replace("\n### ", "\n## ")

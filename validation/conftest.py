@@ -61,16 +61,10 @@ def chromium():
 QUEUES = ["token_buffer", "uplink", "downlink"]
 
 
-class NoConvergence(RuntimeError):
-    """Stands for the solver's exception."""
-
-
-class ImpossibleAnswer(RuntimeError):
-    """Stands for the exception of an answer that breaks a certificate."""
-
-
-class InvariantViolated(RuntimeError):
-    """Stands for the simulator's exception."""
+NoConvergence, ImpossibleAnswer, InvariantViolated = (
+    type(name, (RuntimeError,), {}) for name in ("NoConvergence", "ImpossibleAnswer", "InvariantViolated")
+)
+"""Stand for the exceptions of the engines."""
 
 
 def solve(scenario: Scenario) -> xr.Dataset:
@@ -107,12 +101,8 @@ def simulate(
         "fairness": ("replication", np.ones(runs)),
     }
     coords = {"replication": np.arange(runs), "flow": np.arange(1, flows + 1), "queue": QUEUES}
-    attrs = {
-        "answered_by": "simulation",
-        "events": 1234 * runs,
-        "seed": scenario.run.seed,
-        "relative_half_width": np.inf,
-    }
+    attrs = {"answered_by": "simulation", "events": 1234 * runs, "seed": scenario.run.seed}
+    attrs |= {"relative_half_width": np.inf}
     return describe(xr.Dataset(variables, coords, attrs))
 
 
@@ -165,10 +155,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
-    """Put stand-ins in the engines' places, so that nothing waits for a compiler; a test may replace them.
-
-    What they answer is never kept among the answers of the real engines.
-    """
+    """Put stand-ins in the engines' places; their answers are never kept among those of the real engines."""
     import btqueue.cli.engines
     import btqueue.network.solve  # imported later, it would take the place of the stand-in's function
 
@@ -196,10 +183,8 @@ def take_modules() -> dict:
 def plain():
     """The modules of the simulator, uncompiled, by their last names: `plain.sender.on_ack(...)`.
 
-    `plain.records` has the names of all modules of that sub-package. Compiling each small function for a unit
-    test would take minutes. numba decides when a function is decorated, so importing the package afresh with
-    compilation off gives the same source as plain functions; the compiled copy that other tests use stays as
-    it is. That both copies compute the same is checked in `crosscheck`.
+    `plain.records` has the names of all modules of that sub-package. numba decides when a function is
+    decorated, so the package is imported afresh with compilation off; the compiled copy of other tests stays.
     """
     compiled_copy = take_modules()
     settings: Any = config  # numba fills this module at run time
@@ -214,10 +199,9 @@ def plain():
         plain_copy = take_modules()
         sys.modules.update(compiled_copy)
         # the package attribute of the parent package must point to the compiled copy again
+        vars(sys.modules["btqueue"]).pop("simulator", None)
         if PACKAGE in compiled_copy:
             vars(sys.modules["btqueue"])["simulator"] = compiled_copy[PACKAGE]
-        else:
-            vars(sys.modules["btqueue"]).pop("simulator", None)
     assert not hasattr(plain_copy[PACKAGE + ".engine"].advance, "py_func"), "the copy is compiled"
     modules = {name: module for name, module in plain_copy.items() if not hasattr(module, "__path__")}
     records = [vars(module) for name, module in modules.items() if name.startswith(PACKAGE + ".records.")]

@@ -3,12 +3,9 @@
     pytest -s validation/benchmarks/bench_simulator.py                     all of it, with the numbers
     pytest validation/benchmarks/bench_simulator.py --benchmark-json=FILE  kept, with the ratios in extra_info
 
-A ratio that is asked for fails when it is missed; on a machine that others use, look at the numbers instead.
-A comparison whose other program is not here is skipped and says what it needs (`other_programs.py`).
-
-Times mean little on a busy machine, ratios within one run more. What runs on one thread is timed in CPU
-seconds, which others' programs disturb least, and of several runs the median counts; what is compared runs
-in turns, so that both sides meet the same disturbances.
+A comparison whose other program is not here is skipped and says what it needs (`other_programs.py`). What
+runs on one thread is timed in CPU seconds, and of several runs the median counts; what is compared runs in
+turns, so that both sides meet the same disturbances.
 """
 
 import functools

@@ -1,10 +1,7 @@
 """How soon `btqueue explore` redraws a curve while a slider is dragged.
 
 `python validation/benchmarks/explorer_latency.py [SCENARIO ...]` drags sliders as the page does: as soon as a
-first curve is there it is dropped for the next position. Printed are the times until the first curve of 50
-values, how many of them were solved (the others have the form of the curve before), and the time until all 50
-points of the last position are solved. A second run finds compiled models. Numbers depend on the machine and
-on what else it does.
+first curve is there it is dropped for the next position. A second run finds compiled models.
 """
 
 import asyncio

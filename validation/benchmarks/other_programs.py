@@ -88,11 +88,7 @@ def compile_times():
 
 
 def main(seconds, name):
-    """Print one JSON object: the cost of the first call, and of a second one of so many simulated seconds.
-
-    Wall-clock seconds of the first one, which compiles or reads the cache; CPU seconds, events and goodput
-    (kbit/s, mean of the flows) of the second.
-    """
+    """Print as JSON the cost of the first call (wall-clock s), which compiles, and of a second (CPU s)."""
     import btqueue as bt
     from btqueue.simulator.replications import run_replication
 

@@ -79,13 +79,7 @@ RECORDED = {"file": "arrival_file", "trace": "trace_file"}
 
 
 class Kind(NamedTuple):
-    """A type that a key can have.
-
-    Attributes:
-        type: a class, a `Literal`, or a tuple.
-        bounds: of a number, by the names `ge`, `gt`, `le`, `lt`.
-        default: of the key.
-    """
+    """A type that a key can have (a class, a `Literal`, or a tuple), its bounds by `ge`, `gt`, `le`, `lt`."""
 
     type: Any
     bounds: dict[str, float]

@@ -1,8 +1,7 @@
-"""Every key of a scenario, and scenarios of all kinds: what a key changes there.
+"""Every key of a scenario, from the tables' own fields, and scenarios of all kinds: what a key changes there.
 
-The keys come from the tables' own fields, so that a new key is asked about, too. A key is tried with values
-that clearly matter somewhere (`CHANGES`, or what its type offers), beside the values of other keys that its
-declaration asks for.
+A key is tried with values that clearly matter somewhere (`CHANGES`, or what its type offers), beside the
+values of other keys that its declaration asks for.
 """
 
 from collections.abc import Iterator

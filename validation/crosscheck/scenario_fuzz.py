@@ -7,6 +7,7 @@ not answered after `WALL_S`. Both are faults of that seed, and the rest goes on 
 
 import json
 import os
+import pickle
 import queue
 import select
 import signal
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import traceback
 import warnings
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -70,10 +72,7 @@ def refusal_faults(error, damaged: str) -> list[str]:
 
 
 def ask(engine: str, scenario) -> dict[str, Any]:
-    """Solve or simulate; return the outcome, the faults and the answer if there is one.
-
-    A violated invariant of the simulator is a fault: it has lost count.
-    """
+    """Solve or simulate; a violated invariant is a fault of the simulator, which has lost count."""
     from impossible_metrics import impossible
 
     from btqueue import network, simulator
@@ -126,9 +125,7 @@ def compile_all() -> None:
 
 
 def serve() -> None:
-    """Answer scenarios, a line of JSON each, until there are no more."""
-    from any_scenario import Fuzzed
-
+    """Answer scenarios, each in a line of its own, by lines of JSON until there are no more."""
     from btqueue.cli.engines import keep_compiled_models
 
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -139,10 +136,9 @@ def serve() -> None:
     print(json.dumps(STARTED), file=answers, flush=True)
     for line in sys.stdin:
         try:
-            fuzzed = Fuzzed(**undated(json.loads(line)))
-            signal.setitimer(
-                signal.ITIMER_PROF, float(sys.argv[1])
-            )  # the signal ends the process, wherever it is
+            fuzzed = pickle.loads(b64decode(line))
+            # the signal ends the process, wherever it is
+            signal.setitimer(signal.ITIMER_PROF, float(sys.argv[1]))
             found = judge(fuzzed)
         except KeyboardInterrupt:
             found = {"read": "interrupted", "faults": []}
@@ -151,22 +147,6 @@ def serve() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- parent
-
-
-def dated(value: Any) -> Any:
-    """Let JSON carry what it has no word for."""
-    return {"datetime": value.isoformat()}
-
-
-def undated(value: Any) -> Any:
-    """Bring back what `dated` wrote."""
-    import datetime
-
-    if isinstance(value, dict):
-        if set(value) == {"datetime"}:
-            return datetime.datetime.fromisoformat(value["datetime"])
-        return {key: undated(inner) for key, inner in value.items()}
-    return [undated(inner) for inner in value] if isinstance(value, list) else value
 
 
 class Worker:
@@ -178,12 +158,7 @@ class Worker:
         self.process: subprocess.Popen[str] | None = None
 
     def answer(self, fuzzed, interrupt_s: float | None = None) -> dict[str, Any]:
-        """Return what a process says about this scenario, or how it ended over it.
-
-        Args:
-            fuzzed: the scenario.
-            interrupt_s: time (s) after which the process gets one Ctrl-C, and has to answer soon.
-        """
+        """Return what a process says, or how it ended; after `interrupt_s` it gets one Ctrl-C."""
         if self.process is None or self.process.poll() is not None:
             self.close()
             pipe, command = subprocess.PIPE, [sys.executable, str(HERE), str(self.cpu_s)]
@@ -192,7 +167,7 @@ class Worker:
                 raise RuntimeError("a process does not start")
         assert self.process.stdin
         with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(fuzzed._asdict(), default=dated) + "\n")
+            self.process.stdin.write(b64encode(pickle.dumps(fuzzed)).decode() + "\n")
             self.process.stdin.flush()
         line = self._line(interrupt_s or WALL_S)
         if line is None and interrupt_s:

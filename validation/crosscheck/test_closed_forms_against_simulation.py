@@ -34,10 +34,7 @@ def test_the_page_shows_the_errors(pytestconfig):
 
 @pytest.mark.parametrize("form", [form for form in ERRORS if form.startswith("round trip")])
 def test_theory_is_the_twin_of_carried_round_trips(form):
-    """Five of the recorded scenarios, with the errors that were wanted beside simulations.
-
-    Where random sources fill more of the air than theory knows well, the simulation is the only judge.
-    """
+    """Where random sources fill more of the air than theory knows well, the simulation is the only judge."""
     scenarios = [scenario_of(form, json.loads(row.changes)) for row in ROWS if row.form == form]
     solved = [(scenario, bt.solve(scenario)) for scenario in scenarios[:10]]
     known = [pair for pair in solved if not any("of the air" in said for said in pair[1].attrs["why"])]

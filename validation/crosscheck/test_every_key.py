@@ -46,10 +46,7 @@ CONFIDENCE = 0.9999
 
 
 def silent(name: str) -> Iterator[Change]:
-    """Yield, of each key that no value makes theory notice, the changes that the description knows.
-
-    What the description leaves out changes no simulation (`test_description`).
-    """
+    """Yield the changes of traits (`test_traits`), of each key of which theory notices no value."""
     ignored: dict[str, list[Change]] = {}
     noticed = set()
     for change in changes_of(name):
@@ -148,11 +145,7 @@ OF_HOSTS = {"tcp_delay_s", "ip_delay_s"}
 
 
 def both_spellings(scenario: Scenario) -> tuple[Scenario, Scenario]:
-    """Return a scenario with keys of traffic and transport in their tables, and with the same in every flow.
-
-    Raises:
-        ScenarioError: the flows of its pattern cannot be listed.
-    """
+    """Return a scenario with its keys of traffic and transport in tables, and with the same in every flow."""
     data = scenario.to_dict(resolved=False)
     flows = [
         one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in flows_of(scenario.network)

@@ -38,10 +38,7 @@ def test_answers_that_stand_are_right():
 @pytest.mark.parametrize("step", [40, pytest.param(5, marks=pytest.mark.long)])
 @pytest.mark.parametrize("grid", modules())
 def test_recorded_answers_are_those_of_today(grid: str, step: int):
-    """Else the page and the errors that answers quote are to be written again.
-
-    The short suite solves every fortieth point again, the long one every fifth.
-    """
+    """Else the page and the errors that answers quote are to be written again."""
     for name, scenario in points_of(grid)[::step]:
         digest, solved = Task(grid, name, scenario).digest, bt.solve(scenario)
         rows = [row for row in ROWS if (row.grid, row.point) == (grid, name)]

@@ -306,10 +306,7 @@ def arrival_file(tmp_path_factory):
 
 
 def keeps_its_counts(scenario, until_s):
-    """Play a scenario to this time, in one piece and in many, forget the statistics, and go on.
-
-    The counts hold at all times, and stopping on the way changes nothing.
-    """
+    """Counts hold at all times, and stopping on the way, or measuring anew, changes nothing."""
     sim = play(scenario, until_s, measured_from_s=until_s / 4)
     assert sim.clock[0].look == LOOKS + 1
     assert sim.clock[0].events < MOST_EVENTS_A_SECOND * (1 + until_s)

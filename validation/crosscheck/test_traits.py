@@ -1,8 +1,4 @@
-"""The traits of a scenario, held against the simulator: what it leaves out changes no simulation.
-
-A key without a trait must make no difference. Each example changes such a key of a random network and
-simulates both with the same seeds: every number has to be the same to the last bit.
-"""
+"""A key without a trait makes no difference: random networks have the same numbers to the last bit."""
 
 import numpy as np
 import pytest

@@ -27,10 +27,7 @@ def python(*arguments: str, cwd: Path | None = None, **environment: str) -> subp
 
 @contextmanager
 def full_disk(room: int) -> Iterator[None]:
-    """Let no file grow beyond so many bytes, which stands for a disk without more room.
-
-    Only within a test: what reports on tests may write to a file, too.
-    """
+    """Let no file grow beyond so many bytes, which stands for a disk without more room."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:

@@ -49,10 +49,7 @@ def value_of(value) -> Estimate:
 
 
 def noisy_simulator(metrics: Metrics, *, common: float, own: float, seed: int, key: str):
-    """Return a simulator whose replications share noise of deviation *common* and have some of their *own*.
-
-    The noise is of goodput_kbps; points are told apart by the value of *key*.
-    """
+    """Return a simulator whose goodputs have *common* noise, and their *own* at a value of *key*."""
 
     def simulate(scenario: Scenario) -> xr.Dataset:
         table, _, name = key.partition(".")
@@ -80,11 +77,7 @@ KEYS = (
 
 
 def random_problem(seed: int) -> tuple[dict, Metrics]:
-    """Return arguments of `dimension` and metrics with kinks, plateaus, ripples and points that fail.
-
-    Two or three keys; goodput is a tent, the least of two limits, or the worst of several; the round trip
-    grows with jumps; some problems have a bound of the keys, too.
-    """
+    """Return arguments of `dimension` and metrics with kinks, plateaus, ripples and points that fail."""
     random = np.random.default_rng([7, seed])
     keys = KEYS[: int(random.integers(2, 4))]
     names = [name for name, _, _ in keys]

@@ -1,8 +1,4 @@
-"""Scenarios in which all that a test does not say is as in Venugopal 2006: its links, buffers and TCP.
-
-The defaults of a scenario are Bluetooth as people have it today. Hand calculations, exact values and recorded
-answers of the tests are for the thesis' settings, which are named here once.
-"""
+"""Scenarios in which all that a test does not say is as in Venugopal 2006: its links, buffers and TCP."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,10 +29,7 @@ def thesis(**tables: Any) -> Scenario:
 
 
 def over_wires(*links: Mapping[str, Any], flows: Any = None) -> dict[str, Any]:
-    """Return the table `network` of outside links alone, with flows from end to end if no others are given.
-
-    A custom network needs a piconet; nobody uses this one.
-    """
+    """Return the table `network` of outside links and an idle piconet, with flows from end to end."""
     return {
         "topology": "custom",
         "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],

@@ -1,8 +1,4 @@
-"""Wireshark's analysis of a captured run against the simulator's own counts.
-
-tshark knows nothing of the simulator: it reads a capture at the sender and finds retransmissions, duplicate
-acknowledgements and windows from the bytes alone.
-"""
+"""Wireshark's analysis of a captured run, from the bytes alone, against the simulator's own counts."""
 
 import shutil
 import subprocess
@@ -91,10 +87,7 @@ def duplicates_with_news(acknowledgements):
 
 
 def capture(scenario, path):
-    """Run the scenario and capture at the source of its first flow.
-
-    Returns what was counted of that flow, and when it entered fast recovery (ns).
-    """
+    """Capture at the source of the first flow; return its counts, and when it entered fast recovery (ns)."""
     entries = []
 
     def note_fast_retransmits(log):

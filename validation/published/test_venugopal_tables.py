@@ -146,8 +146,10 @@ def test_table_5_2_middle_rows_would_need_another_bad_state() -> None:
     bad = [float(payload_error_rate(packet, 1.635e-3)) for packet in (DH5, DH3)]
     errors = []
     for good_s, bad_s, printed, *_ in TABLE_5_2:
-        rates = (np.array([TABLE_4_1[name][0], own]) for name, own in zip(("DH5", "DH3"), bad, strict=True))
-        errors.append(abs(_formula(*rates, good_s, bad_s, hops=2) - printed))
+        per_dh5, per_dh3 = (
+            np.array([TABLE_4_1[name][0], own]) for name, own in zip(("DH5", "DH3"), bad, strict=True)
+        )
+        errors.append(abs(_formula(per_dh5, per_dh3, good_s, bad_s, hops=2) - printed))
     assert max(errors[1:6]) < 4e-5
     assert errors[0] > 1e-3
 

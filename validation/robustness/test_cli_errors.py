@@ -16,6 +16,7 @@ SWEEP = f"sweep {NAME} --over polling.limit=1..3"
 CHAIN = "sensitivity chen-2004/adaptive-1"
 CHOOSING = f"dimension {NAME} --choose polling.limit=1..4 --maximize goodput_kbps"
 CHECK = f"check theirs.csv --scenario {NAME}"
+MORE = ("traffic.load_kbps", "run.seed", "run.replications")
 FIGURE = "figures venugopal-2006/fig_6_1"
 BAD_INPUT = [
     ("solve venugopal-2006/piconnet", "did you mean 'venugopal-2006/piconet'"),
@@ -44,10 +45,7 @@ BAD_INPUT = [
     (f"{SWEEP} --out folder.nc", "--out | is a folder"),
     (f"{CHOOSING} --plot result", "--plot | must end in .png"),
     (f"{SWEEP} --cluster tcp://x:1 --threads 2", "--threads"),
-    (
-        f"{SWEEP} --over traffic.load_kbps=1,2 --over run.seed=1,2 --over run.replications=1,2 --plot x.png",
-        "at most 3 keys",
-    ),
+    (f"{SWEEP} {' '.join(f'--over {key}=1,2' for key in MORE)} --plot x.png", "at most 3 keys"),
     (f"dimension {NAME} --maximize goodput_kbps --choose poling.limit=1..4", "polling.limit"),
     ("sensitivity", "name a SCENARIO"),
     (f"{CHAIN} --spread lots", "KEY=LOW..HIGH"),

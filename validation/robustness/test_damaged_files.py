@@ -1,8 +1,6 @@
-"""Files of every format, damaged at random: each is read or refused, in bounded time and memory.
+"""Files of every format, damaged at random by seed: each is read or refused, in bounded time and memory.
 
-A seed chooses a format and damages a good file of it: a hundred seeds in every run, 9,900 in the long test.
-What is read from a damaged text is not looked at: 0.2 may have become 0.3. Journals and results of sweeps
-have checksums, and tests of their own.
+What is read from a damaged text is not looked at: 0.2 may have become 0.3.
 """
 
 import io

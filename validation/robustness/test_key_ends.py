@@ -1,7 +1,4 @@
-"""Every numeric key at its ends, in both engines: an answer, a refusal, or nothing delivered; never a hang.
-
-The keys come from the tables of the scenario, so a new one is tested by itself.
-"""
+"""Every numeric key at its ends, in both engines: an answer, a refusal, or nothing delivered, no hang."""
 
 import math
 from collections.abc import Iterator

@@ -96,22 +96,19 @@ SHORT = ("--set", "run.duration_s=2", "--set", "run.warmup_s=1", "--set", "run.r
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
-def started(*words: str) -> subprocess.Popen[bytes]:
+def started(*words: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     """Start a command as a user does."""
-    nowhere = subprocess.DEVNULL
-    return subprocess.Popen([*COMMAND, *words], env=ENVIRONMENT, stdout=nowhere, stderr=nowhere)
+    command, nowhere = [*COMMAND, *words], subprocess.DEVNULL
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=nowhere, stderr=stderr, text=True)
 
 
-def swept(target: Path, workers: int, engine: str) -> subprocess.Popen[bytes]:
+def swept(target: Path, workers: int, engine: str) -> subprocess.Popen[str]:
     """Start the sweep."""
     return started(*WORDS, *SHORT, "--engine", engine, "--threads", str(workers), "--out", str(target))
 
 
 def undated(target: Path) -> bytes:
-    """Return the bytes of a result without its date, which alone tells one run from another, and its seal.
-
-    The seal is a sum of all other bytes, the date among them.
-    """
+    """Return the bytes of a result without its date, and without its seal, a sum of all other bytes."""
     content, dates = re.subn(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", b"0000-00-00T00:00:00", target.read_bytes())
     assert dates == 1
     return re.sub(rb"btqueue-sha256:[0-9a-f]{64}", b"", content)
@@ -378,10 +375,7 @@ def test_workers_end_in_the_middle_of_a_point_when_their_parent_dies(how):
 def test_a_signal_ends_workers_and_keeps_their_points(tmp_path, how, code):
     target = tmp_path / "x.nc"
     words = ["sweep", CHEAP, "--over", "traffic.message_bytes=1..20000", "--threads", "2", "--out"]
-    process = subprocess.Popen(
-        [*COMMAND, *words, str(target)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
-    )  # fmt: skip
+    process = started(*words, str(target), stderr=subprocess.PIPE)
     try:
         wait_for(lambda: lines(target) > 10 or process.poll() is not None)
         workers = children(process.pid)
