@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,43 +18,8 @@ Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas", "cubic"]
 LARGEST_PLAIN_WINDOW_BYTES = 65_535
 """The largest window that a TCP header can advertise without window scaling (RFC 793, 3.1)."""
 
-THESIS: Mapping[str, object] = MappingProxyType(
-    {
-        "variant": "newreno", "limited_transmit": False, "hold_ssthresh": False,
-        "window_limited_growth": False, "nagle": "minshall", "delayed_ack": False,
-        "initial_window_segments": 1, "initial_rto_s": 3.0, "initial_ssthresh_segments": 64,
-        "receive_window_segments": 8,
-    }
-)  # fmt: skip
-"""NewReno as simulators of the years 2000 to 2006 had it; a window of 8 segments, as in Venugopal 2006."""
-NS3: Mapping[str, object] = MappingProxyType(
-    {
-        "variant": "newreno", "sack": True, "nagle": False, "rate_reduction": True, "hold_ssthresh": False,
-        "window_limited_growth": False, "clock_granularity_s": 0.001, "max_rto_s": 60.0,
-        "initial_window_segments": 10, "receive_window_segments": 90, "handshake": True,
-        "ack_ends_backoff": True, "impatient_timer": True, "recovery_exit_grows": True,
-        "timeout_exit_holds": True, "inflate_by_one": True, "ssthresh_rule": "pipe",
-        "retransmit_only_lost": True,
-    }
-)  # fmt: skip
-"""NewReno of ns-3.44 with the settings that it has without being told: receive buffers of 128 KiB."""
-LINUX: Mapping[str, object] = MappingProxyType(
-    {
-        "variant": "cubic", "handshake": True, "sack": True, "rate_reduction": True, "nagle": "minshall",
-        "hold_ssthresh": False, "byte_counting": True, "ssthresh_rule": "window",
-        "loss_detection": "rack", "timer_tick_s": 0.004, "hystart": True, "loss_probes": True, "frto": True,
-        "rto_variation": "largest", "buffers": "tuned", "ack_delay_s": 0.04, "quick_acks": 16,
-        "ack_clock": "adaptive",
-        "ack_ends_backoff": True, "initial_window_segments": 10,
-        "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0, "receive_window_segments": 2048,
-    }
-)  # fmt: skip
-"""Linux's settings. Its buffers grow with the connection; the receive window to 2,048 segments at most.
-
-Its least timeout of 200 ms is a floor of the variation: the timer waits for the round trip and 200 ms.
-"""
 PRESETS: Mapping[str, Mapping[str, object]] = MappingProxyType(
-    {"rfc": MappingProxyType({}), "linux": LINUX, "ns3": NS3, "thesis": THESIS}
+    {"rfc": {}} | tomllib.loads(files("btqueue.scenario").joinpath("presets.toml").read_text("utf-8"))
 )
 """For each preset the keys whose defaults it changes; "rfc" is the defaults of `Transport`."""
 
