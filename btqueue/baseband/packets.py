@@ -9,7 +9,7 @@ Source: Bluetooth Core Specification, Baseband part: v1.2 for the basic rate, v2
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -62,7 +62,7 @@ class PacketType:
         name: name in the specification, such as ``"DH5"`` or ``"2-DH3"``.
         slots: slots occupied, 1, 3 or 5.
         payload_bytes: most user bytes that one packet carries.
-        payload_header_bytes: payload header, 1 byte in one-slot basic-rate types and 2 in all others.
+        payload_header_bytes: payload header, 1 byte in one-slot basic-rate types, 2 in others, 0 in voice.
         crc_bytes: length of the CRC over the payload.
         coded: whether the body is protected by the 2/3-rate (15,10) code.
         bits_per_symbol: 1 for GFSK (basic rate), 2 for pi/4-DQPSK, 3 for 8DPSK.
@@ -149,35 +149,36 @@ def _blocks(information_bits: int) -> int:
     return -(-information_bits // FEC_INFORMATION_BITS)
 
 
-def _acl(name: str, slots: int, payload_bytes: int) -> PacketType:
-    basic = name.startswith("D")
-    return PacketType(
-        name=name,
-        slots=slots,
-        payload_bytes=payload_bytes,
-        payload_header_bytes=1 if basic and slots == 1 else 2,
-        coded=name.startswith("DM"),
-        bits_per_symbol=1 if basic else int(name[0]),
-    )
-
-
-PACKET_TYPES: Final = MappingProxyType(
-    {
-        packet.name: packet
-        for packet in (
-            _acl("DM1", 1, 17),
-            _acl("DH1", 1, 27),
-            _acl("DM3", 3, 121),
-            _acl("DH3", 3, 183),
-            _acl("DM5", 5, 224),
-            _acl("DH5", 5, 339),
-            _acl("2-DH1", 1, 54),
-            _acl("2-DH3", 3, 367),
-            _acl("2-DH5", 5, 679),
-            _acl("3-DH1", 1, 83),
-            _acl("3-DH3", 3, 552),
-            _acl("3-DH5", 5, 1021),
+def types_by_name(sizes: Mapping[str, tuple[int, int]]) -> Mapping[str, PacketType]:
+    """Return packet types by name (read-only), given the slots and the most user bytes of each."""
+    found = {}
+    for name, (slots, payload_bytes) in sizes.items():
+        enhanced, voice = name[0].isdigit(), "EV" in name
+        found[name] = PacketType(
+            name=name,
+            slots=slots,
+            payload_bytes=payload_bytes,
+            payload_header_bytes=0 if voice else 2 if enhanced or slots > 1 else 1,
+            coded=name.startswith("DM") or name == "EV4",
+            bits_per_symbol=int(name[0]) if enhanced else 1,
         )
+    return MappingProxyType(found)
+
+
+PACKET_TYPES: Final = types_by_name(
+    {
+        "DM1": (1, 17),
+        "DH1": (1, 27),
+        "DM3": (3, 121),
+        "DH3": (3, 183),
+        "DM5": (5, 224),
+        "DH5": (5, 339),
+        "2-DH1": (1, 54),
+        "2-DH3": (3, 367),
+        "2-DH5": (5, 679),
+        "3-DH1": (1, 83),
+        "3-DH3": (3, 552),
+        "3-DH5": (5, 1021),
     }
 )
 """ACL packet types by name (read-only)."""

@@ -20,36 +20,21 @@ from typing import Final
 
 import numpy as np
 
-from btqueue.baseband.packets import SLOT_S, PacketType
+from btqueue.baseband.packets import SLOT_S, PacketType, types_by_name
 
 VOICE_KBPS: Final = 64
 """Rate of a voice link, each way."""
 
 
-def _ev(name: str, slots: int, payload_bytes: int, bits_per_symbol: int = 1) -> PacketType:
-    """EV packets have no payload header; the body of EV4 alone is coded."""
-    return PacketType(
-        name=name,
-        slots=slots,
-        payload_bytes=payload_bytes,
-        payload_header_bytes=0,
-        coded=name == "EV4",
-        bits_per_symbol=bits_per_symbol,
-    )
-
-
-ESCO_PACKETS: Final = MappingProxyType(
+ESCO_PACKETS: Final = types_by_name(
     {
-        packet.name: packet
-        for packet in (
-            _ev("EV3", 1, 30),
-            _ev("EV4", 3, 120),
-            _ev("EV5", 3, 180),
-            _ev("2-EV3", 1, 60, 2),
-            _ev("3-EV3", 1, 90, 3),
-            _ev("2-EV5", 3, 360, 2),
-            _ev("3-EV5", 3, 540, 3),
-        )
+        "EV3": (1, 30),
+        "EV4": (3, 120),
+        "EV5": (3, 180),
+        "2-EV3": (1, 60),
+        "3-EV3": (1, 90),
+        "2-EV5": (3, 360),
+        "3-EV5": (3, 540),
     }
 )
 """Packet types of extended voice links by name, with their largest payload (read-only)."""
