@@ -115,17 +115,10 @@ def frames(path: Path, notes: list[str]) -> Iterator[Frame]:
             raise BadCapture(f"{path.name}: {fault}") from None
 
 
-def _exactly(file: BinaryIO, size: int) -> bytes:
+def _exactly(file: BinaryIO, size: int, *, may_end: bool = False) -> bytes:
+    """Return the next bytes; none where the file may end, and ends."""
     found = file.read(size)
-    if len(found) < size:
-        raise _CutOff
-    return found
-
-
-def _next_header(file: BinaryIO, size: int) -> bytes:
-    """Return the next header, empty at the end of the file, which may be nowhere else."""
-    found = file.read(size)
-    if found and len(found) < size:
+    if len(found) < size and (found or not may_end):
         raise _CutOff
     return found
 
@@ -134,7 +127,7 @@ def _pcap(file: BinaryIO, magic: bytes) -> Iterator[Frame]:
     order, unit_s = PCAP_ORDERS[magic]
     *_, snap, link = struct.unpack(f"{order}HHiIII", _exactly(file, 20))
     longest = min(max(LONGEST_PACKET, snap), LONGEST_BLOCK)
-    while head := _next_header(file, 16):
+    while head := _exactly(file, 16, may_end=True):
         seconds, fraction, size, length = struct.unpack(f"{order}4I", head)
         if size > longest:
             raise _Damaged
@@ -147,7 +140,7 @@ def _snoop(file: BinaryIO) -> Iterator[Frame]:
     rest, version, link = struct.unpack(">4sII", _exactly(file, 12))
     if rest != SNOOP[4:] or version != 1:
         raise _Damaged
-    while head := _next_header(file, 24):
+    while head := _exactly(file, 24, may_end=True):
         length, size, flags, _, stamp = struct.unpack(">4Iq", head)
         if not size <= min(length, LONGEST_PACKET):
             raise _Damaged
@@ -155,10 +148,8 @@ def _snoop(file: BinaryIO) -> Iterator[Frame]:
         if link == SNOOP_COMMANDS:
             kind = b"\1\4"[direction : direction + 1] if flags & 2 else b"\2"
         elif link == SNOOP_MONITOR:
-            direction, kind = (
-                MONITOR_DATA.get(flags & 0xFFFF, 0),
-                b"\2" if flags & 0xFFFF in MONITOR_DATA else b"\0",
-            )
+            code = flags & 0xFFFF
+            direction, kind = MONITOR_DATA.get(code, 0), b"\2" if code in MONITOR_DATA else b"\0"
         elif link != SNOOP_UART:
             raise BadCapture(
                 f"{Path(file.name).name}: type of link {link} of btsnoop is unknown: {SNOOP_COMMANDS}, "
@@ -171,7 +162,7 @@ def _snoop(file: BinaryIO) -> Iterator[Frame]:
 def _pcapng(file: BinaryIO) -> Iterator[Frame]:
     """Yield the packets of all sections; the first block's type is read already."""
     order, interfaces, head = "", [], SECTION.to_bytes(4, "big")
-    while head := head or _next_header(file, 4):
+    while head := head or _exactly(file, 4, may_end=True):
         if head == SECTION.to_bytes(4, "big"):  # alike in both orders of bytes
             size, magic = _exactly(file, 4), _exactly(file, 4)
             if magic not in SECTION_ORDERS:
