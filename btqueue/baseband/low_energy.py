@@ -107,21 +107,3 @@ def _cut(total: int, most: int, header: int) -> tuple[int, ...]:
     """Cut bytes into full pieces and the rest, each with a header."""
     whole, rest = divmod(total, most)
     return (most + header,) * whole + ((rest + header,) if rest else ())
-
-
-def event_charge_uc(
-    sent_us: float, heard_us: float, spaces_us: float, *, tx_ma: float, rx_ma: float, idle_ma: float,
-    event_uc: float,
-) -> float:  # fmt: skip
-    """Return the charge (uC) that a connection event takes above the sleep of a device.
-
-    Args:
-        sent_us: air time of its own PDUs.
-        heard_us: time with the receiver on: PDUs of the other side, and the wait for the first of them.
-        spaces_us: frame spaces between PDUs of the event.
-        tx_ma: current while it sends.
-        rx_ma: current while it listens.
-        idle_ma: current during frame spaces.
-        event_uc: charge of waking up and going to sleep.
-    """
-    return event_uc + 1e-3 * (tx_ma * sent_us + rx_ma * heard_us + idle_ma * spaces_us)

@@ -75,8 +75,10 @@ def _packet_of_bnep(data: bytes) -> bytes:
     return b""
 
 
-ETHERNET, PPP, NULL, COOKED, COOKED2, RAW = 1, 9, 0, 113, 276, (12, 14, RAW_IP, 228, 229)
+ETHERNET, PPP = 1, 9
 """Types of links (LINKTYPE_ of libpcap)."""
+BEFORE_IP = {12: 0, 14: 0, RAW_IP: 0, 228: 0, 229: 0, 0: 4, 113: 16, 276: 20}
+"""Bytes before the IP packet by the type of link: raw IP, loopback, and Linux's two cooked captures."""
 TCP, UDP = 6, 17
 EXTENSIONS = (0, 43, 60)
 """Headers of IPv6 that may stand before TCP: hop-by-hop options, routing, destination options."""
@@ -213,20 +215,14 @@ def _options(field: bytes) -> tuple[dict[int, bytes], bool]:
 def _network_layer(frame: Frame, source: str) -> bytes | None:
     """Return the IP packet behind the link's header, None for any other protocol."""
     raw, link = frame.raw, frame.link
-    if link in RAW:
-        found = raw
+    if link in BEFORE_IP:
+        found = raw[BEFORE_IP[link] :]
     elif link == ETHERNET:
         skip = 18 if raw[12:14] == b"\x81\x00" else 14
         found = raw[skip:] if raw[skip - 2 : skip] in (b"\x08\x00", b"\x86\xdd") else b""
     elif link == PPP:
         body = raw[2:] if raw[:2] == b"\xff\x03" else raw
         found = body[2:] if body[:2] in (b"\x00\x21", b"\x00\x57") else b""
-    elif link == NULL:
-        found = raw[4:]
-    elif link == COOKED:
-        found = raw[16:]
-    elif link == COOKED2:
-        found = raw[20:]
     else:
         raise BadCapture(
             f"{source}: link type {link} of the capture is unknown: Ethernet, PPP, raw IP and HCI can be read"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-NOT_SCENARIOS = frozenset({"published.toml"})
-"""TOML files in a system's folder that are records of a publication, not scenarios."""
-
 
 def models_folder() -> Path:
     """Return the folder with one subfolder for each system of the literature, and `practice`.
@@ -38,5 +35,5 @@ def _folder(name: str) -> Path:
 def list_models() -> tuple[str, ...]:
     """Return the names of all scenarios in :func:`models_folder`, such as ``venugopal-2006/piconet``."""
     folder = models_folder()
-    files = (path for path in folder.glob("*/*.toml") if path.name not in NOT_SCENARIOS)
+    files = (path for path in folder.glob("*/*.toml") if path.stem != "published")  # no record of a paper
     return tuple(sorted(path.relative_to(folder).with_suffix("").as_posix() for path in files))

@@ -46,8 +46,8 @@ TableKind = TypeVar("TableKind", bound=Table)
 class FlowEnds(Table):
     """Who sends to whom, and how the flow is called."""
 
-    source: Name = key(..., "name of the sending node", validation_alias="from", serialization_alias="from")
-    target: Name = key(..., "name of the receiving node", validation_alias="to", serialization_alias="to")
+    source: Name = key(..., "name of the sending node", alias="from")
+    target: Name = key(..., "name of the receiving node", alias="to")
     name: Name | None = key(
         None, "name of this flow in results and expressions", said="its ends, as in `p1.1>c1`"
     )
@@ -161,10 +161,8 @@ class OutsideLink(Table):
     """A pipe between a Bluetooth node and a host outside the piconets (WLAN, wired network, CDPD)."""
 
     name: Name = key(..., "name of the link")
-    source: Name = key(
-        ..., "node on one side, for instance a gateway", validation_alias="from", serialization_alias="from"
-    )
-    target: Name = key(..., "node or host on the other side", validation_alias="to", serialization_alias="to")
+    source: Name = key(..., "node on one side, for instance a gateway", alias="from")
+    target: Name = key(..., "node or host on the other side", alias="to")
     kind: Literal["wired", "wlan", "cdpd", "other"] = key("wired", "kind of link, sets the default rate")
     rate_kbps: PositiveRate = key(
         lambda data: LINK_RATES_KBPS.get(data.get("kind", "other"), 1_000.0),

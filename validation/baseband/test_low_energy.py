@@ -55,11 +55,6 @@ def test_notifications_are_cut_over_packets() -> None:
     assert air.pdus(30, 27) == (27, 3)
 
 
-def test_charge_of_an_empty_event() -> None:
-    found = air.event_charge_uc(80, 80, 150, tx_ma=8, rx_ma=6, idle_ma=2, event_uc=3)
-    assert found == pytest.approx(4.42)
-
-
 @pytest.mark.parametrize(
     ("tables", "key"),
     [

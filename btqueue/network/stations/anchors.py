@@ -209,9 +209,8 @@ class Station:
         vain = self.vain / self.listens_s
         heard = heard + widening_us * (1.0 + 2.0 * self.vain) + self.air_us(0) * vain
         spaces = (2.0 * exchanges - events) * self.space_us
-        currents = {"tx_ma": energy.tx_ma, "rx_ma": energy.rx_ma, "idle_ma": energy.idle_ma}
-        woken_uc = energy.event_uc * (events + vain)
-        return air.event_charge_uc(sent, heard, spaces, event_uc=woken_uc, **currents)
+        awake = energy.tx_ma * sent + energy.rx_ma * heard + energy.idle_ma * spaces
+        return energy.event_uc * (events + vain) + 1e-3 * awake
 
     def lone_s(self, pdus: Pdus, events: Events, *, up: bool) -> float:
         """Return the time from an anchor point until a lone segment is across (s).
