@@ -184,11 +184,7 @@ def simulate(
         _end(simulated)
 
 
-@app.command(
-    epilog=examples(
-        "btqueue compare venugopal-2006/piconet --set link.packets=3-DH5",
-    )
-)
+@app.command(epilog=examples("btqueue compare venugopal-2006/piconet --set link.packets=3-DH5"))
 def compare(
     scenario: Name,
     set_: Sets = None,
@@ -235,11 +231,7 @@ for command, typed in (
     app.command(epilog=examples(*typed))(command)
 
 
-@app.command(
-    epilog=examples(
-        "btqueue models venugopal-2006/piconet > mine.toml",
-    )
-)
+@app.command(epilog=examples("btqueue models venugopal-2006/piconet > mine.toml"))
 def models(
     name: Annotated[str | None, Argument(metavar="[NAME]", help="Print the TOML of this scenario.")] = None,
     schema: Annotated[

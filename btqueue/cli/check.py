@@ -43,8 +43,7 @@ def check(
         ),
     ],
     scenario: Annotated[
-        str,
-        Option("--scenario", metavar="SCENARIO", help="The simulated scenario: a TOML file or a name."),
+        str, Option("--scenario", metavar="SCENARIO", help="The simulated scenario: a TOML file or a name.")
     ],
     set_: Sets = None,
     confidence: Annotated[

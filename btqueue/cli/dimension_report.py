@@ -19,13 +19,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.expressions import Linear
 from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
-from btqueue.study.dimensioning.optimum import (
-    MOST_ROWS,
-    Dimensioning,
-    as_table,
-    as_values,
-    points_table,
-)
+from btqueue.study.dimensioning.optimum import MOST_ROWS, Dimensioning, as_table, as_values, points_table
 from btqueue.study.dimensioning.search import NAMES
 from btqueue.study.provenance import as_document
 from btqueue.study.summary import Estimate
@@ -57,11 +51,7 @@ def run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
         prepare_simulator(base, quiet=quiet)
     with bars(quiet=quiet) as bar:
         return dimension(
-            base,
-            simulator=simulator,
-            progress=bar("points"),
-            simulating=bar("confirming"),
-            **wanted,
+            base, simulator=simulator, progress=bar("points"), simulating=bar("confirming"), **wanted
         )
 
 

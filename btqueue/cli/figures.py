@@ -82,13 +82,7 @@ def figures(
 
 
 def _draw_each(
-    entries: Sequence[Entry],
-    out: Path,
-    settings: Settings,
-    store: Store,
-    *,
-    force: bool,
-    quiet: bool,
+    entries: Sequence[Entry], out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool
 ) -> int:
     """Draw figures into folders of their publications; return how many failed.
 

@@ -67,8 +67,7 @@ Metrics = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None,
-    Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
+    Path | None, Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv).")
 ]
 Report = Annotated[
     Path | None, Option("--out", metavar="FILE", help="Write the report to FILE (.json), or its rows (.csv).")
@@ -76,8 +75,7 @@ Report = Annotated[
 Plot = Annotated[Path | None, Option("--plot", metavar="FILE", help="Draw the result (.png, .svg, .pdf).")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[
-    bool,
-    Option("--force", help="Replace files that are there already; without it they are left alone."),
+    bool, Option("--force", help="Replace files that are there already; without it they are left alone.")
 ]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no messages.")]
 Threads = Annotated[

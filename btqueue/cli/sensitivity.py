@@ -7,17 +7,7 @@ from typing import Annotated, Literal
 from typer import Option
 
 from btqueue.cli.errors import BadInput
-from btqueue.cli.options import (
-    AsJson,
-    Force,
-    MaybeName,
-    Metrics,
-    Out,
-    Plot,
-    Quiet,
-    Sets,
-    Threads,
-)
+from btqueue.cli.options import AsJson, Force, MaybeName, Metrics, Out, Plot, Quiet, Sets, Threads
 
 Method = Literal["local", "sobol", "closed"]
 

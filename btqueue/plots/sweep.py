@@ -15,14 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, LogLocator
 
 from btqueue.plots import NoFigure
-from btqueue.plotting import (
-    MARKERS,
-    PALETTE,
-    SURFACE,
-    Figure,
-    axis_label,
-    house_style,
-)
+from btqueue.plotting import MARKERS, PALETTE, SURFACE, Figure, axis_label, house_style
 from btqueue.scenario import METRICS
 
 DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (3, 3)))
@@ -35,11 +28,7 @@ BAND = 0.18
 """Opacity of the band that shows a 95 % interval."""
 
 
-def sweep_figure(
-    dataset: xr.Dataset,
-    metrics: Sequence[str] = ("goodput_kbps",),
-    title: str = "",
-) -> Figure:
+def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",), title: str = "") -> Figure:
     """Return a figure of a sweep, a row of panels for each metric.
 
     Over one key: a line, with a band for the simulator's 95 % intervals; both engines in one panel if both

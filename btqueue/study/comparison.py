@@ -94,10 +94,7 @@ def side_by_side(
         coords={
             "metric": names,
             "units": ("metric", [metric_of(name).unit for name in names]),
-            "long_name": (
-                "metric",
-                [heading(name, simulation.get(name, NOTHING)) for name in names],
-            ),
+            "long_name": ("metric", [heading(name, simulation.get(name, NOTHING)) for name in names]),
         },
         attrs={
             "title": scenario.title,

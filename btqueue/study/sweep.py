@@ -33,13 +33,7 @@ from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Points, grid
 from btqueue.study.provenance import attributes
-from btqueue.study.sweep_files import (
-    IN_THE_WAY,
-    assemble,
-    checked_target,
-    finished_result,
-    write_sweep,
-)
+from btqueue.study.sweep_files import IN_THE_WAY, assemble, checked_target, finished_result, write_sweep
 from btqueue.study.sweep_store import Journal, Memory, StoreError, Unwritten, definition, journal_path
 
 Progress = Callable[[int, int], None]

@@ -170,10 +170,7 @@ def _with_width(quantity: Quantity, means: np.ndarray, widths: np.ndarray) -> tu
 
 
 def _labelled(
-    points: Points,
-    engines: Sequence[Engine],
-    parts: dict[str, list[str]],
-    arrays: dict[str, np.ndarray],
+    points: Points, engines: Sequence[Engine], parts: dict[str, list[str]], arrays: dict[str, np.ndarray]
 ) -> xr.Dataset:
     """Put names and units on the arrays, shape (engines, points) or (engines, points, part)."""
     several = len(engines) > 1

@@ -124,9 +124,7 @@ def asked_quantities(results: ForeignResults, scenario: Scenario) -> Asked:
 
 
 def reference_samples(
-    simulated: Results | xr.Dataset,
-    flow: int | None,
-    asked: Asked = NONE_ASKED,
+    simulated: Results | xr.Dataset, flow: int | None, asked: Asked = NONE_ASKED
 ) -> dict[str, np.ndarray]:
     """Return one value a replication of each metric: of one flow (from 1), or the mean over flows.
 
@@ -153,10 +151,7 @@ def reference_samples(
 
 
 def model_values(
-    solved: Results | xr.Dataset,
-    flow: int | None,
-    asked: Asked,
-    scenario: Scenario,
+    solved: Results | xr.Dataset, flow: int | None, asked: Asked, scenario: Scenario
 ) -> dict[str, float]:
     """Return the model's answers in the same way, without times that it gives for some of the flows only."""
     samples = reference_samples(solved.expand_dims("replication"), flow, asked)

@@ -37,14 +37,7 @@ from btqueue.scenario.topology import topology
 from btqueue.study.check.flow_monitor import read_flow_monitor
 from btqueue.study.check.omnet import read_omnet
 from btqueue.study.check.packet_capture import read_capture
-from btqueue.study.check.results import (
-    BadResults,
-    ForeignResults,
-    Quantity,
-    finite,
-    known_name,
-    unmatched,
-)
+from btqueue.study.check.results import BadResults, ForeignResults, Quantity, finite, known_name, unmatched
 from btqueue.study.comparison import metric_name
 from btqueue.text_files import BadText, decoded, read_table
 
@@ -277,11 +270,7 @@ REFUSED: Mapping[bytes, str] = {
 
 
 def read_results(
-    path: str | Path,
-    scenario: Scenario,
-    *,
-    renamed: Mapping[str, str] | None = None,
-    flow: int | None = None,
+    path: str | Path, scenario: Scenario, *, renamed: Mapping[str, str] | None = None, flow: int | None = None
 ) -> ForeignResults:
     """Read a results file of another simulator.
 

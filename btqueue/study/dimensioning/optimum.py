@@ -35,13 +35,7 @@ from btqueue.study.dimensioning.confirmation import (
     spread,
 )
 from btqueue.study.dimensioning.problem import Choice, Choices, Place, Task, task_of
-from btqueue.study.dimensioning.search import (
-    Candidate,
-    Outcome,
-    Progress,
-    Table,
-    find_best,
-)
+from btqueue.study.dimensioning.search import Candidate, Outcome, Progress, Table, find_best
 from btqueue.study.evaluate import Engine
 from btqueue.study.points import is_number, label
 from btqueue.study.provenance import plain

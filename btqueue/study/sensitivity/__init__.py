@@ -17,14 +17,7 @@ from btqueue.study.sensitivity.over_ranges import global_sensitivity
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "Evaluated",
-    "formula",
-    "formulas_of",
-    "global_sensitivity",
-    "local_sensitivity",
-    "sensitivity",
-]
+__all__ = ["Evaluated", "formula", "formulas_of", "global_sensitivity", "local_sensitivity", "sensitivity"]
 
 
 def sensitivity(
