@@ -27,13 +27,11 @@ from btqueue.study.tables import number, with_interval
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
 """Participle for a point's answer, by engine."""
-
 WRITERS = {
     ".json": lambda path, found: write_json(path, as_document(found.task.base, dimension=as_values(found))),
     ".csv": lambda path, found: as_table(found).to_csv(path, index=False),
 }
 """Of the whole result, and of the table of points, by suffix."""
-
 MOST_REASONS = 5
 """Reasons for failures that are shown."""
 

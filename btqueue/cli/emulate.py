@@ -25,8 +25,6 @@ LATE_MS = 0.625
 """A slot: a radio would have been on time."""
 SHARES = {"median": 0.5, "p99": 0.99, "most": 1.0}
 """Of packets that are told how late they were at most."""
-
-
 EXAMPLES = ("btqueue emulate phone.toml --serve 'iperf3 -s -1' --exec 'iperf3 -c 10.77.0.2'",)
 """That the help shows."""
 

@@ -25,10 +25,8 @@ OTHER_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as Ctrl-C does, with the exit code 128 + number that shells give them."""
 PATIENCE_S = 3.0
 """Time that a command gets to notice these. A compiler may not return to Python for a minute."""
-
 SCHEMA = 3
 """Version of the JSON objects that commands print: it grows when a key changes its meaning or goes."""
-
 EXIT_CODES = (
     ("btqueue.cli.errors", "BadInput", BAD_INPUT),
     ("btqueue.cli.errors", "OutputLost", BAD_INPUT),

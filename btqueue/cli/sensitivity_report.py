@@ -30,13 +30,10 @@ from btqueue.study.tables import number
 
 LEAST_SHARE = 5e-4
 """Share of the variance below which a key is left out of the table."""
-
 MOST_REASONS = 4
 """Keys without an answer for which the reasons are printed."""
-
 Row = dict[str, Any]
 """Numbers and words of a key in the study of a metric, by name."""
-
 WORDS = {
     "kink": "kink: {left} below, {right} above",
     "jump": "jumps here",

@@ -16,8 +16,6 @@ DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
 """Metrics shown by default."""
 MOST_KEYS_DRAWN = 3
 """Keys of a grid that a figure has room for."""
-
-
 EXAMPLES = (
     "btqueue sweep venugopal-2006/piconet --over polling.limit=1..25 --plot limit.png",
     "btqueue sweep venugopal-2006/piconet --over radio.ber=log(1e-6,1e-3,7) "

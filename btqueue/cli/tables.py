@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 STYLES = {INSIDE: "green", CLOSE_BY: "green", OUTSIDE: "yellow"}
 """Of verdicts; others are dim."""
-
 LOADING_S = 3.0
 """Longest time (s) that loading compiled code takes. Code that takes longer was compiled."""
 PIPE_WIDTH = 200

@@ -18,7 +18,6 @@ from btqueue.study.comparison import long_name
 
 MOST_BARS = 12
 """In one panel: the keys with the largest effects."""
-
 LOW, HIGH = PALETTE[1], PALETTE[0]
 """Colours of the low and the high end of a spread, or of a second and a first index."""
 

@@ -57,10 +57,8 @@ LEAST_TIMEOUTS = 0.01
 """Timeouts a second from which on they are compared."""
 WRONG = 0.10
 """Relative error that the interval of a confirmed answer excludes."""
-
 NOTHING = "gives no interval of goodput or times"
 """Where there is nothing to compare with, as of runs that must be longer than a check can be."""
-
 CPU_S = 0.2
 """CPU time (s) of a check, about. Pilot runs come on top, and loading the simulator, once a process."""
 EVENTS = 2_400_000
@@ -278,7 +276,6 @@ def _difference(
 
 SHARE, LEAST = 1 / 20, 5
 """Share of the points of theory that is checked, and how many at least."""
-
 Evaluator = Callable[..., Generator[Any]]
 """`btqueue.study.many_points.map_points` of the sweep, asked for `numbers` by `engines`: yields
 `PointResult`."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 Notation = Mapping[str, tuple[str, str]]
 """Name of a symbol -> (unit, meaning)."""
-
 CATALOGUE = tomllib.loads(files("btqueue.study").joinpath("closed_forms.toml").read_text("utf-8"))
 """By subject the symbols, and the forms with their texts."""
 SUBJECTS = tuple(CATALOGUE)

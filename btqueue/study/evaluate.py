@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 Engine = Literal["solve", "theory", "simulate", "precise", "check"]
 """Theory, with simulation where theory does not stand ("solve", for users "auto"); theory alone; simulation
 alone, as `run` says or to `PRECISION` ("precise"); a check of theory, without metrics ("check")."""
-
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
 """Engines of a study; "solve" beside "simulate" is theory alone, to be compared with simulation."""
-
 PRECISION, TIMES, FIRST = 0.02, {"rtt_s": 0.05, "session_time_s": 0.05}, 4
 """Relative half-widths of the intervals of goodput and times at which a simulation in place of theory stops,
 and the replications after which it first looks."""
-
 MORE = 4
 """Most replications of such a simulation, as a multiple of what the scenario's own `run` asks for."""
 

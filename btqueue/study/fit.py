@@ -84,7 +84,6 @@ AT_THE_END = 0.995
 """Half ranges from the middle from which on a value is at an end."""
 NO_ANSWER = 1e3
 """Residual where theory has no answer."""
-
 Numbers = NDArray[np.float64]
 
 

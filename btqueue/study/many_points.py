@@ -43,7 +43,6 @@ from btqueue.study.provenance import versions
 
 ATTEMPTS = 2
 """How often a point is tried whose process dies."""
-
 COMMAND = (sys.executable, "-c", "from btqueue.study.many_points import serve; serve()")
 
 

@@ -29,10 +29,8 @@ RANGE = re.compile(rf"({SIGNED}?)\.\.({SIGNED})(?::({SIGNED}))?")
 """``a..b`` or ``a..b:step``."""
 CALL = re.compile(r"(lin|log)\s*\((.*)\)")
 """``lin(a,b,n)`` or ``log(a,b,n)``."""
-
 MOST_VALUES = 1_000_000
 """Of one key."""
-
 HOW = "write 1..25, 1..25:2, 5,10,20, lin(a,b,n) or log(a,b,n)"
 
 ARRAY_OF_LISTS = re.compile(r"\[\s*(\[.*\])\s*\]", re.DOTALL)
@@ -312,7 +310,6 @@ def label(value: Any) -> str:
 
 Changes = dict[str, Any]
 """Changes of a point to the scenario, by dotted key, as `Scenario.changed` takes them."""
-
 MOST_POINTS = 10_000_000  # more are surely a slip
 
 

@@ -38,7 +38,6 @@ from btqueue.study.sweep_store import Journal, Memory, StoreError, Unwritten, de
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are finished and of all points."""
-
 Over = Mapping[str, Any] | Iterable[str]
 """Values by key, or texts ``key=values``; see `btqueue.study.points.grid`."""
 

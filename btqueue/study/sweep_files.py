@@ -40,7 +40,6 @@ NOTES: dict[str, tuple[type, Any]] = {
     "warmup_s": (float, math.nan),
 }
 """Notes that become variables, with type and the value where there is none."""
-
 TEXTS = ("failure", "warnings", "answered_by", "why", "method", "check")
 """Variables in words; all but the first two are left out where no point has any."""
 

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 FORMAT = 3
 """Of the definition of a sweep; one of another format is another sweep."""
-
 MAGIC = b"btqueue sweep journal 3\n"
 """First line of every journal, by which it is known as ours; the number is the format's."""
-
 SYNC_EVERY_S = 0.05
 """Least time between two flushes to the disk. Written points always survive the end of the process; after a
 flush they survive the end of the machine, too."""

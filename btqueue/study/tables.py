@@ -21,19 +21,14 @@ if TYPE_CHECKING:
 
 GROUPS = ("goodput_kbps", "session_time_s", "cwnd_segments", "segment_loss", "queue_packets")
 """First metric of each group of rows: flows, their sessions, TCP, losses, links and queues."""
-
 ROUNDING = 1e-12
 """Relative half-width of an interval that is nothing but rounding."""
-
 CLOSE = 0.01
 """Relative difference that matters to nobody, however narrow the interval is."""
-
 INSIDE, CLOSE_BY, OUTSIDE = "✓ inside", f"within {CLOSE:.0%}", "outside"
 """Verdicts on a model beside an interval."""
-
 COMPARED = ("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
 """Columns of a comparison."""
-
 SPREAD = "least to greatest flow"
 """One more column where flows differ."""
 

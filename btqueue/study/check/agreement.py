@@ -39,14 +39,11 @@ CLOCK_S = 1e-6
 """Difference of a time (s) that does not matter: captures stamp packets to a microsecond."""
 NEGLIGIBLE_RATE = 0.01
 """Difference of a rate of events (1/s) that does not matter; in short runs two events."""
-
 UNMEASURED = 0.5
 """Relative error of the model taken for a metric that was never measured against simulation, or for a model
 that was not: no model of ours should be a factor of two off."""
-
 Asked = Mapping[str, expressions.Quantity]
 """Quantities of single flows and groups in a file, by name."""
-
 NONE_ASKED: Final[Asked] = MappingProxyType({})
 
 NONE_MEASURED: Final[Mapping[str, MeasuredError]] = MappingProxyType({})

@@ -151,7 +151,6 @@ ABOVE_ONE = frozenset(
     {"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet", "exchanges_per_event"}
 )
 """Metrics without unit that are no shares."""
-
 Problems = Iterator[tuple[float, str]]
 """Of each thing that was looked at: by how much a number is beyond its bound (NaN, or infinite, where either
 is not known), and in words how it is wrong."""

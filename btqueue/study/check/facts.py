@@ -57,8 +57,6 @@ RATE_SHARE = 0.02
 """Most by which the rate between acknowledgements may be wrong."""
 STANDING = 1.5
 """Round trips, in least ones, from which on a queue stands before the slowest link."""
-
-
 Place = Literal["at the sender", "at the receiver", "on the way", "behind the queue of a link"]
 AT_SENDER: Place = "at the sender"
 

@@ -50,7 +50,6 @@ DECIMALS = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
 IGNORED = ("unit", "interrupted", "flow_name", "group")
 SUBJECT = ("metric", "flow", "flow_name", "group", "link", "queue", "replication")
 """Columns that name the run and the part of the network: no two rows agree in all of them."""
-
 Row = dict[str, str]
 
 

@@ -42,7 +42,6 @@ HELPERS: Final = MappingProxyType(
     }
 )
 """Quantities that are no metrics and that conservation and Little's law need."""
-
 Status = Literal["passed", "doubtful", "failed"]
 
 

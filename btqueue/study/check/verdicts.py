@@ -37,15 +37,12 @@ if TYPE_CHECKING:
 
 REPLICATIONS_FOR_ONE = 30
 """Least replications of ours beside a single run of theirs, whose variance must come from ours."""
-
 JITTERED = 8
 """Runs with jittered starts where nothing is random."""
 JITTER = 0.01
 """Longest delay of a packet at its sender in these runs, as a share of the round trip (or message delay)."""
-
 MOST_TIMES = 100
 """Most that the time in a file may be of the scenario's."""
-
 Engine = Callable[[Scenario], Results | xr.Dataset]
 
 

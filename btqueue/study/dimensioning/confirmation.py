@@ -31,19 +31,14 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 """Of each interval, and of all comparisons together: one time in 20 at most any of them is a false alarm."""
-
 MOST_REPLICATIONS = 10_000
 """Replications that would decide a bound are told up to this number."""
-
 NEAR, LOOSE = 0.05, 0.10
 """Relative errors of objective and bounds, up to which a point of the search may be better than its best."""
-
 MOST_RIVALS, MOST_PLAYED = 10, 40
 """Most points that are simulated because they may be better, and points that are simulated in all."""
-
 Simulator = Callable[[Scenario], "Results | xr.Dataset"]
 """Simulates a scenario; the result has a dimension `replication`."""
-
 Verdict = Literal["winner", "worse", "better", "cannot be told apart", "equal", "no comparison", ""]
 
 Bound = Literal["met", "violated", "open", "unknown"]
@@ -394,13 +389,10 @@ def nothing_for(count: int) -> str:
 
 LEVELS = 10
 """Bounds of the second aim that are searched between the ends of a front."""
-
 SHARE = 20
 """Each of these searches may solve this part of the budget."""
-
 FAR = 10.0
 """The bound that looks for the best of the second aim, in multiples of its value at the best of the first."""
-
 MOST_SIMULATED = 5
 """Points of a front that are simulated, the ends among them."""
 

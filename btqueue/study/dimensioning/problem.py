@@ -17,7 +17,6 @@ from btqueue.study.points import Interval, is_number, keyed_values, label, parse
 Place = tuple[float, ...]
 """A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
 its range."""
-
 Choices = Mapping[str, Any] | Iterable[str]
 """Values by key, or texts ``key=values``."""
 
@@ -95,13 +94,10 @@ def parse_choices(choose: Choices) -> tuple[Choice, ...]:
 
 STEP_SHARE = 0.05
 """A step along a continuous key, as a share of its range."""
-
 DISTINCT = 0.01
 """Points are distinct from each other if they differ by this share of a continuous key's range."""
-
 ROUNDING = 1e-9
 """Relative violation of a bound that is nothing but rounding, and difference of objectives that is none."""
-
 COMPARISON = re.compile(r"(?:<=|>=|≤|≥|==|!=|<|>|=)(?![^\[(]*[\])])")
 """A sign, but not inside the name of a flow in brackets, as in rtt_s[p1.1>c1]."""
 MORE = frozenset({"goodput_kbps", "throughput_kbps", "sessions_per_s", "fairness"})

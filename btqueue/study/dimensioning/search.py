@@ -27,11 +27,8 @@ from btqueue.study.points import label
 
 Progress = Callable[[int, int], None]
 """Called with the number of points solved and the most that will be solved."""
-
 SMALL_BATCH = 32
 """Least number of points for which further processes pay: models are compiled in this one already."""
-
-
 NAMES: Mapping[Engine, str] = {"solve": "the model", "simulate": "the simulation"}
 """Of each engine, in messages."""
 
@@ -207,17 +204,12 @@ def require_answers(table: Table, kinds: Collection[str] = HOPELESS) -> None:
 
 MOST_LISTED = 1_000_000
 """Combinations that are gone through to see which of them the keys alone rule out."""
-
 IDLE_ROUNDS = 20
 """Rounds in a row without a gain after which the search ends."""
-
 STARTS, DRAWS = 15, 100
 """Random points of a round for each key; of so many draws for each the first that meet the bounds on keys."""
-
 DIAGONALS = 3
 """Most keys in which a neighbour differs from a point."""
-
-
 Outcome = Literal["proved", "ended", "spent"]
 """How a search ended: all combinations were solved, so that no point can be better; some rounds in a row
 gained nothing; the budget was spent."""

@@ -21,13 +21,10 @@ from btqueue.study.points import (
 
 SHARE = 0.1
 """How far keys are varied by default, as a share of their value."""
-
 OF_THE_MODEL = "run.jitter_s"
 """The one key of `[run]` that describes the network and not how it is simulated."""
-
 LINKS = ("radio.links[", "network.outside_links[")
 """Lists of links. They have few entries, on which flows often depend; lists of flows may have many."""
-
 UNITS = {"_s": 1e-3, "ber": 1e-6, "per": 1e-3, "loss": 1e-3}
 """By the end of a key's name: a small change of a key that is 0."""
 

@@ -30,10 +30,8 @@ from btqueue.study.summary import NOTHING, Estimate, student_half_width
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
 """Metrics studied by default, if they have a value; the message delay only of a source with a load."""
-
 Progress = Callable[[int, int], None]
 """Called with the points finished and the points known to be needed."""
-
 Changes = Mapping[str, Any]
 
 
@@ -177,10 +175,8 @@ def with_quantities(
 
 BENT = 0.5
 """Difference of the slopes on both sides, as a share of the larger one, from which on both are told."""
-
 FLAT = 1e-6
 """Relative change of a metric that cannot be told from none: an answer of theory is found to 1e-8."""
-
 Kind = Literal["smooth", "one-sided", "kink", "jump", "step", "secant", "uncertain", "none"]
 """Kind of a derivative: smooth; known on one side only; different below and above; none because the metric
 jumps; differences over one step of a whole number; a secant of simulations; a secant whose interval contains
@@ -307,7 +303,6 @@ def reaction(
 
 TINY = 1e-12
 """A metric this small is 0, whatever its unit."""
-
 STEP = 0.1
 """Of theory for a key that is 0, in units of the key (`Factor.unit`)."""
 

@@ -23,23 +23,17 @@ from btqueue.study.sensitivity.local import Progress, Solver, active_factors
 
 Function = Callable[[np.ndarray], np.ndarray]
 """From shares, shape (points, inputs), to values, shape (points, outputs); NaN where there is none."""
-
 CONFIDENCE = 0.95
 RESAMPLES = 200
 """Bootstrap samples for the intervals."""
-
 SOBOL = {"first": "S1", "first_ci95": "S1_conf", "total": "ST", "total_ci95": "ST_conf"}
 """Our names of the indices, and SALib's."""
-
 CONSTANT = 1e-9
 """Relative variation of an output that is none."""
-
 LEAST_KEPT = 0.5
 """Share of the blocks that must be complete."""
-
 SAMPLES = 256
 """Blocks by default."""
-
 MOST_POINTS = 1_000_000
 """A study of more points is surely a slip."""
 
