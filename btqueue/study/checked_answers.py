@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from btqueue.network.measured_errors import IN_WORDS as NAMES
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
 from btqueue.study.points import label
@@ -46,13 +47,6 @@ TOLERANCES: Mapping[str, float] = {
     TIMEOUTS: 0.10,
 }
 """Relative error of a right answer, beside the half-width of the simulation's interval."""
-NAMES: Mapping[str, str] = {
-    "goodput_kbps": "goodput",
-    "rtt_s": "round trip",
-    "session_time_s": "session time",
-    TIMEOUTS: "timeouts",
-}
-"""Of these metrics, in words."""
 LEAST_TIMEOUTS = 0.01
 """Timeouts a second from which on they are compared."""
 WRONG = 0.10

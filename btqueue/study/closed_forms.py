@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from btqueue.baseband import PACKET_TYPES, PacketType
@@ -206,35 +206,19 @@ def _derivative(expression: Any, symbol: Any) -> Any:
     return signless.xreplace({bare: known for known, bare in plain.items()})
 
 
-class PacketTexts(NamedTuple):
-    """Texts of a packet type in the forms of bit errors.
-
-    Attributes:
-        name: of the type.
-        bits: user bits.
-        rate: its asymmetric rate in kbit/s.
-        payload: chance that the user's bytes are intact.
-        body: chance that the whole body is.
-    """
-
-    name: str
-    bits: str
-    rate: str
-    payload: str
-    body: str
-
-
 BLOCK = "((1 - b)**15 + 15*b*(1 - b)**14)"
 """Success of a block of the (15,10) code."""
 
 
-def _texts(packet: PacketType) -> PacketTexts:
+def _texts(packet: PacketType) -> SimpleNamespace:
+    """Return texts of a packet type: its rate in kbit/s, and the chances that payload and body are intact."""
     rate = f"({packet.payload_bits * 10**6}/{SLOT_NS * (packet.slots + 1)})"
     sizes = (packet.payload_fec_blocks, packet.body_fec_blocks) if packet.coded else (
         packet.payload_bits, packet.body_bits
     )  # fmt: skip
     payload, body = (f"{BLOCK if packet.coded else '(1 - b)'}**{size}" for size in sizes)
-    return PacketTexts(packet.name, str(packet.payload_bits), rate, payload, body)
+    bits = packet.payload_bits
+    return SimpleNamespace(name=packet.name, bits=bits, rate=rate, payload=payload, body=body)
 
 
 def _heard() -> str:

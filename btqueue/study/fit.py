@@ -33,7 +33,6 @@ from btqueue.study.check.agreement import (
     UNMEASURED,
     Agreement,
     Rules,
-    asked_quantities,
     compare_all,
     compared_metrics,
     negligible,
@@ -291,7 +290,7 @@ class _Search:
     ) -> None:
         """Begin at the scenario's own values."""
         self.found, self.scenario, self.unknown, self.simulator = found, scenario, unknown, simulator
-        self.asked, self.solver = asked_quantities(found, scenario), engine_of("solve", True)
+        self.solver = engine_of("solve", True)
         self.ranges = [replace(one.spread or Interval(0, 1), whole=False) for one in unknown]
         shares = [_share(spread, one.value) for spread, one in zip(self.ranges, unknown, strict=True)]
         self.place = self.start = np.clip(np.array(shares) * 2 - 1, -0.999, 0.999)
@@ -346,7 +345,7 @@ class _Search:
 
     def simulated(self, scenario: Scenario) -> dict[str, Numbers]:
         """Return one value a replication of each metric."""
-        return reference_samples(self.simulator(scenario), self.found.flow, self.asked)
+        return reference_samples(self.simulator(scenario), self.found, scenario)
 
     def _theory(self, place: Numbers) -> Numbers:
         """Return theory's metrics, between whole values of a key along a straight line; NaN for none."""
@@ -364,9 +363,7 @@ class _Search:
     def _solved(self, values: tuple[float, ...]) -> Numbers:
         if values not in self._known:
             try:
-                self._known[values], _, self._said = modelled(
-                    self.changed(values), self.found, engine_of("solve", True)
-                )
+                self._known[values], _, self._said = modelled(self.changed(values), self.found, self.solver)
             except ScenarioError as error:
                 self._known[values], self._said = {}, (str(error),)
         return np.array([self._known[values].get(name, math.nan) for name in self.names])

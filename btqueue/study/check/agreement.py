@@ -14,20 +14,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Literal
 
 import numpy as np
 import xarray as xr
 from scipy import stats
 
-from btqueue.scenario import METRICS, Scenario, expressions
+from btqueue.network.measured_errors import MeasuredError
+from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.expressions import parse_metric
 from btqueue.scenario.metrics import Results
 from btqueue.study.check.results import HELPERS, ForeignResults, Quantity
 from btqueue.study.comparison import long_name, metric_name, metric_of
 from btqueue.study.summary import holm, partial_times, student_half_width
-
-if TYPE_CHECKING:
-    from btqueue.network.measured_errors import MeasuredError
 
 NEGLIGIBLE = 0.01
 """Relative difference that does not matter, unless a tolerance is given."""
@@ -42,12 +41,6 @@ NEGLIGIBLE_RATE = 0.01
 UNMEASURED = 0.5
 """Relative error of the model taken for a metric that was never measured against simulation, or for a model
 that was not: no model of ours should be a factor of two off."""
-Asked = Mapping[str, expressions.Quantity]
-"""Quantities of single flows and groups in a file, by name."""
-NONE_ASKED: Final[Asked] = MappingProxyType({})
-
-NONE_MEASURED: Final[Mapping[str, MeasuredError]] = MappingProxyType({})
-
 Verdict = Literal["agrees", "negligible", "cannot tell", "differs", "not compared"]
 
 
@@ -107,26 +100,16 @@ class Agreement:
         return self.model if math.isnan(self.simulation) else self.simulation
 
 
-def asked_quantities(results: ForeignResults, scenario: Scenario) -> Asked:
-    """Return the quantities of single flows and groups in a file, as `goodput_kbps[download]`, by name.
+def reference_samples(
+    simulated: Results | xr.Dataset, results: ForeignResults, scenario: Scenario
+) -> dict[str, np.ndarray]:
+    """Return one value a replication of each metric: of the file's flow, or the mean over flows.
+
+    Queues stand apart, as `queue_packets[uplink]`, and so do the quantities of single flows and groups in the
+    file, as `goodput_kbps[download]`; replications without an observation are left out.
 
     Raises:
-        ScenarioError: the scenario has no flow and no group of a name.
-    """
-    return {
-        name: expressions.parse_metric(name, results.source, scenario)
-        for name in results.quantities
-        if name != metric_name(name) and metric_name(name) in METRICS and "queue_packets" not in name
-    }
-
-
-def reference_samples(
-    simulated: Results | xr.Dataset, flow: int | None, asked: Asked = NONE_ASKED
-) -> dict[str, np.ndarray]:
-    """Return one value a replication of each metric: of one flow (from 1), or the mean over flows.
-
-    Queues stand apart, as `queue_packets[uplink]`, and so do the quantities that are `asked` for;
-    replications without an observation are left out.
+        ScenarioError: the scenario has no flow and no group of such a name.
     """
     found: dict[str, np.ndarray] = {}
     for name in METRICS:
@@ -137,22 +120,25 @@ def reference_samples(
             for queue in values["queue"].values:
                 found[f"{name}[{queue}]"] = values.sel(queue=queue).values
             continue
-        if "flow" in values.dims and flow is not None:
-            values = values.isel(flow=flow - 1)
+        if "flow" in values.dims and results.flow is not None:
+            values = values.isel(flow=results.flow - 1)
         found[name] = values.mean([dim for dim in values.dims if dim != "replication"]).values
-    for name, quantity in asked.items():
-        if quantity.name in simulated:
-            found[name] = quantity.over(simulated[quantity.name].transpose("replication", ...).values)
+    for name in results.quantities:
+        metric = metric_name(name)
+        if metric in METRICS and name != metric != "queue_packets":
+            quantity = parse_metric(name, results.source, scenario)
+            if metric in simulated:
+                found[name] = quantity.over(simulated[metric].transpose("replication", ...).values)
     kept = {name: values[np.isfinite(values)] for name, values in found.items()}
     return {name: values for name, values in kept.items() if len(values)}
 
 
 def model_values(
-    solved: Results | xr.Dataset, flow: int | None, asked: Asked, scenario: Scenario
+    solved: Results | xr.Dataset, results: ForeignResults, scenario: Scenario
 ) -> dict[str, float]:
     """Return the model's answers in the same way, without times that it gives for some of the flows only."""
-    samples = reference_samples(solved.expand_dims("replication"), flow, asked)
-    partial = partial_times(solved, scenario) if flow is None else set()
+    samples = reference_samples(solved.expand_dims("replication"), results, scenario)
+    partial = partial_times(solved, scenario) if results.flow is None else set()
     return {name: float(values[0]) for name, values in samples.items() if metric_name(name) not in partial}
 
 
@@ -161,7 +147,7 @@ def compare_all(
     simulated: Mapping[str, np.ndarray],
     model: Mapping[str, float],
     rules: Rules,
-    errors: Mapping[str, MeasuredError] = NONE_MEASURED,
+    errors: Mapping[str, MeasuredError] = MappingProxyType({}),
 ) -> tuple[Agreement, ...]:
     """Return the agreement of every metric of the file, in the order of the vocabulary.
 

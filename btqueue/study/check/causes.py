@@ -24,6 +24,7 @@ import xarray as xr
 from scipy.optimize import minimize_scalar
 
 from btqueue.baseband.packets import SLOT_S
+from btqueue.network import ImpossibleAnswer, NoConvergence
 from btqueue.network.bounds import on_air
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.metrics import Results
@@ -33,7 +34,6 @@ from btqueue.scenario.traits import shares_segments
 from btqueue.study.check.agreement import (
     Agreement,
     Rules,
-    asked_quantities,
     compare_all,
     compared_metrics,
     model_values,
@@ -252,7 +252,7 @@ def likely_causes(
         changed = scenario_with(scenario, neighbour.changes)
         if changed is None or _refuted(results, changed, neighbour.changes):  # a limit of 0, for instance
             return None
-        samples = reference_samples(simulate(changed), results.flow, asked_quantities(results, scenario))
+        samples = reference_samples(simulate(changed), results, changed)
         judged = compare_all(results, samples, {}, rules=rules)
         tried.append(replace(neighbour, judged=judged))
         return tried[-1]
@@ -337,18 +337,16 @@ def unseen_keys(
         simulated: our samples.
         rules: rules of the comparison.
     """
-    from btqueue.network import ImpossibleAnswer, NoConvergence  # loads JAX
-
     level = tests_of(results, simulated, rules)[1]
     metrics = [one for name, one in compared_metrics(results).items() if name in simulated and name in model]
-    asked, seen = asked_quantities(results, scenario), {}
+    seen: dict[str, bool] = {}
     for one in neighbours(scenario, results):
         ((key, value), *more), own = one.changes.items(), scenario.value_of(next(iter(one.changes)))
         if more or not is_number(own) or value not in (own // 2, own / 2, 2 * own):
             continue
         try:
             other = scenario.changed(one.changes)
-            changed = model_values(solve(other), results.flow, asked, other)
+            changed = model_values(solve(other), results, other)
         except (ScenarioError, NotBuiltYet, NoConvergence, ImpossibleAnswer):
             continue
         if _refuted(results, other, one.changes):

@@ -23,16 +23,8 @@ from btqueue.study.check.agreement import Rules
 from btqueue.study.check.results import Finding, ForeignResults
 
 CONTINUOUS = (
-    "rtt",
-    "delay",
-    "acknowledged_delay",
-    "session_time",
-    "cwnd",
-    "window",
-    "queue",
-    "cycle",
-    "slot",
-)
+    "rtt", "delay", "acknowledged_delay", "session_time", "cwnd", "window", "queue", "cycle", "slot",
+)  # fmt: skip
 """Beginnings of the names of metrics that do not come out alike by chance, as counts of events do."""
 LEAST_RATIO = 3.0
 """Ours must be this many times as wide, for the file need not have the scenario's run length."""

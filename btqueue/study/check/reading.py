@@ -243,16 +243,10 @@ LARGEST_BYTES = 1_000_000_000
 """Of a file of results; captures of long runs are large."""
 Format = Literal["csv", "pcap", "flowmonitor", "omnet"]
 SUFFIXES: Mapping[str, Format] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".pcap": "pcap",
-    ".pcapng": "pcap",
-    ".cap": "pcap",
-    ".xml": "flowmonitor",
-    ".flowmon": "flowmonitor",
-    ".sca": "omnet",
-    ".vec": "omnet",
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
+    **dict.fromkeys((".pcap", ".pcapng", ".cap"), "pcap"),
+    **dict.fromkeys((".xml", ".flowmon"), "flowmonitor"),
+    **dict.fromkeys((".sca", ".vec"), "omnet"),
 }
 FIRST_BYTES: Mapping[bytes, Format] = {
     **dict.fromkeys((*PCAP_ORDERS, SECTION.to_bytes(4, "big"), SNOOP), "pcap"),

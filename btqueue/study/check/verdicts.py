@@ -6,21 +6,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
+from btqueue.network import ImpossibleAnswer, NoConvergence
+from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.metrics import NOT_OF_FLOWS, Results
 from btqueue.scenario.topology import topology
 from btqueue.study.check.agreement import (
     NEGLIGIBLE,
-    NONE_MEASURED,
     TOLERANCE,
     Agreement,
     Rules,
-    asked_quantities,
     compare_all,
     compared_metrics,
     model_values,
@@ -31,9 +31,6 @@ from btqueue.study.check.consistency import check_consistency, check_spread, is_
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
-
-if TYPE_CHECKING:
-    from btqueue.network.measured_errors import MeasuredError
 
 REPLICATIONS_FOR_ONE = 30
 """Least replications of ours beside a single run of theirs, whose variance must come from ours."""
@@ -158,13 +155,12 @@ def check(
         (NEGLIGIBLE if random else TOLERANCE) if tolerance is None else tolerance,
         random,
     )
-    asked = asked_quantities(found, scenario)
     simulator, solver = engine_of("simulate", simulate), engine_of("solve", solve)
     model, errors, notes = modelled(scenario, found, solver)
     samples: dict[str, np.ndarray] = {}
     if simulator:
         simulator = simulator if random else jittered(simulator)
-        samples = reference_samples(simulator(reference), found.flow, asked)
+        samples = reference_samples(simulator(reference), found, scenario)
     elif not model:
         raise NotBuiltYet(
             f"there is nothing to compare with: {'; '.join(notes) or 'no engine was asked for'}"
@@ -276,21 +272,17 @@ def modelled(
     There are none if no model covers the scenario, or none has an answer.
     """
     if solver is None:
-        return {}, NONE_MEASURED, []
-    from btqueue.network import ImpossibleAnswer, NoConvergence  # loads JAX
-
+        return {}, {}, []
     try:
         solved = solver(scenario)
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
-        return {}, NONE_MEASURED, [f"no model: {error}"]
-    errors = NONE_MEASURED
+        return {}, {}, [f"no model: {error}"]
+    errors: Mapping[str, MeasuredError] = {}
     if (answers := solved.attrs.get("errors_of")) is not None:
-        from btqueue.network.measured_errors import Kind, measured_errors
-
         errors = measured_errors(answers, Kind(solved.attrs["system"], solved.attrs["regime"]))
     text = "the model is approximate: a difference within its usual error is no fault of theirs"
     doubts = [f"the model doubts its answer: {doubt}" for doubt in solved.attrs.get("why", ())]
-    values = model_values(solved, results.flow, asked_quantities(results, scenario), scenario)
+    values = model_values(solved, results, scenario)
     return values, errors, [text, *doubts]
 
 

@@ -401,7 +401,7 @@ def find_front(table: Table) -> Outcome:
     """Fill *table* with points until the front is proved, or the searches along it have ended.
 
     Raises:
-        NoAnswers: as `find_best`.
+        ScenarioError: as `find_best`.
     """
     outcome = find_best(table)
     best = table.best()

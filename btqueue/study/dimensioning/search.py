@@ -33,10 +33,6 @@ NAMES: Mapping[Engine, str] = {"solve": "the model", "simulate": "the simulation
 """Of each engine, in messages."""
 
 
-class NoAnswers(ScenarioError):
-    """No point has an answer, for a reason that has nothing to do with the values of the keys."""
-
-
 class BudgetSpent(Exception):
     """No further point may be solved."""
 
@@ -190,8 +186,8 @@ def require_answers(table: Table, kinds: Collection[str] = HOPELESS) -> None:
     """Make sure that the points solved up to now do not all fail for a reason that no value can mend.
 
     Raises:
-        NoAnswers: none of them is a scenario that the engine can answer, or it never gives a metric that was
-            asked for.
+        ScenarioError: none of them is a scenario that the engine can answer, or it never gives a metric
+            that was asked for.
     """
     failures = [c.failure for c in table.known.values() if c.failure is not None]
     if not failures or len(failures) < len(table.known):
@@ -199,7 +195,9 @@ def require_answers(table: Table, kinds: Collection[str] = HOPELESS) -> None:
     if all(failure.kind in kinds for failure in failures):
         first = next(iter(table.known.values()))
         where = ", ".join(f"{key} = {label(value)}" for key, value in first.changes.items())
-        raise NoAnswers(f"none of {len(failures)} points has an answer; at {where}: {failures[0].message}")
+        raise ScenarioError(
+            f"none of {len(failures)} points has an answer; at {where}: {failures[0].message}"
+        )
 
 
 MOST_LISTED = 1_000_000
@@ -219,7 +217,7 @@ def find_best(table: Table) -> Outcome:
     """Fill *table* with points until the best one is proved, or the search has ended.
 
     Raises:
-        NoAnswers: no point is a scenario that the engine can answer, or it gives none of the metrics.
+        ScenarioError: no point is a scenario that the engine can answer, or it gives none of the metrics.
     """
     task, size, places = table.task, table.task.size, None
     fixed = any(constraint.of_keys_only for constraint in task.constraints)
@@ -267,7 +265,7 @@ def _round(table: Table, task: Task, seed: int) -> None:
 
     Raises:
         BudgetSpent: as `Table.look_up`.
-        NoAnswers: no point has the metrics that are asked for.
+        ScenarioError: no point has the metrics that are asked for.
     """
     keys = len(task.choices)
     shares = np.random.default_rng(seed).random((DRAWS * STARTS * keys, keys)).tolist()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -59,7 +60,8 @@ def test_replications_and_the_interval_that_stands_for_them_are_compared_by_welc
 def test_a_file_of_one_flow_is_compared_with_this_flow_and_others_with_the_mean():
     simulated = xr.Dataset({"rtt_s": (("replication", "flow"), [[1.0, 2.0], [1.5, 3.5]])})
     for flow, expected in ((1, [1.0, 1.5]), (2, [2.0, 3.5]), (None, [1.5, 2.5])):
-        assert reference_samples(simulated, flow)["rtt_s"].tolist() == expected
+        results = ForeignResults("theirs", "CSV", {}, flow=flow)
+        assert reference_samples(simulated, results, thesis())["rtt_s"].tolist() == expected
 
 
 def test_times_that_theory_gives_for_some_flows_are_no_mean_over_all(monkeypatch):
@@ -71,8 +73,9 @@ def test_times_that_theory_gives_for_some_flows_are_no_mean_over_all(monkeypatch
     values = {"goodput_kbps": [400.0, 20.0, 20.0], "delay_s": [math.nan, 0.02, math.nan]}
     solved = xr.Dataset({name: ("flow", value) for name, value in values.items()})
     assert partial_times(solved, scenario) == {"delay_s"}
-    assert model_values(solved, None, {}, scenario).keys() == {"goodput_kbps"}
-    assert model_values(solved, 2, {}, scenario)["delay_s"] == 0.02
+    theirs = ForeignResults("theirs", "CSV", {})
+    assert model_values(solved, theirs, scenario).keys() == {"goodput_kbps"}
+    assert model_values(solved, replace(theirs, flow=2), scenario)["delay_s"] == 0.02
     monkeypatch.setattr("btqueue.network.solve", lambda _: solved.assign_attrs(stands=True, why=()))
     found = evaluate(scenario, metrics=("delay_s",))
     assert "theory gives no delay_s here" in found.notes["why"] and "replications" in found.notes

@@ -10,10 +10,11 @@ from thesis import thesis
 
 from btqueue.captures.files import frames
 from btqueue.scenario import Scenario, load
+from btqueue.scenario.expressions import parse_metric
 from btqueue.scenario.topology import topology
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import BadResults, read_results
-from btqueue.study.check.agreement import asked_quantities, compared_metrics
+from btqueue.study.check.agreement import compared_metrics
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import checked_map
 from btqueue.study.check.verdicts import compared_flows
@@ -69,8 +70,7 @@ def test_groups_of_flows_that_differ_are_not_averaged(header, rows, tmp_path):
     assert found.groups == ("p1.1>c1 and 1 alike", "p1.3>c1")
     compared = {name: one.value for name, one in compared_metrics(found).items()}
     assert compared == {"goodput_kbps[p1.1>c1 and 1 alike]": 100.0, "goodput_kbps[p1.3>c1]": 40.0}
-    flows = [one.places for one in asked_quantities(found, UNLIKE).values()]
-    assert flows == [(1, 2), (3,)]
+    assert [parse_metric(name, "theirs", UNLIKE).places for name in compared] == [(1, 2), (3,)]
     assert compared_flows(found, UNLIKE).endswith("p1.1>c1 and 1 alike, p1.3>c1")
     alike = UNLIKE.with_(radio__links=[])
     if "flow" in header:
