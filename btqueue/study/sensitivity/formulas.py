@@ -26,7 +26,9 @@ from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import in_tables
 from btqueue.study.closed_forms import ClosedForm, closed_forms
 from btqueue.study.evaluate import evaluate
+from btqueue.study.points import label
 from btqueue.study.tables import number
+from btqueue.text_files import table_beside
 
 if TYPE_CHECKING:
     import sympy
@@ -347,49 +349,20 @@ HELD = 0.01
 """Share of the segments that find the window full, from which on some of the wait is at the sender."""
 LATE = 1e-4
 """Chance that a wait for tokens reaches the timeout, from which on timeouts matter."""
-Wanted = tuple[tuple[str, object, str], ...]
-"""Keys as the formulas know them: value and assumption."""
-WHOLE_AIR: Wanted = (("voice.packet", "none", "data has all slots"),)
-AT_ONCE: Wanted = (("transport.delayed_ack", False, "every segment is acknowledged at once"),)
-ONE_WAY: Wanted = (
-    ("transport.protocol", "tcp", "segments are acknowledged"),
-    *AT_ONCE,
-    ("transport.ack_path", "queued", "acknowledgements go back the way of the segments"),
-    ("traffic.two_way", False, "data go one way"),
-)
-POLLED: Wanted = (
-    *WHOLE_AIR,
-    ("polling.discipline", "e-limited", "links are polled in turn, each up to the limit"),
-    *ONE_WAY,
-    ("network.relay", "packet", "the central relays packets"),
-    ("network.active_flows", "all", "all stations send"),
-    ("link.arq", "unlimited", "packets are repeated until they are there"),
-    ("link.arq_feedback", "reliable", "a packet is repeated only if it is not there"),
-    ("link.adaptation", "fixed", "packets have one type"),
-    ("link.flush_timeout_s", None, "packets are repeated until they are there"),
-    ("link.node_buffer_bytes", None, "buffers hold all windows"),
-    ("radio.links", (), "radios are alike"),
-    ("traffic.load_schedule", (), "the load stays"),
-)
-DELAYS = ("run.jitter_s", "transport.tcp_delay_s", "transport.ip_delay_s")
-IN_TIME: Wanted = tuple(
-    (key, 0.0, "hosts answer at once") for key in (*DELAYS, "link.l2cap_delay_s", "link.baseband_delay_s")
-)
-AT_RANDOM: Wanted = (("traffic.source", "poisson", "segments come at random"), *IN_TIME)
-OVER_A_PATH: Wanted = (*ONE_WAY, *IN_TIME[: len(DELAYS)])
+WANTED = table_beside("btqueue.study.sensitivity", "assumptions.csv")
+"""Keys with the values that formulas take for granted, in words, and the groups of formulas that do."""
 
 
-def _as_wanted(point: Evaluated, wanted: Wanted) -> Iterator[str]:
+def _as_wanted(point: Evaluated, group: str) -> Iterator[str]:
     """Yield the keys with other values; nothing is repeated without errors, nor acknowledged without TCP."""
     scenario = point.at.scenario
-    for key, value, assumption in wanted:
-        section, name = key.split(".")
-        found = getattr(getattr(scenario, section), name)
+    for row in (row for row in WANTED if group in row["of"].split()):
+        key, found = row["key"], label(scenario.value_of(row["key"]))
         idle = (key.startswith("link.arq") and point.numbers["p"].value == 0.0) or (
-            wanted is AT_ONCE and scenario.transport.protocol != "tcp"
+            group == "at-once" and scenario.transport.protocol != "tcp"
         )
-        if found != value and not idle:
-            yield _fails(f"{key} is {shown(found)}, not {shown(value)}", assumption)
+        if found != row["value"] and not idle:
+            yield _fails(f"{key} is {found}, not {row['value']}", row["assumption"])
 
 
 def _polled(point: Evaluated) -> Iterator[str]:
@@ -495,21 +468,22 @@ def _saw_without_timeouts(point: Evaluated) -> Iterator[str]:
         yield _fails(found, "no timer expires")
 
 
-Check = Callable[["Evaluated"], Iterator[str]] | Wanted
+Check = Callable[["Evaluated"], Iterator[str]] | str
+"""A function, or a group of `WANTED`."""
 
 SATURATED = ("capacity of a star", "capacity of a ring under ARQ", "carried by")
 CHECKS: tuple[tuple[str | tuple[str, ...], tuple[Check, ...]], ...] = (
     ("send rate", (_like_flows, _losses_limit)),
     ("send rate, square-root law", (_no_window, _no_timeouts)),
     ("send rate, PFTK short", (_rare_losses,)),
-    ("goodput", (_one_link, WHOLE_AIR)),
-    ("capacity of a ring, each flow", (_nothing_damaged, WHOLE_AIR)),
-    ("capacity", (AT_ONCE,)),
-    (SATURATED, (POLLED, _polled, _saturated)),
-    ("window of one", (POLLED, _polled, _one_frame_to_spare, _nothing_damaged, IN_TIME)),
-    ("round trip", (POLLED, _polled, _tokens_in_time, AT_RANDOM, _nothing_damaged, _carried)),
-    ("window over a path", (OVER_A_PATH, _plain_path)),
-    ("saw over a path", (OVER_A_PATH, _plain_path, _saw_without_timeouts)),
+    ("goodput", (_one_link, "whole-air")),
+    ("capacity of a ring, each flow", (_nothing_damaged, "whole-air")),
+    ("capacity", ("at-once",)),
+    (SATURATED, ("polled", _polled, _saturated)),
+    ("window of one", ("polled", _polled, _one_frame_to_spare, _nothing_damaged, "in-time")),
+    ("round trip", ("polled", _polled, _tokens_in_time, "at-random", _nothing_damaged, _carried)),
+    ("window over a path", ("path", _plain_path)),
+    ("saw over a path", ("path", _plain_path, _saw_without_timeouts)),
 )
 """Assumptions by the beginning of a formula's name; other formulas are laws of the scenario's own numbers."""
 
@@ -569,7 +543,7 @@ class Evaluated:
             return ""
         for names, checks in CHECKS:
             for check in checks if self.form.name.startswith(names) else ():
-                found = check(self) if callable(check) else _as_wanted(self, check)
+                found = _as_wanted(self, check) if isinstance(check, str) else check(self)
                 if words := next(found, ""):
                     return words
         return ""
