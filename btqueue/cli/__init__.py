@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer import Argument, Option
 
 from btqueue import __version__
 from btqueue.cli import check, dimension, emulate, explore, figures, sensitivity, sweep, validate
 from btqueue.cli.errors import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
-from btqueue.cli.options import AsJson, Check, Force, Name, Out, Quiet, Sets, Threads, examples
+from btqueue.cli.options import add_command
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -35,12 +34,6 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 2 bad input, 3 no answer, 130 interrupted.",
 )
 
-Every = Annotated[bool, Option("--all", help="Show every metric, percentiles too.")]
-Device = Annotated[
-    Literal["cpu", "gpu"],
-    Option("--device", help="Where replications run; the GPU (CUDA) plays all of them at once."),
-]
-
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -51,27 +44,21 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Queueing models and simulation of Bluetooth networks that carry TCP."""
 
 
-@app.command(
-    epilog=examples(
-        "btqueue solve venugopal-2006/piconet --set polling.limit=10",
-        "btqueue solve five-sensors.toml --all --json",
-    )
-)
 def solve(
-    scenario: Name,
-    set_: Sets = None,
-    as_json: AsJson = False,
-    out: Out = None,
-    force: Force = False,
-    every: Every = False,
-    check: Check = None,
-    quiet: Quiet = False,
+    scenario: str,
+    set_: list[str] | None = None,
+    as_json: bool = False,
+    out: Path | None = None,
+    force: bool = False,
+    every: bool = False,
+    check: bool | None = None,
+    quiet: bool = False,
 ) -> None:
     """Solve a scenario with Markov chains and queueing theory.
 
@@ -96,50 +83,22 @@ def solve(
             check_lines(solved, run_check(wanted, solved, check, quiet=quiet))
 
 
-@app.command(
-    epilog=examples(
-        "btqueue simulate venugopal-2006/piconet --set run.replications=20 --out result.nc",
-        "btqueue simulate venugopal-2006/piconet --pcap phone.pcap --series windows.png",
-    )
-)
 def simulate(
-    scenario: Name,
-    set_: Sets = None,
-    as_json: AsJson = False,
-    out: Out = None,
-    force: Force = False,
-    every: Every = False,
-    trace: Annotated[
-        Path | None,
-        Option(metavar="FILE.parquet", help="Play one replication; write all its events to a table."),
-    ] = None,
-    pcap: Annotated[
-        Path | None,
-        Option(metavar="FILE.pcap", help="Play one replication; write a host's segments for Wireshark."),
-    ] = None,
-    at: Annotated[
-        str | None, Option(metavar="NODE", help="Host of --pcap; default: the source of the first flow.")
-    ] = None,
-    series: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Play one replication; write windows and queues over time (.csv, .nc, .png, .svg).",
-        ),
-    ] = None,
-    step: Annotated[
-        float, Option(metavar="SECONDS", help="Simulated time between two values of --series.")
-    ] = 0.1,
-    until: Annotated[
-        str | None,
-        Option(
-            metavar="'QUANTITY to N %'",
-            help="Add replications until a metric is known so well: [b]'delay_p95_s to 5 %'[/b].",
-        ),
-    ] = None,
-    threads: Threads = None,
-    device: Device = "cpu",
-    quiet: Quiet = False,
+    scenario: str,
+    set_: list[str] | None = None,
+    as_json: bool = False,
+    out: Path | None = None,
+    force: bool = False,
+    every: bool = False,
+    trace: Path | None = None,
+    pcap: Path | None = None,
+    at: str | None = None,
+    series: Path | None = None,
+    step: float = 0.1,
+    until: str | None = None,
+    threads: int | None = None,
+    device: Literal["cpu", "gpu"] = "cpu",
+    quiet: bool = False,
 ) -> None:
     """Simulate a scenario event by event, with confidence intervals.
 
@@ -184,16 +143,15 @@ def simulate(
         _end(simulated)
 
 
-@app.command(epilog=examples("btqueue compare venugopal-2006/piconet --set link.packets=3-DH5"))
 def compare(
-    scenario: Name,
-    set_: Sets = None,
-    as_json: AsJson = False,
-    out: Out = None,
-    force: Force = False,
-    every: Every = False,
-    threads: Threads = None,
-    quiet: Quiet = False,
+    scenario: str,
+    set_: list[str] | None = None,
+    as_json: bool = False,
+    out: Path | None = None,
+    force: bool = False,
+    every: bool = False,
+    threads: int | None = None,
+    quiet: bool = False,
 ) -> None:
     """Solve and simulate a scenario and lay the two answers side by side."""
     from btqueue.cli.engines import run_hints, run_simulator, run_solver
@@ -217,27 +175,10 @@ def compare(
         _end(simulated)
 
 
-for command, typed in (
-    (sweep.sweep, sweep.EXAMPLES),
-    (sensitivity.sensitivity, sensitivity.EXAMPLES),
-    (dimension.dimension, dimension.EXAMPLES),
-    (check.check, check.EXAMPLES),
-    (check.fit, check.FIT_EXAMPLES),
-    (emulate.emulate, emulate.EXAMPLES),
-    (explore.explore, explore.EXAMPLES),
-    (figures.figures, figures.EXAMPLES),
-    (validate.validate, validate.EXAMPLES),
-):
-    app.command(epilog=examples(*typed))(command)
-
-
-@app.command(epilog=examples("btqueue models venugopal-2006/piconet > mine.toml"))
 def models(
-    name: Annotated[str | None, Argument(metavar="[NAME]", help="Print the TOML of this scenario.")] = None,
-    schema: Annotated[
-        bool, Option("--schema", help="Print the JSON Schema of scenarios, for editors.")
-    ] = False,
-    as_json: AsJson = False,
+    name: str | None = None,
+    schema: bool = False,
+    as_json: bool = False,
 ) -> None:
     """List the scenarios that come with btqueue, or print one to start from."""
     import json
@@ -260,6 +201,13 @@ def models(
             put_json({"models": titles})
         else:
             put_titles(titles)
+
+
+for command in (
+    solve, simulate, compare, sweep.sweep, sensitivity.sensitivity, dimension.dimension, check.check,
+    check.fit, emulate.emulate, explore.explore, figures.figures, validate.validate, models,
+):  # fmt: skip
+    add_command(app, command)
 
 
 def _wanted(name: str, sets: list[str] | None) -> Scenario:

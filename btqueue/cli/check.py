@@ -4,70 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from typer import Argument, Option
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put_json, say
-from btqueue.cli.options import (
-    AsJson,
-    FlowOfResults,
-    Force,
-    Map,
-    Plot,
-    Quiet,
-    Report,
-    Sets,
-    Threads,
-    fraction,
-)
+from btqueue.cli.options import fraction
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from btqueue.scenario import Scenario
 
-EXAMPLES = (
-    "btqueue check results.csv --scenario five-sensors.toml",
-    "btqueue check capture.pcap --scenario venugopal-2006/piconet --set run.duration_s=60",
-)
-"""That the help shows."""
-
 
 def check(
-    results: Annotated[
-        Path,
-        Argument(
-            metavar="RESULTS", help="Their file: CSV, pcap, pcapng, btsnoop, FlowMonitor XML, .sca or .vec."
-        ),
-    ],
-    scenario: Annotated[
-        str, Option("--scenario", metavar="SCENARIO", help="The simulated scenario: a TOML file or a name.")
-    ],
-    set_: Sets = None,
-    confidence: Annotated[
-        float, Option(metavar="P", help="1 - the chance that a correct simulator fails in any metric.")
-    ] = 0.99,
-    tolerance: Annotated[
-        str | None,
-        Option(
-            metavar="SHARE",
-            help="Difference that does not matter, as 3%; default: 1%, or 3% if nothing is random.",
-        ),
-    ] = None,
-    map_: Map = None,
-    flow: FlowOfResults = None,
-    no_simulate: Annotated[bool, Option("--no-simulate", help="Compare with the model alone.")] = False,
-    strict: Annotated[
-        bool, Option("--strict", help="Exit code 3 if anything is inconsistent or differs.")
-    ] = False,
-    out: Report = None,
-    plot: Plot = None,
-    force: Force = False,
-    threads: Threads = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    results: Path,
+    scenario: str,
+    set_: list[str] | None = None,
+    confidence: float = 0.99,
+    tolerance: str | None = None,
+    map_: list[str] | None = None,
+    flow: int | None = None,
+    no_simulate: bool = False,
+    strict: bool = False,
+    out: Path | None = None,
+    plot: Path | None = None,
+    force: bool = False,
+    threads: int | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Check another simulator's output: is it consistent, does it agree, and if not, why.
 
@@ -128,36 +93,19 @@ def simulator_of(
     return simulate
 
 
-FIT_EXAMPLES = (
-    "btqueue fit capture.pcap --scenario practice/printer --free radio.ber",
-    "btqueue fit results.csv --scenario five-sensors.toml --free radio.ber=1e-6..1e-4,traffic.load_kbps",
-)
-"""That the help shows."""
-
-
 def fit(
-    results: Annotated[
-        Path, Argument(metavar="RESULTS", help="Measured: a file of any kind that btqueue check reads.")
-    ],
-    scenario: Annotated[
-        str, Option("--scenario", metavar="SCENARIO", help="That was measured: a TOML file or a name.")
-    ],
-    free: Annotated[
-        list[str],
-        Option(
-            metavar="KEY[=LOW..HIGH],...",
-            help="Keys to fit; default range: a tenth to ten times the scenario's value. Repeatable.",
-        ),
-    ],
-    set_: Sets = None,
-    map_: Map = None,
-    flow: FlowOfResults = None,
-    out: Report = None,
-    plot: Plot = None,
-    force: Force = False,
-    threads: Threads = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    results: Path,
+    scenario: str,
+    free: list[str],
+    set_: list[str] | None = None,
+    map_: list[str] | None = None,
+    flow: int | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
+    force: bool = False,
+    threads: int | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Fit keys of a scenario to measured results, and confirm the values by simulation.
 

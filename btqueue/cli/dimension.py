@@ -3,72 +3,32 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Literal
 
 import typer
-from typer import Option
 
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, say
-from btqueue.cli.options import AsJson, Force, Name, Plot, Quiet, Report, Sets, Threads
-
-EXAMPLES = (
-    "btqueue dimension venugopal-2006/piconet --choose polling.limit=1..25 --maximize goodput_kbps "
-    "--subject-to 'rtt_s <= 400 ms'",
-)
-"""That the help shows."""
 
 
 def dimension(
-    scenario: Name,
-    choose: Annotated[
-        list[str] | None,
-        Option(
-            metavar="KEY=VALUES",
-            help="A key and its values: 1..25, 5..60:5; DH5,[DH3,DH5] of a key of lists; 100..400 of a "
-            "key of real numbers is continuous. Repeatable.",
-        ),
-    ] = None,
-    maximize: Annotated[
-        str | None, Option(metavar="METRIC", help="Metric to maximise: goodput_kbps.")
-    ] = None,
-    minimize: Annotated[str | None, Option(metavar="METRIC", help="Metric to minimise: rtt_s.")] = None,
-    pareto: Annotated[
-        str | None,
-        Option(
-            metavar="METRIC, METRIC",
-            help="Two that compete, 'goodput_kbps, p95(delay_s)': show the points that none beats in both.",
-        ),
-    ] = None,
-    subject_to: Annotated[
-        list[str] | None,
-        Option(
-            metavar="BOUND",
-            help="A bound on metrics or keys: 'rtt_s <= 400 ms', 'min(goodput_kbps) >= 80'. Repeatable.",
-        ),
-    ] = None,
-    engine: Annotated[
-        Literal["auto", "simulate"],
-        Option(help="Engine of each point; auto: theory where it stands, else simulation."),
-    ] = "auto",
-    confirm: Annotated[
-        bool, Option("--confirm/--no-confirm", help="Pick the winner by simulation of the best points.")
-    ] = True,
-    top: Annotated[int, Option("--top", min=0, metavar="N", help="Runners-up to show.")] = 5,
-    budget: Annotated[
-        int,
-        Option(
-            min=1,
-            metavar="POINTS",
-            help="Points to solve at most. More combinations than that are searched, not enumerated.",
-        ),
-    ] = 2000,
-    set_: Sets = None,
-    out: Report = None,
-    plot: Plot = None,
-    threads: Threads = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    scenario: str,
+    choose: list[str] | None = None,
+    maximize: str | None = None,
+    minimize: str | None = None,
+    pareto: str | None = None,
+    subject_to: list[str] | None = None,
+    engine: Literal["auto", "simulate"] = "auto",
+    confirm: bool = True,
+    top: int = 5,
+    budget: int = 2000,
+    set_: list[str] | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
+    threads: int | None = None,
+    force: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Choose keys so that a metric is as good as it can be within bounds on others.
 

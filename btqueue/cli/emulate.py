@@ -9,13 +9,11 @@ import shutil
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer import Option
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_json, say
-from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets
 
 if TYPE_CHECKING:
     from btqueue.emulation.real_time import Account, Emulation
@@ -25,32 +23,19 @@ LATE_MS = 0.625
 """A slot: a radio would have been on time."""
 SHARES = {"median": 0.5, "p99": 0.99, "most": 1.0}
 """Of packets that are told how late they were at most."""
-EXAMPLES = ("btqueue emulate phone.toml --serve 'iperf3 -s -1' --exec 'iperf3 -c 10.77.0.2'",)
-"""That the help shows."""
 
 
 def emulate(
-    scenario: Name,
-    set_: Sets = None,
-    flow: Annotated[
-        int, Option(min=1, metavar="N", help="The flow whose two ends are real; 1 the first.")
-    ] = 1,
-    program: Annotated[
-        str | None,
-        Option("--exec", metavar="COMMAND", help="Run this at the flow's source; its end ends all."),
-    ] = None,
-    server: Annotated[
-        str | None, Option("--serve", metavar="COMMAND", help="Run this at the flow's target, before --exec.")
-    ] = None,
-    duration_s: Annotated[
-        float | None, Option("--duration", metavar="SECONDS", help="End after so long.")
-    ] = None,
-    pcap: Annotated[
-        Path | None, Option(metavar="FILE.pcap", help="Write the packets of the flow's source.")
-    ] = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    scenario: str,
+    set_: list[str] | None = None,
+    flow: int = 1,
+    program: str | None = None,
+    server: str | None = None,
+    duration_s: float | None = None,
+    pcap: Path | None = None,
+    force: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Let real programs talk over the simulated network, in real time (Linux, as root).
 

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from typing import Annotated
-
-from typer import Option
 
 from btqueue.cli.errors import put, say
-from btqueue.cli.options import NameOrPiconet, Quiet, Sets
 
-EXAMPLES = ("btqueue explore", "btqueue explore venugopal-2006/piconet-errors")
-"""That the help shows."""
 PORT = 8765
 """Unless another is asked for: links that were copied work again with the next start."""
 
 
 def explore(
-    scenario: NameOrPiconet = "venugopal-2006/piconet",
-    set_: Sets = None,
-    port: Annotated[
-        int, Option(min=0, max=65535, metavar="N", help="Of the page; 0: any that is free.")
-    ] = PORT,
-    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
-    quiet: Quiet = False,
+    scenario: str = "venugopal-2006/piconet",
+    set_: list[str] | None = None,
+    port: int = PORT,
+    browser: bool = True,
+    quiet: bool = False,
 ) -> None:
     """Turn a scenario's keys in the browser: curves of the model at once, simulated points behind them.
 

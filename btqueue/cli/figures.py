@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
-from typer import Argument, Option
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_titles, say
-from btqueue.cli.options import Force, Quiet
 from btqueue.progress_bars import bars
 
 if TYPE_CHECKING:
@@ -19,35 +17,18 @@ if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
     from btqueue.reproduction.figures.work import Settings
 
-EXAMPLES = ("btqueue figures venugopal-2006/6.10", "btqueue figures --all --quick")
-"""That the help shows."""
-
 
 def figures(
-    name: Annotated[
-        str | None,
-        Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
-    ] = None,
-    every: Annotated[bool, Option("--all", help="Draw all figures.")] = False,
-    paper: Annotated[
-        str | None, Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
-    ] = None,
-    out: Annotated[
-        Path | None, Option(metavar="FOLDER", help="Where to write; default: here, figures-drawn for --all.")
-    ] = None,
-    replications: Annotated[
-        int | None,
-        Option(min=1, metavar="N", help="Of each point; default: as the scenarios say, 10 in most."),
-    ] = None,
-    quick: Annotated[
-        bool, Option("--quick", help="Few points, 2 replications, short runs: for a first look.")
-    ] = False,
-    picture_format: Annotated[
-        Literal["png", "svg", "pdf"], Option("--format", help="Of the pictures.")
-    ] = "png",
-    fresh: Annotated[bool, Option("--fresh", help="Compute all points anew, known points too.")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    name: str | None = None,
+    every: bool = False,
+    paper: str | None = None,
+    out: Path | None = None,
+    replications: int | None = None,
+    quick: bool = False,
+    picture_format: Literal["png", "svg", "pdf"] = "png",
+    fresh: bool = False,
+    force: bool = False,
+    quiet: bool = False,
 ) -> None:
     """List the published figures that can be drawn again, or draw one or all of them.
 

@@ -1,17 +1,39 @@
-"""Options that several commands have."""
+"""Arguments and options of commands: their texts, which `options.toml` has, and their completions."""
 
 from __future__ import annotations
 
+import inspect
 import math
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
-from typer import Argument, Option
+from typer import Argument, Option, Typer
+
+TEXTS = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
+"""By command, and `shared` by several, the texts of each parameter; of a command `examples`, too."""
 
 
-def examples(*commands: str) -> str:
-    """Return the last paragraphs of a command's help: examples of command lines."""
-    return "\n\n".join(["Examples:", *commands])
+def add_command(app: Typer, command: Callable[..., None]) -> None:
+    """Make a function a command: parameters get their texts, and its help ends with examples.
+
+    An option is called like its parameter, `--subject-to` for `subject_to`, unless its `flags` say otherwise.
+    """
+    texts, hints = TEXTS["shared"] | TEXTS[command.__name__], get_type_hints(command)
+    for name, parameter in inspect.signature(command).parameters.items():
+        own = dict(texts[name])
+        if "completes" in own:
+            own["autocompletion"] = COMPLETIONS[own.pop("completes")]
+        if own.pop("argument", False):
+            if parameter.default is not parameter.empty:
+                own["metavar"] = f"[{own['metavar']}]"
+            hints[name] = Annotated[hints[name], Argument(**own)]
+        else:
+            flags = own.pop("flags", f"--{name.strip('_').replace('_', '-')}")
+            hints[name] = Annotated[hints[name], Option(*flags.split(), **own)]
+    command.__annotations__ = hints
+    app.command(epilog="\n\n".join(["Examples:", *texts["examples"]]))(command)
 
 
 def fraction(text: str) -> float:
@@ -46,53 +68,4 @@ def _metrics(incomplete: str) -> list[str]:
     return [name for name in METRICS if name.startswith(incomplete)]
 
 
-SCENARIO = "A TOML file, or a name that [b]btqueue models[/b] lists."
-
-Name = Annotated[str, Argument(metavar="SCENARIO", help=SCENARIO, autocompletion=_names)]
-MaybeName = Annotated[str | None, Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
-NameOrPiconet = Annotated[str, Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
-Sets = Annotated[
-    list[str] | None,
-    Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change a key, as in polling.limit=10 or link.packets=DH5,3-DH5. Repeatable.",
-        autocompletion=_keys,
-    ),
-]
-Metrics = Annotated[
-    list[str] | None,
-    Option(
-        "--metric", metavar="NAME", help="Show and draw this metric. Repeatable.", autocompletion=_metrics
-    ),
-]
-Out = Annotated[
-    Path | None, Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv).")
-]
-Report = Annotated[
-    Path | None, Option("--out", metavar="FILE", help="Write the report to FILE (.json), or its rows (.csv).")
-]
-Plot = Annotated[Path | None, Option("--plot", metavar="FILE", help="Draw the result (.png, .svg, .pdf).")]
-AsJson = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
-Force = Annotated[
-    bool, Option("--force", help="Replace files that are there already; without it they are left alone.")
-]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no messages.")]
-Threads = Annotated[
-    int | None, Option("--threads", min=1, metavar="N", help="Cores to use at once; default: all.")
-]
-Map = Annotated[
-    list[str] | None,
-    Option("--map", metavar="THEIRS=METRIC", help="Our metric for a name of theirs. Repeatable."),
-]
-FlowOfResults = Annotated[
-    int | None, Option("--flow", min=1, metavar="N", help="Flow of the scenario that RESULTS is about.")
-]
-Check = Annotated[
-    bool | None,
-    Option(
-        "--check/--no-check",
-        help="Check theory by a short simulation; default: where the simulator is compiled already.",
-        show_default=False,
-    ),
-]
+COMPLETIONS: dict[str, Any] = {"names": _names, "keys": _keys, "metrics": _metrics}

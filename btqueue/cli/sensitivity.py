@@ -2,59 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from typer import Option
+from pathlib import Path
+from typing import Literal
 
 from btqueue.cli.errors import BadInput
-from btqueue.cli.options import AsJson, Force, MaybeName, Metrics, Out, Plot, Quiet, Sets, Threads
 
 Method = Literal["local", "sobol", "closed"]
 
-EXAMPLES = (
-    "btqueue sensitivity venugopal-2006/piconet",
-    "btqueue sensitivity venugopal-2006/piconet --method sobol --metric goodput_kbps "
-    "--spread radio.ber=1e-6..1e-4",
-)
-"""That the help shows."""
-
 
 def sensitivity(
-    scenario: MaybeName = None,
-    method: Annotated[
-        Method,
-        Option(
-            help="Derivatives at the scenario, and the ends of its spreads; shares of variance over the "
-            "spreads (sobol); or formulas."
-        ),
-    ] = "local",
-    metric: Metrics = None,
-    key: Annotated[
-        list[str] | None, Option(metavar="KEY", help="By this key; default: all that matter. Repeatable.")
-    ] = None,
-    spread: Annotated[
-        list[str] | None,
-        Option(
-            metavar="KEY=LOW..HIGH",
-            help="Plausible range of a key, or a share such as 20% for all others (10% by default). "
-            "Repeatable.",
-        ),
-    ] = None,
-    samples: Annotated[int | None, Option(min=2, metavar="N", help="Blocks of points (sobol).")] = None,
-    seed: Annotated[int, Option("--seed", min=0, metavar="N", help="Of sobol.")] = 1,
-    formula: Annotated[
-        str | None, Option(metavar="NAME", help="One closed form, its derivatives and LaTeX.")
-    ] = None,
-    at: Annotated[
-        list[str] | None, Option(metavar="SYMBOL=NUMBER", help="Number for --formula. Repeatable.")
-    ] = None,
-    set_: Sets = None,
-    out: Out = None,
-    plot: Plot = None,
-    threads: Threads = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    scenario: str | None = None,
+    method: Method = "local",
+    metric: list[str] | None = None,
+    key: list[str] | None = None,
+    spread: list[str] | None = None,
+    samples: int | None = None,
+    seed: int = 1,
+    formula: str | None = None,
+    at: list[str] | None = None,
+    set_: list[str] | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
+    threads: int | None = None,
+    force: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Show how metrics depend on keys: derivatives, elasticities, shares of variance, formulas.
 

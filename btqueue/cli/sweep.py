@@ -4,66 +4,32 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
-from typer import Option
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Force, Metrics, Name, Plot, Quiet, Sets, Threads
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
 """Metrics shown by default."""
 MOST_KEYS_DRAWN = 3
 """Keys of a grid that a figure has room for."""
-EXAMPLES = (
-    "btqueue sweep venugopal-2006/piconet --over polling.limit=1..25 --plot limit.png",
-    "btqueue sweep venugopal-2006/piconet --over radio.ber=log(1e-6,1e-3,7) "
-    "--over link.packets=DH5,3-DH5 --engine both --out grid.nc",
-)
-"""That the help shows."""
 
 
 def sweep(
-    scenario: Name,
-    over: Annotated[
-        list[str] | None,
-        Option(
-            metavar="KEY=VALUES",
-            help="Values of a key: 1..25, 1..25:2, 5,10,20, lin(a,b,n), log(a,b,n). Repeatable: every "
-            "combination is a point.",
-        ),
-    ] = None,
-    engine: Annotated[
-        Literal["auto", "simulate", "both"],
-        Option(help="Engine of each point; auto: theory where it stands, else simulation."),
-    ] = "auto",
-    check: Annotated[
-        bool,
-        Option(
-            "--check/--no-check",
-            help="Check a twentieth of the points of theory by simulation, and simulate around those that "
-            "are not confirmed (with --engine auto).",
-        ),
-    ] = True,
-    out: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Write the result to FILE (.nc, .csv); each point is kept at once, and the "
-            "same command goes on where it was ended.",
-        ),
-    ] = None,
-    plot: Plot = None,
-    metric: Metrics = None,
-    set_: Sets = None,
-    threads: Threads = None,
-    cluster: Annotated[
-        str | None, Option(metavar="ADDRESS", help="A dask scheduler, tcp://HOST:PORT.")
-    ] = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    scenario: str,
+    over: list[str] | None = None,
+    engine: Literal["auto", "simulate", "both"] = "auto",
+    check: bool = True,
+    out: Path | None = None,
+    plot: Path | None = None,
+    metric: list[str] | None = None,
+    set_: list[str] | None = None,
+    threads: int | None = None,
+    cluster: str | None = None,
+    force: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Evaluate a scenario at many points: any keys over ranges and lists.
 

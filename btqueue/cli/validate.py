@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
-
-from typer import Option
 
 from btqueue.cli.errors import put, put_json
-from btqueue.cli.options import AsJson, Force, Quiet, Threads
-
-EXAMPLES = ("btqueue validate --paper venugopal-2006 --out report",)
-"""That the help shows."""
 
 
 def validate(
-    paper: Annotated[
-        list[str] | None,
-        Option(metavar="PAPER", help="Only this publication, as venugopal-2006. Repeatable."),
-    ] = None,
-    claims: Annotated[
-        list[str] | None, Option(metavar="ID[,ID...]", help="Only these claims. Repeatable.")
-    ] = None,
-    out: Annotated[
-        Path, Option(metavar="FOLDER", help="Where report.html, .md and .json are written.")
-    ] = Path("reproduction"),
-    fresh: Annotated[bool, Option("--fresh", help="Judge claims anew that are known already.")] = False,
-    force: Force = False,
-    threads: Threads = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    paper: list[str] | None = None,
+    claims: list[str] | None = None,
+    out: Path = Path("reproduction"),
+    fresh: bool = False,
+    force: bool = False,
+    threads: int | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Judge every claim of the publications by simulation and by model; write the reproduction report.
 
