@@ -65,14 +65,14 @@ def solve(
     The last line says whether a simulation of 0.2 s, which begins when the answer is printed, confirms it.
     """
     from btqueue.cli.engines import run_check, run_hints, run_solver
-    from btqueue.cli.files import WRITERS, AnswerFirst, Target
+    from btqueue.cli.files import WRITERS, AnswerFirst
 
-    wanted, target = _wanted(scenario, set_), Target.checked(out, force=force)
+    wanted, files = _wanted(scenario, set_), AnswerFirst(out, force=force)
     hinted = run_hints(wanted, simulated=False, quiet=quiet)
     solved = run_solver(wanted)
-    with AnswerFirst() as files:
-        if target is not None:  # a dataset takes time to load
-            files.write(target, WRITERS, solved.marked(), wanted)
+    with files:
+        if out is not None:  # a dataset takes time to load
+            files.write(WRITERS, solved.marked(), wanted)
         if as_json:
             checked = run_check(wanted, solved, check, quiet=quiet)
             _print_json(wanted, hints=hinted, solved=solved, checked=checked, quiet=quiet)
@@ -105,7 +105,7 @@ def simulate(
     Ctrl-C ends it with the measurements so far, marked as interrupted; a second Ctrl-C stops at once.
     """
     from btqueue.cli.engines import run_hints, run_simulator
-    from btqueue.cli.files import WRITERS, AnswerFirst, Target
+    from btqueue.cli.files import WRITERS, AnswerFirst
     from btqueue.cli.recordings import Recordings
     from btqueue.scenario.expressions import precision_keys
 
@@ -128,12 +128,12 @@ def simulate(
 
                 recordings_table(heading(scenario, wanted), recordings.written)
         return
-    target = Target.checked(out, force=force)
+    files = AnswerFirst(out, force=force)
     hinted = run_hints(wanted, quiet=quiet)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet, device=device)
-    with AnswerFirst() as files:
-        if target is not None:
-            files.write(target, WRITERS, simulated.marked(), wanted)
+    with files:
+        if out is not None:
+            files.write(WRITERS, simulated.marked(), wanted)
         if as_json:
             _print_json(wanted, hints=hinted, simulated=simulated, quiet=quiet)
         else:
@@ -155,17 +155,17 @@ def compare(
 ) -> None:
     """Solve and simulate a scenario and lay the two answers side by side."""
     from btqueue.cli.engines import run_hints, run_simulator, run_solver
-    from btqueue.cli.files import WRITERS, AnswerFirst, Target
+    from btqueue.cli.files import WRITERS, AnswerFirst
     from btqueue.study import side_by_side
 
-    wanted, target = _wanted(scenario, set_), Target.checked(out, force=force)
+    wanted, files = _wanted(scenario, set_), AnswerFirst(out, force=force)
     hinted = run_hints(wanted, quiet=quiet)
     solved = run_solver(wanted)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
-    with AnswerFirst() as files:
-        if target is not None:
+    with files:
+        if out is not None:
             comparison = side_by_side(wanted, solved.results, simulated.results)
-            files.write(target, WRITERS, simulated.marked(comparison), wanted)
+            files.write(WRITERS, simulated.marked(comparison), wanted)
         if as_json:
             _print_json(wanted, hints=hinted, solved=solved, simulated=simulated, quiet=quiet)
         else:

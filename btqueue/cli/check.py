@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from btqueue.cli.errors import NO_ANSWER, BadInput, put_json, say
+from btqueue.cli.errors import NO_ANSWER, BadInput, say
 from btqueue.cli.options import fraction
 
 if TYPE_CHECKING:
@@ -38,10 +38,9 @@ def check(
 
     The verdict is in the output, the exit code is 0 either way unless --strict is given.
     """
-    from btqueue.cli.check_report import WRITERS, document, print_report
+    from btqueue.cli.check_report import deliver
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import REPORTS, AnswerFirst, Target
-    from btqueue.plots import FORMATS
+    from btqueue.cli.files import REPORTS, AnswerFirst
     from btqueue.scenario import load
     from btqueue.study.check import check as study
     from btqueue.study.check import read_results
@@ -52,20 +51,12 @@ def check(
     share = None if tolerance is None else fraction(tolerance)
     if share is not None and not 0 <= share < 1:
         raise BadInput(f"--tolerance {tolerance}: must be at least 0 and below 1, or a percentage as 3%")
-    wanted = load(scenario, set_ or ())
-    target = Target.checked(out, "--out", REPORTS, force=force)
-    picture = Target.checked(plot, "--plot", FORMATS, force=force)
+    wanted, files = load(scenario, set_ or ()), AnswerFirst(out, plot, REPORTS, force=force)
     simulator = None if no_simulate else simulator_of(threads, quiet)
     found = read_results(results, wanted, renamed=checked_map(map_ or []), flow=flow)
     keep_compiled_models()
     report = study(found, wanted, confidence=confidence, tolerance=share, simulate=simulator)
-    with AnswerFirst() as files:
-        files.write(target, WRITERS, report)
-        files.draw(picture, "btqueue.plots.check.check_figure", report)
-        if as_json:
-            put_json(document(report))
-        else:
-            print_report(report, scenario)
+    deliver(report, scenario, files, as_json=as_json)
     if strict and not report.agrees:
         raise typer.Exit(NO_ANSWER)
 
@@ -111,18 +102,15 @@ def fit(
 
     Values have 95 % intervals. Keys that the results do not tell, or that packets state, are named.
     """
-    from btqueue.cli.check_report import FIT_WRITERS, fit_document, print_fit
+    from btqueue.cli.check_report import deliver
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import REPORTS, AnswerFirst, Target
-    from btqueue.plots import FORMATS
+    from btqueue.cli.files import REPORTS, AnswerFirst
     from btqueue.scenario import load
     from btqueue.study.check import read_results
     from btqueue.study.check.results import checked_map
     from btqueue.study.fit import fit as study
 
-    target = Target.checked(out, "--out", REPORTS, force=force)
-    picture = Target.checked(plot, "--plot", FORMATS, force=force)
-    wanted = load(scenario, set_ or ())
+    wanted, files = load(scenario, set_ or ()), AnswerFirst(out, plot, REPORTS, force=force)
     ranges = {}
     for text in (part.strip() for one in free for part in one.split(",")):
         key, equals, spread = text.partition("=")
@@ -132,10 +120,4 @@ def fit(
     keep_compiled_models()
     found = read_results(results, wanted, renamed=checked_map(map_ or []), flow=flow)
     report = study(found, wanted, ranges, simulate=simulator_of(threads, quiet, causes=False))
-    with AnswerFirst() as files:
-        files.write(target, FIT_WRITERS, report)
-        files.draw(picture, "btqueue.plots.check.check_figure", report)
-        if as_json:
-            put_json(fit_document(report))
-        else:
-            print_fit(report, scenario)
+    deliver(report, scenario, files, as_json=as_json)

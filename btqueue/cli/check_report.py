@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.files import write_json
+from btqueue.cli.errors import put_json
+from btqueue.cli.files import AnswerFirst, write_json
 from btqueue.cli.tables import Screen, new_table
 from btqueue.files import write_rows
 from btqueue.study import Estimate
@@ -35,7 +36,19 @@ MOST_CAUSES = 3
 COLUMNS = ("theirs", "theirs_ci95", "simulation", "simulation_ci95", "model", "model_error", "p_value")
 
 
-def document(report: Report) -> dict[str, Any]:
+def deliver(report: Report | Fit, name: str, files: AnswerFirst, *, as_json: bool) -> None:
+    """Write and draw what was asked for, then print a report of the scenario of this name."""
+    document, write_csv, show = OUTPUTS[type(report)]
+    with files:
+        files.write({".json": lambda path, one: write_json(path, document(one)), ".csv": write_csv}, report)
+        files.draw("btqueue.plots.check.check_figure", report)
+        if as_json:
+            put_json(document(report))
+        else:
+            show(report, name)
+
+
+def check_document(report: Report) -> dict[str, Any]:
     """Return the report as plain values; NaN is None."""
     results = report.results
     check = {
@@ -70,10 +83,6 @@ def _write_csv(path: Path, report: Report) -> None:
         for one in report.agreements
     )
     write_rows(path, [["metric", "unit", *columns], *rows])
-
-
-WRITERS = {".json": lambda path, report: write_json(path, document(report)), ".csv": _write_csv}
-"""Of the whole report, and of its metrics."""
 
 
 def print_report(report: Report, name: str) -> None:
@@ -138,7 +147,7 @@ FITTED = {
 """Remarks on a fitted value, by its verdict."""
 
 
-def fit_document(report: Fit) -> dict[str, object]:
+def fit_document(report: Fit) -> dict[str, Any]:
     """Return the fit as plain values; NaN is None."""
     results = report.results
     content = {
@@ -163,10 +172,6 @@ def _write_fit_csv(path: Path, report: Fit) -> None:
     write_rows(path, [columns, *([getattr(one, column) for column in columns] for one in report.keys)])
 
 
-FIT_WRITERS = {".json": lambda path, report: write_json(path, fit_document(report)), ".csv": _write_fit_csv}
-"""Of the whole fit, and of the values of its keys."""
-
-
 def print_fit(report: Fit, name: str) -> None:
     """Print the values for people, and the comparison at them."""
 
@@ -187,3 +192,10 @@ def print_fit(report: Fit, name: str) -> None:
     screen.say(*differ, style=VERDICTS["differs"][1])
     screen.say(*report.doubts, *report.notes, style="dim")
     screen.say(report.summary, style="bold green" if report.confirmed else "bold red")
+
+
+OUTPUTS: Mapping[type, tuple[Callable[..., dict[str, Any]], Callable[..., None], Callable[..., None]]] = {
+    Report: (check_document, _write_csv, print_report),
+    Fit: (fit_document, _write_fit_csv, print_fit),
+}
+"""Functions that return a report as plain values, write its rows, and print it."""

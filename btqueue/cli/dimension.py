@@ -8,7 +8,7 @@ from typing import Literal
 
 import typer
 
-from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, say
+from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, put_json, say
 
 
 def dimension(
@@ -35,16 +35,13 @@ def dimension(
     All combinations are solved, or searched where they are too many; the simulator then confirms the winner
     against its neighbours. Exit code 3 if nothing meets the bounds.
     """
-    from btqueue.cli.dimension_report import WRITERS, print_json, print_report, run
+    from btqueue.cli.dimension_report import WRITERS, document, print_report, run
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import REPORTS, AnswerFirst, Target
-    from btqueue.plots import FORMATS
+    from btqueue.cli.files import REPORTS, AnswerFirst
     from btqueue.scenario import load
     from btqueue.study.dimensioning import DimensioningInterrupted
 
-    base = load(scenario, set_ or ())
-    table = Target.checked(out, "--out", REPORTS, force=force)
-    picture = Target.checked(plot, "--plot", FORMATS, force=force)
+    base, files = load(scenario, set_ or ()), AnswerFirst(out, plot, REPORTS, force=force)
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
@@ -59,13 +56,12 @@ def dimension(
             raise
         found = interruption.partial
     wall_s = time.perf_counter() - began
-    with AnswerFirst() as files:
-        wrote_table = files.write(table, WRITERS, found)
+    with files:
+        files.write(WRITERS, found)
         figure = f"btqueue.plots.dimension.{'front' if found.front else 'dimension'}_figure"
-        wrote_picture = files.draw(picture, figure, found, base.title)
+        files.draw(figure, found, base.title)
         if as_json:
-            written = {"out": out if wrote_table else None, "plot": plot if wrote_picture else None}
-            print_json(base, found, written)
+            put_json(document(found, files=files.written))
         else:
             print_report(scenario, found, wall_s)
         if found.interrupted:

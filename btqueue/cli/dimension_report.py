@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from btqueue.cli.engines import prepare_simulator
-from btqueue.cli.errors import put_json
 from btqueue.cli.files import write_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.progress_bars import bars
@@ -28,7 +25,7 @@ from btqueue.study.tables import number, with_interval
 ANSWERED = {"solve": "solved", "simulate": "simulated"}
 """Participle for a point's answer, by engine."""
 WRITERS = {
-    ".json": lambda path, found: write_json(path, as_document(found.task.base, dimension=as_values(found))),
+    ".json": lambda path, found: write_json(path, document(found)),
     ".csv": lambda path, found: as_table(found).to_csv(path, index=False),
 }
 """Of the whole result, and of the table of points, by suffix."""
@@ -53,10 +50,9 @@ def run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
         )
 
 
-def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | None]) -> None:
-    """Print the JSON object of a dimensioning."""
-    written = {name: str(path) for name, path in files.items() if path is not None}
-    put_json(as_document(base, dimension=as_values(found), files=written))
+def document(found: Dimensioning, **more: Any) -> dict[str, Any]:
+    """Return the JSON object of a dimensioning."""
+    return as_document(found.task.base, dimension=as_values(found), **more)
 
 
 def print_report(name: str, found: Dimensioning, wall_s: float) -> None:

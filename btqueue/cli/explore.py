@@ -52,7 +52,6 @@ def explore(
 
 
 def _show(address: str, port: int) -> None:
-    """Open a browser, or say how to."""
     if os.environ.get("SSH_CONNECTION"):
         say(
             "this is a remote host: on the machine with the browser, run "

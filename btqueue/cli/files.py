@@ -15,7 +15,7 @@ import numpy as np
 
 from btqueue.cli.errors import BadInput, say
 from btqueue.files import require_writable, written_whole
-from btqueue.plots import NoFigure, save
+from btqueue.plots import FORMATS, NoFigure, save
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study.provenance import attributes
 
@@ -40,14 +40,15 @@ class Target:
 
     path: Path
     option: str
-    force: bool = False
+    force: bool
+    given: Path
 
     @classmethod
     def checked(
         cls,
         path: Path | None,
-        option: str = "--out",
-        suffixes: Mapping[str, str] | None = None,
+        option: str,
+        suffixes: Mapping[str, str],
         *,
         force: bool = False,
     ) -> Target | None:
@@ -56,7 +57,7 @@ class Target:
         Args:
             path: where to write.
             option: option of the command line, for messages.
-            suffixes: the allowed suffixes with the names of their formats; netCDF and CSV by default.
+            suffixes: the allowed suffixes with the names of their formats.
             force: replace a regular file that is there.
 
         Raises:
@@ -64,7 +65,6 @@ class Target:
         """
         if path is None:
             return None
-        suffixes = suffixes or RESULTS
         if path.suffix.lower() not in suffixes:
             known = " or ".join(f"{suffix} ({format})" for suffix, format in suffixes.items())
             raise BadInput(f"{option} {path}: must end in {known}, so that the format is clear")
@@ -72,7 +72,7 @@ class Target:
             require_writable(path, replace=force)
         except OSError as error:
             raise BadInput(f"{option} {path}: {_reason(error)}") from None
-        return cls(path.parent.resolve() / path.name, option, force)
+        return cls(path.parent.resolve() / path.name, option, force, path)
 
     def write(self, writers: Writers, *arguments: Any) -> None:
         """Write by the function of the target's suffix.
@@ -116,7 +116,6 @@ class Target:
 
 
 def _reason(error: OSError) -> str:
-    """Return why a file cannot be written."""
     hint = "; --force replaces it" if isinstance(error, FileExistsError) else ""
     return f"{error.strerror or error}{hint}"
 
@@ -128,30 +127,40 @@ class AnswerFirst:
     raises the failure.
     """
 
-    def __init__(self) -> None:
-        """Begin without a failure."""
+    def __init__(
+        self,
+        out: Path | None = None,
+        plot: Path | None = None,
+        formats: Mapping[str, str] = RESULTS,
+        *,
+        force: bool = False,
+    ) -> None:
+        """Check the files of `--out` and `--plot`, as `Target.checked`; `written` has those that are done."""
         self.failures: list[BadInput] = []
+        self.written: dict[str, str] = {}
+        self.out = Target.checked(out, "--out", formats, force=force)
+        self.plot = Target.checked(plot, "--plot", FORMATS, force=force)
 
-    def write(self, target: Target | None, writers: Writers, *arguments: Any) -> bool:
-        """Write a file, if there is a target; return whether it was written."""
-        return self.tried(None if target is None else target.write, writers, *arguments)
+    def write(self, writers: Writers, *arguments: Any) -> None:
+        """Write the file of `--out`, if there is one."""
+        if self.out is not None and self.tried(self.out.write, writers, *arguments):
+            self.written["out"] = str(self.out.given)
 
-    def draw(self, target: Target | None, figure: str, *arguments: Any) -> bool:
-        """Draw a picture, if there is a target; return whether it was written."""
-        return self.tried(None if target is None else target.draw, figure, *arguments)
+    def draw(self, figure: str, *arguments: Any) -> None:
+        """Draw the picture of `--plot`, if there is one."""
+        if self.plot is not None and self.tried(self.plot.draw, figure, *arguments):
+            self.written["plot"] = str(self.plot.given)
 
-    def tried(self, writer: Callable[..., None] | None, *arguments: Any) -> bool:
+    def tried(self, writer: Callable[..., None], *arguments: Any) -> bool:
         """Call a function that writes a file; return whether it succeeded."""
         try:
-            if writer is not None:
-                writer(*arguments)
+            writer(*arguments)
         except BadInput as failure:
             self.failures.append(failure)
             return False
-        return writer is not None
+        return True
 
     def __enter__(self) -> AnswerFirst:
-        """Return itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -223,7 +232,6 @@ def _value_rows(dataset: xr.Dataset) -> pd.DataFrame:
 
 
 def _write_figure(path: Path, dataset: xr.Dataset, scenario: Scenario, format: str) -> None:
-    """Draw a time series."""
     from btqueue.plotting import house_style, series_figure
 
     with house_style():

@@ -62,7 +62,6 @@ def _keys(incomplete: str) -> list[str]:
 
 
 def _metrics(incomplete: str) -> list[str]:
-    """Complete the name of a metric."""
     from btqueue.scenario.metrics import METRICS
 
     return [name for name in METRICS if name.startswith(incomplete)]

@@ -72,7 +72,7 @@ class Recordings:
             from btqueue.simulator.statistics.series import time_series
 
             found = time_series(self.scenario, step_s=self.step_s)
-            if files.write(self.series, WRITERS, found, self.scenario):
+            if files.tried(self.series.write, WRITERS, found, self.scenario):
                 self.written["series"] = {"path": str(self.series.path), "steps": found.sizes["time"]}
 
     def _record(self, quiet: bool) -> None:

@@ -33,7 +33,7 @@ def sensitivity(
     Keys are ranked by the change of the metric over a plausible spread. Where there is no derivative (a
     kink, a jump, noise) the table says so in place of a number.
     """
-    from btqueue.cli.files import WRITERS, AnswerFirst, Target
+    from btqueue.cli.files import WRITERS, AnswerFirst
     from btqueue.cli.sensitivity_report import (
         print_json,
         print_tables,
@@ -43,7 +43,6 @@ def sensitivity(
         write_csv,
     )
     from btqueue.cli.tables import heading
-    from btqueue.plots import FORMATS
     from btqueue.scenario import load
 
     if scenario is None and (formula is None or set_):
@@ -59,14 +58,13 @@ def sensitivity(
     if samples is not None and method != "sobol":
         raise BadInput(f"--samples: goes with --method sobol, not {method}")
     assert base is not None and scenario is not None
-    target = Target.checked(out, force=force)
-    picture = Target.checked(plot, "--plot", FORMATS, force=force)
+    files = AnswerFirst(out, plot, force=force)
     ranges, share = spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
     found = run(base, method, wanted, {"samples": samples, "seed": seed}, threads, quiet=quiet)
-    with AnswerFirst() as files:
-        files.write(target, WRITERS | {".csv": write_csv}, found, base)
-        files.draw(picture, "btqueue.plots.sensitivity.sensitivity_figure", found, base.title)
+    with files:
+        files.write(WRITERS | {".csv": write_csv}, found, base)
+        files.draw("btqueue.plots.sensitivity.sensitivity_figure", found, base.title)
         if as_json:
             print_json(base, found)
         else:

@@ -37,10 +37,9 @@ def sweep(
     that was finished: with --out, the same command goes on from there.
     """
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import AnswerFirst, Target
+    from btqueue.cli.files import AnswerFirst
     from btqueue.cli.sweep_report import print_json, print_table, require, run
     from btqueue.network.numba_cache import interpreted
-    from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.scenario.expressions import parse_metric
     from btqueue.study.sweep_files import with_quantities
@@ -48,10 +47,10 @@ def sweep(
     base = load(scenario, set_ or ())
     quantities = [parse_metric(text, "--metric", base) for text in metric or DEFAULT_METRICS]
     metrics = tuple(dict.fromkeys(map(str, quantities)))
-    picture = Target.checked(plot, "--plot", FORMATS, force=force)
+    files = AnswerFirst(plot=plot, force=force)
     if not over:
         raise BadInput("--over: name a key and its values, as in --over polling.limit=1..25")
-    if picture is not None and len(over) > MOST_KEYS_DRAWN:
+    if plot is not None and len(over) > MOST_KEYS_DRAWN:
         raise BadInput(f"--plot {plot}: a figure shows at most {MOST_KEYS_DRAWN} keys, not {len(over)}")
     if cluster is not None and threads is not None:
         raise BadInput(f"--threads: the cluster {cluster} has its own")
@@ -61,20 +60,20 @@ def sweep(
         "over": over, "engine": engine, "out": out, "force": force, "workers": threads, "cluster": cluster,
         "check": check and not interpreted(), "metrics": [one.name for one in quantities] if metric else (),
     }  # fmt: skip
-    with AnswerFirst() as files:
+    with files:
         found = with_quantities(run(base, wanted, files, quiet=quiet), quantities)
         require(metrics if metric else (), found)
-        written = {"out": None if files.failures else out, "plot": None}
+        if out is not None and not files.failures:
+            files.written["out"] = str(out)
         wall_s = time.perf_counter() - began
-        if picture is not None and found.attrs["answered"]:
+        if plot is not None and found.attrs["answered"]:
             there = [name for name in metrics if name in found and found[name].notnull().any()]
             shown = metrics if metric else there or metrics
-            if files.draw(picture, "btqueue.plots.sweep.sweep_figure", found, shown, base.title):
-                written["plot"] = plot
+            files.draw("btqueue.plots.sweep.sweep_figure", found, shown, base.title)
         if as_json:
-            print_json(base, found, metrics, written)
+            print_json(base, found, metrics, files.written)
         else:
-            print_table(scenario, base, found, metrics, wall_s, written["out"])
+            print_table(scenario, base, found, metrics, wall_s, files.written.get("out"))
         if not found.attrs["answered"]:
             say("no point has an answer")
             raise typer.Exit(NO_ANSWER)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,9 +64,7 @@ def require(metrics: Sequence[str], found: xr.Dataset) -> None:
         raise BadInput(f"--metric {missing[0]}: no point has this metric; there are {', '.join(given)}")
 
 
-def print_json(
-    base: Scenario, found: xr.Dataset, metrics: Sequence[str], files: Mapping[str, Path | None]
-) -> None:
+def print_json(base: Scenario, found: xr.Dataset, metrics: Sequence[str], files: Mapping[str, str]) -> None:
     """Print the JSON object of a sweep: its keys and values, failures with their causes, and some metrics."""
     asked = json.loads(found.attrs["sweep"])
     shown = [name for metric in metrics for name in (metric, f"{metric}_ci95") if name in found]
@@ -87,12 +84,11 @@ def print_json(
         **({"answered_by": found["answered_by"].values.tolist()} if "answered_by" in found else {}),
         **({"checks": json.loads(found.attrs["checks"])} if "checks" in found.attrs else {}),
     }
-    written = {name: str(path) for name, path in files.items() if path is not None}
-    put_json(as_document(base, sweep=content, files=written))
+    put_json(as_document(base, sweep=content, files=files))
 
 
 def print_table(
-    name: str, base: Scenario, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: Path | None
+    name: str, base: Scenario, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: str | None
 ) -> None:
     """Print the first points, how many there are, and why points failed."""
     screen, rows, reasons = Screen(), found["failure"].size, failures(found)
@@ -142,7 +138,6 @@ def _shown(value: Any) -> str:
 
 
 def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
-    """Return the table of the first points."""
     rows = table(found).head(MOST_ROWS)
     shown = [metric for metric in metrics if metric in rows]
     keys = [

@@ -40,7 +40,6 @@ class Screen(Console):
     """
 
     def __init__(self) -> None:
-        """Look for the width."""
         width = None if sys.stdout.isatty() else PIPE_WIDTH
         super().__init__(width=width, markup=False, emoji=False, highlight=False)
 

@@ -42,7 +42,7 @@ def validate(
     outcomes = judge(wanted, fresh=fresh, threads=threads, quiet=quiet)
     report = report_of(outcomes, wall_s=time.perf_counter() - began)
     with AnswerFirst() as files:
-        written = [str(folder / t.path.name) for t in targets if files.write(t, WRITERS, report)]
+        written = [str(folder / t.path.name) for t in targets if files.tried(t.write, WRITERS, report)]
         if as_json:
             put_json({"files": written, **summary(report)})
         else:

@@ -54,7 +54,6 @@ def check_figure(report: Report | Fit) -> Figure:
 
 
 def _row(axes, height: int, one: Agreement) -> None:
-    """Draw the sides of one metric."""
     reference = one.reference
     if reference == 0 or math.isnan(reference):
         return

@@ -155,7 +155,6 @@ class _Height(NamedTuple):
 
 
 def _heights(found: Dimensioning) -> list[_Height]:
-    """Return the quantities of the rows."""
     task = found.task
     bounds = [
         _Height(_label(bound.expression, f"left side of {bound.text}"), number, bound)

@@ -151,7 +151,6 @@ class ClosedForm:
         return TextTable(f"{self.name} ({self.unit})", ("symbol", "unit", "meaning"), rows)
 
     def _repr_latex_(self) -> str:
-        """Show the formula in a notebook."""
         return f"$\\displaystyle {self.latex()}$"
 
     def derivative(self, name: str) -> sympy.Expr:

@@ -61,7 +61,6 @@ class Failure:
     message: str
 
     def __str__(self) -> str:
-        """Return kind and message in one line."""
         return f"{self.kind}: {' '.join(self.message.split())}"
 
 

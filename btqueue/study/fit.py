@@ -135,7 +135,6 @@ class Fit:
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Return the values and the verdict."""
         values = ", ".join(f"{one.key} = {one.value:.4g}" for one in self.keys)
         return f"<Fit {values}; {self.summary}>"
 
@@ -288,7 +287,6 @@ class _Search:
     def __init__(
         self, found: ForeignResults, scenario: Scenario, unknown: Sequence[Factor], simulator: Engine
     ) -> None:
-        """Begin at the scenario's own values."""
         self.found, self.scenario, self.unknown, self.simulator = found, scenario, unknown, simulator
         self.solver = engine_of("solve", True)
         self.ranges = [replace(one.spread or Interval(0, 1), whole=False) for one in unknown]
@@ -331,7 +329,6 @@ class _Search:
                     yield one.key, other
 
     def value_of(self, key: str) -> float:
-        """Return the value of a free key at the place."""
         return float(self.rounded(self.place)[[one.key for one in self.unknown].index(key)])
 
     def rounded(self, place: Numbers) -> tuple[float, ...]:
@@ -340,11 +337,9 @@ class _Search:
         return tuple(round(x) if one.whole else x for one, x in values)
 
     def changed(self, values: Sequence[float]) -> Scenario:
-        """Return the scenario with other values of the free keys."""
         return self.scenario.changed({one.key: x for one, x in zip(self.unknown, values, strict=True)})
 
     def simulated(self, scenario: Scenario) -> dict[str, Numbers]:
-        """Return one value a replication of each metric."""
         return reference_samples(self.simulator(scenario), self.found, scenario)
 
     def _theory(self, place: Numbers) -> Numbers:
@@ -394,7 +389,6 @@ class _Search:
         return [place for _, place in sorted(found, key=lambda one: one[0])[:MOST_MINIMA]]
 
     def at(self, place: Numbers) -> _Search:
-        """Return a search from another place, with all metrics."""
         other = copy(self)
         other.place, other.left_out = place, []
         return other
@@ -530,7 +524,6 @@ class _Search:
         return fitted, tuple(self._sentence(way) for way in flat)
 
     def _sentence(self, way: Numbers) -> str:
-        """Return a flat direction in words."""
         medium = "capture" if self.found.facts else "file"
         there = [k for k in range(len(way)) if abs(way[k]) > SHARE]
         keys = [self.unknown[k].key for k in there]
@@ -546,7 +539,6 @@ class _Search:
 
 
 def _share(spread: Interval, value: float) -> float:
-    """Return the share of a range below a value."""
     if spread.scale == "log":
         return math.log(max(value, spread.low) / spread.low) / math.log(spread.high / spread.low)
     return (value - spread.low) / (spread.high - spread.low)

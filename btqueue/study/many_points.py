@@ -318,6 +318,5 @@ def _at_first_here(question: Question, points: Numbered, numbers: Sequence[int])
 
 
 def _here(question: Question, points: Numbered, numbers: Sequence[int]) -> Generator[PointResult]:
-    """Yield points of this process."""
     for number in numbers:
         yield question.answer(number, points[number], None)

@@ -51,7 +51,6 @@ class SweepInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, finished: int, partial: xr.Dataset | None) -> None:
-        """Keep the number of finished points and the partial result."""
         super().__init__("interrupted")
         self.finished, self.partial = finished, partial
 
@@ -160,7 +159,6 @@ def _filled(
     finish: Callable[..., xr.Dataset],
     checks: Callable[[Iterable[PointResult]], CheckedPoints] | None,
 ) -> xr.Dataset:
-    """Evaluate the points that are not kept yet, and return the dataset."""
     report = progress or (lambda done, total: None)
     try:
         report(len(kept.done), count)
@@ -204,7 +202,6 @@ def _finished(
     results: Callable[[], Iterable[PointResult]],
     checked: CheckedPoints | None = None,
 ) -> xr.Dataset:
-    """Return the dataset of a sweep with its attributes."""
     known = {} if checked is None else checked.results
     dataset = assemble(points, engines, lambda: (known.get(one.number, one) for one in results()))
     if checked is not None:

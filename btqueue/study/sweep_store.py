@@ -50,7 +50,6 @@ class Unwritten(StoreError):
     """A sweep is complete, and its result cannot be written; it is `dataset`, and in the journal."""
 
     def __init__(self, message: str, dataset: xr.Dataset) -> None:
-        """Keep the result."""
         super().__init__(message)
         self.dataset = dataset
 
@@ -59,7 +58,6 @@ class Memory:
     """The finished points of a sweep without a file."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self.done: dict[int, PointResult] = {}
 
     def add(self, result: PointResult) -> None:
@@ -110,7 +108,6 @@ class Journal:
             raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
 
     def __enter__(self) -> Journal:
-        """Return the journal."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -265,7 +262,6 @@ def _not_ours(path: Path, what: str) -> StoreError:
 
 
 def _is_at(file: int, path: Path) -> bool:
-    """Return whether the path still names this open file."""
     try:
         return os.path.samestat(os.fstat(file), os.lstat(path))
     except FileNotFoundError:

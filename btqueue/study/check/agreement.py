@@ -267,7 +267,6 @@ def prediction_p_value(value: float, ours: np.ndarray) -> float:
 
 
 def _tail(difference: float, variance: float, freedom: float) -> float:
-    """Return Student's two-sided tail, NaN without any variance."""
     if variance <= 1e-24 * difference**2:
         return math.nan
     return float(2 * stats.t.sf(difference / math.sqrt(variance), max(1.0, freedom)))
@@ -322,7 +321,6 @@ def least_excess(theirs: Quantity, ours: np.ndarray, level: float, rules: Rules)
 def _by_chance(
     theirs: Quantity, ours: np.ndarray, p: float, level: float, rules: Rules, different: bool, matters: bool
 ) -> tuple[Verdict, str]:
-    """Return the verdict by a p-value, and its sentence."""
     mean = float(ours.mean())
     gap = f"{_gap(theirs.value, mean)} the simulation"
     if different and matters:
@@ -338,7 +336,6 @@ def _by_chance(
 
 
 def _beside_model(theirs: float, model: float, measured: MeasuredError | None, near: bool) -> str:
-    """Return the verdict of the model alone in words."""
     side = "within" if near else "beyond"
     known = f"the {UNMEASURED:.0%} allowed, for its error in this metric was never measured"
     if measured is not None:

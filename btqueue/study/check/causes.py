@@ -220,7 +220,6 @@ def _choices(kind: Any) -> tuple[Any, ...]:
 
 
 def _times(value: Any, factors: tuple[float, ...] = SEVERAL) -> tuple[Any, ...]:
-    """Return multiples of a number, whole ones of a whole number."""
     found = (value * factor for factor in factors)
     return tuple(dict.fromkeys(round(x) if isinstance(value, int) else float(f"{x:.6g}") for x in found))
 

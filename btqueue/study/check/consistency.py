@@ -161,7 +161,6 @@ def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Find
 
 
 def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
-    """Look at the balances of packets and of rates."""
     value = results.value
     sent, delivered, lost = (value(f"packets_{what}") for what in ("sent", "delivered", "lost"))
     inside = value("packets_in_flight")

@@ -303,7 +303,6 @@ def _contradictions(
 
 
 def _of_transport(fact: Facts, owns: Sequence[Scenario]) -> Iterator[Finding]:
-    """Look at the keys of one flow's transport."""
     keys = [own.transport for own in owns]
     greedy = all(own.traffic.source == "greedy" for own in owns)
     sizes = [key.mss_bytes for key in keys]

@@ -72,14 +72,12 @@ class Segments:
     """
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._all: list[Outstanding] = []
         self._first = 0
         self._missing: list[Outstanding] = []
         """The segments that were not selectively acknowledged, in the same order."""
 
     def __len__(self) -> int:
-        """Return how many wait."""
         return len(self._all) - self._first
 
     @property
@@ -162,7 +160,6 @@ class RoundTrips:
     """Smoothed round trip and its mean deviation (RFC 6298, section 2); None before the first sample."""
 
     def __init__(self) -> None:
-        """Begin without a sample."""
         self.smoothed_s: float | None = None
         self.deviation_s = 0.0
 

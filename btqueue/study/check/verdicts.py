@@ -71,7 +71,6 @@ class Report:
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Return the result in a sentence."""
         return f"<Report {self.summary}>"
 
     @property

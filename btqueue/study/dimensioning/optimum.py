@@ -91,14 +91,12 @@ class Dimensioning:
     interrupted: bool = False
 
     def __repr__(self) -> str:
-        """Return the aim and the best point in a line."""
         best = "no point meets all bounds" if self.best is None else f"best {dict(self.best.changes)}"
         best = f"{len(self.front)} points of the front" if self.front else best
         points = f"{len(self.candidates)} points, {self.feasible} meet all bounds"
         return f"<Dimensioning {aims_in_words(self.task)}: {points}; {best}>"
 
     def _repr_html_(self) -> str:
-        """Return the table of the best points for a notebook."""
         return points_table(self)._repr_html_()
 
     @property
@@ -121,7 +119,6 @@ class DimensioningInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, partial: Dimensioning | None) -> None:
-        """Keep the partial result."""
         super().__init__("interrupted")
         self.partial = partial
 
@@ -220,7 +217,6 @@ def aims_in_words(task: Task) -> str:
 
 
 def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
-    """Return the result that follows from the points of the table."""
     task, ranked = table.task, tuple(table.ranked())
     feasible = [candidate for candidate in ranked if candidate.feasible(task)]
     best = feasible[0] if feasible else None

@@ -246,7 +246,6 @@ def every_place(task: Task) -> Iterator[Place]:
 
 
 def _search(table: Table) -> Outcome:
-    """Search; return how that ended."""
     idle, best = 0, []  # nothing is known as long as the keys alone rule out all that was looked at
     try:
         for seed in itertools.count():

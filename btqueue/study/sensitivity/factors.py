@@ -136,7 +136,6 @@ def _only_runs(key: str) -> bool:
 
 
 def _number(scenario: Scenario, key: str) -> float:
-    """Return the value of a key that can be varied."""
     value = scenario.value_of(known_key(key))
     if _only_runs(key):
         why = f"{key}: says how to simulate, and is no property of the network"
