@@ -198,16 +198,14 @@ def _write_csv(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
 
     For an interrupted run a last column says so in every row.
     """
-    rows = _comparison_rows(dataset) if "metric" in dataset.dims else _value_rows(dataset)
+    if "metric" in dataset.dims:
+        columns = ["metric", "unit", "model", "simulation", "ci95", "relative_difference", "inside"]
+        rows = dataset.to_dataframe().reset_index().rename(columns={"units": "unit"}).reindex(columns=columns)
+    else:
+        rows = _value_rows(dataset)
     if INTERRUPTED_MARK in dataset.attrs:
         rows[INTERRUPTED_MARK] = str(dataset.attrs[INTERRUPTED_MARK])
     rows.to_csv(path, index=False)
-
-
-def _comparison_rows(comparison: xr.Dataset) -> pd.DataFrame:
-    columns = ["metric", "unit", "model", "simulation", "ci95", "relative_difference", "inside"]
-    rows = comparison.to_dataframe().reset_index().rename(columns={"units": "unit"})
-    return rows.reindex(columns=columns)
 
 
 def _value_rows(dataset: xr.Dataset) -> pd.DataFrame:

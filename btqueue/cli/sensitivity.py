@@ -48,24 +48,27 @@ def sensitivity(
     if scenario is None and (formula is None or set_):
         raise BadInput("name a SCENARIO (btqueue models lists some), or a --formula")
     base = None if scenario is None else load(scenario, set_ or ())
+    title = "" if base is None else heading(scenario or "", base)
+    if at and formula is None:
+        raise BadInput(f"--at {at[0]}: goes with --formula")
     if formula is not None or method == "closed":
         if out is not None or plot is not None:
             raise BadInput("--out and --plot: formulas are printed; --json gives them to programs")
-        show_formulas(base, scenario or "", formula, at, as_json=as_json)
+        show_formulas(base, title, formula, at, as_json=as_json)
         return
-    if at:
-        raise BadInput(f"--at {at[0]}: goes with --formula")
     if samples is not None and method != "sobol":
         raise BadInput(f"--samples: goes with --method sobol, not {method}")
-    assert base is not None and scenario is not None
+    assert base is not None
     files = AnswerFirst(out, plot, force=force)
     ranges, share = spreads(spread or ())
-    wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
-    found = run(base, method, wanted, {"samples": samples, "seed": seed}, threads, quiet=quiet)
+    wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share, "workers": threads}
+    if method == "sobol":
+        wanted |= {"seed": seed} | ({} if samples is None else {"samples": samples})
+    found = run(base, method, wanted, quiet=quiet)
     with files:
         files.write(WRITERS | {".csv": write_csv}, found, base)
         files.draw("btqueue.plots.sensitivity.sensitivity_figure", found, base.title)
         if as_json:
             print_json(base, found)
         else:
-            print_tables(heading(scenario, base), found)
+            print_tables(title, found)

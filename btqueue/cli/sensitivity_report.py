@@ -15,7 +15,7 @@ from rich.text import Text
 from btqueue.cli.engines import keep_compiled_models
 from btqueue.cli.errors import BadInput, put_json
 from btqueue.cli.options import fraction
-from btqueue.cli.tables import Screen, heading, new_table
+from btqueue.cli.tables import Screen, new_table
 from btqueue.files import write_rows
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
@@ -50,20 +50,12 @@ WORDS = {
 
 
 def run(
-    base: Scenario,
-    method: Literal["local", "sobol", "closed"],
-    wanted: dict[str, Any],
-    sampling: dict[str, Any],
-    threads: int | None,
-    *,
-    quiet: bool,
+    base: Scenario, method: Literal["local", "sobol"], wanted: dict[str, Any], *, quiet: bool
 ) -> xr.Dataset:
     """Run a study with progress."""
     keep_compiled_models()
-    more = {name: one for name, one in sampling.items() if one is not None} if method == "sobol" else {}
-    assert method != "closed"
     with bars(quiet=quiet) as bar:
-        return sensitivity(base, method, **wanted, **more, workers=threads, progress=bar("points"))
+        return sensitivity(base, method, progress=bar("points"), **wanted)
 
 
 def spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
@@ -81,24 +73,21 @@ def spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
 
 
 def show_formulas(
-    base: Scenario | None, name: str, formula: str | None, at: list[str] | None, *, as_json: bool
+    base: Scenario | None, title: str, formula: str | None, at: list[str] | None, *, as_json: bool
 ) -> None:
     """Print the formulas of a scenario, or a formula at some numbers."""
-    found: list[Evaluated]
     if formula is not None:
         found = [evaluated(formula, parse_at(at or ()), base)]
     else:
-        if at:
-            raise BadInput(f"--at {at[0]}: goes with --formula")
         assert base is not None
         found = formulas_of(base)
     if as_json:
-        print_formulas_json(base, found)
+        formulas = {entry.form.name: _formula(entry) for entry in found}
+        put_json(plain({"formulas": formulas}) if base is None else as_document(base, formulas=formulas))
     elif formula is not None:
         print_formula(found[0])
     else:
-        assert base is not None
-        print_formulas(heading(name, base), found)
+        print_formulas(title, found)
 
 
 def print_tables(title: str, found: xr.Dataset) -> None:
@@ -306,12 +295,6 @@ def print_formula(entry: Evaluated) -> None:
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST_LATEX else f"{len(text):,} characters, printed with --json"
-
-
-def print_formulas_json(base: Scenario | None, found: Sequence[Evaluated]) -> None:
-    """Print formulas, derivatives and numbers as one JSON object."""
-    formulas = {entry.form.name: _formula(entry) for entry in found}
-    put_json(plain({"formulas": formulas}) if base is None else as_document(base, formulas=formulas))
 
 
 def _formula(entry: Evaluated) -> dict[str, Any]:

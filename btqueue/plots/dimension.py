@@ -184,10 +184,12 @@ def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None
             axes.axvline(bound.bound / bound.expression.terms[0][0], zorder=1, **BOUND)
     if centre is None:
         return
-    along = sorted(
-        (c for c in found.candidates if c.failure is None and _others_equal(c, centre, place)),
-        key=lambda candidate: candidate.place[place],
-    )
+
+    def through_centre(point: Candidate | Simulated) -> bool:
+        others = (key for key in centre.changes if key != choice.key)
+        return point.failure is None and all(point.changes[key] == centre.changes[key] for key in others)
+
+    along = sorted(filter(through_centre, found.candidates), key=lambda candidate: candidate.place[place])
     if choice.ordered:  # between names there is nothing
         x = [_x(choice, candidate) for candidate in along]
         axes.plot(x, [height.of(candidate) for candidate in along], color=FEASIBLE, linewidth=0.8)
@@ -195,10 +197,9 @@ def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None
         look = LOOKS["o" if one.feasible(found.task) else "x"]
         axes.plot(_x(choice, one), height.of(one), linestyle="", zorder=2, **look)
     for point in () if found.confirmation is None else found.confirmation.points:
-        others = (key for key in centre.changes if key != choice.key)
-        if point.failure is None and all(point.changes[key] == centre.changes[key] for key in others):
-            played, at = height.of(point), _value(choice, point.changes[choice.key])
-            axes.errorbar([at], [played.mean], yerr=np.nan_to_num([played.ci95]), **PLAYED)
+        if through_centre(point):
+            played = height.of(point)
+            axes.errorbar([_x(choice, point)], [played.mean], yerr=np.nan_to_num([played.ci95]), **PLAYED)
     if found.best is not None:
         axes.plot(
             _x(choice, centre), height.of(centre), marker="*", markersize=13, color=WINNER, zorder=3,
@@ -215,17 +216,8 @@ def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _others_equal(one: Candidate, other: Candidate, place: int) -> bool:
-    """Whether two points have the same values of all keys except the key at this place."""
-    both = enumerate(zip(one.place, other.place, strict=True))
-    return all(a == b for number, (a, b) in both if number != place)
-
-
-def _x(choice: Choice, candidate: Candidate) -> float:
-    return _value(choice, candidate.changes[choice.key])
-
-
-def _value(choice: Choice, value: Any) -> float:
+def _x(choice: Choice, point: Candidate | Simulated) -> float:
+    value = point.changes[choice.key]
     return float(value) if choice.ordered else float(choice.values.index(value))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -343,8 +343,12 @@ class Points:
         }
 
     def coordinates(self) -> dict[str, tuple[str, np.ndarray]]:
-        """Return the labels along each dimension."""
-        return {key: (key, as_labels(column)) for key, column in zip(self.keys, self.columns, strict=True)}
+        """Return the labels along each dimension: numbers, truths, or texts of values of several kinds."""
+        found = {}
+        for key, values in zip(self.keys, self.columns, strict=True):
+            alike = all(map(is_number, values)) or all(isinstance(value, bool) for value in values)
+            found[key] = key, np.array(values if alike else list(map(label, values)))
+        return found
 
 
 def grid(over: Mapping[str, Any] | Iterable[str]) -> Points:
@@ -367,10 +371,3 @@ def grid(over: Mapping[str, Any] | Iterable[str]) -> Points:
         sizes = " x ".join(str(size) for size in found.shape)
         raise ScenarioError(f"{sizes} = {len(found):,} points are too many (at most {MOST_POINTS:,})")
     return found
-
-
-def as_labels(values: Sequence[Any]) -> np.ndarray:
-    """Return the values of a key as labels: numbers, truths, or texts if they are of several kinds."""
-    if all(map(is_number, values)) or all(isinstance(value, bool) for value in values):
-        return np.array(values)
-    return np.array([label(value) for value in values])

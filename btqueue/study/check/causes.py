@@ -24,7 +24,6 @@ import xarray as xr
 from scipy.optimize import minimize_scalar
 
 from btqueue.baseband.packets import SLOT_S
-from btqueue.network import ImpossibleAnswer, NoConvergence
 from btqueue.network.bounds import on_air
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.metrics import Results
@@ -336,6 +335,8 @@ def unseen_keys(
         simulated: our samples.
         rules: rules of the comparison.
     """
+    from btqueue.network import ImpossibleAnswer, NoConvergence
+
     level = tests_of(results, simulated, rules)[1]
     metrics = [one for name, one in compared_metrics(results).items() if name in simulated and name in model]
     seen: dict[str, bool] = {}

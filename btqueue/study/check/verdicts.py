@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from btqueue.network import ImpossibleAnswer, NoConvergence
 from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.metrics import NOT_OF_FLOWS, Results
@@ -272,6 +271,8 @@ def modelled(
     """
     if solver is None:
         return {}, {}, []
+    from btqueue.network import ImpossibleAnswer, NoConvergence
+
     try:
         solved = solver(scenario)
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:

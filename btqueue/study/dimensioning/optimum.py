@@ -94,7 +94,8 @@ class Dimensioning:
         best = "no point meets all bounds" if self.best is None else f"best {dict(self.best.changes)}"
         best = f"{len(self.front)} points of the front" if self.front else best
         points = f"{len(self.candidates)} points, {self.feasible} meet all bounds"
-        return f"<Dimensioning {aims_in_words(self.task)}: {points}; {best}>"
+        aims = ", ".join(f"{aim.sense} {aim.text}" for aim in self.task.aims)
+        return f"<Dimensioning {aims}: {points}; {best}>"
 
     def _repr_html_(self) -> str:
         return points_table(self)._repr_html_()
@@ -209,11 +210,6 @@ def dimension(
         if found is None and table.known:
             found = _report(table, "spent", top)
         raise DimensioningInterrupted(None if found is None else replace(found, interrupted=True)) from None
-
-
-def aims_in_words(task: Task) -> str:
-    """Return the quantities to optimise, as in "maximize goodput_kbps"."""
-    return ", ".join(f"{aim.sense} {aim.text}" for aim in task.aims)
 
 
 def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
