@@ -132,10 +132,8 @@ def report_targets(folder: Path, *, force: bool) -> list[Target]:
         BadInput: one is there already and not *force*, or the folder is missing or read-only.
     """
     formats = dict.fromkeys(WRITERS, "report")
-    targets = [
-        Target.checked(folder / f"report{suffix}", "--out", formats, force=force) for suffix in WRITERS
-    ]
-    return [target for target in targets if target is not None]
+    paths = (folder / f"report{suffix}" for suffix in WRITERS)
+    return [one for path in paths if (one := Target.checked(path, "--out", formats, force=force))]
 
 
 def print_summary(report: Report) -> None:

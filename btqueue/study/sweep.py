@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ from btqueue.study.many_points import map_points
 from btqueue.study.points import Points, grid
 from btqueue.study.provenance import attributes
 from btqueue.study.sweep_files import IN_THE_WAY, assemble, checked_target, finished_result, write_sweep
-from btqueue.study.sweep_store import Journal, Memory, StoreError, Unwritten, definition, journal_path
+from btqueue.study.sweep_store import Journal, Memory, StoreError, definition, journal_path
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are finished and of all points."""
@@ -112,14 +112,30 @@ def sweep(
     require_one_point(scenario, chosen, engines)
     what = definition(scenario, chosen, engines, checked=check, metrics=named)
     say = notes or (lambda message: None)
-    evaluator = partial(
+    ask = partial(
         map_points, scenario, chosen, engines=engines, workers=workers, cluster=cluster, metrics=named
     )
     finish = partial(_finished, scenario, chosen, engines, what)
-    checks = partial(check_points, chosen, evaluator=evaluator, notes=say) if check else None
-    fill = partial(
-        _filled, count=len(chosen), evaluator=evaluator, progress=progress, finish=finish, checks=checks
-    )
+    tell = progress or (lambda done, total: None)
+
+    def fill(kept: Memory | Journal) -> xr.Dataset:
+        """Evaluate the points that are not kept yet; return the dataset, and write it if there is a file."""
+        count = len(chosen)
+        try:
+            tell(len(kept.done), count)
+            with closing(ask(numbers=[n for n in range(count) if n not in kept.done])) as results:
+                for result in results:
+                    kept.add(result)
+                    tell(len(kept.done), count)
+            checked = check_points(chosen, kept.results(), ask, say) if check else None
+            dataset = finish(kept.results, checked)
+            if target is not None:
+                write_sweep(target, dataset, replace=force)
+            return dataset
+        except KeyboardInterrupt:
+            partial_result = finish(kept.results) if isinstance(kept, Memory) and kept.done else None
+            raise SweepInterrupted(len(kept.done), partial_result) from None
+
     if target is None:
         return fill(Memory())
     kept = journal_path(target)
@@ -137,39 +153,9 @@ def sweep(
             say(f"{len(journal.done):,} of {len(chosen):,} points were finished before: going on from there")
         if len(journal.done) < len(chosen) and not force and target.exists():  # so it cannot be this sweep's
             raise StoreError(f"{target}: exists already and is not replaced; {IN_THE_WAY}")
-
-        def written(*results: Any) -> xr.Dataset:
-            dataset = finish(*results)
-            try:
-                write_sweep(target, dataset, replace=force)
-            except StoreError as error:
-                raise Unwritten(str(error), dataset) from None
-            return dataset
-
-        dataset = fill(journal, finish=written)
+        dataset = fill(journal)
         journal.remove()
     return dataset
-
-
-def _filled(
-    kept: Memory | Journal,
-    count: int,
-    evaluator: Callable[..., Generator[PointResult]],
-    progress: Progress | None,
-    finish: Callable[..., xr.Dataset],
-    checks: Callable[[Iterable[PointResult]], CheckedPoints] | None,
-) -> xr.Dataset:
-    report = progress or (lambda done, total: None)
-    try:
-        report(len(kept.done), count)
-        with closing(evaluator(numbers=[n for n in range(count) if n not in kept.done])) as results:
-            for result in results:
-                kept.add(result)
-                report(len(kept.done), count)
-        return finish(kept.results, checks and checks(kept.results()))
-    except KeyboardInterrupt:
-        partial_result = finish(kept.results) if isinstance(kept, Memory) and kept.done else None
-        raise SweepInterrupted(len(kept.done), partial_result) from None
 
 
 def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[Engine]) -> None:

@@ -26,7 +26,7 @@ from btqueue.scenario.expressions import Quantity
 from btqueue.scenario.problems import closest
 from btqueue.study.evaluate import PARTS, Engine, PointResult
 from btqueue.study.points import Points
-from btqueue.study.sweep_store import StoreError, journal_path, what_differs
+from btqueue.study.sweep_store import StoreError, Unwritten, journal_path, what_differs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -294,7 +294,7 @@ def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> No
     """Write the result of a sweep in the format of the suffix; complete, or not at all.
 
     Raises:
-        StoreError: the disk refuses, or another file is there and *replace* is false; *path* is as it was
+        Unwritten: the disk refuses, or another file is there and *replace* is false; *path* is as it was
             before.
     """
     written = False
@@ -310,9 +310,10 @@ def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> No
     except OSError as error:
         if written and isinstance(error, FileExistsError):
             return  # by a process that was killed before it could remove the journal
-        raise StoreError(
+        raise Unwritten(
             f"{path}: cannot be written ({error.strerror or error}); all points are kept in "
-            f"{journal_path(path)}, and the same sweep only has to write them"
+            f"{journal_path(path)}, and the same sweep only has to write them",
+            dataset,
         ) from None
 
 

@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.study.comparison import heading, least_and_greatest, metric_of, rows_of, shown_rows
@@ -18,6 +19,9 @@ from btqueue.text_table import Row, TextTable
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from btqueue.scenario import Scenario
+    from btqueue.study.closed_forms import ClosedForm
 
 GROUPS = ("goodput_kbps", "session_time_s", "cwnd_segments", "segment_loss", "queue_packets")
 """First metric of each group of rows: flows, their sessions, TCP, losses, links and queues."""
@@ -33,76 +37,58 @@ SPREAD = "least to greatest flow"
 """One more column where flows differ."""
 
 
-@runtime_checkable
-class Tabular(Protocol):
-    """A scenario or a closed form."""
-
-    def table(self) -> TextTable:
-        """Return itself as a table."""
-        ...
-
-
-def table(thing: Tabular | Results | xr.Dataset, *, every: bool = False) -> TextTable:
+def table(thing: Scenario | ClosedForm | Results | xr.Dataset, *, every: bool = False) -> TextTable:
     """Return a scenario, an answer of either engine, a comparison, or a closed form as a table.
 
     Args:
         thing: result of `btqueue.load`, `solve`, `simulate` or `compare`, or a closed form.
         every: show all metrics, percentiles too.
     """
-    if not isinstance(thing, Results) and isinstance(thing, Tabular):
-        return thing.table()
-    attrs = thing.attrs
+    if (own := getattr(type(thing), "table", None)) is not None:
+        return own(thing)
+    found: Any = thing
+    attrs = found.attrs
     title = str(attrs.get("title") or "")
-    if not isinstance(thing, Results) and "metric" in thing.dims:
+    if not isinstance(found, Results) and "metric" in found.dims:
         notes = [f"model: {attrs['model_method']}"] if "model_method" in attrs else []
         notes += [
             f"{side} warns: {text}"
             for side in ("simulation", "model")
             for text in attrs.get(f"{side}_warnings", ())
         ]
-        columns = (*COMPARED, SPREAD) if "least" in thing else COMPARED
-        rows = tuple(comparison_rows(thing, every=every))
-        return TextTable(title or "Comparison", columns, rows, tuple(notes))
+        columns = (*COMPARED, SPREAD) if "least" in found else COMPARED
+        rows = _with_gaps(map(str, found["metric"].values), every, partial(_comparison_row, found))
+        return TextTable(title or "Comparison", columns, tuple(rows), tuple(notes))
     by = "simulation" if attrs.get("answered_by") == "simulation" else "model"
-    notes = [*limit_lines(thing), *(f"{by} warns: {text}" for text in attrs.get("warnings", ()))]
-    heading = "value" if by == "model" else "mean ± 95 % interval"
-    rows = tuple(metric_rows(thing, every=every))
-    columns = ("metric", "unit", heading, *([SPREAD] if "group" in thing.variables else []))
-    return TextTable(title or f"Answer of the {by}", columns, rows, tuple(notes))
+    notes = [*limit_lines(found), *(f"{by} warns: {text}" for text in attrs.get("warnings", ()))]
+    value = "value" if by == "model" else "mean ± 95 % interval"
+    estimates, grouped = rows_of(found), "group" in found.variables
+
+    def row(name: str) -> Row:
+        one = estimates[name]
+        least = spread(*least_and_greatest(one)) if grouped and "[" in name else ""
+        return (heading(name, one), metric_of(name).unit, with_interval(one), *([least] if grouped else []))
+
+    columns = ("metric", "unit", value, *([SPREAD] if grouped else []))
+    return TextTable(
+        title or f"Answer of the {by}", columns, tuple(_with_gaps(estimates, every, row)), tuple(notes)
+    )
 
 
-def metric_rows(results: Results | xr.Dataset, *, every: bool = False) -> Iterator[Row]:
-    """Yield name, unit and value of each metric, and the least and greatest flow where flows differ."""
-    estimates = rows_of(results)
-    for name in _with_gaps(estimates, every):
-        if not name:
-            yield ()
-            continue
-        cells = (heading(name, estimates[name]), metric_of(name).unit, with_interval(estimates[name]))
-        if "group" in results.variables:
-            cells += (spread(*least_and_greatest(estimates[name])) if "[" in name else "",)
-        yield cells
-
-
-def comparison_rows(comparison: xr.Dataset, *, every: bool = False) -> Iterator[Row]:
-    """Yield the `COMPARED` columns of each metric, and the `SPREAD` where flows differ."""
-    for name in _with_gaps(map(str, comparison["metric"].values), every):
-        if not name:
-            yield ()
-            continue
-        row = comparison.sel(metric=name)
-        model, mean, ci95, difference = (
-            float(row[key]) for key in ("model", "simulation", "ci95", "relative_difference")
-        )
-        cells = (
-            str(row["long_name"].item()),
-            str(row["units"].item()),
-            number(model),
-            with_interval(Estimate(mean, ci95)),
-            "–" if math.isnan(difference) else f"{difference:+.1%}",
-            verdict(model, mean, ci95, inside=bool(row["inside"])),
-        )
-        yield (*cells, spread(float(row["least"]), float(row["greatest"]))) if "least" in row else cells
+def _comparison_row(comparison: xr.Dataset, name: str) -> Row:
+    """Return the `COMPARED` columns of a metric, and the `SPREAD` where flows differ."""
+    row = comparison.sel(metric=name)
+    numbers = (float(row[key]) for key in ("model", "simulation", "ci95", "relative_difference"))
+    model, mean, ci95, difference = numbers
+    cells = (
+        str(row["long_name"].item()),
+        str(row["units"].item()),
+        number(model),
+        with_interval(Estimate(mean, ci95)),
+        "–" if math.isnan(difference) else f"{difference:+.1%}",
+        verdict(model, mean, ci95, inside=bool(row["inside"])),
+    )
+    return (*cells, spread(float(row["least"]), float(row["greatest"]))) if "least" in row else cells
 
 
 def spread(least: float, greatest: float) -> str:
@@ -161,8 +147,8 @@ def verdict(model: float, mean: float, ci95: float, *, inside: bool) -> str:
     return INSIDE if inside else CLOSE_BY if abs(model - mean) <= CLOSE * abs(mean) else OUTSIDE
 
 
-def _with_gaps(rows: Iterable[str], every: bool) -> Iterator[str]:
-    """Yield the rows to be shown, and an empty name before each group but the first."""
+def _with_gaps(rows: Iterable[str], every: bool, cells: Callable[[str], Row]) -> Iterator[Row]:
+    """Yield the cells of the rows to be shown, and an empty row before each group but the first."""
     group = ""
     order = list(METRICS).index
     for row in shown_rows(rows):
@@ -171,6 +157,6 @@ def _with_gaps(rows: Iterable[str], every: bool) -> Iterator[str]:
             continue
         begun = next((first for first in reversed(GROUPS) if order(first) <= order(metric)), "")
         if group and begun != group:
-            yield ""
+            yield ()
         group = begun
-        yield row
+        yield cells(row)

@@ -67,8 +67,7 @@ class Quantity:
         name: metric, metric with queue, or helper.
         value: mean over flows and replications.
         samples: one value a replication, mean over flows; empty if the file has no replications.
-        half_width: half width of the interval that the file gives; NaN if it gives none.
-        confidence: confidence of that interval.
+        half_width: half width of the 95 % interval that the file gives; NaN if it gives none.
         replications: behind that interval; None if the file does not say.
     """
 
@@ -76,7 +75,6 @@ class Quantity:
     value: float
     samples: tuple[float, ...] = ()
     half_width: float = math.nan
-    confidence: float = 0.95
     replications: int | None = None
 
     @property
@@ -95,7 +93,7 @@ class Quantity:
         if math.isnan(self.half_width):
             return None
         count = self.replications or runs
-        quantile = float(stats.t.ppf(0.5 + self.confidence / 2, max(1, count - 1)))
+        quantile = float(stats.t.ppf(0.975, max(1, count - 1)))
         return (self.half_width / quantile) ** 2 * count, count
 
 

@@ -238,18 +238,15 @@ def simulated(
 ) -> Simulated:
     """Return a point by simulation, without a verdict."""
     expressions = [task.objective.expression, *(constraint.expression for constraint in task.constraints)]
+    objective, *sides = [np.zeros(0)] * len(expressions)
+    failure, unserved, warnings = None, 0, ()
     try:
         scenario = task.base.changed(changes)
         dataset = simulator(scenario)
         objective, *sides = (samples_of(one, dataset, task.keys(changes)) for one in expressions)
-        unserved = flows_without_goodput(dataset, scenario)
+        unserved, warnings = flows_without_goodput(dataset, scenario), dataset.attrs.get("warnings", ())
     except Exception as error:
-        count = len(task.constraints)
-        unknown: tuple[Bound, ...] = ("unknown",) * count
-        return Simulated(
-            role, changes, NOTHING, (NOTHING,) * count, unknown, model, failure=failure_of(error),
-            needed=(math.nan,) * count,
-        )  # fmt: skip
+        failure = failure_of(error)
     known = tuple(map(over_replications, sides))
     slacks = [c.slack(k.mean) for c, k in zip(task.constraints, known, strict=True)]
     bounds: tuple[Bound, ...] = tuple(
@@ -260,9 +257,8 @@ def simulated(
         for slack, k, bound in zip(slacks, known, bounds, strict=True)
     )
     return Simulated(
-        role, changes, over_replications(objective), known, bounds, model,
-        unserved=unserved, warnings=tuple(map(str, dataset.attrs.get("warnings", ()))), needed=needed,
-        samples=objective,
+        role, changes, over_replications(objective), known, bounds, model, failure=failure,
+        unserved=unserved, warnings=tuple(map(str, warnings)), needed=needed, samples=objective,
     )  # fmt: skip
 
 
