@@ -1,7 +1,5 @@
 """The reports of a check and of a fit: as tables for people, as JSON, and as files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict

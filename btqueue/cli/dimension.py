@@ -1,7 +1,5 @@
 """`btqueue dimension`: choose keys so that a metric is best within bounds, and confirm it by simulation."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """The work of `btqueue dimension`, and its output: tables for people, or a JSON object."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """How commands print and end: 0 done, 2 bad input, 3 no answer, 130 interrupted; a message, never a trace."""
 
-from __future__ import annotations
-
 import atexit
 import io
 import json

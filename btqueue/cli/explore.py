@@ -1,7 +1,5 @@
 """`btqueue explore`: a page in the browser that redraws curves while keys are turned."""
 
-from __future__ import annotations
-
 import os
 import webbrowser
 

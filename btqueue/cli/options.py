@@ -1,7 +1,5 @@
 """Arguments and options of commands: their texts, which `options.toml` has, and their completions."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import tomllib

@@ -1,7 +1,5 @@
 """`simulate --trace --pcap --series`: one replication, written down while it is played."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`btqueue sensitivity`: the keys that an answer depends on, and how much."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The output of `btqueue sensitivity`: tables for people (formulas with their LaTeX), or a JSON object."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

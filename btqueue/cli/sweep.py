@@ -1,7 +1,5 @@
 """`btqueue sweep`: a scenario at many points, kept on disk point by point."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Literal

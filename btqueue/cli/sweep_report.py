@@ -1,7 +1,5 @@
 """The work of `btqueue sweep`, and its output: a table for people, or a JSON object."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """`btqueue validate`: the claims of the publications against both engines, and the reproduction report."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Judge the claims, write the reproduction report, and print its counts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figure of a check: theirs, our simulation and the model, metric by metric (a forest plot)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

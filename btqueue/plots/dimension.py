@@ -3,8 +3,6 @@
 >>> dimension_figure(found).savefig("choice.pdf")  # doctest: +SKIP
 """
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any, NamedTuple
 

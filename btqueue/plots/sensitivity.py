@@ -4,8 +4,6 @@
 >>> sensitivity_figure(local_sensitivity(scenario)).savefig("tornado.pdf")  # doctest: +SKIP
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

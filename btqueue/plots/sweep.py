@@ -4,8 +4,6 @@
 >>> sweep_figure(read_sweep("limits.nc"), ["goodput_kbps"]).savefig("limits.pdf")  # doctest: +SKIP
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

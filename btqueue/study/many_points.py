@@ -8,8 +8,6 @@ the working directory. A worker that dies loses one point, and its number is kno
 workers end at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

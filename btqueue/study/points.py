@@ -4,8 +4,6 @@ The values of a key are read, and checked by the key's own type. Points are all 
 some keys (`grid`).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Versions, platform, seed and date of a result, so that it can be made again; and its JSON object."""
 
-from __future__ import annotations
-
 import json
 import math
 import platform

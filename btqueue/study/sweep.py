@@ -10,8 +10,6 @@ With `out`, every finished point is on disk at once (`sweep_store`), and a sweep
 way goes on where it was when the same call is made again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

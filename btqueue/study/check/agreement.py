@@ -8,8 +8,6 @@ called negligible. If neither side varies from run to run, as in a scenario with
 difference counts as real.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

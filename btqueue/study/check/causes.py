@@ -9,8 +9,6 @@ Where none fits, the neighbour that explains most is tried together with others.
 named as a partial cause, with the metrics that remain, if it explains half of the differing metrics.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

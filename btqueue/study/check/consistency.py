@@ -4,8 +4,6 @@ Conservation, Little's law, and bounds; then intervals too narrow and random str
 as broken only beyond the half-widths of the numbers in it and a tolerance that is named with it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise

@@ -9,8 +9,6 @@ link no two segments are closer than the link's time of one, and segments that t
 that are filled a round trip later.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

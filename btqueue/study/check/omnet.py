@@ -14,8 +14,6 @@ the mean is taken. Queues are taken for uplinks only in scenarios without outsid
 names do not tell whose queue it is, and `--map` must.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import shlex

@@ -8,8 +8,6 @@ Each flow is measured while its sender sends: to the last acknowledgement, or to
 data is still under way. `facts` holds the facts that its packets state.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator

@@ -17,8 +17,6 @@ A CSV file has the columns `metric, value`, and more where there is more to say.
 `btqueue simulate --out FILE.csv` writes this format, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping

@@ -27,8 +27,6 @@ repairs. Before the first round trip is known the timeout is taken for 1 s. `val
 has the errors against a kernel's own counters.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The whole check: consistency first, then agreement, then likely causes, and one summary."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The problem of a dimensioning: an objective, bounds, and the keys to choose, with their values."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ At each neighbour a local search without derivatives sets the continuous keys (C
 follow until some in a row gain nothing or the budget is spent. The seeds are fixed.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

@@ -1,7 +1,5 @@
 """The keys of a scenario that a sensitivity study varies, and how far."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

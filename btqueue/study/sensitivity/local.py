@@ -7,8 +7,6 @@ Student's interval of these differences gives the interval of the slope (Glasser
 Science 38, 1992).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace

@@ -5,8 +5,6 @@ function may have no value at a point (NaN). Points belong together in blocks; a
 left out whole, and counted.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
