@@ -31,15 +31,8 @@ def sensitivity(
     Keys are ranked by the change of the metric over a plausible spread. Where there is no derivative (a
     kink, a jump, noise) the table says so in place of a number.
     """
+    from btqueue.cli import sensitivity_report as work
     from btqueue.cli.files import WRITERS, AnswerFirst
-    from btqueue.cli.sensitivity_report import (
-        print_json,
-        print_tables,
-        run,
-        show_formulas,
-        spreads,
-        write_csv,
-    )
     from btqueue.cli.tables import heading
     from btqueue.scenario import load
 
@@ -52,21 +45,21 @@ def sensitivity(
     if formula is not None or method == "closed":
         if out is not None or plot is not None:
             raise BadInput("--out and --plot: formulas are printed; --json gives them to programs")
-        show_formulas(base, title, formula, at, as_json=as_json)
+        work.show_formulas(base, title, formula, at, as_json=as_json)
         return
     if samples is not None and method != "sobol":
         raise BadInput(f"--samples: goes with --method sobol, not {method}")
     assert base is not None
     files = AnswerFirst(out, plot, force=force)
-    ranges, share = spreads(spread or ())
+    ranges, share = work.spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share, "workers": threads}
     if method == "sobol":
         wanted |= {"seed": seed} | ({} if samples is None else {"samples": samples})
-    found = run(base, method, wanted, quiet=quiet)
+    found = work.run(base, method, wanted, quiet=quiet)
     with files:
-        files.write(WRITERS | {".csv": write_csv}, found, base)
+        files.write(WRITERS | {".csv": work.write_csv}, found, base)
         files.draw("btqueue.plots.sensitivity.sensitivity_figure", found, base.title)
         if as_json:
-            print_json(base, found)
+            work.print_json(base, found)
         else:
-            print_tables(title, found)
+            work.print_tables(title, found)

@@ -21,29 +21,21 @@ def validate(
     Finished claims are kept: after Ctrl-C the same command goes on. A claim that is not reproduced is a
     finding, not a failure: the exit code is 0.
     """
+    from btqueue.cli import validate_report as work
     from btqueue.cli.files import AnswerFirst
-    from btqueue.cli.validate_report import (
-        WRITERS,
-        chosen,
-        judge,
-        made_folder,
-        print_summary,
-        report_of,
-        report_targets,
-    )
     from btqueue.reproduction.report.document import summary
 
-    wanted = chosen(paper or (), claims or ())
-    folder = made_folder(out)
-    targets = report_targets(folder, force=force)
+    wanted = work.chosen(paper or (), claims or ())
+    folder = work.made_folder(out)
+    targets = work.report_targets(folder, force=force)
     began = time.perf_counter()
-    outcomes = judge(wanted, fresh=fresh, threads=threads, quiet=quiet)
-    report = report_of(outcomes, wall_s=time.perf_counter() - began)
+    outcomes = work.judge(wanted, fresh=fresh, threads=threads, quiet=quiet)
+    report = work.report_of(outcomes, wall_s=time.perf_counter() - began)
     with AnswerFirst() as files:
-        written = [str(folder / t.path.name) for t in targets if files.tried(t.write, WRITERS, report)]
+        written = [str(folder / t.path.name) for t in targets if files.tried(t.write, work.WRITERS, report)]
         if as_json:
             put_json({"files": written, **summary(report)})
         else:
-            print_summary(report)
+            work.print_summary(report)
             for file in written:
                 put(file)

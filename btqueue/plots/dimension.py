@@ -4,7 +4,7 @@
 """
 
 import textwrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -35,6 +35,8 @@ PLAYED: dict[str, Any] = {
 """Look of a point that was simulated, with its intervals."""
 BOUND: dict[str, Any] = {"color": "#555555", "linestyle": (0, (5, 3)), "linewidth": 1.0, "label": "bound"}
 """Look of the line of a bound."""
+Height = tuple[str, int, Constraint | None]
+"""Label of a vertical axis, and its quantity: 0 for the objective, or number and bound of a left side."""
 LETTERS, CATEGORY = 13, 1.1
 """Most letters in a line of a category's name, and its room on the axis (inches)."""
 
@@ -62,7 +64,7 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
         for panels, height in zip(grid, rows, strict=True):
             for place, panel in enumerate(panels):
                 _slice(panel, found, height, place)
-            panels[0].set_ylabel(height.label)
+            panels[0].set_ylabel(height[0])
         for panel in grid[:-1].flat:
             panel.set_xlabel("")
         _legend(figure)
@@ -134,34 +136,16 @@ def _end_at_front(axes: Axes, found: Dimensioning, others: list[Candidate]) -> N
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
-class _Height(NamedTuple):
-    """The quantity of the vertical axis: the objective, or the left side of a bound.
-
-    Attributes:
-        label: label of the axis.
-        place: 0 for the objective, from 1 for the bounds.
-        constraint: the bound; None for the objective.
-    """
-
-    label: str
-    place: int = 0
-    constraint: Constraint | None = None
-
-    def of(self, point: Candidate | Simulated) -> Any:
-        """Return its value at a point, with its interval at one that was simulated."""
-        return (point.objective, *point.sides)[self.place]
-
-
-def _heights(found: Dimensioning) -> list[_Height]:
+def _heights(found: Dimensioning) -> list[Height]:
     task = found.task
     bounds = [
-        _Height(_label(bound.expression, f"left side of {bound.text}"), number, bound)
+        (_label(bound.expression, f"left side of {bound.text}"), number, bound)
         for number, bound in enumerate(task.bounds, 1)
         if not bound.of_keys_only
     ]
     if bounds and not task.objective.expression.metrics:
-        return bounds
-    return [_Height(_label(task.objective.expression, task.objective.text)), *bounds]
+        return [*bounds]
+    return [(_label(task.objective.expression, task.objective.text), 0, None), *bounds]
 
 
 def _label(expression: Linear, text: str) -> str:
@@ -171,17 +155,21 @@ def _label(expression: Linear, text: str) -> str:
     return text
 
 
-def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None:
+def _slice(axes: Axes, found: Dimensioning, height: Height, place: int) -> None:
     """Draw a quantity along one key through the winner, or through the nearest point if there is none."""
     choice, centre = found.task.choices[place], found.best or found.nearest
     axes.set_xlabel(choice.key)
-    if height.constraint is not None:
-        axes.axhline(height.constraint.bound, zorder=1, **BOUND)
+    _, row, constraint = height
+    if constraint is not None:
+        axes.axhline(constraint.bound, zorder=1, **BOUND)
     for bound in found.task.constraints:
         if bound.of_keys_only and bound.expression.keys == (choice.key,):
             axes.axvline(bound.bound / bound.expression.terms[0][0], zorder=1, **BOUND)
     if centre is None:
         return
+
+    def value(point: Candidate | Simulated) -> Any:
+        return (point.objective, *point.sides)[row]
 
     def through_centre(point: Candidate | Simulated) -> bool:
         others = (key for key in centre.changes if key != choice.key)
@@ -190,17 +178,17 @@ def _slice(axes: Axes, found: Dimensioning, height: _Height, place: int) -> None
     along = sorted(filter(through_centre, found.candidates), key=lambda candidate: candidate.place[place])
     if choice.ordered:  # between names there is nothing
         x = [_x(choice, candidate) for candidate in along]
-        axes.plot(x, [height.of(candidate) for candidate in along], color=FEASIBLE, linewidth=0.8)
+        axes.plot(x, [value(candidate) for candidate in along], color=FEASIBLE, linewidth=0.8)
     for one in along:
         look = LOOKS["o" if one.feasible(found.task) else "x"]
-        axes.plot(_x(choice, one), height.of(one), linestyle="", zorder=2, **look)
+        axes.plot(_x(choice, one), value(one), linestyle="", zorder=2, **look)
     for point in () if found.confirmation is None else found.confirmation.points:
         if through_centre(point):
-            played = height.of(point)
+            played = value(point)
             axes.errorbar([_x(choice, point)], [played.mean], yerr=np.nan_to_num([played.ci95]), **PLAYED)
     if found.best is not None:
         axes.plot(
-            _x(choice, centre), height.of(centre), marker="*", markersize=13, color=WINNER, zorder=3,
+            _x(choice, centre), value(centre), marker="*", markersize=13, color=WINNER, zorder=3,
             clip_on=False, linestyle="", label="best",
         )  # fmt: skip
     axes.margins(0.06, 0.08)

@@ -7,13 +7,6 @@ from btqueue.study.check.results import BadResults, Finding, ForeignResults, Qua
 from btqueue.study.check.verdicts import Report, check
 
 __all__ = [
-    "Agreement",
-    "BadResults",
-    "Cause",
-    "Finding",
-    "ForeignResults",
-    "Quantity",
-    "Report",
-    "check",
+    "Agreement", "BadResults", "Cause", "Finding", "ForeignResults", "Quantity", "Report", "check",
     "read_results",
-]
+]  # fmt: skip

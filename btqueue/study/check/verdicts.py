@@ -184,17 +184,9 @@ def check(
     elif simulator and solver and model and not differing:
         unseen = unseen_keys(scenario, found, solver, model, samples, rules)
     return Report(
-        found,
-        reference,
-        compared_flows(found, scenario),
-        findings,
-        agreements,
-        units + causes,
-        tried,
-        unseen,
-        rules,
-        (*found.notes, *assumed, *notes),
-    )
+        found, reference, compared_flows(found, scenario), findings, agreements, units + causes, tried,
+        unseen, rules, (*found.notes, *assumed, *notes),
+    )  # fmt: skip
 
 
 def compared_flows(results: ForeignResults, scenario: Scenario) -> str:
