@@ -31,11 +31,11 @@ import numpy as np
 from btqueue.network.measured_errors import IN_WORDS as NAMES
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
-from btqueue.study.points import label
+from btqueue.study.points import Numbered, label
 from btqueue.study.summary import Estimate, of_groups, of_same_flows, summarise
 
 if TYPE_CHECKING:
-    from btqueue.study.evaluate import Answer, Engine, Numbered, PointResult
+    from btqueue.study.evaluate import Answer, Engine, PointResult
 
 Verdict = Literal["confirmed", "not confirmed", "undecided"]
 

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from btqueue.caches import cache_folder
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
@@ -35,14 +35,6 @@ PRECISION, TIMES, FIRST = 0.02, {"rtt_s": 0.05, "session_time_s": 0.05}, 4
 and the replications after which it first looks."""
 MORE = 4
 """Most replications of such a simulation, as a multiple of what the scenario's own `run` asks for."""
-
-
-class Numbered(Protocol):
-    """Changes of a scenario, numbered from 0: a list of mappings, or the points of a study."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, number: int, /) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -220,33 +212,6 @@ def replications_for_times(results: Results) -> int:
         if name in found and found[name].ci95 > wanted * found[name].mean > 0:
             targets.append(next_target(targets[0], found[name].ci95 / found[name].mean, wanted))
     return max(targets)
-
-
-def evaluate_point(
-    base: Scenario,
-    number: int,
-    changes: Mapping[str, Any],
-    engines: Sequence[Engine] = ("solve",),
-    *,
-    threads: int | None = 1,
-    metrics: Sequence[str] = (),
-) -> PointResult:
-    """Return the answers of the engines for *base* with some keys changed; see `evaluate`."""
-    try:
-        scenario = base.changed(changes) if changes else base
-    except ScenarioError as error:
-        return failed_point(number, engines, failure_of(error))
-    compared = "simulate" in engines
-    found: dict[Engine, Answer] = {}
-    for engine in engines:
-        asked: Engine = "theory" if engine == "solve" and compared else engine
-        found[engine] = evaluate(scenario, asked, threads=threads, metrics=metrics)
-    return PointResult(number, found)
-
-
-def failed_point(number: int, engines: Sequence[Engine], failure: Failure) -> PointResult:
-    """Return a point that no engine could be asked about."""
-    return PointResult(number, dict.fromkeys(engines, Answer(failure=failure)))
 
 
 def available_cores() -> int:

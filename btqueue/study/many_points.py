@@ -25,18 +25,19 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPo
 from functools import partial
 from typing import Any, NamedTuple
 
-from btqueue.scenario import Scenario
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import (
+    Answer,
     Engine,
     Failure,
-    Numbered,
     PointResult,
     available_cores,
     environment,
-    evaluate_point,
-    failed_point,
-)
+    evaluate,
+    failure_of,
+)  # fmt: skip
+from btqueue.study.points import Numbered
 from btqueue.study.provenance import versions
 
 ATTEMPTS = 2
@@ -52,8 +53,21 @@ class Question(NamedTuple):
     metrics: tuple[str, ...]
 
     def answer(self, number: int, changes: Mapping[str, Any], threads: int | None) -> PointResult:
-        """Return the answers at a point."""
-        return evaluate_point(self.base, number, changes, self.engines, threads=threads, metrics=self.metrics)
+        """Return the answers at a point; "solve" beside "simulate" is theory alone."""
+        try:
+            scenario = self.base.changed(changes) if changes else self.base
+        except ScenarioError as error:
+            return self.failed(number, failure_of(error))
+        alone: Engine = "theory" if "simulate" in self.engines else "solve"
+        found: dict[Engine, Answer] = {}
+        for engine in self.engines:
+            asked = alone if engine == "solve" else engine
+            found[engine] = evaluate(scenario, asked, threads=threads, metrics=self.metrics)
+        return PointResult(number, found)
+
+    def failed(self, number: int, failure: Failure) -> PointResult:
+        """Return a point that no engine could be asked about."""
+        return PointResult(number, dict.fromkeys(self.engines, Answer(failure=failure)))
 
 
 class WorkerDied(Exception):
@@ -133,7 +147,7 @@ def map_in_processes(
                 idle.append(worker)
                 return result
         why = f"{death}, {ATTEMPTS} times in a row"
-        return failed_point(number, question.engines, Failure("worker", why))
+        return question.failed(number, Failure("worker", why))
 
     try:
         for _, future in as_finished(partial(pool.submit, ask), numbers, ahead=workers):
@@ -231,7 +245,7 @@ def map_on_cluster(
                 yield future.result()
             except distributed.KilledWorker:
                 failure = Failure("worker", "the workers that it was sent to have died")
-                yield failed_point(number, question.engines, failure)
+                yield question.failed(number, failure)
             except CancelledError:
                 why = "the cluster was lost; finished points are kept if there is a file"
                 raise ClusterError(why) from None

@@ -7,7 +7,7 @@ some keys (`grid`).
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -347,6 +347,10 @@ class Points:
             alike = all(map(is_number, values)) or all(isinstance(value, bool) for value in values)
             found[key] = key, np.array(values if alike else list(map(label, values)))
         return found
+
+
+Numbered = Points | Sequence[Changes]
+"""Changes of a scenario, numbered from 0."""
 
 
 def grid(over: Mapping[str, Any] | Iterable[str]) -> Points:

@@ -27,9 +27,9 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.topology import topology
 from btqueue.simulator.scope import require_simulated
 from btqueue.study.checked_answers import CheckedPoints, check_points
-from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
+from btqueue.study.evaluate import ENGINES, Engine, PointResult
 from btqueue.study.many_points import map_points
-from btqueue.study.points import Points, grid
+from btqueue.study.points import Numbered, Points, grid
 from btqueue.study.provenance import attributes
 from btqueue.study.sweep_files import IN_THE_WAY, assemble, checked_target, finished_result, write_sweep
 from btqueue.study.sweep_store import Journal, Memory, StoreError, definition, journal_path

@@ -314,7 +314,7 @@ from btqueue.study import many_points
 from btqueue.study.evaluate import Answer, PointResult
 from btqueue.study.summary import Estimate
 
-def mortal(base, number, changes, engines, **_):
+def mortal(question, number, changes, threads):
     mark = Path({folder!r}) / f"tried-{{number}}-{{os.getpid()}}"
     mark.touch()
     if number == 3 or (number == 5 and len(list(mark.parent.glob("tried-5-*"))) == 1):
@@ -324,7 +324,7 @@ def mortal(base, number, changes, engines, **_):
     print("what anybody prints does no harm")
     return PointResult(number, {{"solve": Answer({{"rtt_s": Estimate(float(number))}})}})
 
-many_points.evaluate_point = mortal
+many_points.Question.answer = mortal
 many_points.serve()
 """
 """A worker that dies at point 3, at point 5 the first time, and that leaves at point 7."""
@@ -350,7 +350,7 @@ import sys
 from btqueue.scenario import Scenario
 from btqueue.study import many_points
 endless = "import time; from btqueue.study import many_points as m; "
-endless += "m.evaluate_point = lambda *_, **__: time.sleep(3600); m.serve()"
+endless += "m.Question.answer = lambda *_, **__: time.sleep(3600); m.serve()"
 many_points.COMMAND = (sys.executable, "-c", endless)
 points = [{"polling.limit": number} for number in range(1, 9)]
 list(many_points.map_points(Scenario(), points, workers=2))
