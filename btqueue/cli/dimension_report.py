@@ -69,7 +69,6 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     failed = (point for point in found.candidates if point.failure and not point.unserved)
     reasons = Counter(str(point.failure) for point in failed).most_common(MOST_REASONS)
     screen.say(*(f"failed: {count:,} x {reason}" for reason, count in reasons), style="yellow")
-    screen.say(*_ends(found))
     if (played := found.confirmation) is not None:
         screen.show("", _simulation_table(found, played), *_simulation_lines(found, played))
         screen.say(*(f"warning: {warning}" for warning in played.warnings), style="yellow")
@@ -81,29 +80,6 @@ def _points_table(found: Dimensioning) -> Table:
     for row in plain.rows:
         table.add_row(*row, style="bold" if row[0] == "best" else None)
     return table
-
-
-def _ends(found: Dimensioning) -> list[str]:
-    """Return in words which end of a front is which."""
-    if not found.front or (second := found.task.second) is None:
-        return []
-    first, last, count = found.front[0], found.front[-1], len(found.front)
-    if count == 1:
-        return ["one point is best in both: there is nothing to choose"]
-    lines = []
-    ends = ((found.task.objective, second, first, "1."), (second, found.task.objective, last, f"{count}."))
-    for aim, other, point, row in ends:
-        most = "most" if aim.sense == "maximize" else "least"
-        least = "least" if other.sense == "maximize" else "most"
-        values = (number(point.objective), number(point.sides[-1]))
-        of_aim, of_other = values if point is first else values[::-1]
-        lines.append(
-            f"{row} has the {most} {aim.text} of the front ({of_aim}) and the {least} {other.text} "
-            f"({of_other})"
-        )
-    shown = f"; {MOST_ROWS} are shown" if count > MOST_ROWS else ""
-    lines.append(f"no point beats any of these {count} in both{shown}")
-    return lines
 
 
 def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
@@ -135,7 +111,12 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     if found.best is None and found.nearest is not None and found.nearest.unserved:
         lines.append(f"{nothing_for(found.nearest.unserved)} at the nearest point")
     if found.front:
-        return lines
+        count, (first, last) = len(found.front), found.task.aims
+        if count == 1:
+            return [*lines, "one point is best in both: there is nothing to choose"]
+        shown = f"; {MOST_ROWS} are shown" if count > MOST_ROWS else ""
+        ends = f"the best {first.text} first, {last.text} last"
+        return [*lines, f"no point beats any of these {count} in both: {ends}{shown}"]
     if found.ties:
         other = "1 other point is" if found.ties == 1 else f"{found.ties:,} other points are"
         lines.append(f"{other} as good: the first in the order of the values is shown")
