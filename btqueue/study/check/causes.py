@@ -440,8 +440,11 @@ def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...], *, r
 
 
 def _sentence(scenario: Scenario, neighbour: Neighbour, own: tuple[Agreement, ...]) -> str:
+    def shown(value: object) -> str:
+        return f"{value:g}" if isinstance(value, float) else label(value)
+
     change = " and ".join(
-        f"{key} = {label(value)} (the scenario has {label(scenario.value_of(key))})"
+        f"{key} = {shown(value)} (the scenario has {shown(scenario.value_of(key))})"
         for key, value in neighbour.changes.items()
     )
     if neighbour.fits:
