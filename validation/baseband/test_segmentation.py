@@ -24,14 +24,11 @@ def _slots(packets: list[PacketType]) -> int:
     return sum(packet.slots + 1 for packet in packets)
 
 
-def test_full_tcp_segment_takes_four_dh5_and_one_dh3() -> None:
+def test_a_full_tcp_segment_takes_four_dh5_and_one_dh3_and_its_acknowledgement_a_dh3() -> None:
     fragments = segment(1504, packet_types(["DH5", "DH3"]))
     assert _names(fragments) == ["DH5"] * 4 + ["DH3"]
     assert [f.carried_bytes for f in fragments] == [339] * 4 + [148]
     assert [f.padding_bytes for f in fragments] == [0] * 4 + [35]
-
-
-def test_pure_ack_takes_one_dh3() -> None:
     assert _names(segment(44, packet_types(["DH5", "DH3"]))) == ["DH3"]
 
 

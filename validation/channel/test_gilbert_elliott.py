@@ -34,19 +34,17 @@ channels = st.builds(
 packets = st.sampled_from(list(PACKET_TYPES.values()))
 
 
-# ---------------------------------------------------------------- the chain
-
-
 def test_stationary_law_and_memory() -> None:
     assert HIGH.stationary.sum() == pytest.approx(1, rel=1e-15)
     assert HIGH.stationary[0] == pytest.approx(0.4375 / 0.4933, rel=1e-15)
     assert pytest.approx(0.0494881, abs=5e-8) == HIGH.correlation_s
 
 
-@pytest.mark.parametrize("time_s", [1e-6, 0.01, 0.3, 5.0])
+@pytest.mark.parametrize("time_s", [0.0, 1e-6, 0.01, 0.3, 5.0])
 def test_transition_matrix_is_the_matrix_exponential(time_s: float) -> None:
     generator = np.array([[-1 / 0.4375, 1 / 0.4375], [1 / 0.0558, -1 / 0.0558]])
     np.testing.assert_allclose(HIGH.transition(time_s), expm(generator * time_s), rtol=1e-12)
+    np.testing.assert_allclose(HIGH.transition(np.inf), np.tile(HIGH.stationary, (2, 1)), rtol=1e-15)
 
 
 @given(channels, st.floats(0, 5), st.floats(0, 5))
@@ -57,11 +55,6 @@ def test_transition_matrix_is_a_stochastic_semigroup(channel: TwoStateChannel, s
     assert np.all(both >= 0)
     np.testing.assert_allclose(channel.stationary @ both[0], channel.stationary, rtol=1e-13)
     np.testing.assert_allclose(both[0] @ both[1], channel.transition(s + t), rtol=1e-9, atol=1e-15)
-
-
-def test_transition_limits() -> None:
-    np.testing.assert_array_equal(HIGH.transition(0.0), np.eye(2))
-    np.testing.assert_allclose(HIGH.transition(np.inf), np.tile(HIGH.stationary, (2, 1)), rtol=1e-15)
 
 
 @pytest.mark.parametrize("observation", OBSERVATIONS)
@@ -94,21 +87,16 @@ def test_bad_parameters_are_named(change: dict[str, float], named: str) -> None:
 
 def test_bad_options_are_named() -> None:
     unknown: Any = "all"
-    with pytest.raises(ValueError, match="sampled, published"):
-        train_success(HIGH, DATA, observation=unknown)
-    with pytest.raises(ValueError, match="payload, on-air"):
-        train_success(HIGH, DATA, bits=unknown)
-    with pytest.raises(ValueError, match="at least one packet"):
-        train_success(HIGH, [])
-    with pytest.raises(ValueError, match="4 gaps, not 2"):
-        train_success(HIGH, DATA, gap_s=[0.1, 0.1])
-    with pytest.raises(ValueError, match="hops"):
-        train_success(HIGH, DATA, hops=0)
-    with pytest.raises(ValueError, match="negative"):
-        train_success(HIGH, DATA, gap_s=-1.0)
-
-
-# ---------------------------------------------------------------- against simulation of the sojourns
+    for wrong, named in (
+        ({"observation": unknown}, "sampled, published"),
+        ({"bits": unknown}, "payload, on-air"),
+        ({"packets": []}, "at least one packet"),
+        ({"gap_s": [0.1, 0.1]}, "4 gaps, not 2"),
+        ({"hops": 0}, "hops"),
+        ({"gap_s": -1.0}, "negative"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            train_success(HIGH, **{"packets": DATA} | wrong)
 
 
 def test_train_agrees_with_sojourns_drawn_one_by_one() -> None:
@@ -134,9 +122,6 @@ def test_train_agrees_with_sojourns_drawn_one_by_one() -> None:
     assert abs(exact - train_success(channel, DATA, observation="published")) > 20 * standard_error
 
 
-# ---------------------------------------------------------------- limits
-
-
 @pytest.mark.parametrize("observation", OBSERVATIONS)
 @pytest.mark.parametrize("bits", CONVENTIONS)
 @pytest.mark.parametrize("packet", PACKET_TYPES.values(), ids=lambda p: p.name)
@@ -145,9 +130,8 @@ def test_equal_states_are_independent_errors(
 ) -> None:
     channel = TwoStateChannel(ber_good=2e-4, ber_bad=2e-4, good_s=0.3, bad_s=0.1)
     expected = 1 - float(packet_error_rate(packet, 2e-4, bits=bits))
-    assert train_success(channel, [packet], observation=observation, bits=bits) == pytest.approx(
-        expected, rel=1e-10
-    )
+    found = train_success(channel, [packet], observation=observation, bits=bits)
+    assert found == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("observation", OBSERVATIONS)
@@ -158,12 +142,8 @@ def test_long_gaps_make_packets_independent(observation: Observation) -> None:
 
 def test_published_formula_is_the_limit_of_a_fast_channel() -> None:
     fast = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=4.375e-9, bad_s=0.558e-9)
-    assert train_success(fast, DATA) == pytest.approx(
-        train_success(HIGH, DATA, observation="published"), rel=1e-12
-    )
-
-
-# ---------------------------------------------------------------- properties
+    published = train_success(HIGH, DATA, observation="published")
+    assert train_success(fast, DATA) == pytest.approx(published, rel=1e-12)
 
 
 @given(

@@ -40,15 +40,10 @@ def test_a_change_is_one_of_every_flow_and_before_it_a_flow_has_its_own_load():
 
 @pytest.mark.parametrize("warmup", [0.0, 10.0])
 def test_both_engines_offer_a_flow_the_same_in_each_step(warmup):
-    scenario = thesis().with_(
-        network__flows=OWN,
-        traffic__load_kbps=40,
-        traffic__load_schedule=[{"at_s": 10, "load_kbps": 60}],
-        traffic__source="periodic",
-        run__warmup_s=warmup,
-        run__duration_s=40,
-        run__replications=2,
-    )
+    scenario = SCENARIO.with_(
+        network__flows=OWN, traffic__load_kbps=40, traffic__load_schedule=[{"at_s": 10, "load_kbps": 60}],
+        traffic__source="periodic", run__warmup_s=warmup, run__duration_s=40, run__replications=2,
+    )  # fmt: skip
     solved, _ = answer_in_steps(scenario, offered)
     simulated = btqueue.simulate(scenario).goodput_kbps
     # a window of messages may be under way at either end; no more, for the load is light and periodic
@@ -80,9 +75,7 @@ def test_rates_are_means_over_time_delays_over_segments_and_cycles_are_counted()
     loads, carried, time = np.array([80, 120, 160]), np.array([80, 120, 150]), np.array([30, 60, 180])
     np.testing.assert_allclose(metrics["goodput_kbps"], np.full(2, carried @ time / 270))
     np.testing.assert_allclose(metrics["rtt_s"], (loads * carried) @ time / (carried @ time) / 100)
-    np.testing.assert_array_equal(
-        metrics["window_segments"], metrics["cwnd_segments"], "means over ACKs, both"
-    )
+    np.testing.assert_array_equal(metrics["window_segments"], metrics["cwnd_segments"])  # means over ACKs
     np.testing.assert_allclose(metrics["segment_loss"], (loads * carried) @ time / (carried @ time) / 1000)
     assert metrics["cycle_s"] == pytest.approx(270 / (time / (loads / 1000)).sum())
     assert metrics["queue_packets"]["uplink"] == pytest.approx(loads @ time / 270)
@@ -112,14 +105,7 @@ def test_equal_steps_are_no_steps():
 def test_loads_of_flows_that_repeat_the_table_are_those_of_their_own_scenario():
     ways = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
     for load in (40.0, 100.0):  # networks that are equal: no flow differs from its table
-        scenario = btqueue.Scenario.from_dict(
-            {
-                "network": {"peripherals": 1, "flows": [ways[0], ways[1] | {"load_kbps": load}]},
-                "traffic": {"source": "poisson", "load_kbps": load},
-                "transport": {"protocol": "none"},
-            }
-        )
-        assert [offered_kbps(scenario, flow, steps_of(scenario)[0]) for flow in topology(scenario).flows] == [
-            load,
-            load,
-        ]
+        own = {"network.flows": [ways[0], ways[1] | {"load_kbps": load}], "traffic.load_kbps": load}
+        scenario = btqueue.Scenario().changed(own | {"network.peripherals": 1, "transport.protocol": "none"})
+        (step,) = steps_of(scenario)
+        assert [offered_kbps(scenario, flow, step) for flow in topology(scenario).flows] == [load, load]

@@ -5,27 +5,11 @@ import pytest
 import btqueue as bt
 
 PICONET = bt.load("venugopal-2006/piconet")
-GREEDY = PICONET.with_(traffic__source="greedy")
-UNCONTROLLED = GREEDY.with_(
-    flow_control__enabled=False, flow_control__buffer_packets=1000, flow_control__baseband_packets=1000
-)
 
 
 def value(dataset, name: str) -> float:
     """Return a metric's mean over its flows."""
     return float(dataset[name].mean())
-
-
-@pytest.mark.parametrize("n", [1, 2, 4])
-def test_one_segment_in_flight_is_delivered_once_a_round_trip_and_the_answer_does_not_stand(n: int):
-    """Polls and segments keep step there, and nothing is random: alone round trips are 14 % long."""
-    scenario = UNCONTROLLED.with_(transport__receive_window_segments=1, network__peripherals=n)
-    answer = bt.solve(scenario)
-    # Little
-    assert value(answer, "goodput_kbps") / 11.68 * value(answer, "rtt_s") == pytest.approx(1.0, rel=1e-3)
-    simulated = bt.simulate(scenario.with_(run__replications=2, run__duration_s=60, run__warmup_s=6))
-    assert value(answer, "rtt_s") == pytest.approx(value(simulated, "rtt_s"), rel=0.17)
-    assert not answer.attrs["stands"]
 
 
 def test_an_error_rate_of_zero_is_a_perfect_radio():

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from beside import doubted, near_simulation
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.air import doubts
 from btqueue.network.stations.model import answer
 from btqueue.network.stations.network import network_of
 from btqueue.network.stations.point import operating_point
@@ -14,25 +14,19 @@ EMPTY_SLOTS = 2.0
 SEGMENT_KILOBITS = 11.68
 
 
+ONE = bt.Scenario().changed({
+    "network.topology": "scatternet", "network.peripherals": 1, "traffic.source": "greedy",
+    "network.flows": [{"from": "p1.1", "to": "p2.1"}], "transport.receive_window_segments": 32,
+    "transport.delayed_ack": False, "flow_control.baseband_packets": 1000, "network.piconets": 2,
+    "polling.bridge_buffer_packets": 1000, "run.duration_s": 60.0, "run.warmup_s": 5.0, "run.replications": 1,
+})  # fmt: skip
+"""One connection over a bridge between two piconets, with buffers that do not matter."""
+NOTHING = "no segment gets through"
+LOSSY = {"radio__model": "constant", "radio__per": 0.05}
+
+
 def scenario(**changes):
-    """Return one connection over a bridge between two piconets, with buffers that do not matter."""
-    base = {
-        "network.topology": "scatternet",
-        "network.piconets": 2,
-        "network.peripherals": 1,
-        "network.flows": [{"from": "p1.1", "to": "p2.1"}],
-        "link.packets": ["DH5", "DH3", "DH1"],
-        "traffic.source": "greedy",
-        "transport.receive_window_segments": 32,
-        "transport.delayed_ack": False,
-        "flow_control.baseband_packets": 1000,
-        "polling.bridge_buffer_packets": 1000,
-        "run.duration_s": 60.0,
-        "run.warmup_s": 5.0,
-        "run.replications": 1,
-        "run.jitter_s": 0.0,
-    }
-    return bt.Scenario().changed(base | {key.replace("__", "."): value for key, value in changes.items()})
+    return ONE.with_(**changes)
 
 
 def goodput(s):
@@ -71,12 +65,8 @@ def test_full_windows_are_w_round_trips_over_the_rate():
 
 @pytest.mark.parametrize("rendezvous_s", [0.1, 0.3])
 def test_lone_round_trip_over_windows_in_turn_is_their_cycle(rendezvous_s):
-    s = scenario(
-        polling__bridge_schedule="sniff",
-        polling__rendezvous_s=rendezvous_s,
-        transport__receive_window_segments=1,
-    )
-    assert rtt(s) == pytest.approx(rendezvous_s, rel=5e-3)
+    s = scenario(polling__bridge_schedule="sniff", transport__receive_window_segments=1)
+    assert rtt(s.with_(polling__rendezvous_s=rendezvous_s)) == pytest.approx(rendezvous_s, rel=5e-3)
 
 
 def test_a_longer_visit_carries_more():
@@ -87,16 +77,12 @@ def test_a_longer_visit_carries_more():
 @pytest.mark.parametrize(("places", "passes"), [(2, False), (5, True)])
 def test_whole_segments_need_room_at_the_bridge(places, passes):
     s = scenario(
-        network__topology="chain",
-        network__hops=2,
-        network__bridge="MS",
-        network__flows="end-to-end",
-        network__relay="segment",
-        polling__bridge_buffer_packets=places,
+        network__topology="chain", network__bridge="MS", network__flows="end-to-end",
+        network__relay="segment", polling__bridge_buffer_packets=places,
         transport__receive_window_segments=1,
-    )
+    )  # fmt: skip
     assert (goodput(s) > 0.0) == passes
-    assert not any("no segment gets through" in one for one in answer(s)[1]["warnings"])
+    assert not doubted(s, NOTHING)
     if not passes:  # the timer has doubled to its end
         assert answer(s)[0]["timeouts_per_s"] == pytest.approx(1.0 / s.transport.max_rto_s)
 
@@ -107,85 +93,57 @@ def test_whole_segments_need_room_at_the_bridge(places, passes):
         ({}, False),
         ({"polling__discipline": "gated"}, True),
         ({"polling__residence": "cycle"}, True),
-        ({"radio__model": "constant", "radio__per": 0.05, "radio__ber": 0.0, "link__arq": "unlimited"}, True),
+        (LOSSY, True),
         ({"traffic__source": "poisson", "traffic__message_bytes": 1600, "traffic__load_kbps": 20.0}, True),
     ],
 )
 def test_packets_that_come_at_once_pass_a_small_buffer_only_where_something_divides_them(changes, divided):
     s = scenario(polling__bridge_buffer_packets=3, **changes)
     assert goodput(s) == 0.0
-    assert any("no segment gets through" in one for one in answer(s)[1]["warnings"]) == divided
+    assert doubted(s, NOTHING) is divided
 
 
 def test_losses_of_many_windows_at_bridges_settle_although_rates_answer_them_steeply():
     s = scenario(
-        network__piconets=4,
-        network__peripherals=5,
-        network__flows="pairs",
-        link__packets=["DM5", "DM3"],
-        traffic__source="poisson",
-        traffic__load_kbps=37.8,
-        flow_control__baseband_packets=20,
-        polling__bridge_buffer_packets=20,
-        transport__receive_window_segments=8,
-    )
+        network__piconets=4, network__peripherals=5, network__flows="pairs", link__packets=["DM5", "DM3"],
+        traffic__source="poisson", traffic__load_kbps=37.8, flow_control__baseband_packets=20,
+        polling__bridge_buffer_packets=20, transport__receive_window_segments=8,
+    )  # fmt: skip
     metrics, notes = answer(s)
     assert notes["residual"] < 1e-3
     assert (metrics["segment_loss"] > 0.01).all() and (metrics["goodput_kbps"] > 1.0).all()
 
 
 def test_windows_in_turn_of_a_line_of_centrals_never_meet():
-    s = scenario(
-        network__piconets=3,
-        network__bridge="MS",
-        network__flows=[{"from": "p1.1", "to": "p3.1"}],
-        polling__bridge_schedule="sniff",
-    )
-    assert goodput(s) == 0.0
+    s = scenario(network__piconets=3, network__bridge="MS", polling__bridge_schedule="sniff")
+    assert goodput(s.with_(network__flows=[{"from": "p1.1", "to": "p3.1"}])) == 0.0
 
 
 def test_doubts_name_small_windows_and_windows_of_time():
     s = scenario(polling__bridge_schedule="pcss", transport__receive_window_segments=2)
-    network = network_of(s)
-    words = doubts(network, operating_point(network))
-    assert any("windows of two segments" in one for one in words)
-    assert any("pcss" in one for one in words)
+    assert doubted(s, "windows of two segments") and doubted(s, "pcss")
 
 
 @pytest.mark.parametrize("bridge", ["SS", "MS"])
 @pytest.mark.parametrize(("limit", "most"), [(1, 40), (2, 40), (3, 40), (2, 2), (2, 3), (3, 2)])
 def test_packets_that_come_in_several_visits_cross_bridges_in_groups(bridge, limit, most):
-    s = scenario(
-        network__bridge=bridge,
-        network__peripherals=3,
-        traffic__source="poisson",
-        traffic__load_kbps=1.0,
-        polling__limit=limit,
-        polling__bridge_limit=most,
-        run__duration_s=2000.0,
-    )
-    simulated = bt.simulate(s)["rtt_s"]
-    assert np.mean(answer(s)[0]["rtt_s"]) == pytest.approx(float(simulated.mean()), rel=0.08)
+    s = scenario(network__bridge=bridge, polling__limit=limit, polling__bridge_limit=most)
+    few = {"network__peripherals": 3, "traffic__source": "poisson", "traffic__load_kbps": 1.0}
+    near_simulation(s.with_(**few, run__duration_s=2000.0), rtt_s=0.08)
 
 
 @pytest.mark.parametrize("piconets", [2, 5])
 def test_segments_of_many_in_a_row_of_equal_bridges_wait_for_each_other_once(piconets):
     s = scenario(
-        network__piconets=piconets,
-        network__peripherals=5,
         network__flows=[{"from": f"p1.{n}", "to": f"p{piconets}.{n}"} for n in (1, 2, 3, 4, 5)],
-        traffic__source="poisson",
-        traffic__load_kbps=18.0,
-        run__duration_s=300.0,
-        polling__limit=5,
-        polling__bridge_limit=5,
-        transport__receive_window_segments=64,
-    )
+        network__piconets=piconets, network__peripherals=5, traffic__source="poisson",
+        traffic__load_kbps=18.0, run__duration_s=300.0, polling__bridge_limit=5,
+        transport__receive_window_segments=64, run__replications=4,
+    )  # fmt: skip
     network = network_of(s)
     point = operating_point(network)
     assert (point.rate @ point.service)[: len(network.ports)].max() > 0.3
-    simulated = bt.simulate(s.changed({"run.replications": 4}))["rtt_s"]
-    assert np.mean(answer(s)[0]["rtt_s"]) == pytest.approx(float(simulated.mean()), rel=0.12)
+    near_simulation(s, rtt_s=0.12)
 
 
 @pytest.mark.parametrize(
@@ -195,18 +153,14 @@ def test_segments_of_many_in_a_row_of_equal_bridges_wait_for_each_other_once(pic
         ({"polling__limit": 1}, False),
         ({"network__relay": "packet"}, False),
         ({"network__bridge": "MS"}, False),
-        (
-            {"radio__model": "constant", "radio__per": 0.05, "radio__ber": 0.0, "link__arq": "unlimited"},
-            False,
-        ),
+        (LOSSY, False),
         ({"network__flows": [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.1", "to": "p1.1"}]}, False),
     ],
 )
 def test_segments_of_several_visits_are_known_alone_on_bridges_that_are_members(changes, known):
     few = {"traffic__source": "poisson", "traffic__load_kbps": 5.0, "polling__limit": 2}
     few |= {"network__relay": "segment", "polling__bridge_limit": 10}
-    words = answer(scenario(**(few | changes)))[1]["warnings"]
-    assert any("several visits" in one for one in words) != known
+    assert doubted(scenario(**(few | changes)), "several visits") is not known
 
 
 @pytest.mark.parametrize(("bridge", "stands"), [("SS", True), ("MS", False)])
@@ -216,5 +170,4 @@ def test_full_windows_beside_a_central_that_is_a_bridge_are_in_doubt(bridge, sta
         "network.topology": "scatternet", "network.piconets": 2, "network.peripherals": 3,
         "network.bridge": bridge, "network.flows": "uplink", "traffic.source": "greedy",
     }  # fmt: skip
-    why = bt.solve(bt.Scenario().changed(changes)).attrs["why"]
-    assert any("whose central is a bridge" in one for one in why) is not stands
+    assert doubted(bt.Scenario().changed(changes), "whose central is a bridge") is not stands

@@ -4,6 +4,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from beside import near_simulation
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
@@ -15,23 +16,21 @@ from btqueue.network.stations.queues import Tail, longer
 DATA_SLOTS, ACK_SLOTS, PACKETS = 23, 3, 5
 ROOMY = {"flow_control__baseband_packets": 10_000}
 FOUR_LINKS = {
-    "network.peripherals": 4, "link.packets": ["2-DH5", "2-DH1"], "traffic.source": "poisson",
-    "traffic.message_bytes": 1460, "transport.receive_window_segments": 44, "transport.delayed_ack": False,
-    "radio.model": "perfect", "flow_control.enabled": False, "run.duration_s": 600.0, "run.replications": 6,
+    "network.peripherals": 4, "link.packets": ["2-DH5", "2-DH1"], "transport.delayed_ack": False,
+    "run.duration_s": 600.0, "run.replications": 6,
 }  # fmt: skip
 """Segments of three frames."""
 FADING = ("per-link", "per-piconet")
 VOICE = {"voice__packet": "HV3", "voice__links": 1}
+STAR = bt.load("venugopal-2006/piconet").with_(
+    network__flows="uplink", link__arq="unlimited", flow_control__enabled=False,
+    flow_control__baseband_packets=200, traffic__load_kbps=100.0,
+)  # fmt: skip
+"""Two clients that send to their access point, with repetition and room for everything."""
 
 
 def star(**changes) -> bt.Scenario:
-    """Two clients that send to their access point, with repetition and room for everything."""
-    common = {
-        "network.flows": "uplink", "link.arq": "unlimited", "flow_control.enabled": False,
-        "flow_control.baseband_packets": 200, "traffic.load_kbps": 100.0,
-    }  # fmt: skip
-    dotted = {key.replace("__", "."): value for key, value in changes.items()}
-    return bt.load("venugopal-2006/piconet").changed(common | dotted)
+    return STAR.with_(**changes)
 
 
 def fading(**changes) -> bt.Scenario:
@@ -129,18 +128,6 @@ def test_equal_stations_under_exhaustive_service(stations, load):
     assert delay == pytest.approx(conservation + slots - 1, rel=2e-4)  # visits have a limit
 
 
-def test_stars_with_room_in_their_visits_conserve_work():
-    """Busy stars whose visits have room for twenty segments (delays by the law of shares: 28 % too short)."""
-    scenario = star(
-        network__flows="downlink", network__peripherals=7, link__packets=("3-DH5", "3-DH3", "3-DH1"),
-        polling__limit=20, transport__mss_bytes=960, traffic__message_bytes=960, traffic__load_kbps=225.0,
-        run__duration_s=400.0, run__replications=4,
-    )  # fmt: skip
-    found, played = bt.solve(scenario), bt.simulate(scenario)
-    for metric in ("rtt_s", "delay_s"):
-        assert float(found[metric].mean()) == pytest.approx(float(played[metric].mean()), rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("packets", "load_kbps", "limit", "stands"),
     [
@@ -152,11 +139,8 @@ def test_stars_with_room_in_their_visits_conserve_work():
     ],
 )
 def test_stars_that_conserve_work_stand_on_busier_air(packets, load_kbps, limit, stands):
-    scenario = star(
-        network__flows="downlink", network__peripherals=4, link__packets=packets, polling__limit=limit,
-        transport__mss_bytes=1460, traffic__message_bytes=1460, traffic__load_kbps=load_kbps,
-    )  # fmt: skip
-    found = bt.solve(scenario)
+    four = star(network__flows="downlink", network__peripherals=4, traffic__load_kbps=load_kbps)
+    found = bt.solve(four.with_(link__packets=packets, polling__limit=limit))
     assert bool(found.attrs["stands"]) is stands
     assert stands or any("of the air" in doubt for doubt in found.attrs["why"])
 
@@ -168,12 +152,6 @@ def test_voice_takes_its_share_of_the_slots(packet, links, longer):
     beside = bt.solve(star(**one_slot, voice__packet=packet, voice__links=links))
     for metric, share in (("goodput_kbps", 1 / longer), ("rtt_s", longer), ("slot_utilisation", 1)):
         assert float(beside[metric].mean()) == pytest.approx(share * float(alone[metric].mean()), rel=1e-9)
-
-
-@pytest.mark.parametrize(("packets", "stands"), [(["DH1"], True), (["DH3", "DH1"], False)])
-def test_gaps_between_voice_packets_are_doubted_where_frames_may_not_fill_them(packets, stands):
-    found = bt.solve(star(network__peripherals=1, **VOICE | {"link__packets": packets}))
-    assert any("voice" in one for one in found.attrs["why"]) is not stands
 
 
 def test_a_frame_that_does_not_fit_into_a_gap_waits_for_the_next_one():
@@ -222,37 +200,23 @@ def test_processing_takes_its_mean_at_both_ends():
     assert abs(slow - plain - 0.006) < 2 * 2 * SLOT_S  # an acknowledgement may miss a visit
 
 
-def ring(stations: int, limit: int, **changes) -> bt.Scenario:
-    """Stations that send to the next one, with room for everything."""
-    common = {
-        "network.flows": "ring", "network.peripherals": stations, "polling.limit": limit,
-        "link.arq": "unlimited", "flow_control.enabled": False, "flow_control.baseband_packets": 200,
-    }  # fmt: skip
-    dotted = {key.replace("__", "."): value for key, value in changes.items()}
-    return bt.load("venugopal-2006/piconet").changed(common | dotted)
-
-
 @pytest.mark.parametrize(("stations", "limit", "slots"), [(2, 3, 66), (2, 5, 68), (7, 2, 101), (7, 5, 93)])
 def test_an_acknowledgement_may_fill_the_visit_of_its_data(stations, limit, slots):
     """Round trips of a lone segment, played frame by frame from every start of a cycle, on average."""
-    assert rtt(ring(stations, limit, traffic__load_kbps=1e-6)) / SLOT_S == pytest.approx(slots, abs=1e-3)
+    keys = {"network__flows": "ring", "network__peripherals": stations, "polling__limit": limit}
+    assert rtt(star(**keys, traffic__load_kbps=1e-6)) / SLOT_S == pytest.approx(slots, abs=1e-3)
 
 
-@pytest.mark.parametrize("flows", ["uplink", "downlink", "ring"])
-def test_a_window_is_full_at_most(flows):
+@pytest.mark.parametrize(("flows", "load_kbps"), [("uplink", 100.0), ("downlink", 100.0), ("ring", 55.0)])
+def test_a_window_is_full_at_most(flows, load_kbps):
     """With a window of one nobody waits for own segments; round trips grow with the window."""
-    loads = {"uplink": 100.0, "downlink": 100.0, "ring": 55.0}
-    found = [
-        bt.solve(
-            ring(4, 5, network__flows=flows, transport__receive_window_segments=window,
-                 traffic__load_kbps=loads[flows])
-        )
-        for window in (1, 2, 4, 8, 60)
-    ]  # fmt: skip
+    loaded = star(network__flows=flows, network__peripherals=4, traffic__load_kbps=load_kbps)
+    windows = (1, 2, 4, 8, 60)
+    found = [bt.solve(loaded.with_(transport__receive_window_segments=window)) for window in windows]
     rtt = [float(one["rtt_s"].mean()) for one in found]
     assert rtt == sorted(rtt)
     assert rtt[0] < rtt[-1]
-    for window, one in zip((1, 2, 4, 8, 60), found, strict=True):
+    for window, one in zip(windows, found, strict=True):
         under_way = one["goodput_kbps"] / 11.68 * one["rtt_s"]
         assert float(under_way.max()) <= window * (1 + 1e-6)
 
@@ -283,100 +247,31 @@ def test_piconets_nearby_spoil_packets_of_one_length_alike():
     assert rtt(near) == pytest.approx(rtt(given), rel=1e-12)
 
 
-@pytest.mark.parametrize(("load_kbps", "close"), [(5.0, 0.02), (110.0, 0.05)])
-@pytest.mark.parametrize("limit", [5, 10])
-@pytest.mark.parametrize("tcp_delay_s", [0.000625, 0.002, 0.005, 0.02])
-def test_acknowledgements_that_hosts_hold_back_wait_for_the_next_visit(load_kbps, close, limit, tcp_delay_s):
-    """In an idle piconet it is the next of equal cycles, 16 slots after the data for 5 ms; else any visit.
-
-    A delay of a slot at each layer ends with the POLL after the data: too late for its answer.
-    """
-    scenario = bt.Scenario().changed(
-        {
-            "network.peripherals": 3,
-            "network.flows": "downlink",
-            "link.packets": ["DH5", "DH3"],
-            "polling.limit": limit,
-            "traffic.source": "poisson",
-            "traffic.load_kbps": load_kbps,
-            "transport.delayed_ack": False,
-            "transport.tcp_delay_s": tcp_delay_s,
-            "flow_control.enabled": False,
-            "radio.model": "perfect",
-            "run.duration_s": 2000.0 if load_kbps < 10.0 else 300.0,
-            "run.warmup_s": 30.0,
-            "run.replications": 2,
-        }
-    )
-    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
-    assert solved.attrs["stands"]
-    assert float(solved["rtt_s"].mean()) == pytest.approx(float(simulated["rtt_s"].mean()), rel=close)
+def polled(**keys):
+    """Return the queues of four links where they are polled."""
+    return operating_point(network_of(bt.Scenario().changed(FOUR_LINKS).with_(**keys))).links.polled
 
 
 @pytest.mark.parametrize(("limit", "cut"), [(3, 0.0), (4, 1 / 3), (5, 2 / 3), (6, 0.0), (7, 0.0), (2, 0.0)])
 def test_a_train_of_three_frames_behind_another_one_is_cut_where_visits_end_within_it(limit, cut):
-    """Behind one train it has frames 4 to 6; a visit of two frames cuts it wherever it begins."""
-    changes = FOUR_LINKS | {"polling.limit": limit, "traffic.load_kbps": 1.0}
-    queues = operating_point(network_of(bt.Scenario().changed(changes))).links.polled
+    """Behind one train it has frames 4 to 6; a visit of two frames cuts it wherever it begins.
+
+    After a lone train a visit of four has one frame left: an acknowledgement is too late for it.
+    """
+    queues = polled(polling__limit=limit, traffic__load_kbps=1.0)
     load = float(queues.load_of[0])
     assert queues.sent_before(0) == pytest.approx(load * cut, abs=3.0 * load**2)
-
-
-@pytest.mark.parametrize(("limit", "chance"), [(4, 1.0), (5, 0.0), (6, 0.0), (7, 0.0)])
-def test_a_lone_train_of_three_frames_leaves_one_frame_of_a_visit_of_four(limit, chance):
-    """Then an acknowledgement is too late for the visit, whatever follows."""
-    changes = FOUR_LINKS | {"polling.limit": limit, "traffic.load_kbps": 1.0}
-    queues = operating_point(network_of(bt.Scenario().changed(changes))).links.polled
-    load = float(queues.load_of[0])
-    assert queues.ends_visit(0, 1) == pytest.approx(chance, abs=2.0 * load)
+    if limit > 3:
+        assert queues.ends_visit(0, 1) == pytest.approx(float(limit == 4), abs=2.0 * load)
 
 
 def test_visits_of_trains_that_are_hardly_ever_repeated_end_as_those_without_errors():
     """Three packets fill a visit of three: then the acknowledgement waits for the next one."""
-    changes = FOUR_LINKS | {"polling.limit": 3, "link.arq": "unlimited", "traffic.load_kbps": 60.0}
-    flawless, hardly = (
-        operating_point(network_of(bt.Scenario().changed(changes | radio))).links.polled
-        for radio in ({}, {"radio.model": "constant", "radio.ber": 1e-9})
-    )
+    flawless = polled(polling__limit=3, traffic__load_kbps=60.0)
+    hardly = polled(polling__limit=3, traffic__load_kbps=60.0, radio__model="constant", radio__ber=1e-9)
     assert flawless.ends_visit(0) == pytest.approx(1.0)
     assert hardly.ends_visit(0) == pytest.approx(1.0, abs=1e-3)
     assert hardly.run_fills == pytest.approx(flawless.run_fills, abs=0.1)
-
-
-@pytest.mark.parametrize(("ber", "message_bytes"), [(0.0, 1974), (5e-5, 1635)])
-def test_a_train_that_a_visit_may_cut_waits_for_half_a_cycle_of_the_others_at_each_end(ber, message_bytes):
-    """Six frames, or five that may be repeated, in visits of five, with six links."""
-    changes = {
-        "network.peripherals": 6,
-        "network.flows": "uplink",
-        "polling.limit": 5,
-        "link.arq": "unlimited",
-        "radio.model": "constant",
-        "radio.ber": ber,
-        "traffic.source": "poisson",
-        "traffic.message_bytes": message_bytes,
-        "traffic.load_kbps": 40.0,
-        "transport.protocol": "none",
-        "transport.mss_bytes": message_bytes,
-        "run.duration_s": 600.0,
-        "run.warmup_s": 20.0,
-        "run.replications": 8,
-    }
-    scenario = bt.Scenario().changed(changes)
-    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
-    assert solved.attrs["stands"]
-    assert float(solved["delay_s"].mean()) == pytest.approx(float(simulated["delay_s"].mean()), rel=0.05)
-
-
-@pytest.mark.parametrize("way", ["downlink", "uplink"])
-@pytest.mark.parametrize("limit", [4, 5, 7])
-def test_trains_that_are_cut_by_the_end_of_a_visit_are_overtaken(limit, way):
-    """Without these waits delays are 3 to 4 % too short; half-widths of six runs are below 1 %."""
-    changes = FOUR_LINKS | {"polling.limit": limit, "network.flows": way, "traffic.load_kbps": 90.0}
-    scenario = bt.Scenario().changed(changes)
-    theory, simulated = bt.solve(scenario), bt.simulate(scenario)
-    assert float(theory["delay_s"].mean()) == pytest.approx(float(simulated["delay_s"].mean()), rel=0.025)
-    assert float(theory["rtt_s"].mean()) == pytest.approx(float(simulated["rtt_s"].mean()), rel=0.03)
 
 
 @pytest.mark.parametrize("load", [20.0, 60.0, 100.0])
@@ -387,8 +282,7 @@ def test_frames_that_share_a_visit_spare_one_empty_frame(load: float):
     network = network_of(
         bt.Scenario().changed({
             "network.peripherals": 3, "network.flows": both, "polling.limit": 1, "link.packets": ["DH5"],
-            "transport.protocol": "none", "traffic.source": "poisson", "traffic.message_bytes": 250,
-            "traffic.load_kbps": load,
+            "transport.protocol": "none", "traffic.message_bytes": 250, "traffic.load_kbps": load,
         })
     )  # fmt: skip
     point = operating_point(network)
@@ -401,73 +295,17 @@ def test_overloaded_links_both_ways_with_tokens_have_an_answer():
     asked = bt.Scenario().changed({
         "network.peripherals": 6, "network.flows": [{"from": one, "to": two} for one, two in ends],
         "radio.model": "constant", "radio.ber": 7.4e-5, "link.packets": ["DM3", "DM1"],
-        "link.arq": "unlimited",
         "polling.discipline": "lwrr", "flow_control.enabled": True, "flow_control.token_rate_kbps": 127.0,
-        "flow_control.bucket_bytes": 1500, "flow_control.buffer_packets": 25, "traffic.source": "poisson",
-        "flow_control.baseband_packets": 20, "traffic.two_way": True, "traffic.load_kbps": 99.9,
-        "traffic.message_bytes": 4096, "transport.receive_window_segments": 12, "transport.mss_bytes": 536,
-        "transport.delayed_ack": False, "transport.windows": "segments",
+        "flow_control.bucket_bytes": 1500, "flow_control.baseband_packets": 20, "traffic.two_way": True,
+        "traffic.load_kbps": 99.9, "traffic.message_bytes": 4096, "transport.receive_window_segments": 12,
+        "transport.mss_bytes": 536, "transport.delayed_ack": False, "transport.windows": "segments",
     })  # fmt: skip
     assert (bt.solve(asked)["goodput_kbps"].values > 0.0).all()
-
-
-@pytest.mark.parametrize(
-    ("flows", "stations", "load_kbps", "metrics"),
-    [
-        ("ring", 2, 75.0, ["delay_s", "rtt_s"]),
-        ("ring", 4, 32.0, ["delay_s", "rtt_s"]),
-        ("ring", 7, 20.0, ["delay_s", "rtt_s"]),
-        ([{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}], 4, 80.0, ["delay_s"]),
-    ],
-)
-def test_trains_that_share_visits_wait_for_each_other(flows, stations, load_kbps, metrics):
-    """Without these waits the last three delays are 6 to 7 % too short; half-widths are below 1 %."""
-    scenario = bt.Scenario().changed(
-        FOUR_LINKS | {"network.peripherals": stations, "network.flows": flows, "polling.limit": 10}
-        | {"link.packets": ["DH5"], "traffic.load_kbps": load_kbps}
-    )  # fmt: skip
-    theory, simulated = bt.solve(scenario), bt.simulate(scenario)
-    for metric in metrics:
-        expected = float(simulated[metric].mean())
-        assert float(theory[metric].mean()) == pytest.approx(expected, rel=0.05), metric
-
-
-@pytest.mark.parametrize(("discipline", "before"), [("slq", 0.26), ("lwrr", 0.21)])
-def test_a_lone_upload_hardly_waits_for_polls_of_idle_links(discipline, before):
-    """Delays stood and were too long by `before` when polls of all idle links followed each visit."""
-    scenario = bt.Scenario().changed({
-        "network.peripherals": 4, "network.flows": [{"from": "p1.1", "to": "c1"}], "polling.limit": 10,
-        "traffic.source": "poisson", "traffic.load_kbps": 700.0, "traffic.message_bytes": 1460,
-        "radio.model": "perfect", "flow_control.enabled": False, "transport.protocol": "none",
-        "link.packets": ["2-DH5"], "run.duration_s": 200.0, "polling.discipline": discipline,
-    })  # fmt: skip
-    off = float(bt.solve(scenario)["delay_s"].mean()) / float(bt.simulate(scenario)["delay_s"].mean()) - 1.0
-    assert abs(off) < before / 5.0
 
 
 def test_beside_no_wait_the_longer_wait_is_the_other_one():
     tokens = Tail.of(0.2, 0.01)
     assert longer(Tail.of(0.3, 0.0), tokens, inf) == pytest.approx(tokens.wait)
-
-
-@pytest.mark.parametrize(
-    ("changes", "before"),
-    [
-        ({"traffic.message_bytes": 2000, "traffic.load_kbps": 110.0}, -0.11),  # Nagle: the end waits
-        ({"traffic.message_bytes": 2000, "traffic.load_kbps": 110.0, "transport.nagle": False}, 0.13),
-        ({"traffic.message_bytes": 2920, "traffic.load_kbps": 70.0, "link.packets": ["DH5", "DH1"],
-          "polling.limit": 10, "network.peripherals": 3}, -0.1),  # the second segment ends each visit
-        ({"traffic.message_bytes": 2920, "traffic.load_kbps": 70.0, "network.flows": "uplink",
-          "polling.limit": 20}, 0.15),
-    ],
-)  # fmt: skip
-def test_segments_of_a_message_follow_each_other_in_their_visits(changes, before):
-    """Round trips of messages of two segments; they stood when they were off by `before`."""
-    scenario = bt.Scenario().changed(FOUR_LINKS | {"network.flows": "downlink"} | changes)
-    theory, simulated = bt.solve(scenario), bt.simulate(scenario)
-    assert theory.attrs["stands"]
-    off = float(theory["rtt_s"].mean()) / float(simulated["rtt_s"].mean()) - 1.0
-    assert abs(off) < 0.045 and abs(off) < abs(before) / 2.0
 
 
 @pytest.mark.parametrize(("window", "delayed", "slots"), [(1, False, 30 + 4), (2, True, 30 + 4 / 2)])
@@ -476,7 +314,81 @@ def test_acknowledgements_of_small_windows_meet_data_of_other_flows_on_their_lin
     changes = {
         "network.peripherals": 1, "network.flows": [{"from": "c1", "to": "p1.1"}] * 2,
         "link.packets": ["DH5", "DH1"], "traffic.source": "greedy", "transport.delayed_ack": delayed,
-        "transport.receive_window_segments": window, "radio.model": "perfect", "flow_control.enabled": False,
+        "transport.receive_window_segments": window,
     }  # fmt: skip
     goodput = bt.solve(bt.Scenario().changed(changes))["goodput_kbps"]
     assert float(goodput.sum()) == pytest.approx(1460 * 8 / 1000 / (slots * SLOT_S), rel=1e-9)
+
+
+HELD_BACK = {"network.peripherals": 3, "network.flows": "downlink", "transport.delayed_ack": False}
+UPLOAD = {
+    "network.peripherals": 4, "network.flows": [{"from": "p1.1", "to": "c1"}], "link.packets": ["2-DH5"],
+    "polling.limit": 10, "traffic.load_kbps": 700.0, "transport.protocol": "none", "run.duration_s": 200.0,
+}  # fmt: skip
+CUT = {
+    "network.peripherals": 6, "network.flows": "uplink", "radio.model": "constant", "traffic.load_kbps": 40.0,
+    "transport.protocol": "none", "run.duration_s": 600.0, "run.warmup_s": 20.0, "run.replications": 8,
+}  # fmt: skip
+DELAY, TRIP = {"delay_s": 0.05}, {"rtt_s": 0.05}
+SHARED = FOUR_LINKS | {"link.packets": ["DH5"], "polling.limit": 10}
+BOTH_WAYS = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
+DOWN, LONG = FOUR_LINKS | {"network.flows": "downlink"}, {"traffic.message_bytes": 2000}
+PAIRS = {"traffic.message_bytes": 2920, "traffic.load_kbps": 70.0}
+BESIDE = [
+    # hosts hold acknowledgements back: they go in the next of equal cycles of an idle piconet, 16 slots after
+    # the data for 5 ms; a delay of a slot a layer ends with the POLL after the data, too late for its answer
+    *(
+        (
+            HELD_BACK
+            | {"link.packets": ["DH5", "DH3"], "polling.limit": limit, "transport.tcp_delay_s": delay_s}
+            | {"traffic.load_kbps": load, "run.duration_s": duration_s, "run.warmup_s": 30.0}
+            | {"run.replications": 2},
+            {"rtt_s": close},
+        )
+        for load, close, duration_s in ((5.0, 0.02, 2000.0), (110.0, 0.05, 300.0))
+        for limit in (5, 10)
+        for delay_s in (0.000625, 0.002, 0.005, 0.02)
+    ),
+    # six frames, or five that may be repeated, in visits of five: half a cycle of the others at each end
+    (CUT | {"radio.ber": 0.0, "traffic.message_bytes": 1974, "transport.mss_bytes": 1974}, DELAY),
+    (CUT | {"radio.ber": 5e-5, "traffic.message_bytes": 1635, "transport.mss_bytes": 1635}, DELAY),
+    # trains that are cut are overtaken: without these waits delays are 3 to 4 % too short
+    *(
+        (
+            FOUR_LINKS | {"polling.limit": limit, "network.flows": way, "traffic.load_kbps": 90.0},
+            {"delay_s": 0.025, "rtt_s": 0.03},
+        )
+        for way in ("downlink", "uplink")
+        for limit in (4, 5, 7)
+    ),
+    # trains that share visits wait for each other: else the last three delays are 6 to 7 % too short
+    (SHARED | {"network.peripherals": 2, "traffic.load_kbps": 75.0}, DELAY | TRIP),
+    (SHARED | {"network.peripherals": 4, "traffic.load_kbps": 32.0}, DELAY | TRIP),
+    (SHARED | {"network.peripherals": 7, "traffic.load_kbps": 20.0}, DELAY | TRIP),
+    (SHARED | {"network.flows": BOTH_WAYS, "traffic.load_kbps": 80.0}, DELAY),
+    # delays were 26 and 21 % too long when polls of all idle links followed each visit of a lone upload
+    (UPLOAD | {"polling.discipline": "slq"}, {"delay_s": 0.052}),
+    (UPLOAD | {"polling.discipline": "lwrr"}, {"delay_s": 0.042}),
+    # segments of a message follow each other in their visits: 10 to 15 % off before
+    (DOWN | LONG | {"traffic.load_kbps": 110.0}, {"rtt_s": 0.045}),  # Nagle: the end waits
+    (DOWN | LONG | {"traffic.load_kbps": 110.0, "transport.nagle": False}, {"rtt_s": 0.045}),
+    (DOWN | PAIRS | {"link.packets": ["DH5", "DH1"], "polling.limit": 10, "network.peripherals": 3},
+     {"rtt_s": 0.045}),  # the second segment ends each visit
+    (FOUR_LINKS | PAIRS | {"network.flows": "uplink", "polling.limit": 20}, {"rtt_s": 0.045}),
+]  # fmt: skip
+"""Loads, and how near means have to be to simulated ones; half-widths are below 1 %."""
+
+
+@pytest.mark.parametrize(("changes", "within"), BESIDE)
+def test_waits_beside_the_simulator(changes, within):
+    assert near_simulation(bt.Scenario().changed(changes), **within).attrs["stands"]
+
+
+def test_stars_with_room_in_their_visits_conserve_work():
+    """Busy stars whose visits have room for twenty segments (delays by the law of shares: 28 % too short)."""
+    scenario = star(
+        network__flows="downlink", network__peripherals=7, link__packets=("3-DH5", "3-DH3", "3-DH1"),
+        polling__limit=20, transport__mss_bytes=960, traffic__message_bytes=960, traffic__load_kbps=225.0,
+        run__duration_s=400.0, run__replications=4,
+    )  # fmt: skip
+    near_simulation(scenario, rtt_s=0.05, delay_s=0.05)

@@ -101,14 +101,10 @@ def test_acknowledgements_of_a_lone_link_go_beside_the_next_segment(size, slots,
 
     A frame of the next segment takes two slots more beside an acknowledgement, which waits for its five.
     """
-    scenario = bt.Scenario().changed(
-        {
-            "network.topology": "piconet", "network.peripherals": 1, "network.flows": flows,
-            "link.packets": ["DH5", "DH3", "DH1"], "flow_control.enabled": False,
-            "traffic.source": "poisson", "traffic.load_kbps": 0.1, "traffic.message_bytes": size,
-            "transport.windows": "segments", "transport.mss_bytes": 1000, "transport.delayed_ack": False,
-            "transport.receive_window_segments": 24, "run.jitter_s": 0.0,
-        }
-    )  # fmt: skip
+    scenario = bt.Scenario().changed({
+        "network.peripherals": 1, "network.flows": flows, "traffic.load_kbps": 0.1,
+        "traffic.message_bytes": size, "transport.windows": "segments", "transport.mss_bytes": 1000,
+        "transport.delayed_ack": False, "transport.receive_window_segments": 24,
+    })  # fmt: skip
     found = bt.solve(scenario)["rtt_s"].values.mean() / SLOT_S
     assert found == pytest.approx(np.mean(slots), rel=0.02)

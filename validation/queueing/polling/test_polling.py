@@ -102,11 +102,10 @@ def test_importing_the_package_imports_no_jax():
         importlib.import_module("btqueue.queueing").__getattr__("solve_poling")
 
 
-@pytest.mark.parametrize(("load", "wait", "within"), [(0.7, 28.30, 0.003), (0.9, 134.45, 0.01)])
-def test_seven_equal_queues_of_limit_5(load, wait, within):
-    """Constant services of 6 and walks of 2 slots: long simulations say 28.30 and 134.45."""
-    solution = solve_polling(equal_queues(7, load, 6, 2, 0, "limited", limit=5), max_limit=8)
-    np.testing.assert_allclose(solution.mean_wait, wait, rtol=within)
+def test_seven_equal_queues_of_limit_5():
+    """Constant services of 6 and walks of 2 slots: a long simulation says 134.45 slots."""
+    solution = solve_polling(equal_queues(7, 0.9, 6, 2, 0, "limited", limit=5), max_limit=8)
+    np.testing.assert_allclose(solution.mean_wait, 134.45, rtol=0.01)
 
 
 @pytest.mark.parametrize(("queues", "load", "service", "wait"), [(7, 0.7, 6, 183.0), (3, 0.6, 5, None)])
@@ -177,12 +176,10 @@ def test_a_batch_marks_what_is_unstable():
         solutions = jax.vmap(lambda model: solve_polling(model, max_limit=8))(batch)
     assert list(solutions.stable) == [True, False, False, True] and solutions.converged.all()
     np.testing.assert_allclose(solutions.mean_wait[0], solve_polling(stable).mean_wait, rtol=1e-11)
-    np.testing.assert_allclose(
-        solutions.mean_wait[3], solve_polling(limited, max_limit=8).mean_wait, rtol=1e-9
-    )
-    assert (
-        np.isposinf(solutions.mean_wait[1:3]).all() and np.isposinf(solutions.moments.cycle_mean[1:3]).all()
-    )
+    alone = solve_polling(limited, max_limit=8)
+    np.testing.assert_allclose(solutions.mean_wait[3], alone.mean_wait, rtol=1e-9)
+    assert np.isposinf(solutions.mean_wait[1:3]).all()
+    assert np.isposinf(solutions.moments.cycle_mean[1:3]).all()
     for one in (unstable, full):
         with pytest.raises(ValueError, match="unstable"):
             solve_polling(one)
