@@ -1,16 +1,20 @@
-"""Bursts, windows, delayed acknowledgements and data both ways: exact values, limits, invariants."""
+"""Bursts, windows, delayed acknowledgements, data both ways, chains: exact values, limits, invariants."""
 
 from collections import deque
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from beside import doubted, mean
 
 import btqueue as bt
+from btqueue.baseband import SLOT_S
 from btqueue.network.stations.air import slowed
 from btqueue.network.stations.network import network_of
-from btqueue.network.stations.transport import Queue, _carried, held_back, resting_window
+from btqueue.network.stations.transport import Queue, _carried, held_back, resting_window, saw
+from btqueue.scenario.traits import in_tables
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.06])
@@ -48,8 +52,7 @@ def _paper(name="asymmetric", **changes):
 @pytest.mark.parametrize(("per", "kbps"), [(0.0, 630.4), (0.1, 567.4), (0.3, 441.3), (0.5, 315.2)])
 def test_goodput_of_segments_of_46_slots(per, kbps):
     """28 slots and the ten thirds of a frame more that an acknowledgement of two segments takes, per = 0."""
-    found = bt.solve(_paper("asymmetric", radio__per=per))
-    assert float(found["goodput_kbps"][0]) == pytest.approx(kbps, rel=0.005)
+    assert mean(_paper(radio__per=per), "goodput_kbps") == pytest.approx(kbps, rel=0.005)
 
 
 @pytest.mark.parametrize("per", [0.0, 0.3])
@@ -121,31 +124,22 @@ def _batches(rate, batch, most):
 def test_windows_of_three_and_four_show_the_same_round_trip():
     """Two segments share an acknowledgement: the first of an odd window goes with the second of the next."""
     plain = {"transport__variant": "newreno", "transport__ack_clock": "timer"}
-    three, four = (
-        bt.solve(_paper(radio__per=0.0, transport__receive_window_segments=w, **plain)) for w in (3, 4)
-    )
-    assert float(three["rtt_s"][0]) == pytest.approx(float(four["rtt_s"][0]), rel=1e-6)
-
-
-def test_overload_is_the_goodput_of_greedy_connections():
-    greedy = bt.solve(_paper("symmetric", radio__per=0.1))
-    loaded = bt.solve(_paper("smooth", radio__per=0.1, traffic__load_kbps=700))
-    assert float(loaded["goodput_kbps"][0]) == pytest.approx(float(greedy["goodput_kbps"][0]), rel=0.01)
-    assert any("overload" in warning for warning in loaded.attrs["warnings"])
+    paper = _paper(radio__per=0.0, **plain)
+    three, four = (mean(paper.with_(transport__receive_window_segments=w), "rtt_s") for w in (3, 4))
+    assert three == pytest.approx(four, rel=1e-6)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.85, 1.1])
 def test_no_more_is_delivered_than_offered_or_carried(share: float):
-    full = float(bt.solve(_paper("symmetric", radio__per=0.1))["goodput_kbps"][0])
+    full = mean(_paper("symmetric", radio__per=0.1), "goodput_kbps")
     loaded = bt.solve(_paper("smooth", radio__per=0.1, traffic__load_kbps=share * full))
     assert float(loaded["goodput_kbps"][0]) == pytest.approx(min(share, 1.0) * full, rel=0.01)
+    assert any("overload" in warning for warning in loaded.attrs["warnings"]) is (share > 1.0)
 
 
 def test_acknowledgements_that_data_carry_wait_less():
-    apart, carried = (
-        float(bt.solve(_paper("smooth", transport__piggyback=carries))["rtt_s"][0])
-        for carries in (False, True)
-    )
+    smooth = (_paper("smooth", transport__piggyback=carries) for carries in (False, True))
+    apart, carried = (mean(scenario, "rtt_s") for scenario in smooth)
     assert carried < 0.9 * apart
 
 
@@ -190,3 +184,81 @@ def test_alpha_to_beta_segments_of_vegas_wait(changes, rate, rests):
     keys |= {"transport.alpha": 1.0, "transport.beta": 3.0, "transport.gamma": 1.0}
     (flow,) = network_of(bt.Scenario().changed(keys | changes)).flows
     assert resting_window(flow, rate, 1.0).window == pytest.approx(rests)
+
+
+# ------------------------------------------------------------------------ one connection over a chain of hops
+
+
+def chain(name: str, **changes):
+    return bt.load(f"chen-2004/{name}").with_(**changes)
+
+
+def connection(window: int):
+    """Return a connection that always has data, with this window."""
+    scenario = chain("regular-4", transport__receive_window_segments=window)
+    return network_of(in_tables(scenario)).flows[0]
+
+
+def test_goodput_of_one_hop_is_the_rate_of_the_air():
+    """ACK and first DH5 share a frame of 10 slots, POLL and the second one take 6; half of them are lost."""
+    goodput = [mean(chain("regular-1", radio__ber=0.0, radio__per=per), "goodput_kbps") for per in (0.0, 0.5)]
+    assert goodput[0] == pytest.approx(4000 / (16 * SLOT_S) / 1000, rel=1e-3)
+    assert goodput[1] == pytest.approx(goodput[0] / 2.0, rel=0.01)
+
+
+def followed_period(room: int) -> int:
+    """Follow congestion avoidance by acknowledgements, with fractions, from one loss to the next on one hop.
+
+    Returns the segments that are delivered.
+    """
+    window, delivered = Fraction(room + 1, 2), 1  # the acknowledgement that ends the recovery
+    while window < room + 1:
+        window += 1 / window
+        window = window.limit_denominator(10**6)
+        delivered += 1
+    return delivered + 2 * room  # the window before the lost one, and the duplicates after it
+
+
+@pytest.mark.parametrize("room", [4, 6, 11, 16, 25])
+def test_period_of_a_saw(room: int):
+    found = saw(connection(64), 0.5, 1.0, room, 0.0, 0.0, batch=False)
+    in_vain = saw(connection(64), 0.5, 1.0, room, 0.5, 0.0, batch=False)
+    assert 1.0 / in_vain.fast_retransmits - 1.0 / found.fast_retransmits == pytest.approx(0.5)
+    assert found.goodput / found.fast_retransmits == pytest.approx(followed_period(room), abs=1)
+    assert found.losses == pytest.approx(1.0 / (followed_period(room) + 1.0), rel=0.02)
+    assert room / 2 < found.rtt_s < found.window < room + 2
+
+
+def test_a_window_that_fits_loses_nothing():
+    for hops in (1, 2, 4):
+        fits = chain("regular-4", network__hops=hops, radio__ber=1e-4)
+        assert mean(fits.with_(transport__receive_window_segments=12), "segment_loss") == 0.0
+
+
+@pytest.mark.parametrize("hops", [1, 2, 4])
+@pytest.mark.parametrize("window", [3, 8, 14])
+def test_little_where_nothing_is_lost(hops: int, window: int):
+    found = bt.solve(chain("regular-1", network__hops=hops, transport__receive_window_segments=window))
+    assert float(found.goodput_kbps.item() / 4 * found.rtt_s.item()) == pytest.approx(window, rel=1e-3)
+
+
+def test_a_radio_that_never_changes_is_a_constant_one():
+    constant = chain("regular-2", radio__ber=2e-4)
+    alternating = chain("alternating-regular", network__hops=2, radio__ber_good=2e-4, radio__ber_bad=2e-4)
+    for metric in ("goodput_kbps", "rtt_s"):
+        assert mean(alternating, metric) == pytest.approx(mean(constant, metric), rel=1e-6)
+
+
+def test_states_of_a_radio_share_the_time():
+    """A segment of one hop goes by in the time of each state: rates are averaged over time."""
+    rates = [mean(chain("regular-1", radio__ber=ber), "goodput_kbps") for ber in (1e-5, 5e-4)]
+    alternating = chain("alternating-regular", radio__ber_good=1e-5, radio__ber_bad=5e-4)
+    assert mean(alternating, "goodput_kbps") == pytest.approx(np.mean(rates), rel=2e-3)
+
+
+def test_windows_that_wander_between_bridges_with_less_room_are_in_doubt():
+    """States of a radio of 0.4 s move a whole window to one bridge: goodput was 12 % too high."""
+    states = {"radio__model": "gilbert-elliott", "radio__ber_bad": 5e-3, "radio__bad_s": 0.4}
+    scenario = chain("adaptive-4", **states)
+    assert doubted(scenario, "overflow a buffer")
+    assert not doubted(scenario.with_(transport__receive_window_segments=7), "overflow a buffer")
