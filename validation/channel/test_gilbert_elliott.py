@@ -85,18 +85,21 @@ def test_bad_parameters_are_named(change: dict[str, float], named: str) -> None:
         TwoStateChannel(**(good | change))
 
 
-def test_bad_options_are_named() -> None:
-    unknown: Any = "all"
-    for wrong, named in (
-        ({"observation": unknown}, "sampled, published"),
-        ({"bits": unknown}, "payload, on-air"),
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"observation": "all"}, "sampled, published"),
+        ({"bits": "all"}, "payload, on-air"),
         ({"packets": []}, "at least one packet"),
         ({"gap_s": [0.1, 0.1]}, "4 gaps, not 2"),
         ({"hops": 0}, "hops"),
         ({"gap_s": -1.0}, "negative"),
-    ):
-        with pytest.raises(ValueError, match=named):
-            train_success(HIGH, **{"packets": DATA} | wrong)
+    ],
+)
+def test_bad_options_are_named(wrong: dict[str, Any], named: str) -> None:
+    arguments: dict[str, Any] = {"packets": DATA} | wrong
+    with pytest.raises(ValueError, match=named):
+        train_success(HIGH, **arguments)
 
 
 def test_train_agrees_with_sojourns_drawn_one_by_one() -> None:

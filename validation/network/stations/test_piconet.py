@@ -209,17 +209,13 @@ def test_an_acknowledgement_may_fill_the_visit_of_its_data(stations, limit, slot
 
 
 @pytest.mark.parametrize(("flows", "load_kbps"), [("uplink", 100.0), ("downlink", 100.0), ("ring", 55.0)])
-def test_a_window_is_full_at_most(flows, load_kbps):
-    """With a window of one nobody waits for own segments; round trips grow with the window."""
+def test_round_trips_grow_with_the_window(flows, load_kbps):
+    """With a window of one nobody waits for own segments. That none is too full, certificates check."""
     loaded = star(network__flows=flows, network__peripherals=4, traffic__load_kbps=load_kbps)
     windows = (1, 2, 4, 8, 60)
-    found = [bt.solve(loaded.with_(transport__receive_window_segments=window)) for window in windows]
-    rtt = [float(one["rtt_s"].mean()) for one in found]
-    assert rtt == sorted(rtt)
-    assert rtt[0] < rtt[-1]
-    for window, one in zip(windows, found, strict=True):
-        under_way = one["goodput_kbps"] / 11.68 * one["rtt_s"]
-        assert float(under_way.max()) <= window * (1 + 1e-6)
+    trips = [rtt(loaded.with_(transport__receive_window_segments=window)) for window in windows]
+    assert trips == sorted(trips)
+    assert trips[0] < trips[-1]
 
 
 @pytest.mark.parametrize("law", FADING)

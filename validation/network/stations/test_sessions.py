@@ -37,6 +37,41 @@ def piconet(**keys):
     return bt.Scenario().changed(PLAIN | {"network.peripherals": 1, "network.flows": "uplink"} | keys)
 
 
+def with_links(scenario: Scenario, **changes) -> Scenario:
+    """Return a scenario with other outside links."""
+    data = scenario.to_dict()
+    for link in data["network"]["outside_links"]:
+        link.update(changes)
+    return thesis_of(data)
+
+
+def lossy(**link) -> Scenario:
+    return with_links(bt.load("avancha-2002/cdpd-tcp"), **link)
+
+
+OBJECTS = {
+    "transport.preset": "rfc", "transport.protocol": "centaurus", "transport.header_bytes": 28,
+    "transport.initial_window_segments": 8, "traffic.request_bytes": 100, "traffic.reply_bytes": 3000,
+}  # fmt: skip
+SHORT = {"traffic.request_bytes": 100, "traffic.reply_bytes": 500}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "seconds"),
+    [
+        # the request behind an acknowledgement: 11 slots; a frame too late, and two DH5 packets: 13 slots
+        (piconet(**SHORT), 24 * SLOT_S),
+        # to the last fragment of a reply of 1,024 bytes
+        (bt.load("avancha-2002/bluetooth-tcp"), 33 * SLOT_S),
+        (piconet(**OBJECTS), 240 * SLOT_S),  # as simulated, to the slot
+        # 72 and 104 bytes at 10 Mbit/s, 1 ms each way, 0.5 ms of processing on average
+        (bt.load("avancha-2002/ethernet").with_(traffic__reply_bytes=64), 0.003 + 8 * (72 + 104) / 10e6),
+    ],
+)
+def test_sessions_by_hand(scenario, seconds):
+    assert mean(scenario, "session_time_s") == pytest.approx(seconds)
+
+
 def test_short_messages_on_a_wire():
     """The next request waits, by Nagle's algorithm, until the acknowledgement behind the reply has come."""
     found, notes = answer(wire(**{"traffic.request_bytes": 16, "traffic.reply_bytes": 16}))
@@ -57,19 +92,6 @@ def test_slow_start_takes_three_rounds_for_seven_segments():
     reply = 2 * round_trip + full + 0.1 + 3 * full
     assert found["session_time_s"][0] == pytest.approx(ask + 0.1 + reply)
     assert found["connect_time_s"][0] == pytest.approx(2 * (ack + 0.1))
-
-
-def test_polls_are_found_where_the_message_before_has_come():
-    """Request behind an acknowledgement: 11 slots; a frame too late, and two DH5 packets: 13 slots."""
-    found, _ = answer(piconet(**{"traffic.request_bytes": 100, "traffic.reply_bytes": 500}))
-    assert found["session_time_s"][0] == pytest.approx(24 * SLOT_S)
-
-
-def test_objects_of_centaurus_on_a_poll_of_their_own():
-    keys = {"transport.preset": "rfc", "transport.protocol": "centaurus", "transport.header_bytes": 28}
-    keys |= {"transport.initial_window_segments": 8}
-    found, _ = answer(piconet(**keys, **{"traffic.request_bytes": 100, "traffic.reply_bytes": 3000}))
-    assert found["session_time_s"][0] == pytest.approx(240 * SLOT_S)  # as simulated, to the slot
 
 
 @pytest.mark.parametrize("jitter_s", [0.005, 0.02])
@@ -108,6 +130,7 @@ def test_sessions_last_no_less_than_their_bits_and_grow_with_the_way(request, re
 
 
 EXPIRE, LEFT, PHASE = "retransmission timeouts", "for the next message", "in phase with the polls"
+DURING = "while the next request is sent"
 LATE = {"transport.min_rto_s": 1.0, "transport.receive_window_segments": 100}
 FULL = LATE | {"traffic.request_bytes": 1460, "traffic.reply_bytes": 1460}
 DELAYED = {"transport.delayed_ack": True, "transport.ack_delay_s": 0.2, "transport.windows": "segments"}
@@ -125,8 +148,8 @@ ONE_OF_TWO = {
     "transport.header_bytes": 28,
 }  # fmt: skip
 CENTAURUS = ONE_OF_TWO | {"transport.protocol": "centaurus"}
-SHORT = {"traffic.request_bytes": 100, "traffic.reply_bytes": 500}
 OFTEN = {"link.arq": "unlimited", "link.packets": ["DH5"], "radio.model": "constant"}
+SIXTEEN = lossy(loss=0.00002, buffer_packets=1000, rate_kbps=1e6).with_(traffic__request_bytes=16 * 512)
 DOUBTS = [
     # the least timeout is a second, and a round trip is just shorter
     (wire(1000.0, 0.49, jitter_s=0.002, **FULL), EXPIRE, True),
@@ -159,16 +182,14 @@ DOUBTS = [
     (piconet(**OFTEN | {"radio.ber": 2e-4}), "times in the mean", False),
     (piconet(**OFTEN | {"radio.ber": 5e-4}), "times in the mean", True),
     # the timer of the reply lasts 0.1 s, the next request longer
-    (
-        bt.Scenario().changed(SLOW_REQUESTS | {"traffic.pause_s": 0.05}),
-        "while the next request is sent",
-        True,
-    ),
-    (
-        bt.Scenario().changed(SLOW_REQUESTS | {"traffic.pause_s": 1.0}),
-        "while the next request is sent",
-        False,
-    ),
+    (bt.Scenario().changed(SLOW_REQUESTS | {"traffic.pause_s": 0.05}), DURING, True),
+    (bt.Scenario().changed(SLOW_REQUESTS | {"traffic.pause_s": 1.0}), DURING, False),
+    # eight segments in a row meet a buffer of four places
+    (lossy(buffer_packets=4, loss=0.001).with_(traffic__request_bytes=4096), "overflows a buffer", True),
+    (lossy(buffer_packets=20, loss=0.001).with_(traffic__request_bytes=4096), "overflows a buffer", False),
+    # of 16 segments 3/8 of 256 pass until a window that was halved is open again: at 0.05 of them
+    (SIXTEEN, "smaller windows", False),
+    (with_links(SIXTEEN, loss=0.0001), "smaller windows", True),
 ]
 
 
@@ -283,42 +304,16 @@ def test_sessions_wait_behind_the_window_of_a_download_on_their_link():
 # --------------------------------------------------------------------------------------- sessions that lose
 
 
-def test_one_segment_each_way_by_hand():
-    """Two trips: 72 and 104 bytes at 10 Mbit/s, 1 ms each way, 0.5 ms of processing on average."""
-    scenario = bt.load("avancha-2002/ethernet").with_(traffic__reply_bytes=64)
-    trips = 2 * (0.001 + 0.0005) + 8 * (72 + 104) / 10e6
-    assert mean(scenario, "session_time_s") == pytest.approx(trips, rel=1e-9)
-
-
-def test_bluetooth_session_by_hand():
-    """33 slots: from the request that waits behind an acknowledgement to the last fragment of the reply."""
-    found = mean(bt.load("avancha-2002/bluetooth-tcp"), "session_time_s")
-    assert found == pytest.approx(33 * SLOT_S, rel=1e-9)
-
-
-def with_links(scenario: Scenario, **changes) -> Scenario:
-    """Return a scenario with other outside links."""
-    data = scenario.to_dict()
-    for link in data["network"]["outside_links"]:
-        link.update(changes)
-    return thesis_of(data)
-
-
-def lossy(**link) -> Scenario:
-    return with_links(bt.load("avancha-2002/cdpd-tcp"), **link)
-
-
+POLLED = bt.load("avancha-2002/bluetooth-tcp")
 SESSIONS = {
     "over a shared cell": bt.load("avancha-2002/wlan-tcp"),
     "over a shared cell, 30 kB": bt.load("avancha-2002/wlan-tcp").with_(traffic__reply_bytes=30_000),
     "over a wire": bt.load("avancha-2002/ethernet"),
-    "by connections of their own, 663 bytes": lossy(loss=0.0, buffer_packets=1000).with_(
-        traffic__request_bytes=663, transport__connection_per_session=True, transport__handshake=True
+    "by connections of their own, 663 bytes": lossy(loss=0.0, buffer_packets=1000).changed(
+        APART | {"traffic.request_bytes": 663}
     ),
-    "polled": bt.load("avancha-2002/bluetooth-tcp").with_(traffic__reply_bytes=4244),
-    "polled, no jitter": bt.load("avancha-2002/bluetooth-tcp").with_(
-        traffic__reply_bytes=430, run__jitter_s=0
-    ),
+    "polled": POLLED.with_(traffic__reply_bytes=4244),
+    "polled, no jitter": POLLED.with_(traffic__reply_bytes=430, run__jitter_s=0),
 }
 
 
@@ -335,21 +330,13 @@ def test_rare_losses_change_nothing(name):
         np.testing.assert_allclose(limit[metric], exact[metric], rtol=1e-5, err_msg=metric)
 
 
-@pytest.mark.parametrize(("places", "expected"), [(4, True), (20, False)])
-def test_overflows_of_a_buffer_are_a_doubt(places, expected):
-    """Eight segments in a row meet a buffer of four places."""
-    asked = lossy(buffer_packets=places, loss=0.001).with_(traffic__request_bytes=4096)
-    assert doubted(asked, "overflows a buffer") is expected
-
-
 def test_a_handshake_is_repeated_a_geometric_number_of_times():
     """SYN and SYN-ACK of 40 bytes, two blocks each: lost with 1 - 0.99^4, the timer 3, 6, ... s."""
-    one_each = {"transport__connection_per_session": True, "transport__handshake": True}
-    scenario = lossy(loss=0.01, delay_s=0.5).with_(**one_each)
     lost = 1 - 0.99**4
     waits = sum(min(3.0 * 2**k, 64.0) * lost ** (k + 1) for k in range(100))
     expected = 2 * (0.5 + 8 * 40 / 19200) + waits
-    assert float(bt.solve(scenario).connect_time_s[0]) == pytest.approx(expected, rel=1e-8)
+    found = mean(lossy(loss=0.01, delay_s=0.5).changed(APART), "connect_time_s")
+    assert found == pytest.approx(expected, rel=1e-8)
 
 
 def test_a_lost_segment_waits_for_the_timer_by_hand():
@@ -357,14 +344,7 @@ def test_a_lost_segment_waits_for_the_timer_by_hand():
     scenario = lossy(loss=0.02, buffer_packets=1000, delay_s=0.1).with_(
         traffic__request_bytes=64, traffic__reply_bytes=64, traffic__goodbye_bytes=0, traffic__pause_s=60.0
     )
-    solved, exact = bt.solve(scenario), bt.solve(with_links(scenario, loss=0.0))
+    seconds, exact = (mean(one, "session_time_s") for one in (scenario, with_links(scenario, loss=0.0)))
     lost = 1 - 0.98**3  # blocks of a segment
     waits = sum(min(2.0**k, 64.0) * lost ** (k + 1) for k in range(100))
-    assert float(solved.session_time_s[0] - exact.session_time_s[0]) == pytest.approx(2.0 * waits, rel=1e-6)
-
-
-@pytest.mark.parametrize(("loss", "expected"), [(0.00002, False), (0.0001, True)])
-def test_windows_that_losses_keep_small_are_a_doubt(loss, expected):
-    """Of 16 segments 3/8 of 256 pass until a window that was halved is open again: at 0.05 of them."""
-    scenario = lossy(loss=loss, buffer_packets=1000, rate_kbps=1e6).with_(traffic__request_bytes=16 * 512)
-    assert doubted(scenario, "smaller windows") is expected
+    assert seconds - exact == pytest.approx(2.0 * waits, rel=1e-6)
