@@ -25,8 +25,6 @@ FOUR_LINKS = {
     "run.duration_s": 600.0, "run.replications": 6,
 }  # fmt: skip
 """Segments of three frames."""
-FADING = ("per-link", "per-piconet")
-VOICE = {"voice__packet": "HV3", "voice__links": 1}
 STAR = bt.load("venugopal-2006/piconet").with_(
     network__flows="uplink", link__arq="unlimited", flow_control__enabled=False,
     flow_control__baseband_packets=200, traffic__load_kbps=100.0,
@@ -71,9 +69,8 @@ def test_a_lone_round_trip_frame_by_frame(flows, stations, limit):
     scenario = star(network__flows=flows, network__peripherals=stations, polling__limit=limit)
     played = [played_round_trip(flows == "uplink", stations, limit, start) for start in range(2 * stations)]
     # the segment comes evenly between two slots: half a slot before the average of whole ones
-    assert rtt(scenario.with_(traffic__load_kbps=1e-6)) / SLOT_S == pytest.approx(
-        np.mean(played) + 0.5, abs=1e-3
-    )
+    slots = rtt(scenario.with_(traffic__load_kbps=1e-6)) / SLOT_S
+    assert slots == pytest.approx(np.mean(played) + 0.5, abs=1e-3)
 
 
 @pytest.mark.parametrize("discipline", ["slq", "ldq"])
@@ -121,11 +118,10 @@ def test_equal_stations_under_exhaustive_service(stations, load):
         network__flows="downlink", network__peripherals=stations, polling__discipline="exhaustive",
         traffic__load_kbps=rate / SLOT_S * 11.68, transport__protocol="none",
     )  # fmt: skip
-    found = bt.solve(scenario)
     own = load / stations
     conservation = load * slots / (2 * (1 - load)) + stations * (1 - own) / (1 - load)
-    assert float(found["cycle_s"]) / SLOT_S == pytest.approx(2 * stations / (1 - load), rel=1e-9)
-    delay = float(found["delay_s"].mean()) / SLOT_S
+    assert mean(scenario, "cycle_s") / SLOT_S == pytest.approx(2 * stations / (1 - load), rel=1e-9)
+    delay = mean(scenario, "delay_s") / SLOT_S
     assert delay == pytest.approx(conservation + slots - 1, rel=2e-4)  # visits have a limit
 
 
@@ -149,28 +145,25 @@ def test_stars_that_conserve_work_stand_on_busier_air(packets, load_kbps, limit,
 @pytest.mark.parametrize(("packet", "links", "longer"), [("HV3", 1, 1.5), ("HV3", 2, 3.0), ("HV2", 1, 2.0)])
 def test_voice_takes_its_share_of_the_slots(packet, links, longer):
     one_slot = {"link__packets": ["DH1"], "traffic__source": "greedy", "flow_control__baseband_packets": 600}
-    alone = bt.solve(star(**one_slot))
-    beside = bt.solve(star(**one_slot, voice__packet=packet, voice__links=links))
+    alone, beside = star(**one_slot), star(**one_slot, voice__packet=packet, voice__links=links)
     for metric, share in (("goodput_kbps", 1 / longer), ("rtt_s", longer), ("slot_utilisation", 1)):
-        assert float(beside[metric].mean()) == pytest.approx(share * float(alone[metric].mean()), rel=1e-9)
+        assert mean(beside, metric) == pytest.approx(share * mean(alone, metric), rel=1e-9)
 
 
 def test_a_frame_that_does_not_fit_into_a_gap_waits_for_the_next_one():
     """Four frames of four slots and one of two take five gaps, each with two slots of voice behind it."""
-    frames = {"radio__model": "perfect", "link__packets": ["2-DH3", "2-DH1"]}
-    (piconet,) = network_of(star(network__peripherals=1, **VOICE | frames)).piconets
+    voice = {"voice__packet": "HV3", "voice__links": 1}
+    (piconet,) = network_of(star(link__packets=["2-DH3", "2-DH1"], network__peripherals=1, **voice)).piconets
     assert piconet.data_share == pytest.approx((4 * 4 + 2) / (5 * 6))
 
 
 @pytest.mark.parametrize("window", [4, 8])
 def test_a_window_lets_segments_of_a_lone_link_wait_elsewhere_and_no_longer(window):
-    def delay(segments):
-        scenario = star(
-            network__peripherals=1, traffic__load_kbps=480.0, transport__receive_window_segments=segments
-        )
-        return float(bt.solve(scenario)["delay_s"].mean())
-
-    assert delay(window) == pytest.approx(delay(64), rel=5e-3)
+    lone = star(network__peripherals=1, traffic__load_kbps=480.0)
+    short, long = (
+        mean(lone.with_(transport__receive_window_segments=segments), "delay_s") for segments in (window, 64)
+    )
+    assert short == pytest.approx(long, rel=5e-3)
 
 
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
@@ -195,9 +188,7 @@ def test_one_link_is_a_queue_with_constant_service(flows, load):
 def test_processing_takes_its_mean_at_both_ends():
     # a small window would cut waits off, by the time beside them
     wide = star(transport__receive_window_segments=40)
-    plain, slow = (
-        float(bt.solve(wide.with_(run__jitter_s=jitter))["rtt_s"].mean()) for jitter in (0.0, 0.006)
-    )
+    plain, slow = (rtt(wide.with_(run__jitter_s=jitter)) for jitter in (0.0, 0.006))
     assert abs(slow - plain - 0.006) < 2 * 2 * SLOT_S  # an acknowledgement may miss a visit
 
 
@@ -218,7 +209,7 @@ def test_round_trips_grow_with_the_window(flows, load_kbps):
     assert trips[0] < trips[-1]
 
 
-@pytest.mark.parametrize("law", FADING)
+@pytest.mark.parametrize("law", ["per-link", "per-piconet"])
 def test_fast_fading_is_the_mean_error_rate(law):
     alike = {"link__packets": ["DH5"], "radio__fading": law}
     fast = fading(radio__good_s=8e-7, radio__bad_s=2e-7, **alike)
@@ -276,13 +267,11 @@ def test_frames_that_share_a_visit_spare_one_empty_frame(load: float):
     """A packet each way adds 2 (6 - 2) slots to a cycle in two visits, and 10 - 2 in one."""
     ends = [("c1", f"p1.{k}") for k in (1, 2, 3)]
     both = [{"from": one, "to": two} for pair in ends for one, two in (pair, pair[::-1])]
-    network = network_of(
-        bt.Scenario().changed({
-            "network.peripherals": 3, "network.flows": both, "polling.limit": 1, "link.packets": ["DH5"],
-            "transport.protocol": "none", "traffic.message_bytes": 250, "traffic.load_kbps": load,
-        })
-    )  # fmt: skip
-    point = operating_point(network)
+    asked = bt.Scenario().changed({
+        "network.peripherals": 3, "network.flows": both, "polling.limit": 1, "link.packets": ["DH5"],
+        "transport.protocol": "none", "traffic.message_bytes": 250, "traffic.load_kbps": load,
+    })  # fmt: skip
+    point = operating_point(network_of(asked))
     assert point.links.links.load == pytest.approx(point.rate[::2] * 8.0 * SLOT_S, rel=1e-9)
 
 
@@ -317,7 +306,12 @@ def test_acknowledgements_of_small_windows_meet_data_of_other_flows_on_their_lin
     assert float(goodput.sum()) == pytest.approx(1460 * 8 / 1000 / (slots * SLOT_S), rel=1e-9)
 
 
-HELD_BACK = {"network.peripherals": 3, "network.flows": "downlink", "transport.delayed_ack": False}
+HELD_BACK = {
+    "network.peripherals": 3, "network.flows": "downlink", "transport.delayed_ack": False,
+    "link.packets": ["DH5", "DH3"], "run.warmup_s": 30.0, "run.replications": 2,
+}  # fmt: skip
+IDLE = HELD_BACK | {"traffic.load_kbps": 5.0, "run.duration_s": 2000.0}
+USED = HELD_BACK | {"traffic.load_kbps": 110.0, "run.duration_s": 300.0}
 UPLOAD = {
     "network.peripherals": 4, "network.flows": [{"from": "p1.1", "to": "c1"}], "link.packets": ["2-DH5"],
     "polling.limit": 10, "traffic.load_kbps": 700.0, "transport.protocol": "none", "run.duration_s": 200.0,
@@ -326,6 +320,7 @@ CUT = {
     "network.peripherals": 6, "network.flows": "uplink", "radio.model": "constant", "traffic.load_kbps": 40.0,
     "transport.protocol": "none", "run.duration_s": 600.0, "run.warmup_s": 20.0, "run.replications": 8,
 }  # fmt: skip
+BUSY = FOUR_LINKS | {"traffic.load_kbps": 90.0}
 DELAY, TRIP = {"delay_s": 0.05}, {"rtt_s": 0.05}
 SHARED = FOUR_LINKS | {"link.packets": ["DH5"], "polling.limit": 10}
 BOTH_WAYS = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
@@ -335,14 +330,8 @@ BESIDE = [
     # hosts hold acknowledgements back: they go in the next of equal cycles of an idle piconet, 16 slots after
     # the data for 5 ms; a delay of a slot a layer ends with the POLL after the data, too late for its answer
     *(
-        (
-            HELD_BACK
-            | {"link.packets": ["DH5", "DH3"], "polling.limit": limit, "transport.tcp_delay_s": delay_s}
-            | {"traffic.load_kbps": load, "run.duration_s": duration_s, "run.warmup_s": 30.0}
-            | {"run.replications": 2},
-            {"rtt_s": close},
-        )
-        for load, close, duration_s in ((5.0, 0.02, 2000.0), (110.0, 0.05, 300.0))
+        (base | {"polling.limit": limit, "transport.tcp_delay_s": delay_s}, {"rtt_s": close})
+        for base, close in ((IDLE, 0.02), (USED, 0.05))
         for limit in (5, 10)
         for delay_s in (0.000625, 0.002, 0.005, 0.02)
     ),
@@ -351,10 +340,7 @@ BESIDE = [
     (CUT | {"radio.ber": 5e-5, "traffic.message_bytes": 1635, "transport.mss_bytes": 1635}, DELAY),
     # trains that are cut are overtaken: without these waits delays are 3 to 4 % too short
     *(
-        (
-            FOUR_LINKS | {"polling.limit": limit, "network.flows": way, "traffic.load_kbps": 90.0},
-            {"delay_s": 0.025, "rtt_s": 0.03},
-        )
+        (BUSY | {"polling.limit": limit, "network.flows": way}, {"delay_s": 0.025, "rtt_s": 0.03})
         for way in ("downlink", "uplink")
         for limit in (4, 5, 7)
     ),
@@ -391,32 +377,24 @@ def test_stars_with_room_in_their_visits_conserve_work():
     near_simulation(scenario, rtt_s=0.05, delay_s=0.05)
 
 
-DELAY_S = 0.2
-
-
-def found_by(rate: float, segments: int, every: int, *, tick: bool, apart_s: float = 0.0):
-    """Return how a receiver acknowledges messages of so many segments."""
-    late = {
-        "transport__delayed_ack": True, "transport__ack_every_segments": every,
-        "transport__ack_delay_s": DELAY_S, "transport__ack_clock": "tick" if tick else "timer",
-        "transport__receive_window_segments": 40, "traffic__message_bytes": 1460 * segments,
-    }  # fmt: skip
-    (flow, *_) = network_of(star(**late)).flows
-    return received(flow, rate * segments, apart_s, carried=True)
-
-
 @given(st.floats(0.01, 60.0), st.integers(1, 9), st.booleans())
 def test_delayed_answers_count_segments(rate, every, tick):
     """From the law of the segments in a timer, or since a tick."""
-    number = np.arange(200)
-    law, beyond = poisson.pmf(number, rate * DELAY_S), poisson.sf(number, rate * DELAY_S)
+    number, seconds = np.arange(200), 0.2
+    law, beyond = poisson.pmf(number, rate * seconds), poisson.sf(number, rate * seconds)
     if tick:
         sent, waiting = law @ np.ceil(number / every), beyond[number % every != 0].sum() / rate
-        share, wait = sent / (rate * DELAY_S), waiting / sent
+        share, wait = sent / (rate * seconds), waiting / sent
     else:
         more = law @ np.minimum(number, every - 1)
         share, wait = 1.0 / (1.0 + more), more / rate
-    found = found_by(rate, 1, every, tick=tick)
+    (flow, *_) = network_of(
+        star(
+            transport__delayed_ack=True, transport__ack_every_segments=every, transport__ack_delay_s=seconds,
+            transport__ack_clock="tick" if tick else "timer", transport__receive_window_segments=40,
+        )
+    ).flows  # fmt: skip
+    found = received(flow, rate, 0.0, carried=True)
     assert found.share == pytest.approx(share, rel=1e-8)
     assert found.wait_s == pytest.approx(wait, rel=1e-8, abs=1e-12)
 
@@ -448,15 +426,11 @@ def test_two_periodic_streams_before_a_third():
 def test_bursts_of_bursty_sources_wait_behind_themselves():
     # an acknowledged window of 8: in long bursts each segment waits for seven others
     long = star(traffic__source="ibp", traffic__scv=2000.0, traffic__load_kbps=5.0)
-    alone = mean(star(traffic__load_kbps=0.01), "rtt_s")
-    seconds = mean(long, "rtt_s")
-    assert (
-        0.9 * 8 * (DATA_SLOTS + PACKETS + 2) * SLOT_S
-        < seconds
-        < 8 * (DATA_SLOTS + PACKETS + ACK_SLOTS + 1) * SLOT_S + alone
-    )
-    poisson_like = mean(long.with_(traffic__scv=1.0), "rtt_s")
-    assert poisson_like == pytest.approx(mean(star(traffic__load_kbps=5.0), "rtt_s"), rel=0.01)
+    segment_s, alone = (DATA_SLOTS + PACKETS) * SLOT_S, rtt(star(traffic__load_kbps=0.01))
+    acknowledged_s = segment_s + (ACK_SLOTS + 1) * SLOT_S
+    assert 0.9 * 8 * (segment_s + 2 * SLOT_S) < rtt(long) < 8 * acknowledged_s + alone
+    poisson_like = rtt(long.with_(traffic__scv=1.0))
+    assert poisson_like == pytest.approx(rtt(star(traffic__load_kbps=5.0)), rel=0.01)
 
 
 def test_gated_service_lies_between_exhaustive_and_limited_to_one():
@@ -481,5 +455,4 @@ def test_acknowledgements_of_a_lone_link_go_beside_the_next_segment(size, slots,
         "traffic.message_bytes": size, "transport.windows": "segments", "transport.mss_bytes": 1000,
         "transport.delayed_ack": False, "transport.receive_window_segments": 24,
     })  # fmt: skip
-    found = bt.solve(scenario)["rtt_s"].values.mean() / SLOT_S
-    assert found == pytest.approx(np.mean(slots), rel=0.02)
+    assert rtt(scenario) / SLOT_S == pytest.approx(np.mean(slots), rel=0.02)
