@@ -93,20 +93,23 @@ def goodput(scenario):
 
 
 @pytest.mark.parametrize(
-    ("scenario", "better"),
+    ("scenario", "better", "gain"),
     [
-        (bt.Scenario(**NOISY).with_(link__arq="none"), {"link__arq": "unlimited"}),
+        (bt.Scenario(**NOISY).with_(link__arq="none"), {"link__arq": "unlimited"}, 1.3),
         (bt.load("practice/gateway").with_(transport__receive_window_segments=8),
-         {"transport__receive_window_segments": 16}),
+         {"transport__receive_window_segments": 16}, 1.3),
         (bt.Scenario(**DOCUMENT).with_(flow_control__baseband_packets=20),
-         {"flow_control__baseband_packets": 200}),
+         {"flow_control__baseband_packets": 200}, 1.3),
+        # a link that is never left: the other flow has less than 0.5 of its 10 kbit/s
+        (bt.Scenario(**MIXED).with_(polling__discipline="exhaustive"),
+         {"polling__discipline": "e-limited"}, 18.0),
     ],
 )  # fmt: skip
-def test_the_key_of_a_hint_decides_the_answer(scenario, better):
+def test_the_key_of_a_hint_decides_the_answer(scenario, better, gain):
     assert keys(scenario)
     after = scenario.with_(**better)
     assert not keys(after)
-    assert goodput(after)[0] > 1.3 * goodput(scenario)[0]
+    assert (goodput(after) > gain * goodput(scenario)).any()
 
 
 def test_the_event_length_that_a_hint_names_misses_no_event():
@@ -118,12 +121,6 @@ def test_the_event_length_that_a_hint_names_misses_no_event():
     found = [bt.simulate(one) for one in (scenario, scenario.with_(le__event_length_s=0.025))]
     assert [round(float(one["events_missed"].mean()), 2) for one in found] == [0.75, 0.0]
     assert float(found[0]["delay_s"].mean()) > 3 * float(found[1]["delay_s"].mean())
-
-
-def test_others_starve_beside_a_link_that_is_never_left():
-    scenario = bt.Scenario(**MIXED)
-    assert goodput(scenario)[1] > 9
-    assert goodput(scenario.with_(polling__discipline="exhaustive"))[1] < 0.5
 
 
 def test_commands_say_hints_before_they_run():

@@ -169,10 +169,7 @@ def test_a_window_lets_segments_of_a_lone_link_wait_elsewhere_and_no_longer(wind
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
 @pytest.mark.parametrize("load", [0.3, 0.9])
 def test_one_link_is_a_queue_with_constant_service(flows, load):
-    """M/D/1 with 30 slots a segment; an acknowledgement goes beside the first packet of the next one, if any.
-
-    Simulated within 1 % at 0.55, where nothing was known of the next segment before (8 % short).
-    """
+    """M/D/1 with 30 slots a segment; an acknowledgement goes beside the first packet of the next, if any."""
     link = star(network__peripherals=1, network__flows=flows, link__packets=["DH5", "DH1"], **ROOMY)
     link = link.with_(transport__receive_window_segments=640, transport__header_bytes=20)  # answers of a slot
     service_s = 30 * SLOT_S

@@ -67,10 +67,7 @@ def test_windows_that_fit_lose_nothing_and_quantiles_of_losing_connections_are_n
 
 
 def test_acknowledgements_that_come_over_a_wire_wait_for_their_visit():
-    """By Little's law: a packet a segment, from the wire's end until it has gone down; hardly any meet.
-
-    The jitter of the wire hides in which phase of the idle cycle acknowledgements come.
-    """
+    """By Little's law, a packet a segment; the jitter of the wire hides the phase of the idle cycle."""
     net = {"name": "net", "from": "host", "to": "gw", "rate_kbps": 2000.0}
     asked = bt.Scenario().changed({
         "network.topology": "custom", "network.outside_links": [net | {"delay_s": 0.005, "jitter_s": 0.005}],

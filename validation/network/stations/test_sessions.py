@@ -277,11 +277,7 @@ def test_sessions_wait_for_the_trains_of_other_flows_that_are_under_way(packets,
 
 
 def test_sessions_wait_behind_the_window_of_a_download_on_their_link():
-    """A download keeps its window of 44 segments at the port, and each message of a session waits behind it.
-
-    Without this wait sessions took a seventh of their time, and the goodputs together more than the capacity.
-    The time of a session is 11 % too long, and in doubt.
-    """
+    """Behind 44 segments; without this wait sessions took a seventh of their time. They are 11 % too long."""
     flows = [
         {
             "from": "p1.1", "to": "c1", "law": "request-reply",

@@ -207,10 +207,7 @@ def test_goodput_of_one_hop_is_the_rate_of_the_air():
 
 
 def followed_period(room: int) -> int:
-    """Follow congestion avoidance by acknowledgements, with fractions, from one loss to the next on one hop.
-
-    Returns the segments that are delivered.
-    """
+    """Follow congestion avoidance by acknowledgements; return the segments delivered from loss to loss."""
     window, delivered = Fraction(room + 1, 2), 1  # the acknowledgement that ends the recovery
     while window < room + 1:
         window += 1 / window
