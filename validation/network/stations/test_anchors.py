@@ -154,16 +154,3 @@ def test_random_anchors_are_a_mean_over_anchors() -> None:
     assert 0.05 < window < 0.065  # half of an interval, and more where the other one misses its event
     keys = {**GREEDY, "network.peripherals": 2, "le.event_length_s": 0.005, "le.anchors": "random"}
     assert not solved(keys).attrs["stands"]
-
-
-@pytest.mark.parametrize("both_ways", [{"network.flows": BOTH_WAYS}, {"traffic.two_way": True}])
-def test_flows_in_opposite_directions_are_in_doubt(both_ways: dict[str, Any]) -> None:
-    assert not solved(GREEDY | SIZES | both_ways).attrs["stands"]
-
-
-@pytest.mark.parametrize(("size", "stands"), [(244, False), (50, True)])
-def test_errors_of_unequal_pdus_are_in_doubt(size: int, stands: bool) -> None:
-    """A frame of 250 bytes is cut into PDUs of 244 and 6 bytes: a third of the long ones is damaged."""
-    keys = {**GREEDY, "le.payload_bytes": 244, "radio.model": "constant", "radio.ber": 2e-4}
-    sizes = {"traffic.message_bytes": size, "transport.mss_bytes": size, "le.mps_bytes": 500}
-    assert solved({**keys, **sizes}).attrs["stands"] == stands

@@ -12,6 +12,7 @@ from btqueue.scenario import ScenarioError
 from btqueue.study.sensitivity import local_sensitivity
 
 from .test_anchors import OPEN as LE
+from .test_bridges import ONE as OVER
 from .test_model import PLAIN
 
 RING = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=40.0)
@@ -213,6 +214,36 @@ UPLOADS_IN_TURN = {
 SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
 
 
+NEVER_LEFT = {
+    "network.peripherals": 3, "link.packets": ["DH3", "DH1"], "polling.discipline": "exhaustive",
+    "network.flows": [{"from": "c1", "to": "p1.1", "law": "greedy"},
+                      {"from": "p1.2", "to": "c1", "load_kbps": 8.0, "message_bytes": 100}],
+    "transport.receive_window_segments": 8, "transport.delayed_ack": False,
+}  # fmt: skip
+UNTIL, VISITS = "keeps the central until", "several visits"
+WORK = LONE | {
+    "network.peripherals": 4, "link.packets": ["DH5", "DH1"], "transport.preset": "thesis",
+    "transport.windows": "segments",
+}  # fmt: skip
+FLUSHED = LONE | LOSSY | {
+    "radio.ber": 1e-4, "traffic.load_kbps": 60.0, "link.packets": ["DH5"], "link.flush_timeout_s": 0.03,
+    "link.arq": "unlimited",
+}  # fmt: skip
+FEEDBACK = bt.load("chen-2004/regular-1").with_(link__arq_feedback="lossy")
+REPEATED = {
+    "network.peripherals": 5, "network.flows": "uplink", "radio.model": "constant", "radio.ber": 3e-4,
+    "traffic.load_kbps": 30.0,
+}  # fmt: skip
+BRIDGED = STAR | {"network.topology": "scatternet", "network.piconets": 2, "traffic.source": "greedy"}
+ACROSS = {"from": "p1.1", "to": "p2.1"}
+CROSSING = OVER.with_(
+    traffic__source="poisson", traffic__load_kbps=5.0, polling__limit=2, network__relay="segment",
+    polling__bridge_limit=10,
+)  # fmt: skip
+SHORT_PDUS = LE | {
+    "traffic.source": "greedy", "le.payload_bytes": 244, "radio.model": "constant", "radio.ber": 2e-4,
+    "le.mps_bytes": 500,
+}  # fmt: skip
 ENDS = [
     (gateway(12, 0.02), None),
     (gateway(6, 0.02), None),
@@ -286,6 +317,40 @@ ENDS = [
     (FULL_RING | {"polling.discipline": "fep", "network.flows": "pairs"}, "hold the central"),
     (LONE | {"traffic.load_kbps": 480.0}, None),
     (LONE | {"traffic.load_kbps": 610.0}, "random fill"),
+    # tokens may run out before a link that is never left, and hosts keep a segment and its acknowledgement
+    (NEVER_LEFT | {"flow_control.enabled": True, "flow_control.token_rate_kbps": 1000.0}, UNTIL),
+    (NEVER_LEFT | {"transport.tcp_delay_s": 0.005}, UNTIL),
+    (NEVER_LEFT | {"transport.receive_window_segments": 2}, None),
+    # five frames: a visit has one segment, up to 86 % of the air; three frames: parts of two, or six
+    (WORK | {"traffic.load_kbps": 121.0}, None),
+    (WORK | {"traffic.load_kbps": 134.0}, "of the air"),
+    (WORK | {"traffic.load_kbps": 121.0, "polling.limit": 8}, "of the air"),
+    (WORK | {"traffic.load_kbps": 295.0, "link.packets": ["3-DH3", "3-DH1"]}, "of the air"),
+    (WORK | {"traffic.load_kbps": 295.0, "link.packets": ["3-DH3", "3-DH1"], "polling.limit": 20}, None),
+    (FLUSHED, "flush timeouts"),
+    # simulated with lossy feedback: 38 kbit/s; theory, as without: 103 (Chen 2004, figure 5, always DH5)
+    (FEEDBACK, "arq_feedback"),
+    (FEEDBACK.with_(link__arq_feedback="reliable"), None),  # nothing is lost with data packets
+    (FEEDBACK.with_(radio__ber=1e-6), None),  # hardly anything is
+    (FEEDBACK.with_(radio__per=0.3, radio__ber=0.0), None),  # POLL and NULL are lost as often as data
+    (REPEATED, None),
+    (REPEATED | {"traffic.message_bytes": 400}, "not full are repeated"),
+    # absences of a central lock to the cycles of the other piconet: 104 kbit/s simulated, and 132 solved
+    (BRIDGED, None),
+    (BRIDGED | {"network.bridge": "MS"}, "whose central is a bridge"),
+    (OVER.with_(polling__bridge_schedule="pcss", transport__receive_window_segments=2), "pcss"),
+    (OVER.with_(transport__receive_window_segments=2), "windows of two segments"),
+    (CROSSING, None),
+    (CROSSING.with_(polling__limit=1), VISITS),
+    (CROSSING.with_(network__relay="packet"), VISITS),
+    (CROSSING.with_(network__bridge="MS"), VISITS),
+    (CROSSING.with_(radio__model="constant", radio__per=0.05), VISITS),
+    (CROSSING.with_(network__flows=[ACROSS, {"from": "p2.1", "to": "p1.1"}]), VISITS),
+    # a frame of 250 bytes is cut into PDUs of 244 and 6 bytes: a third of the long ones is damaged
+    (SHORT_PDUS | {"traffic.message_bytes": 244, "transport.mss_bytes": 244}, "differ in length"),
+    (SHORT_PDUS | {"traffic.message_bytes": 50, "transport.mss_bytes": 50}, None),
+    (LE | {"traffic.source": "greedy", "network.flows": EACH_WAY}, "data go both ways"),
+    (LE | {"traffic.source": "greedy", "traffic.two_way": True}, "data go both ways"),
     (PAUSING | {"transport.receive_window_segments": 8}, None),
     (LONE | {"voice.packet": "HV3", "voice.links": 1, "link.packets": ["DH1"]}, None),
     (PAUSING | {"transport.receive_window_segments": 2, "network.peripherals": 2}, "prc-lwrr"),

@@ -4,7 +4,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from beside import doubted, near_simulation
+from beside import mean, near_simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import nbinom
@@ -36,8 +36,8 @@ def test_work_of_a_server_that_stops_is_known():
     queue = fading.two_speeds(rate, np.array([1.0, 0.0]), np.array([leaves, returns]), 1e-6)
     decay = returns / rate - leaves / (1.0 - rate)
     bad = leaves / (leaves + returns)
-    mean = bad / (1.0 - rate) / decay  # all of the bad time, and its share of the good time behind it
-    assert float((queue.some / queue.rates).sum()) == pytest.approx(mean, rel=1e-3)
+    work = bad / (1.0 - rate) / decay  # all of the bad time, and its share of the good time behind it
+    assert float((queue.some / queue.rates).sum()) == pytest.approx(work, rel=1e-3)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
@@ -81,26 +81,6 @@ def test_packets_that_never_fail_are_never_flushed():
     assert all(np.array_equal(flushed[name], kept[name]) for name in ("goodput_kbps", "rtt_s"))
 
 
-def test_a_flush_timeout_of_packets_that_fail_is_in_doubt():
-    source = {"radio__ber": 1e-4, "traffic__source": "poisson", "traffic__load_kbps": 60.0}
-    assert doubted(LINK.with_(link__flush_timeout_s=0.03, **source), "flush timeouts")
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, True),
-        ({"link.arq_feedback": "reliable"}, False),  # nothing is lost with data packets
-        ({"radio.ber": 1e-6}, False),  # hardly anything is
-        ({"radio.per": 0.3, "radio.ber": 0.0}, False),  # POLL and NULL are lost as often as data packets
-    ],
-)
-def test_acknowledgement_bits_that_are_lost_with_data_packets_are_in_doubt(changes, expected):
-    """Simulated with lossy feedback: 38 kbit/s; theory, as without: 103 (Chen 2004, figure 5, always DH5)."""
-    one = bt.load("chen-2004/regular-1").changed({"link.arq_feedback": "lossy"} | changes)
-    assert doubted(one, "arq_feedback") is expected
-
-
 @pytest.mark.parametrize(
     ("keys", "like"),
     [
@@ -112,7 +92,7 @@ def test_sessions_over_a_radio_whose_links_fade_at_once_are_answered(keys, like)
     """The first pass of the fixed point has no segments at all: two decay rates of the queue are equal."""
     alone = bt.load("avancha-2002/bluetooth-tcp").with_(radio__model="gilbert-elliott")
     models = alone.with_(**like), alone.with_(**keys)
-    one, other = (float(bt.solve(model)["sessions_per_s"].mean()) for model in models)
+    one, other = (mean(model, "sessions_per_s") for model in models)
     assert other == pytest.approx(one, rel=1e-9)
 
 
@@ -138,12 +118,3 @@ def test_waits_are_finite_for_any_load_and_for_nearly_equal_speeds(
     queue = fading.two_speeds(load * good, np.array([good, bad]), 10.0 ** np.array([worse, back]), size)
     waits = queue.wait(1e4)
     assert np.isfinite(waits).all() and min(waits) > -1e-9
-
-
-@pytest.mark.parametrize(("message_bytes", "stands"), [(1460, True), (400, False)])
-def test_repeated_segments_of_busy_stars_are_in_doubt_where_they_are_not_full(message_bytes, stands):
-    changes = {
-        "network.peripherals": 5, "network.flows": "uplink", "radio.model": "constant", "radio.ber": 3e-4,
-        "traffic.message_bytes": message_bytes, "traffic.load_kbps": 30.0,
-    }  # fmt: skip
-    assert doubted(bt.Scenario().changed(changes), "not full are repeated") is not stands

@@ -143,20 +143,6 @@ def test_a_lost_segment_gives_other_links_a_turn_and_the_answer_is_in_doubt():
     assert any("until it loses a segment" in one for one in notes["warnings"])
 
 
-@pytest.mark.parametrize(
-    ("rate_kbps", "hosts_s", "window", "certain"),
-    [(1000.0, 0.0, 8, False), (None, 0.005, 8, False), (None, 0.0, 2, True)],
-)
-def test_a_download_that_may_pause_before_its_link_is_in_doubt(rate_kbps, hosts_s, window, certain):
-    """Tokens may run out, and hosts keep a segment and its acknowledgement."""
-    keys = {"network.peripherals": 3, "link.packets": ["DH3", "DH1"], "transport.delayed_ack": False}
-    keys |= {"polling.discipline": "exhaustive", "transport.tcp_delay_s": hosts_s}
-    keys |= {"network.flows": [DOWNLOAD | {"law": "greedy"}, SENSORS[0]]}
-    keys |= {"transport.receive_window_segments": window, "flow_control.enabled": rate_kbps is not None}
-    keys |= {"flow_control.token_rate_kbps": rate_kbps} if rate_kbps else {}
-    assert doubted(bt.Scenario().changed(keys), "keeps the central until") is not certain
-
-
 def test_a_segment_of_many_visits_waits_for_a_full_link_between_all_of_them():
     """13 frames of 4 slots with 12 frames of the download between, after half of a cycle of 6 slots.
 

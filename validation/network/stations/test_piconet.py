@@ -125,23 +125,6 @@ def test_equal_stations_under_exhaustive_service(stations, load):
     assert delay == pytest.approx(conservation + slots - 1, rel=2e-4)  # visits have a limit
 
 
-@pytest.mark.parametrize(
-    ("packets", "load_kbps", "limit", "stands"),
-    [
-        (("DH5", "DH1"), 121.0, 5, True),  # five frames: a visit has one segment
-        (("DH5", "DH1"), 134.0, 5, False),  # 86 % of the air
-        (("3-DH3", "3-DH1"), 295.0, 5, False),  # three frames: parts of two segments
-        (("3-DH3", "3-DH1"), 295.0, 20, True),  # room for six
-        (("DH5", "DH1"), 121.0, 8, False),
-    ],
-)
-def test_stars_that_conserve_work_stand_on_busier_air(packets, load_kbps, limit, stands):
-    four = star(network__flows="downlink", network__peripherals=4, traffic__load_kbps=load_kbps)
-    found = bt.solve(four.with_(link__packets=packets, polling__limit=limit))
-    assert bool(found.attrs["stands"]) is stands
-    assert stands or any("of the air" in doubt for doubt in found.attrs["why"])
-
-
 @pytest.mark.parametrize(("packet", "links", "longer"), [("HV3", 1, 1.5), ("HV3", 2, 3.0), ("HV2", 1, 2.0)])
 def test_voice_takes_its_share_of_the_slots(packet, links, longer):
     one_slot = {"link__packets": ["DH1"], "traffic__source": "greedy", "flow_control__baseband_packets": 600}
