@@ -3,7 +3,6 @@
 from unittest.mock import Mock
 
 import pytest
-from beside import doubted
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
@@ -214,6 +213,24 @@ UPLOADS_IN_TURN = {
 SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
 
 
+LONG_FADES = {"radio.model": "gilbert-elliott", "radio.ber_bad": 5e-3, "radio.bad_s": 0.4}
+
+
+def coming_back(delay_s):
+    """Return messages over a wire of this delay to a client beside two full links."""
+    wire = {"name": "net", "from": "server", "to": "c1", "kind": "other", "rate_kbps": 20000.0}
+    return {
+        "network.peripherals": 3, "network.outside_links": [wire | {"delay_s": delay_s}],
+        "network.flows": [
+            {"from": "server", "to": "p1.1", "law": "poisson", "load_kbps": 74.2, "message_bytes": 100},
+            {"from": "c1", "to": "p1.2", "law": "greedy"},
+            {"from": "p1.3", "to": "server", "law": "greedy"},
+        ],
+        "link.packets": ["DM5", "DM1"], "transport.delayed_ack": False,
+        "transport.receive_window_segments": 16,
+    }  # fmt: skip
+
+
 NEVER_LEFT = {
     "network.peripherals": 3, "link.packets": ["DH3", "DH1"], "polling.discipline": "exhaustive",
     "network.flows": [{"from": "c1", "to": "p1.1", "law": "greedy"},
@@ -328,6 +345,11 @@ ENDS = [
     (WORK | {"traffic.load_kbps": 295.0, "link.packets": ["3-DH3", "3-DH1"]}, "of the air"),
     (WORK | {"traffic.load_kbps": 295.0, "link.packets": ["3-DH3", "3-DH1"], "polling.limit": 20}, None),
     (FLUSHED, "flush timeouts"),
+    (bt.load("avancha-2002/wlan-chargen"), "sessions share stations with other flows"),
+    # states of 0.4 s move a whole window to one bridge: goodput was 12 % too high
+    (CHAIN.changed(LONG_FADES), "overflow a buffer"),
+    # visits of two full links take 60 slots: a frame earlier or later decides whether the poll is missed
+    (coming_back(0.02), "about as their link is polled"),
     # simulated with lossy feedback: 38 kbit/s; theory, as without: 103 (Chen 2004, figure 5, always DH5)
     (FEEDBACK, "arq_feedback"),
     (FEEDBACK.with_(link__arq_feedback="reliable"), None),  # nothing is lost with data packets
@@ -358,28 +380,22 @@ ENDS = [
 """Keys around the point at which a law becomes right: nothing is in doubt there."""
 
 
+def why(changes):
+    asked = changes if isinstance(changes, bt.Scenario) else bt.Scenario().changed(changes)
+    return bt.solve(asked).attrs["why"]
+
+
 @pytest.mark.parametrize(("changes", "said"), ROUGH + ENDS)
 def test_each_doubt_ends_where_its_law_is_right(changes, said):
-    asked = changes if isinstance(changes, bt.Scenario) else bt.Scenario().changed(changes)
-    why = bt.solve(asked).attrs["why"]
-    assert any(said in one for one in why) if said else not why
+    assert any(said in one for one in why(changes)) if said else not why(changes)
 
 
-@pytest.mark.parametrize(("delay_s", "close"), [(0.02, True), (0.012, False)])
-def test_packets_that_come_back_from_a_wire_about_as_their_link_is_polled_are_in_doubt(delay_s, close):
-    """Visits of two full links take 60 slots; a frame earlier or later decides whether the poll is missed."""
-    flows = [
-        {"from": "server", "to": "p1.1", "law": "poisson", "load_kbps": 74.2, "message_bytes": 100},
-        {"from": "c1", "to": "p1.2", "law": "greedy"},
-        {"from": "p1.3", "to": "server", "law": "greedy"},
-    ]
-    wire = {
-        "name": "net", "from": "server", "to": "c1", "kind": "other",
-        "rate_kbps": 20000.0, "delay_s": delay_s,
-    }  # fmt: skip
-    keys = {
-        "network.peripherals": 3, "network.outside_links": [wire], "network.flows": flows,
-        "link.packets": ["DM5", "DM1"], "transport.delayed_ack": False,
-        "transport.receive_window_segments": 16,
-    }  # fmt: skip
-    assert doubted(bt.Scenario().changed(keys), "about as their link is polled") is close
+@pytest.mark.parametrize(
+    ("changes", "unsaid"),
+    [
+        (CHAIN.changed(LONG_FADES | {"transport.receive_window_segments": 7}), "overflow a buffer"),
+        (coming_back(0.012), "about as their link is polled"),
+    ],
+)
+def test_one_doubt_ends_where_another_one_remains(changes, unsaid):
+    assert why(changes) and not any(unsaid in one for one in why(changes))

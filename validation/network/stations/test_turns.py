@@ -75,7 +75,3 @@ def test_a_light_flow_does_not_wait_behind_the_queue_of_a_transfer():
     trips = simulated["rtt_s"].mean("replication").values
     assert solved["rtt_s"].values == pytest.approx(trips, rel=0.1)
     assert doubted(scenario, "the turns of other stations")
-
-
-def test_sessions_beside_a_transfer_are_in_doubt():
-    assert doubted(bt.load("avancha-2002/wlan-chargen"), "sessions share stations with other flows")
