@@ -3,6 +3,7 @@
 from unittest.mock import Mock
 
 import pytest
+from wires import wire
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
@@ -231,6 +232,13 @@ def coming_back(delay_s):
     }  # fmt: skip
 
 
+def through(places):
+    """Return a window in slow start over a link with this room for packets."""
+    link = {"rate_kbps": 10_000, "half_duplex": False, "delay_s": 0.25, "loss": 0.01, "loss_back": 0}
+    return wire(link=link | {"buffer_packets": places}, transport__receive_window_segments=16)
+
+
+SMOOTH = bt.load("johansson-2000/smooth").with_(flow_control__enabled=False)
 NEVER_LEFT = {
     "network.peripherals": 3, "link.packets": ["DH3", "DH1"], "polling.discipline": "exhaustive",
     "network.flows": [{"from": "c1", "to": "p1.1", "law": "greedy"},
@@ -348,6 +356,13 @@ ENDS = [
     (bt.load("avancha-2002/wlan-chargen"), "sessions share stations with other flows"),
     # states of 0.4 s move a whole window to one bridge: goodput was 12 % too high
     (CHAIN.changed(LONG_FADES), "overflow a buffer"),
+    # a window in slow start over room for less than half of it: simulated goodput is 33, 196 and 241 kbit/s
+    # with 1, 4 and 20 places; theory has 236
+    (through(1), "may overflow a buffer"),
+    (through(4), "may overflow a buffer"),
+    (through(8), None),
+    # segments of five packets at random to a member: with eight places one of two connections was hung up
+    (SMOOTH.with_(flow_control__central_buffer_packets=8), "may overflow a buffer"),
     # visits of two full links take 60 slots: a frame earlier or later decides whether the poll is missed
     (coming_back(0.02), "about as their link is polled"),
     # simulated with lossy feedback: 38 kbit/s; theory, as without: 103 (Chen 2004, figure 5, always DH5)
@@ -394,6 +409,7 @@ def test_each_doubt_ends_where_its_law_is_right(changes, said):
     ("changes", "unsaid"),
     [
         (CHAIN.changed(LONG_FADES | {"transport.receive_window_segments": 7}), "overflow a buffer"),
+        (SMOOTH.with_(flow_control__central_buffer_packets=30), "may overflow a buffer"),
         (coming_back(0.012), "about as their link is polled"),
     ],
 )
