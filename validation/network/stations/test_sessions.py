@@ -154,11 +154,8 @@ DOUBTS = [
     # the least timeout is a second, and a round trip is just shorter
     (wire(1000.0, 0.49, jitter_s=0.002, **FULL), EXPIRE, True),
     (wire(1000.0, 0.4, jitter_s=0.002, **FULL), EXPIRE, False),
-    (
-        wire(1000.0, 0.4, jitter_s=0.03, **FULL),
-        EXPIRE,
-        True,
-    ),  # one of a hundred round trips is so much longer
+    # one of a hundred round trips is so much longer
+    (wire(1000.0, 0.4, jitter_s=0.03, **FULL), EXPIRE, True),
     # round trips of a second, with acknowledgements every 12 ms
     (wire(1000.0, 0.02, jitter_s=0.002, **FULL | {"traffic.reply_bytes": 146_000}), EXPIRE, False),
     (wire(**SEVERAL | {"traffic.pause_s": 0.3}), LEFT, False),
