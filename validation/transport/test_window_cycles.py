@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from beside import mean, near_simulation
 from wires import LARGE_WINDOW, wire
 
 import btqueue as bt
@@ -144,12 +145,11 @@ def test_a_full_receive_window_leaves_its_path_empty_after_a_recovery():
     scenario = bt.Scenario().changed({
         "network.topology": "custom", "network.flows": [{"from": "host", "to": "phone"}],
         "network.piconet_list": [{"name": "home", "central": "gw", "peripherals": ["phone"]}],
-        "network.outside_links": [link], "link.packets": ["3-DH5", "3-DH1"], "link.arq": "unlimited",
-        "flow_control.enabled": False, "traffic.source": "greedy", "transport.variant": "newreno",
-        "transport.receive_window_segments": 8, "transport.delayed_ack": False, "run.duration_s": 4000.0,
+        "network.outside_links": [link], "link.packets": ["3-DH5", "3-DH1"], "traffic.source": "greedy",
+        "transport.variant": "newreno", "transport.receive_window_segments": 8,
+        "transport.delayed_ack": False, "run.duration_s": 4000.0,
     })  # fmt: skip
-    told, simulated = (float(of(scenario).goodput_kbps.mean()) for of in (bt.solve, bt.simulate))
-    assert told == pytest.approx(simulated, rel=0.03)
+    near_simulation(scenario, goodput_kbps=0.03)
 
 
 def test_a_window_of_one_is_stop_and_wait():
@@ -157,7 +157,7 @@ def test_a_window_of_one_is_stop_and_wait():
     fails = 1.0 - 0.7 * 0.7  # of a segment and its acknowledgement
     waits_s = sum(fails**k * min(2.0 ** (k - 1), 64.0) for k in range(1, 400))
     assert sum(min(2.0**k, 64.0) for k in range(7)) == 127.0
-    found = bt.solve(wire(link={"loss": 0.3}, transport__receive_window_segments=1))
-    segments = float(found["goodput_kbps"].mean()) / (1460 * 8 / 1000)
+    lossy_wire = wire(link={"loss": 0.3}, transport__receive_window_segments=1)
+    segments = mean(lossy_wire, "goodput_kbps") / (1460 * 8 / 1000)
     round_trip_s = 0.1 + (1460 + 2 * 40) * 8 / 1e6
     assert segments == pytest.approx(1.0 / (waits_s + round_trip_s), rel=1e-4)

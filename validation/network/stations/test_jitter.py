@@ -4,6 +4,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from beside import near_simulation
 
 import btqueue as bt
 from btqueue.network.stations.jitter import Line, bunched, held_back, in_bunches_s, in_order_s
@@ -82,17 +83,11 @@ def test_a_window_meets_its_own_bunches(window, delay, service):
 def test_full_windows_over_a_wire_with_jitter_have_the_simulated_goodput():
     """They were 21 % too fast, with segments at equal distances before the jitter."""
     wire = {"name": "net", "from": "host", "to": "gw", "rate_kbps": 1e4, "delay_s": 0.0042, "jitter_s": 0.02}
-    scenario = bt.Scenario().changed(
-        {
-            "network.topology": "custom", "network.outside_links": [wire],
-            "network.piconet_list": [{"name": "bt", "central": "gw", "peripherals": ["s1", "s2", "s3"]}],
-            "network.flows": [{"from": "host", "to": "s1"}], "link.packets": ["3-DH3", "3-DH1"],
-            "traffic.source": "greedy", "transport.delayed_ack": False,
-            "transport.receive_window_segments": 6,
-            "flow_control.enabled": False, "radio.model": "perfect", "run.duration_s": 200,
-        }
-    )  # fmt: skip
-    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
-    assert float(solved["goodput_kbps"].mean()) == pytest.approx(
-        float(simulated["goodput_kbps"].mean()), rel=0.03
-    )
+    scenario = bt.Scenario().changed({
+        "network.topology": "custom", "network.outside_links": [wire],
+        "network.piconet_list": [{"name": "bt", "central": "gw", "peripherals": ["s1", "s2", "s3"]}],
+        "network.flows": [{"from": "host", "to": "s1"}], "link.packets": ["3-DH3", "3-DH1"],
+        "traffic.source": "greedy", "transport.delayed_ack": False,
+        "transport.receive_window_segments": 6, "run.duration_s": 200,
+    })  # fmt: skip
+    near_simulation(scenario, goodput_kbps=0.03)
