@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from btqueue.queueing.vacations import Discrete, Time, VacationQueue, vacation_queue
@@ -205,8 +205,13 @@ def of_load(load: float, queue: dict[str, Any], **changes: Any) -> VacationQueue
     return vacation_queue(rate=rate, **arguments)
 
 
+RARE = {"service": SIX, "vacations": SIX, "capacity": 3, "batch": 1, "limit": 8, "repeats": 0.0}
+"""A visit never reaches its limit."""
+
+
 @settings(max_examples=200)
 @given(QUEUES, st.sampled_from(EDGES) | st.floats(1e-6, 3.0))
+@example(RARE, 1e-15)
 def test_laws_sum_to_one_and_flows_balance(queue: dict[str, Any], load: float):
     solution = of_load(load, queue)
     for name in ("occupancy", "visit_start"):

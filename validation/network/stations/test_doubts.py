@@ -219,9 +219,9 @@ LONG_FADES = {"radio.model": "gilbert-elliott", "radio.ber_bad": 5e-3, "radio.ba
 
 def coming_back(delay_s):
     """Return messages over a wire of this delay to a client beside two full links."""
-    wire = {"name": "net", "from": "server", "to": "c1", "kind": "other", "rate_kbps": 20000.0}
+    net = {"name": "net", "from": "server", "to": "c1", "kind": "other", "rate_kbps": 20000.0}
     return {
-        "network.peripherals": 3, "network.outside_links": [wire | {"delay_s": delay_s}],
+        "network.peripherals": 3, "network.outside_links": [net | {"delay_s": delay_s}],
         "network.flows": [
             {"from": "server", "to": "p1.1", "law": "poisson", "load_kbps": 74.2, "message_bytes": 100},
             {"from": "c1", "to": "p1.2", "law": "greedy"},
