@@ -57,3 +57,11 @@ class Sender:
     def timeout(self, at):
         self.tcp.on_timeout(self.conn, self.board, self.sent_at, self.starts, self.statistics, at * MS)
         return self.send(at)
+
+
+def linux(plain, rtt_ms, **options):
+    """Return a sender with the recovery of Linux, which has measured steady round trips."""
+    rules = dict.fromkeys(["sack", "rack", "byte_counting", "rate_reduction", "measured"], True)
+    rules |= dict.fromkeys(["high_sacked", "high_lost", "rack_sent", "rack_number"], -1)
+    own = {"srtt": rtt_ms * MS, "least_rtt": rtt_ms * MS, "rto": SECOND, "ssthresh_rule": 1, "cwnd": 10.0}
+    return Sender(plain, **rules | own | options)

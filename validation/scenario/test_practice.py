@@ -25,13 +25,16 @@ def stated(name: str) -> Iterator[tuple[str, str, str]]:
 ANSWERS = [answer for name in NAMES for answer in stated(name)]
 
 
-def test_each_scenario_of_practice_asks_and_answers():
+def test_each_scenario_of_practice_asks_and_answers_and_is_a_file_to_start_from(tmp_path):
     assert len(NAMES) == 6
     for name in NAMES:
         text = (models_folder() / f"{name}.toml").read_text("utf-8")
         assert text.startswith("# Question: "), name
         assert text.count("\n# Answer: ") == text.count("\n# $ btqueue ") == len(list(stated(name))) == 2
         assert "\n# By hand: " in text
+        mine = tmp_path / "mine.toml"
+        mine.write_text(run("models", name).stdout, "utf-8")
+        assert load(str(mine)) == load(name)
         assert f"`{name.partition('/')[2]}`" in (models_folder() / "practice" / "README.md").read_text()
 
 
@@ -42,14 +45,6 @@ def test_the_answer_of_a_scenario_of_practice_is_the_answer_of_its_command(line,
     found = document[line.split()[0]]["metrics"][metric]
     mean = found["mean"] if isinstance(found, dict) else found
     assert mean == pytest.approx(float(number), abs=10.0 ** -len(number.partition(".")[2]))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_scenario_of_practice_is_a_file_to_start_from(name, tmp_path):
-    printed = run("models", name).stdout
-    mine = tmp_path / "mine.toml"
-    mine.write_text(printed, "utf-8")
-    assert load(str(mine)) == load(name)
 
 
 def test_the_question_of_the_readme_is_the_printer():

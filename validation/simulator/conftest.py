@@ -1,14 +1,7 @@
-"""Senders of the simulator for unit tests."""
+"""Settings of the tests of the simulator."""
 
 import numpy as np
 import pytest
-from tcp_sender_calls import Sender
-
-
-@pytest.fixture
-def sender(plain):
-    """Makes a TCP sender in any state: `sender(cwnd=4.0, in_flight=4)`."""
-    return lambda **state: Sender(plain, **state)
 
 
 @pytest.fixture(autouse=True)

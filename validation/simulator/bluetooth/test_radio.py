@@ -11,7 +11,6 @@ import pytest
 from state_tables import tables
 
 SECOND = 1_000_000_000
-GOOD_S, BAD_S = 0.4375, 0.0558
 STATE, ERROR, PICONET = range(3)
 
 
@@ -30,21 +29,12 @@ def network(plain, rates, **fields):
     return sim
 
 
-def two_state(plain, rates=((0.0, 0.0), (1.0, 1.0))):
-    return network(
-        plain,
-        rates,
-        model=plain.records.TWO_STATE,
-        stationary_good=GOOD_S / (GOOD_S + BAD_S),
-        relaxation_rate=1 / GOOD_S + 1 / BAD_S,
-    )
-
-
 def test_a_two_state_channel_draws_its_state_and_then_the_error(plain):
     # Two-state Markov process with rates a = 1/good_s, b = 1/bad_s:
     # P(good at t | good at 0) = b/(a+b) + a/(a+b) exp(-(a+b)t), by Kolmogorov's forward equation
-    a, b = 1 / GOOD_S, 1 / BAD_S
-    sim = two_state(plain, rates=[[0.3, 0.0], [0.6, 0.0]])
+    a, b = 1 / 0.4375, 1 / 0.0558
+    stays = {"stationary_good": b / (a + b), "relaxation_rate": a + b}
+    sim = network(plain, [[0.3, 0.0], [0.6, 0.0]], model=plain.records.TWO_STATE, **stays)
     state, error = sim.streams[STATE].copy(), sim.streams[ERROR].copy()
     good, sampled_at, seen = True, 0, set()
     for now in np.cumsum([SECOND // 1000, 3 * SECOND // 100, SECOND // 5] * 1000).tolist():
@@ -56,8 +46,7 @@ def test_a_two_state_channel_draws_its_state_and_then_the_error(plain):
         assert sim.channels[0].level == (0 if good else 1)
         seen.add((good, expected))
     assert len(seen) == 4, "both states, with errors and without"
-    assert sim.streams[STATE] == state
-    assert sim.streams[ERROR] == error
+    assert (sim.streams[STATE], sim.streams[ERROR]) == (state, error)
 
 
 def test_poll_and_null_use_the_last_column(plain):

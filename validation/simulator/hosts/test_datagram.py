@@ -54,13 +54,11 @@ def test_a_message_counts_when_none_of_its_segments_is_lost(plain, messages, los
             if int(segment.number) not in lost:
                 received.append(int(segment.layout))
                 plain.datagram.on_segment(sim, 0, segment, now + travel)
-    statistics = sim.flow_statistics[0]
-    assert statistics.messages == len(messages)
-    assert statistics.delivered_in_order == len(received)
-    assert statistics.bytes_delivered == sum(100 if layout else 1000 for layout in received)
-    assert statistics.messages_delivered == sim.delay_histogram.sum() == whole
-    assert statistics.delay_sum == whole * travel
-    assert statistics.delay_squares == whole * travel**2
+    count = sim.flow_statistics[0]
+    assert (count.messages, count.delivered_in_order) == (len(messages), len(received))
+    assert count.bytes_delivered == sum(100 if layout else 1000 for layout in received)
+    assert count.messages_delivered == sim.delay_histogram.sum() == whole
+    assert (count.delay_sum, count.delay_squares) == (whole * travel, whole * travel**2)
 
 
 def test_both_engines_count_the_headers_of_datagrams():

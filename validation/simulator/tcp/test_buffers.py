@@ -2,6 +2,7 @@
 
 import pytest
 from state_tables import one
+from tcp_sender_calls import linux
 
 MSS, WINDOW = 1448, 80 * 1024
 RECEIVE_BUFFERS = [
@@ -22,14 +23,10 @@ def start(buffers, conn):
 
 
 @pytest.fixture
-def tuned(sender):
+def tuned(plain):
     """Return a sender whose application writes 200 segments into a tuned buffer; times in ms."""
-    tcp = sender(
-        sack=True, rack=True, byte_counting=True, rate_reduction=True, ssthresh_rule=1, tuned_buffers=True,
-        high_sacked=-1, high_lost=-1, rack_sent=-1, rack_number=-1, probe_end=-1, window_limited_growth=True,
-        **{"cwnd": 10.0, "ssthresh": 1e6, "rwnd": 100, "measured": True, "srtt": 40e6, "rto": 10**9},
-        least_rtt=40 * 10**6,
-    )  # fmt: skip
+    usual = {"probe_end": -1, "window_limited_growth": True, "tuned_buffers": True}
+    tcp = linux(plain, 40, ssthresh=1e6, rwnd=100, **usual)
     tcp.conn.unit, tcp.conn.mss, tcp.conn.packet_cost = MSS, MSS, COST
     tcp.conn.written = 200 * MSS
     start(tcp.tcp.linux.buffers, tcp.conn)

@@ -2,20 +2,7 @@
 
 import pytest
 from state_tables import one
-
-
-@pytest.fixture
-def rack(sender):
-    """Return a sender that finds losses by time, after a round trip of 100 ms."""
-
-    def make(**options):
-        return sender(
-            sack=True, rack=True, rate_reduction=True, byte_counting=True, high_sacked=-1, high_lost=-1,
-            rack_sent=-1, rack_number=-1, measured=True, srtt=100e6, rttvar=0.0, least_rtt=100 * 10**6,
-            **{"cwnd": 10.0, "rto": 10**9, "min_rto": 10**9, "snd_una": 0, "ssthresh_rule": 1} | options,
-        )  # fmt: skip
-
-    return make
+from tcp_sender_calls import linux
 
 
 def write_three(tcp):
@@ -36,18 +23,18 @@ def order_timer(tcp):
     return at, tcp.send(round(at))
 
 
-def test_a_lost_tail_is_found_when_the_retransmission_arrives(rack):
+def test_a_lost_tail_is_found_when_the_retransmission_arrives(plain):
     # section 8.1, first example: P1 and P3 are lost, each segment is sent a reordering window after the last
-    tcp = rack(written=0)
+    tcp = linux(plain, 100, written=0)
     assert write_three(tcp) == [[0], [1], [2]]
     assert tcp.ack(0, at=130, blocks=[(1, 2)]) == [0]
     assert tcp.ack(2, at=230) == [2]
     assert (tcp.statistics.fast_retransmits, tcp.statistics.segments_retransmitted) == (1, 2)
 
 
-def test_a_lost_retransmission_is_found(rack):
+def test_a_lost_retransmission_is_found(plain):
     # section 8.1, second example: P1 and P2 are lost, then the retransmission of P1
-    tcp = rack(written=0)
+    tcp = linux(plain, 100, written=0)
     write_three(tcp)
     assert tcp.ack(0, at=160, blocks=[(2, 3)]) == [0]
     assert tcp.ack(0, at=161, blocks=[(2, 3)]) == []
@@ -57,17 +44,17 @@ def test_a_lost_retransmission_is_found(rack):
 
 
 @pytest.mark.parametrize(("tick_ms", "due_ms"), [(0, 125), (4, 136)])
-def test_what_is_late_by_less_than_the_window_is_waited_for(rack, tick_ms, due_ms):
+def test_what_is_late_by_less_than_the_window_is_waited_for(plain, tick_ms, due_ms):
     # section 6.2, step 4: a quarter of the least round trip, while fewer than three have arrived; Linux waits
     # two ticks longer and until a tick
-    tcp = rack(written=3, timer_tick=tick_ms * 10**6)
+    tcp = linux(plain, 100, written=3, timer_tick=tick_ms * 10**6)
     assert tcp.send(at=0) == [0, 1, 2]
     assert tcp.ack(0, at=100, blocks=[(1, 2)]) == []
     assert order_timer(tcp) == (due_ms, [0])
 
 
-def test_what_arrives_in_time_is_no_loss(rack):
-    tcp = rack(written=3)
+def test_what_arrives_in_time_is_no_loss(plain):
+    tcp = linux(plain, 100, written=3)
     tcp.send(at=0)
     tcp.ack(0, at=100, blocks=[(1, 2)])
     assert tcp.ack(2, at=110) == []
@@ -76,16 +63,16 @@ def test_what_arrives_in_time_is_no_loss(rack):
     assert tcp.statistics.segments_retransmitted == 0
 
 
-def test_three_that_have_arrived_close_the_window_except_in_a_network_that_reorders(rack):
+def test_three_that_have_arrived_close_the_window_except_in_a_network_that_reorders(plain):
     for reordered, third in ((False, [0]), (True, [])):
-        tcp = rack(written=6, reordered=reordered)
+        tcp = linux(plain, 100, written=6, reordered=reordered)
         tcp.send(at=0)
         assert [tcp.ack(0, at=100 + n, blocks=[(1, 2 + n)]) for n in range(3)] == [[], [], third]
     assert order_timer(tcp)[1] == [0]
 
 
-def test_a_recovery_halves_the_window_and_ends_there(rack):
-    tcp = rack(written=1000, cwnd=10.0)
+def test_a_recovery_halves_the_window_and_ends_there(plain):
+    tcp = linux(plain, 100, written=1000)
     assert tcp.send(at=0) == list(range(10))
     sent = [tcp.ack(0, at=200 + n, blocks=[(1, 2 + n)]) for n in range(9)]
     # what has arrived makes room before the recovery; in it one is sent for two, until five are out
@@ -98,8 +85,8 @@ def test_a_recovery_halves_the_window_and_ends_there(rack):
     assert tcp.conn.pipe == tcp.conn.cwnd == 5.0
 
 
-def test_a_timeout_loses_only_what_is_old_and_keeps_what_has_arrived(rack):
-    tcp = rack(written=4)
+def test_a_timeout_loses_only_what_is_old_and_keeps_what_has_arrived(plain):
+    tcp = linux(plain, 100, written=4)
     tcp.send(at=0)
     tcp.ack(0, at=100, blocks=[(2, 3)])
     tcp.conn.written = 5
@@ -112,8 +99,8 @@ def test_a_timeout_loses_only_what_is_old_and_keeps_what_has_arrived(rack):
     assert tcp.ack(1, at=1200) == [1, 3, 4]
 
 
-def test_the_second_timeout_in_a_row_leaves_ssthresh(rack):
-    tcp = rack(written=20, cwnd=20.0, ssthresh=64.0)
+def test_the_second_timeout_in_a_row_leaves_ssthresh(plain):
+    tcp = linux(plain, 100, written=20, cwnd=20.0, ssthresh=64.0)
     tcp.send(at=0)
     for at in (1000, 3000):
         tcp.timeout(at)

@@ -4,7 +4,7 @@
 """
 
 import pytest
-from tcp_sender_calls import MS
+from tcp_sender_calls import MS, Sender
 
 from btqueue.simulator.records.connections import RENO, TAHOE
 
@@ -115,8 +115,8 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize(("state", "acks", "sent", "after"), SCRIPTS.values(), ids=SCRIPTS)
-def test_what_acknowledgements_send_and_leave(sender, state, acks, sent, after):
-    tcp = sender(**state)
+def test_what_acknowledgements_send_and_leave(plain, state, acks, sent, after):
+    tcp = Sender(plain, **state)
     assert tcp.acks(*acks) == sent
     for name, value in after.items():
         assert getattr(tcp.conn if name in tcp.conn.dtype.names else tcp.statistics, name) == value, name
@@ -142,22 +142,22 @@ def test_what_acknowledgements_send_and_leave(sender, state, acks, sent, after):
         ("inflate_by_one", FLIGHT, (10, 10, 10), 4.0 + 1),
     ],
 )
-def test_how_far_rules_of_linux_and_ns3_open_the_window(sender, option, state, numbers, cwnd):
-    tcp = sender(**state, **{option: True})
+def test_how_far_rules_of_linux_and_ns3_open_the_window(plain, option, state, numbers, cwnd):
+    tcp = Sender(plain, **state, **{option: True})
     tcp.acks(*numbers)
     assert tcp.conn.cwnd == cwnd
 
 
 @pytest.mark.parametrize(("reduction", "ssthresh"), [(0, 4.0), (1, 5.0), (2, 3.5), (3, 9.0)])
-def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh):
+def test_the_rule_that_reduces_ssthresh_is_a_setting(plain, reduction, ssthresh):
     # flight 8, cwnd 10; by the third duplicate one segment counts as departed
-    tcp = sender(cwnd=10.0, rwnd=8, snd_una=10, in_flight=8, ssthresh_rule=reduction)
+    tcp = Sender(plain, cwnd=10.0, rwnd=8, snd_una=10, in_flight=8, ssthresh_rule=reduction)
     tcp.acks(10, 10, 10)
     assert tcp.conn.ssthresh == ssthresh
 
 
-def test_a_timeout_goes_back_to_the_first_unacknowledged_segment(sender):
-    tcp = sender(**FLIGHT)
+def test_a_timeout_goes_back_to_the_first_unacknowledged_segment(plain):
+    tcp = Sender(plain, **FLIGHT)
     tcp.acks(10, 10, 10)
     assert tcp.timeout(3000) == [10], "one segment, whatever was in flight"
     assert (tcp.conn.cwnd, tcp.conn.ssthresh, tcp.conn.in_recovery) == (1.0, 4.0, False)
@@ -169,9 +169,9 @@ def test_a_timeout_goes_back_to_the_first_unacknowledged_segment(sender):
     assert tcp.ack(18, at=3300) == [18, 19, 20, 21], "16 and 17 were only out of order: not sent again"
 
 
-def test_with_hold_ssthresh_a_segment_that_the_timer_sent_again_does_not_lower_it_further(sender):
+def test_with_hold_ssthresh_a_segment_that_the_timer_sent_again_does_not_lower_it_further(plain):
     # RFC 5681, section 3.1: "the value of ssthresh is held constant"
-    tcp = sender(cwnd=16.0, snd_una=10, in_flight=16, hold_ssthresh=True)
+    tcp = Sender(plain, cwnd=16.0, snd_una=10, in_flight=16, hold_ssthresh=True)
     for at in (3000, 9000):
         tcp.timeout(at)
         assert tcp.conn.ssthresh == 8.0
@@ -181,9 +181,9 @@ def test_with_hold_ssthresh_a_segment_that_the_timer_sent_again_does_not_lower_i
     assert tcp.conn.ssthresh == flight / 2, "another segment, sent once"
 
 
-def test_an_acknowledgement_on_data_is_no_duplicate(sender, plain):
+def test_an_acknowledgement_on_data_is_no_duplicate(plain):
     # RFC 5681, section 2: "(b) the incoming acknowledgment carries no data"
-    tcp = sender(**FLIGHT)
+    tcp = Sender(plain, **FLIGHT)
     for _ in range(4):
         tcp.ack(10, kind=plain.records.DATA)
     assert tcp.conn.duplicate_acks == tcp.statistics.duplicate_acks_received == 0
@@ -191,8 +191,8 @@ def test_an_acknowledgement_on_data_is_no_duplicate(sender, plain):
     assert tcp.conn.snd_una == 11
 
 
-def test_round_trip_times_are_taken_from_echoed_timestamps_and_their_spread_is_kept(sender):
-    tcp = sender(cwnd=8.0, in_flight=8)
+def test_round_trip_times_are_taken_from_echoed_timestamps_and_their_spread_is_kept(plain):
+    tcp = Sender(plain, cwnd=8.0, in_flight=8)
     for number, echo in enumerate((10, 60, 30), start=1):
         tcp.ack(number, at=200, echo=echo)
     tcp.ack(3, at=210, echo=30)
