@@ -75,21 +75,6 @@ def test_patterns_keep_their_labels_and_have_no_groups():
 
 
 @pytest.mark.parametrize(
-    ("changes", "key", "words"),
-    [
-        ({"name": "p1.2>c1"}, "name", "another flow has this name"),
-        ({"group": "p1.2>c1"}, "group", "a flow has this name"),
-        ({"name": "a[1]"}, "name", "without brackets"),
-        ({"group": "17"}, "group", "no whole number"),
-    ],
-)
-def test_names_that_cannot_be_told_apart_are_refused(changes, key, words):
-    with pytest.raises(ScenarioError) as error:
-        WARD.changed({"network.flows": [DOWNLOAD | changes, *SENSORS]})
-    assert error.value.key == f"network.flows[1].{key}" and words in str(error.value)
-
-
-@pytest.mark.parametrize(
     ("text", "value", "shown"),
     [
         ("goodput_kbps", 126.25, "goodput_kbps"),
