@@ -66,14 +66,21 @@ def test_disagreement_is_explained_and_strict_makes_it_an_exit_code(wrong):
     checked(results(wrong.with_name("right.csv"), goodput=99), "--strict")
 
 
-def test_json_holds_the_whole_report(wrong):
-    found = told(wrong, "--confidence", "0.95")
+def test_json_and_files_hold_the_whole_report(wrong, tmp_path):
+    report, table, picture = (tmp_path / name for name in ("report.json", "report.csv", "forest.png"))
+    found = told(wrong, "--confidence", "0.95", "--out", report, "--plot", picture)
+    assert json.loads(report.read_text("utf-8"))["check"] == found
+    assert picture.read_bytes().startswith(b"\x89PNG")
     assert (found["agrees"], found["confidence"], found["format"]) == (False, 0.95, "CSV")
     metric = found["metrics"]["goodput_kbps"]
     assert (metric["theirs"], metric["simulation"], metric["model"]) == (140.0, 100.0, 101.0)
     assert metric["verdict"] == "differs" and metric["p_value"] < 1e-6
     assert {one["status"] for one in found["consistency"]} == {"passed"}
     assert found["neighbours_tried"] > 40
+    checked(wrong, "--out", table)
+    rows = {row["metric"]: row for row in csv.DictReader(table.read_text("utf-8").splitlines())}
+    assert (rows["goodput_kbps"]["verdict"], rows["goodput_kbps"]["unit"]) == ("differs", "kbit/s")
+    assert rows["queue_packets[uplink]"]["verdict"] == "agrees"
 
 
 def test_a_tolerance_is_a_share_or_a_percentage(wrong):
@@ -96,17 +103,6 @@ def test_a_scenario_without_model_is_compared_with_the_simulation(theirs, engine
     engines.network.solve = Mock(side_effect=engines.network.NoConvergence("no operating point"))
     found = told(theirs)
     assert found["agrees"] and any("no model: no operating point" in note for note in found["notes"])
-
-
-def test_reports_are_written(wrong, tmp_path):
-    checked(wrong, "--out", tmp_path / "report.json", "--plot", tmp_path / "forest.png")
-    assert (tmp_path / "forest.png").read_bytes().startswith(b"\x89PNG")
-    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["check"]["agrees"] is False
-    checked(wrong, "--out", tmp_path / "report.csv")
-    with (tmp_path / "report.csv").open(encoding="utf-8", newline="") as file:
-        rows = {row["metric"]: row for row in csv.DictReader(file)}
-    assert (rows["goodput_kbps"]["verdict"], rows["goodput_kbps"]["unit"]) == ("differs", "kbit/s")
-    assert rows["queue_packets[uplink]"]["verdict"] == "agrees"
 
 
 def test_the_figure_has_a_row_for_each_metric(theirs, engines):

@@ -62,12 +62,11 @@ def test_a_metric_that_no_point_has_is_an_error_and_no_empty_table_or_picture(tm
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_both_engines_are_drawn_in_each_format(tmp_path, suffix, begin):
+def test_both_engines_are_shown_and_drawn(tmp_path):
     both = ["--over", "polling.limit=1..10:3", "--engine", "both"]
-    shown = run("sweep", NAME, *both, "--threads", 1, "--plot", tmp_path / f"picture.{suffix}").stdout
+    shown = run("sweep", NAME, *both, "--threads", 1, "--plot", tmp_path / "picture.svg").stdout
     assert shown.count("simulate") == 4 and shown.count("solve") == 4
-    assert begin in (tmp_path / f"picture.{suffix}").read_bytes()[:40]
+    assert "simulate" in (tmp_path / "picture.svg").read_text()
 
 
 def test_theory_is_checked_at_some_points_and_it_is_said_how_far_off_it_is(engines):

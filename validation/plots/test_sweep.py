@@ -106,9 +106,9 @@ def test_what_makes_no_figure_is_refused(sizes, metrics, words):
         sweep_figure(dataset(sizes), metrics)
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_the_same_figure_is_the_same_file(tmp_path, suffix):
+@pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_the_same_figure_is_the_same_file_in_each_format(tmp_path, suffix, begin):
     files = [tmp_path / f"{name}{suffix}" for name in "ab"]
     for file in files:
         save(sweep_figure(dataset({A: 3, B: 9})), file)
-    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_bytes() == files[1].read_bytes() and begin in files[0].read_bytes()[:40]

@@ -44,15 +44,14 @@ def test_timeouts_speak_against_an_answer_and_keep_none_from_being_confirmed():
     assert Check((Difference(TIMEOUTS, 0.0, 0.01),)).verdict == "undecided"
 
 
-class Simulator:
-    """Stands for the simulator: 1,000 events a second, and intervals that narrow as runs become longer."""
+@pytest.fixture
+def runs(monkeypatch):
+    """Runs of a stand-in: 1,000 events a second, and intervals that narrow as runs become longer."""
+    seen = []
 
-    def __init__(self) -> None:
-        self.runs = []
-
-    def __call__(self, scenario, *, threads=None):
+    def simulate(scenario, *, threads=None):
         run = scenario.run
-        self.runs.append(run)
+        seen.append(run)
         shape = run.replications, 2
         spread = 100.0 / math.sqrt(run.duration_s) * np.resize([-1.0, 1.0], shape[::-1]).T
         values = {GOODPUT: 100.0 + spread, TIMEOUTS: np.full(shape, 0.1)}
@@ -60,25 +59,20 @@ class Simulator:
         metrics = {name: Variable(("replication", "flow"), value) for name, value in values.items()}
         return Results(metrics, {}, {"events": events})
 
-
-@pytest.fixture
-def simulator(monkeypatch):
-    """Put the stand-in in the simulator's place."""
-    stand_in = Simulator()
-    monkeypatch.setattr("btqueue.simulator.simulate", stand_in, raising=False)
-    return stand_in
+    monkeypatch.setattr("btqueue.simulator.simulate", simulate, raising=False)
+    return seen
 
 
 def asked(goodput: float) -> dict[str, Estimate]:
     return {GOODPUT: Estimate(goodput), TIMEOUTS: Estimate(0.1)}
 
 
-def test_a_pilot_and_one_round_where_that_decides(simulator):
+def test_a_pilot_and_one_round_where_that_decides(runs):
     limited = thesis().with_(run__precision=0.001, run__precision_of="rtt_s", run__limit_cpu_s=0.001)
     found = check_answer(limited, asked(200.0), events=8_000_000)
-    assert {(run.precision, run.limit_cpu_s) for run in simulator.runs} == {(None, None)}
-    assert found.verdict == "not confirmed" and len(simulator.runs) == 3  # pilots: 20,000 events are enough
-    pilots, run = simulator.runs[:2], simulator.runs[2]
+    assert {(run.precision, run.limit_cpu_s) for run in runs} == {(None, None)}
+    assert found.verdict == "not confirmed" and len(runs) == 3  # pilots: 20,000 events are enough
+    pilots, run = runs[:2], runs[2]
     assert [one.replications for one in pilots] == [1, 1]
     assert pilots[1].duration_s == pytest.approx(10 * pilots[0].duration_s)
     total_s = run.replications * (run.duration_s + run.warmup_s)
@@ -86,16 +80,15 @@ def test_a_pilot_and_one_round_where_that_decides(simulator):
     assert run.warmup_s == pytest.approx(checks.WARMUP_SHARE * (run.duration_s + run.warmup_s))
 
 
-def test_what_the_first_round_does_not_decide_a_longer_one_may(simulator):
+def test_what_the_first_round_does_not_decide_a_longer_one_may(runs):
     found = check_answer(thesis(), asked(100.0), events=2_000_000)
-    *_, first, second = simulator.runs
+    *_, first, second = runs
     assert second.duration_s == pytest.approx(3 * first.duration_s)
     assert found.verdict == "confirmed"
-    short = check_answer(thesis(), asked(100.0), events=200_000)
-    assert short.verdict == "undecided"
+    assert check_answer(thesis(), asked(100.0), events=200_000).verdict == "undecided"
 
 
-def test_groups_are_judged_apart_and_the_worst_is_named(simulator):
+def test_groups_are_judged_apart_and_the_worst_is_named(runs):
     """Theory is right for the download, and 60 % below for the sensors; over both it is 30 % below."""
     flows = [{"from": "p1.1", "to": "c1", "group": name} for name in ("download", "sensors")]
     theory = {GOODPUT: Estimate(70.0, part="flow", means=(100.0, 40.0))}
@@ -106,15 +99,14 @@ def test_groups_are_judged_apart_and_the_worst_is_named(simulator):
     assert check_answer(thesis(), theory, events=8_000_000).verdict == "confirmed"
 
 
-def test_runs_in_which_the_load_changes_keep_their_length(simulator):
-    stepped = thesis().changed(
-        {"traffic.load_schedule": [{"at_s": 60.0, "load_kbps": 20.0}], "run.duration_s": 90.0}
-    )
+def test_runs_in_which_the_load_changes_keep_their_length(runs):
+    steps = [{"at_s": 60.0, "load_kbps": 20.0}]
+    stepped = thesis().changed({"traffic.load_schedule": steps, "run.duration_s": 90.0})
     check_answer(stepped, asked(100.0), events=8_000_000)
-    assert {(run.duration_s, run.warmup_s) for run in simulator.runs[2:]} == {(90.0, stepped.run.warmup_s)}
-    simulator.runs.clear()
-    found = check_answer(stepped, asked(100.0), events=400_000)
-    assert found == Check() and all(run.replications == 1 for run in simulator.runs)
+    assert {(run.duration_s, run.warmup_s) for run in runs[2:]} == {(90.0, stepped.run.warmup_s)}
+    runs.clear()
+    assert check_answer(stepped, asked(100.0), events=400_000) == Check()
+    assert all(run.replications == 1 for run in runs)
 
 
 LIMIT, LOAD = "polling.limit", "traffic.load_kbps"

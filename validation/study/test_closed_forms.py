@@ -278,28 +278,27 @@ LOADED = STAR | {"lambda": 40 / 11.68}
 NOISY = {"radio.model": "constant", "radio.per": 0.2}
 
 
-def piconet(flows: str, **changes) -> bt.Scenario:
+def of_piconet(metric: str, flows: str, changes) -> float:
     """Three stations, segments of 28 slots of frames, acknowledgements of 4, no token buckets."""
     common = {
         "network.flows": flows, "network.peripherals": 3, "link.arq": "unlimited", "polling.limit": 15,
         "flow_control.enabled": False, "flow_control.baseband_packets": 200, "traffic.load_kbps": 40.0,
     }  # fmt: skip
-    return bt.load("venugopal-2006/piconet").changed(common | changes)
+    return float(bt.solve(bt.load("venugopal-2006/piconet", common | changes))[metric][0])
 
 
 def lone_round_trip(flows: str, **changes) -> float:
-    return float(bt.solve(piconet(flows, **{"traffic.load_kbps": 1e-6}, **changes))["rtt_s"][0])
+    return of_piconet("rtt_s", flows, {"traffic.load_kbps": 1e-6} | changes)
 
 
 def delay_up() -> float:
     datagrams = {"transport.protocol": "none", "polling.discipline": "exhaustive"}
-    return float(bt.solve(piconet("uplink", **datagrams))["delay_s"][0])
+    return of_piconet("delay_s", "uplink", datagrams)
 
 
 def saturated_rate(flows: str, **changes) -> float:
     """Segments a second of a flow where all are saturated."""
-    greedy = piconet(flows, **{"traffic.source": "greedy"}, **changes)
-    return float(bt.solve(greedy)["goodput_kbps"][0]) / 11.68
+    return of_piconet("goodput_kbps", flows, {"traffic.source": "greedy"} | changes) / 11.68
 
 
 def four_customers() -> float:

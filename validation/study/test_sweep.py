@@ -115,12 +115,10 @@ def test_columns_of_a_table_are_named_as_in_expressions():
     assert list(table(alike))[1:] == ["goodput_kbps[flow 1]", "goodput_kbps[flow 2]"]
 
 
-WARD = {"run.duration_s": 10.0, "run.warmup_s": 1.0, "run.replications": 2}
-
-
 def test_a_point_at_which_theory_lacks_a_metric_that_is_asked_for_is_simulated():
     """Under Nagle's algorithm theory gives no delay of a message, although its answer stands."""
-    ward, over = load("practice/ward", WARD), {"traffic.load_kbps": [2.0]}
+    ward = load("practice/ward", {"run.duration_s": 10.0, "run.warmup_s": 1.0, "run.replications": 2})
+    over = {"traffic.load_kbps": [2.0]}
     assert "delay_s" not in sweep(ward, over, workers=1)
     found = sweep(ward, over, metrics=["delay_s"], workers=1)
     assert found["answered_by"].values.tolist() == ["simulation"] and found["delay_s"].values[0] > 0.0
@@ -155,21 +153,17 @@ RESULTS = [
 """Point 4 is not evaluated."""
 
 
-def test_queues_are_matched_by_name_and_missing_points_say_so():
-    found = assemble(POINTS, ("simulate",), lambda: RESULTS)
+@given(st.permutations(RESULTS))
+@settings(max_examples=20)
+def test_queues_are_matched_by_name_and_missing_points_say_so_in_whatever_order_points_are_finished(results):
+    found = assemble(POINTS, ("simulate",), lambda: results)
+    assert found.equals(assemble(POINTS, ("simulate",), lambda: RESULTS))
     assert found["queue"].values.tolist() == ["up", "down", "side"]
     queues = found["queue_packets_per_queue"].values
     np.testing.assert_array_equal(queues[:2], [[1, 2, np.nan], [np.nan, 3, 4]])
     assert found["failure"].values.tolist() == ["", "", "worker: gone", "", "not evaluated"]
     assert found["flow_name"].values.tolist() == ["a>b", "b>a"]
     assert found["warnings"].values.tolist() == ["w", "w", "", "w", ""]
-
-
-@given(st.permutations(RESULTS))
-@settings(max_examples=20)
-def test_the_order_in_which_points_are_finished_does_not_matter(results):
-    expected = assemble(POINTS, ("simulate",), lambda: RESULTS)
-    assert assemble(POINTS, ("simulate",), lambda: results).equals(expected)
 
 
 def test_files_hold_every_bit_and_a_finished_sweep_is_not_computed_again(formula, tmp_path):

@@ -165,21 +165,13 @@ def test_the_share_is_of_what_can_be_checked():
     assert sentences.other_by_model(listed) == [listed[2]]
 
 
-@pytest.fixture
-def report(engines, store):
+def test_the_files_hold_every_claim_with_its_verdicts_and_the_page_needs_no_other(engines, store, tmp_path):
     ids = ("goodput-4", "goodput-falls-with-n", "scatternet-goodput-2", "pcss-misses", "switch-delay")
-    return report_of(judged(engines, store, *ids), wall_s=1.0)
-
-
-def written(report, folder):
-    targets = report_targets(folder, force=False)
+    report = report_of(judged(engines, store, *ids), wall_s=1.0)
+    targets = report_targets(tmp_path, force=False)
     for target in targets:
         target.write(WRITERS, report)
-    return [target.path for target in targets]
-
-
-def test_the_files_hold_every_claim_with_its_verdicts(report, tmp_path):
-    page, text, content = (file.read_text("utf-8") for file in written(report, tmp_path))
+    page, text, content = (target.path.read_text("utf-8") for target in targets)
     data = json.loads(content)
     assert [one["id"] for one in data["papers"][PAPER]["claims"]] == [o.claim["id"] for o in report.outcomes]
     assert data["counts"]["claims"] == 5
@@ -189,10 +181,6 @@ def test_the_files_hold_every_claim_with_its_verdicts(report, tmp_path):
     assert "Only some of the claims" in text
     assert "Not the verdict on record: venugopal-2006 goodput-4" in text  # the stand-in has 90 kbit/s
     assert "2.3.1-lwrr" not in page and "MP - 1 cycles" in page  # misprints are in words
-
-
-def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_words(report, tmp_path):
-    page = written(report, tmp_path)[0].read_text("utf-8")
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
     links = set(re.findall(r'href="#([^"]+)"', page))
     assert links and links <= set(re.findall(r'id="([^"]+)"', page))

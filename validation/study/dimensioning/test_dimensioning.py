@@ -182,13 +182,9 @@ def brute_force(arguments: dict, metrics) -> float | None:
     names = list(arguments["choose"])
     rtt_bound = float(arguments["subject_to"][0].split()[-1])
     least = float(arguments["subject_to"][1].split()[-1]) if len(arguments["subject_to"]) > 1 else -math.inf
-    best = None
-    for values in itertools.product(*arguments["choose"].values()):
-        found = metrics(dict(zip(names, values, strict=True)))
-        if found is None or found["rtt_s"] > rtt_bound or values[0] + values[1] < least:
-            continue
-        best = found["goodput_kbps"] if best is None else max(best, found["goodput_kbps"])
-    return best
+    everywhere = itertools.product(*arguments["choose"].values())
+    found = [metrics(dict(zip(names, at, strict=True))) for at in everywhere if at[0] + at[1] >= least]
+    return max((one["goodput_kbps"] for one in found if one and one["rtt_s"] <= rtt_bound), default=None)
 
 
 SHORT = 2

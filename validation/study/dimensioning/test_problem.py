@@ -83,6 +83,7 @@ def test_aggregates_are_over_the_flows_that_have_a_value():
         ({"maximize": "goodput_kbps", "subject_to": "rtt_s = 0.4"}, "equality"),
         ({"maximize": "goodput_kbps", "subject_to": "rtt_s - rtt_s <= 1"}, "names no metric"),
         ({"maximize": "goodput_kbps", "choose": "polling.limt=1..5"}, "polling.limit"),
+        ({"maximize": "goodput_kbps", "choose": "polling.limit=log(1,9)"}, "how many values"),
         ({"maximize": "goodput_kbps", "choose": ["polling.limit=1,2", "polling.limit=3"]}, "given twice"),
         ({"maximize": "goodput_kbps", "budget": 0}, "at least 1"),
         ({"maximize": "goodput_kbps", "engine": "theory"}, 'engine = "theory": must be auto or simulate'),
