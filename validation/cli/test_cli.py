@@ -116,14 +116,12 @@ def test_json_holds_the_check_of_an_answer(engines):
     assert (found["verdict"], found["line"]) == ("not checked", "not checked: not simulated")
 
 
-def commands() -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+GROUP: Any = typer.main.get_command(app)
 
 
-@pytest.mark.parametrize("name", list(commands()))
+@pytest.mark.parametrize("name", GROUP.commands)
 def test_every_command_shows_examples_that_can_be_typed(name):
-    command = commands()[name]
+    command = GROUP.commands[name]
     heading, *examples = (command.epilog or "").split("\n\n")
     assert heading == "Examples:" and examples
     for example in examples:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import sympy
 from commands import python
-from scipy import integrate, optimize
+from scipy import integrate
 from wires import wire
 
 import btqueue as bt
@@ -79,11 +79,6 @@ def queue_wait(rate: float, vacations: Discrete | None = TEN_TO_TWENTY, limit: i
     return solution.mean_wait
 
 
-def gated_queue():
-    """Polling of one queue is a queue with vacations."""
-    return cycle_of_queues([0.09], "gated", (6.0, 40.0), (15.0, 235.0))
-
-
 def round_robin():
     return cycle_of_queues([0.04] * 4, "limited", (3.6, 13.6), (1.0, 1.0))
 
@@ -114,16 +109,6 @@ def rate_and_variation(stop, go):
     mean, variance = steps([[1 - go]])
     gap = 1 + stop * mean
     return law[0], (stop * (variance + mean**2) - (stop * mean) ** 2) / gap**2
-
-
-def on_off():
-    """To stop and to go, for .1 packets a slot and an scv of 50."""
-    found = optimize.root(
-        lambda x: np.array(rate_and_variation(*np.exp(x))) / (0.1, 50.0) - 1.0,
-        np.log([0.05, 0.005]),
-        tol=1e-13,
-    )
-    return np.exp(found.x)
 
 
 def link_attempts(detected, intact, acknowledged):
@@ -202,7 +187,8 @@ ROUND_ROBIN = {"N": 2, "lambda": 0.04, **THREE_OR_FIVE}
 BATCHES = {"lambda": 0.03, "k": 3.0, **SERVICE}
 TWO_QUEUES = {"lambda_1": 0.05, "lambda_2": 0.08, "b_11": 2.0, "b_12": 3.0, "b_21": 4.0, "b_22": 18.0}
 TWO_QUEUES |= {"s": 3.0, "s_2": 3.0**2 + 1.0 + 4.0}
-STOP_AND_GO = {"p": 0.03, "q": 0.004}
+STOP, GO = 0.03, 0.004
+OF_A_SOURCE = dict(zip("rc", rate_and_variation(STOP, GO), strict=True))
 ANSWERS = {"Lambda": RATE, "T": TIMER}
 TCP = {"p": 0.05, "b": 1.0, "RTT": 0.1, "T_0": 1.0, "W_m": 8.0}
 TIGHT = 1e-12
@@ -210,8 +196,10 @@ TIGHT = 1e-12
 TWINS = {
     "wait, M/G/1": Twin({"lambda": 0.1, "k": 3.0, **SERVICE}, lambda: queue_wait(0.1 / 3, None), TIGHT),
     "wait, exhaustive vacations": Twin({**BATCHES, **VACATION}, lambda: queue_wait(0.01)),
+    # polling of one queue is a queue with vacations
     "wait, gated vacations": Twin(
-        {"lambda": 0.09, "k": 1.0, **SERVICE, **VACATION}, lambda: polling_wait(gated_queue())
+        {"lambda": 0.09, "k": 1.0, **SERVICE, **VACATION},
+        lambda: polling_wait(cycle_of_queues([0.09], "gated", (6.0, 40.0), (15.0, 235.0))),
     ),
     "wait, one-limited vacations": Twin({**BATCHES, **VACATION}, lambda: queue_wait(0.01, limit=1)),
     "wait, exhaustive cycle": Twin(WALKS, lambda: polling_wait(cycle_of_queues(FOUR, "exhaustive"))),
@@ -232,10 +220,10 @@ TWINS = {
         {"M": 3, "b": 6.0, "w": 2.0}, lambda: timed_queue(10.0, 6.0, 2.0, capacity=20, limit=3).throughput
     ),
     "capacity, token bucket": Twin({"tau": 31250.0, "a": 1460.0, "g": 1539.0}, bucket_capacity, TIGHT),
-    "interrupted source, stop": Twin({"r": 0.1, "c": 50.0}, lambda: on_off()[0]),
-    "interrupted source, go": Twin({"r": 0.1, "c": 50.0}, lambda: on_off()[1]),
-    "interrupted source, rate": Twin(STOP_AND_GO, lambda: rate_and_variation(0.03, 0.004)[0], TIGHT),
-    "interrupted source, variation": Twin(STOP_AND_GO, lambda: rate_and_variation(0.03, 0.004)[1], TIGHT),
+    "interrupted source, stop": Twin(OF_A_SOURCE, lambda: STOP),
+    "interrupted source, go": Twin(OF_A_SOURCE, lambda: GO),
+    "interrupted source, rate": Twin({"p": STOP, "q": GO}, lambda: OF_A_SOURCE["r"], TIGHT),
+    "interrupted source, variation": Twin({"p": STOP, "q": GO}, lambda: OF_A_SOURCE["c"], TIGHT),
     "delay of an answer, tick": Twin(ANSWERS, lambda: answer_moment(1, True)),
     "mean square delay of an answer, tick": Twin(ANSWERS, lambda: answer_moment(2, True)),
     "answers alone, tick": Twin(ANSWERS, lambda: answers_alone(True)),
@@ -321,11 +309,10 @@ def over_a_wire(window: int, places: int = 1000) -> float:
 
 LONE = 1e-7  # segments a second are few, not none
 PATH = {"s": 0.012, "R": 0.1 + 0.012 + 0.00032}
-LIMITED = {"polling.limit": 3}
-PICONETS = {
+TWINS |= {
     "round trip, lone segment up a star": Twin(STAR, lambda: lone_round_trip("uplink"), LONE),
     "round trip, lone segment down a star": Twin(
-        STAR | {"v": 2}, lambda: lone_round_trip("downlink", **LIMITED), LONE
+        STAR | {"v": 2}, lambda: lone_round_trip("downlink", **{"polling.limit": 3}), LONE
     ),
     "round trip, lone segment in a ring": Twin(STAR, lambda: lone_round_trip("ring"), LONE),
     "carried by a star, each flow": Twin(
@@ -354,9 +341,6 @@ PICONETS = {
     "window over a path": Twin(PATH | {"W": 6}, lambda: over_a_wire(6), 1e-6),
     "saw over a path": Twin(PATH | {"B": 3}, lambda: over_a_wire(1000, 3), 0.02),
 }
-TWINS |= PICONETS
-
-
 for name, packet in PACKET_TYPES.items():
     for place, rate, rel in (
         (f"packet error rate, {name} payload", partial(error_rates.payload_error_rate, packet), TIGHT),
