@@ -11,7 +11,6 @@ import json
 import random
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ import btqueue as bt
 from btqueue.reproduction.report import markdown
 from btqueue.scenario import Scenario
 from btqueue.study.closed_forms import closed_forms
-from btqueue.study.sensitivity.formulas import WAYS, Evaluated, Numbers, Setting, of_path, of_piconet
+from btqueue.study.sensitivity.formulas import WAYS, Evaluated, Setting, of_path, of_piconet
 from btqueue.study.summary import summarise
 
 RECORD = Path(__file__).with_suffix(".csv").with_name("closed_forms.csv")
@@ -116,12 +115,12 @@ def carried(rng: random.Random, flows: str, *, tokens: bool) -> dict[str, Any]:
         [(1460, ("DH5", "DH3"))] * 4 + [(300, ("DH5", "DH3")), (1000, ("DH5", "DH3")), (1460, ("DH3", "DH1"))]
     )
     changes, share, use = piconet(rng, flows, size, packets), rng.uniform(0.05, 0.6), rng.uniform(0.2, 0.7)
-    setting = Setting(scenario_of("round trip", changes))
     kind = "ring under ARQ" if flows == "ring" else "star, each flow"
-    changes["traffic.load_kbps"] = round(share * value(f"capacity of a {kind}", setting) * size * 8e-3, 3)
+    capacity = evaluated(f"capacity of a {kind}", changes)
+    changes["traffic.load_kbps"] = round(share * capacity.value * size * 8e-3, 3)
     if tokens:
-        price = sum(each for _, each in setting.data) + (flows == "ring") * sum(
-            each for _, each in setting.ack
+        price = sum(each for _, each in capacity.at.data) + (flows == "ring") * sum(
+            each for _, each in capacity.at.ack
         )
         rate = changes["traffic.load_kbps"] * price / size / use
         changes |= {"flow_control.enabled": True, "flow_control.token_rate_kbps": round(rate, 2)}
@@ -146,30 +145,16 @@ def scenario_of(form: str, changes: dict[str, Any]) -> Scenario:
     return Scenario.from_dict(known).changed(changes)
 
 
-@cache
-def _function(form: str) -> Any:
-    entry = closed_forms()[form]
-    return tuple(entry.symbols), entry.function(*entry.symbols)
+def evaluated(form: str, changes: dict[str, Any]) -> Evaluated:
+    """Return a form with its numbers in a scenario, which is not solved for them."""
+    setting = Setting(scenario_of(form, changes))
+    numbers = (of_path if "path" in form else of_piconet)(setting).get(form, {})
+    return Evaluated(closed_forms()[form], numbers, setting)
 
 
-def numbers_of(form: str, setting: Setting) -> Numbers | None:
-    """Return the numbers of a form in a scenario, which is not solved for them; None where it has none."""
-    return (of_path if "path" in form else of_piconet)(setting).get(form)
-
-
-def value(form: str, setting: Setting) -> float:
-    """Return the value of a form in a scenario; NaN where it has none."""
-    numbers = numbers_of(form, setting)
-    if numbers is None:
-        return float("nan")
-    names, function = _function(form)
-    return float(function(*(float(numbers[name].value) for name in names)))
-
-
-def doubt(form: str, setting: Setting) -> str:
-    """Return why a form refuses a scenario; empty if it does not."""
-    numbers = numbers_of(form, setting)
-    return Evaluated(closed_forms()[form], numbers, setting).doubt if numbers else "no value"
+def doubt(found: Evaluated) -> str:
+    """Return why a form refuses its scenario; empty if it does not."""
+    return "no value" if found.missing else found.doubt
 
 
 def simulated(form: str, scenario: Scenario) -> tuple[float, float]:
@@ -192,9 +177,9 @@ def errors(rows: list[Row]) -> dict[str, np.ndarray]:
     """Return the relative errors by form, of the scenarios that it does not refuse."""
     found: dict[str, list[float]] = {}
     for row in rows:
-        setting = Setting(scenario_of(row.form, json.loads(row.changes)))
-        if not doubt(row.form, setting):
-            found.setdefault(row.form, []).append(value(row.form, setting) / row.simulated - 1.0)
+        one = evaluated(row.form, json.loads(row.changes))
+        if not doubt(one):
+            found.setdefault(row.form, []).append(one.value / row.simulated - 1.0)
     return {form: np.array(values) for form, values in found.items()}
 
 
@@ -270,14 +255,14 @@ def picture() -> Any:
         for axes, (title, label, key, curves) in zip(figure.subplots(3, 2).flat, PANELS, strict=True):
             for number, (form, name, changes, places) in enumerate(curves):
                 every = [_with(changes, key, place) for place in places.tolist()]
-                settings = [Setting(scenario_of(form, one)) for one in every]
-                there = [place for place, one in enumerate(settings) if not doubt(form, one)]
+                lines = [evaluated(form, one) for one in every]
+                there = [place for place, one in enumerate(lines) if not doubt(one)]
                 trip = form.startswith("round trip")
                 found = [
                     simulated(form, scenario_of(form, every[n]).changed(SHORT if trip else {})) for n in there
                 ]
                 style = {"color": PALETTE[number]}
-                axes.plot(places[there], [value(form, settings[n]) for n in there], label=name, **style)
+                axes.plot(places[there], [lines[n].value for n in there], label=name, **style)
                 means, halves = np.array(found).T
                 axes.errorbar(
                     places[there], means, halves, fmt=MARKERS[number], markerfacecolor="white", capsize=2,
@@ -307,11 +292,10 @@ def main() -> None:
     rows: list[Row] = []
     for form, changes in drawn():
         text = json.dumps(changes)
-        scenario = scenario_of(form, changes)
         if (form, text) in known:
             rows.append(known[form, text])
-        elif not doubt(form, Setting(scenario)):
-            rows.append(Row(form, text, *simulated(form, scenario)))
+        elif not doubt(evaluated(form, changes)):
+            rows.append(Row(form, text, *simulated(form, scenario_of(form, changes))))
             kept = [*rows, *(row for row in known.values() if row not in rows)]
             recorded_rows.write(RECORD, Row._fields, kept)
     recorded_rows.write(RECORD, Row._fields, rows)

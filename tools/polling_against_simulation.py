@@ -71,24 +71,14 @@ def both_sides(family, load, rate, laws, disciplines, limit, batch) -> System:
     service_second, walk_second = ([law.second for law in each] for each in laws)
     limited = np.array([each == "limited" for each in disciplines])
     rate = rate * load / (rate @ service + walk.sum() * (rate / np.where(limited, limit, np.inf)).max())
-    model = polling_model(
-        arrival_rate=rate,
-        service_mean=service,
-        service_second=service_second,
-        switch_mean=walk,
-        switch_second=walk_second,
-        discipline=disciplines,
-        limit=limit,
-        batch_mean=batch,
-        batch_second=batch**2,
-    )
+    times = {"service_mean": service, "service_second": service_second}
+    times |= {"switch_mean": walk, "switch_second": walk_second}
+    batches = {"batch_mean": batch, "batch_second": batch**2}
+    model = polling_model(arrival_rate=rate, discipline=disciplines, limit=limit, **times, **batches)
+    gated, most = [each == "gated" for each in disciplines], np.where(limited, limit, np.inf)
+    services, walks = laws
     simulated = polling_loop.Polling(
-        rates=rate / batch,
-        services=laws[0],
-        walks=laws[1],
-        limit=np.where(limited, limit, np.inf),
-        gated=[each == "gated" for each in disciplines],
-        batch=batch,
+        rates=rate / batch, services=services, walks=walks, limit=most, gated=gated, batch=batch
     )
     return System(family, load, model, simulated)
 
@@ -233,9 +223,8 @@ def main() -> None:
     else:
         systems = recorded()
     found = {}
-    for seed in sorted(
-        systems, key=lambda seed: len(systems[seed])
-    ):  # one compilation for a number of queues
+    # one compilation for a number of queues
+    for seed in sorted(systems, key=lambda seed: len(systems[seed])):
         found[seed] = solved(systems[seed])
         print(f"\r{len(found)} of {len(systems)}", end="", file=sys.stderr)
     points = [point for seed in systems for point in found[seed]]

@@ -52,7 +52,7 @@ class Point(NamedTuple):
     key: str
 
 
-LOAD = "traffic.load_kbps"
+LOAD, TOKENS = "traffic.load_kbps", "flow_control.token_rate_kbps"
 RING = bt.load("venugopal-2006/piconet")
 ROOMY = RING.with_(flow_control__buffer_packets=400, flow_control__baseband_packets=400)
 STAR = RING.with_(
@@ -100,23 +100,17 @@ PUBLISHED = {
     "satellite": _at("Avancha 2002", "avancha-2002/satellite", "network.outside_links[1].loss"),
 }
 VARIED = {
-    "ring, load 60": Point("piconets", RING.with_(traffic__load_kbps=60), LOAD),
-    "ring of four": Point("piconets", RING.with_(network__peripherals=4, traffic__load_kbps=45), LOAD),
-    "scarce tokens": Point(
-        "piconets",
-        ROOMY.with_(traffic__load_kbps=90, flow_control__token_rate_kbps=160),
-        "flow_control.token_rate_kbps",
-    ),
-    "downlinks": Point("piconets", STAR.with_(network__flows="downlink", traffic__load_kbps=90), LOAD),
-    "uplinks": Point(
-        "piconets", STAR.with_(network__peripherals=5, network__flows="uplink", traffic__load_kbps=70), LOAD
-    ),
-    "errors": Point("piconets", ERRORS, "radio.ber"),
-    "errors, greedy": Point("piconets", ERRORS.with_(traffic__source="greedy"), "radio.ber"),
-    "fading": Point("piconets", FADING, LOAD),
-    "fading, stays": Point("piconets", FADING.with_(polling__limit=1), "radio.bad_s"),
+    "ring, load 60": (RING.with_(traffic__load_kbps=60), LOAD),
+    "ring of four": (RING.with_(network__peripherals=4, traffic__load_kbps=45), LOAD),
+    "scarce tokens": (ROOMY.changed({LOAD: 90, TOKENS: 160}), TOKENS),
+    "downlinks": (STAR.with_(network__flows="downlink", traffic__load_kbps=90), LOAD),
+    "uplinks": (STAR.changed({"network.peripherals": 5, "network.flows": "uplink", LOAD: 70}), LOAD),
+    "errors": (ERRORS, "radio.ber"),
+    "errors, greedy": (ERRORS.with_(traffic__source="greedy"), "radio.ber"),
+    "fading": (FADING, LOAD),
+    "fading, stays": (FADING.with_(polling__limit=1), "radio.bad_s"),
 }
-POINTS = {**PUBLISHED, **VARIED}
+POINTS = PUBLISHED | {name: Point("piconets", *point) for name, point in VARIED.items()}
 
 
 class Row(NamedTuple):
@@ -185,17 +179,11 @@ def simulated(point: Point, replications: int, duration_s: float = DURATION_S) -
     value = value_of(point)
     whole = isinstance(point.scenario.value_of(point.key), int)
     step = max(round(STEP * value), 1) if whole else STEP * value
+    run = {"run.duration_s": duration_s, "run.warmup_s": WARMUP_S, "run.replications": replications}
     ends = []
     for side in (-1, 1):
-        changed = point.scenario.changed(
-            {
-                point.key: (round if whole else float)(value + side * step),
-                "run.duration_s": duration_s,
-                "run.warmup_s": WARMUP_S,
-                "run.replications": replications,
-            }
-        )
-        ends.append(bt.simulate(changed, threads=1))
+        place = (round if whole else float)(value + side * step)
+        ends.append(bt.simulate(point.scenario.changed(run | {point.key: place}), threads=1))
     below, above = (summarise(end) for end in ends)
     found = {}
     for name in AIMS:

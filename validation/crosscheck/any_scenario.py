@@ -288,13 +288,9 @@ def values(key: str, files: Files, extreme: bool) -> st.SearchStrategy[Any]:
         steps = st.lists(steps, max_size=3, unique_by=lambda step: step[0]).map(sorted)
         return steps.map(lambda steps: [{"at_s": at, "load_kbps": load} for at, load in steps])
     if name == "channel_classes":
-        classes = st.tuples(st.integers(1, 36), st.floats(0, 1e-3), st.floats(0, 1e-3))
-        return classes.map(
-            lambda drawn: [
-                {"channels": drawn[0], "ber": drawn[1]},
-                {"channels": 37 - drawn[0], "ber": drawn[2]},
-            ]
-        )
+        rates = st.tuples(st.integers(1, 36), st.floats(0, 1e-3), st.floats(0, 1e-3))
+        classes = rates.map(lambda drawn: ((drawn[0], drawn[1]), (37 - drawn[0], drawn[2])))
+        return classes.map(lambda both: [{"channels": number, "ber": ber} for number, ber in both])
     found = st.one_of([values_of_kind(kind, extreme) for kind in vocabulary()[key]])
     return found.map(lambda value: min(value, MOST[key])) if key in MOST else found
 

@@ -4,10 +4,19 @@ import json
 
 import numpy as np
 import pytest
-from closed_forms_against_simulation import AIMS, aim_of, doubt, errors, recorded, scenario_of, table, value
+from closed_forms_against_simulation import (
+    AIMS,
+    aim_of,
+    doubt,
+    errors,
+    evaluated,
+    recorded,
+    scenario_of,
+    table,
+)
 
 import btqueue as bt
-from btqueue.study.sensitivity.formulas import Setting, formula
+from btqueue.study.sensitivity.formulas import formula
 
 ROWS = recorded()
 ERRORS = errors(ROWS)
@@ -35,22 +44,20 @@ def test_the_page_shows_the_errors(pytestconfig):
 @pytest.mark.parametrize("form", [form for form in ERRORS if form.startswith("round trip")])
 def test_theory_is_the_twin_of_carried_round_trips(form):
     """Where random sources fill more of the air than theory knows well, the simulation is the only judge."""
-    scenarios = [scenario_of(form, json.loads(row.changes)) for row in ROWS if row.form == form]
-    solved = [(scenario, bt.solve(scenario)) for scenario in scenarios[:10]]
+    drawn = [json.loads(row.changes) for row in ROWS if row.form == form]
+    solved = [(changes, bt.solve(scenario_of(form, changes))) for changes in drawn[:10]]
     known = [pair for pair in solved if not any("of the air" in said for said in pair[1].attrs["why"])]
     assert len(known) >= 5
-    for scenario, answer in known[:5]:
+    for changes, answer in known[:5]:
         twin = pytest.approx(float(answer["rtt_s"].mean()), rel=AIMS["round trip"][1])
-        assert value(form, Setting(scenario)) == twin
+        assert evaluated(form, changes).value == twin
 
 
 def test_waits_for_tokens_as_long_as_timeouts_are_refused():
     form = f"{CARRIED} behind tokens"
     tokens = RING | {"traffic.load_kbps": 5.0, "flow_control.enabled": True}
-    fast = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 60.0})
-    slow = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 8.0})
-    assert doubt(form, Setting(fast)) == ""
-    assert "flow_control.token_rate_kbps" in doubt(form, Setting(slow))
+    fast, slow = (evaluated(form, tokens | {"flow_control.token_rate_kbps": rate}) for rate in (60.0, 8.0))
+    assert doubt(fast) == "" and "flow_control.token_rate_kbps" in doubt(slow)
     none = scenario_of(form, tokens | {"flow_control.token_rate_kbps": 1.0})
     assert "590% of the tokens are asked for" in formula(form, scenario=none).doubt
 
@@ -91,5 +98,5 @@ REFUSED = [
 
 @pytest.mark.parametrize(("form", "keys", "changes", "key"), REFUSED)
 def test_scenarios_are_refused_by_key(form, keys, changes, key):
-    assert keys is GREEDY or doubt(form, Setting(scenario_of(form, keys))) == ""
-    assert key in doubt(form, Setting(scenario_of(form, keys | changes)))
+    assert keys is GREEDY or doubt(evaluated(form, keys)) == ""
+    assert key in doubt(evaluated(form, keys | changes))

@@ -22,6 +22,7 @@ from every_key import (
     solved,
     value_of,
     values_of,
+    with_value,
 )
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -33,7 +34,7 @@ from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError, list_models
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import flows_of, topology
-from btqueue.scenario.traits import in_tables, traits
+from btqueue.scenario.traits import in_tables, is_trait, traits
 
 QUICK = ("access point",)
 """Bases that are asked about in every run of the tests; the others are for the long tests."""
@@ -46,7 +47,7 @@ CONFIDENCE = 0.9999
 
 
 def silent(name: str) -> Iterator[Change]:
-    """Yield the changes of traits (`test_traits`), of each key of which theory notices no value."""
+    """Yield the changes of traits, of each key of which theory notices no value."""
     ignored: dict[str, list[Change]] = {}
     noticed = set()
     for change in changes_of(name):
@@ -188,11 +189,12 @@ def compare_answers(scenario: Scenario) -> None:
     assert one.attrs["warnings"] == other.attrs["warnings"]
 
 
+ANY = st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load))
 DRAWN = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 @settings(max_examples=60, derandomize=True, **DRAWN)
-@given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
+@given(ANY)
 def test_a_key_in_every_flow_is_that_key_of_the_table_for_theory(scenario):
     compare_spellings(scenario)
 
@@ -206,6 +208,74 @@ def test_a_key_in_every_flow_is_that_key_of_the_table_for_answers_and_doubts(sou
 
 @pytest.mark.long
 @settings(max_examples=200, **DRAWN)
-@given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
+@given(ANY)
 def test_a_key_in_every_flow_is_that_key_of_the_table_for_many_answers(scenario):
     compare_answers(scenario)
+
+
+# --------------------------------------------------------------- what makes no difference, by its traits
+
+TRAITS = [key for key in keys() if is_trait(key) and "[]" not in key and key != "title"]
+"""Keys that bring in traits, if anything."""
+OF_POLLS = {"cycle_s", "polls_per_s"}
+"""Metrics of a piconet, which voice links change, too, where no flow crosses it."""
+BRIEF = {"run.duration_s": 3.0, "run.warmup_s": 0.0, "run.replications": 2, "run.precision": None}
+
+
+def left_out(scenario: Scenario) -> list[str]:
+    """Return the keys that make no difference to the scenario, by its traits."""
+    there = {one.kind for one in traits(scenario)}
+    return [key for key in TRAITS if key not in there]
+
+
+def changed(scenario: Scenario, key: str) -> list[Scenario]:
+    """Return the scenario with other values of a key, where they are valid and make no difference either."""
+    found = []
+    for value in values_of(key, value_of(scenario, key)):
+        try:
+            other = with_value(scenario, key, value)
+        except ScenarioError:
+            continue
+        if other != scenario and set(traits(other)) == set(traits(scenario)):
+            found.append(other)
+    return found
+
+
+def assert_same(one: Scenario, other: Scenario) -> None:
+    """Simulate both; every number has to be the same, and what only one side gives has to be nothing."""
+    first, second = (bt.simulate(scenario, threads=1) for scenario in (one, other))
+    plan = topology(one)
+    hops = {hop.kind for flow in plan.flows for hop in plan.route(flow.source, flow.target)}
+    idle = set() if "bluetooth" in hops else OF_POLLS
+    for name in sorted({*map(str, first.data_vars), *map(str, second.data_vars)} - idle):
+        nothing = 1.0 if name == "transmissions_per_packet" else 0.0  # without errors a packet is sent once
+        here, there = (
+            np.nan_to_num(found[name].values, nan=nothing) if name in found else nothing
+            for found in (first, second)
+        )
+        np.testing.assert_array_equal(here, there, name)
+
+
+def hold(data, scenario: Scenario) -> None:
+    """Change a key that is left out, and compare."""
+    scenario = scenario.changed(BRIEF)
+    pairs = [(key, other) for key in left_out(scenario) for other in changed(scenario, key)]
+    assume(pairs)
+    key, other = data.draw(st.sampled_from(pairs))
+    try:
+        assert_same(scenario, other)
+    except AssertionError as error:
+        raise AssertionError(f"{key} = {value_of(other, key)}: {error}") from None
+
+
+@settings(max_examples=8, derandomize=True, **DRAWN)
+@given(st.data(), scenarios())
+def test_what_is_left_out_makes_no_difference(data, scenario: Scenario):
+    hold(data, scenario)
+
+
+@pytest.mark.long
+@settings(max_examples=1000, **DRAWN)
+@given(st.data(), ANY)
+def test_what_is_left_out_makes_no_difference_to_many_networks(data, scenario: Scenario):
+    hold(data, scenario)

@@ -64,23 +64,13 @@ def test_exact_waits_of_batches_are_simulated(walk):
     """Exhaustive and gated queues in batches, with and without walks: 99.9 % for the six waits together."""
     rates, services, batch = np.array([0.05, 0.08, 0.1]), [2, 3, 2], np.array([3, 1, 2])
     gated = [False, True, True]
-    model = polling_model(
-        arrival_rate=rates,
-        service_mean=services,
-        service_second=2 * np.square(services),
-        switch_mean=walk,
-        switch_second=walk**2,
-        discipline=["gated" if one else "exhaustive" for one in gated],
-        batch_mean=batch,
-        batch_second=batch**2,
-    )
-    system = Polling(
-        rates=rates / batch,
-        services=[erlang(mean) for mean in services],
-        walks=constant(walk),
-        gated=gated,
-        batch=batch,
-    )
+    times = {"service_mean": services, "service_second": 2 * np.square(services)}
+    times |= {"switch_mean": walk, "switch_second": walk**2}
+    batches = {"batch_mean": batch, "batch_second": batch**2}
+    names = ["gated" if one else "exhaustive" for one in gated]
+    model = polling_model(arrival_rate=rates, discipline=names, **times, **batches)
+    laws = {"services": [erlang(mean) for mean in services], "walks": constant(walk)}
+    system = Polling(rates=rates / batch, gated=gated, batch=batch, **laws)
     waits = simulate(system, slots=4e5, replications=10)["waiting"]
     simulated, sure = waits.mean(axis=0), half_width(waits, 1 - 0.001 / 6)
     assert (np.abs(solve_polling(model).mean_wait - simulated) < sure).all()

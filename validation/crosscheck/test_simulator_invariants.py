@@ -113,20 +113,14 @@ def same_metrics(first, second):
 
 @pytest.mark.parametrize("arq", ["none", 3, "unlimited"])
 def test_a_segment_cut_at_each_transmission_is_one_cut_before_where_there_is_one_packet_type(arq):
-    before = thesis().with_(
-        network__relay="segment",
-        link__packets=["DH1"],
-        link__adaptation_packets=["DH1"],
-        link__arq=arq,
-        flow_control__enabled=False,
-        flow_control__baseband_packets=1000,
-        radio__model="constant",
-        radio__ber=1e-5,
-        traffic__source="greedy",
-        traffic__message_bytes=500,
-        transport__mss_bytes=500,
-        **SHORT,
-    )
+    before = thesis(
+        network={"relay": "segment"},
+        link={"packets": ["DH1"], "adaptation_packets": ["DH1"], "arq": arq},
+        flow_control={"enabled": False, "baseband_packets": 1000},
+        radio={"model": "constant", "ber": 1e-5},
+        traffic={"source": "greedy", "message_bytes": 500},
+        transport={"mss_bytes": 500},
+    ).with_(**SHORT)
     at_transmission = simulate(before.with_(link__adaptation="best"))
     expected = simulate(before)
     # losses and queues count other packets: whole segments in place of their parts

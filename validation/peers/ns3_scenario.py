@@ -10,21 +10,11 @@ USER_BYTES = 1460
 UNLIMITED_WINDOW = 4_194_304 // USER_BYTES
 
 NS3 = {
-    "windows": "segments",
-    "handshake": True,
-    "initial_window_segments": 2,
-    "initial_ssthresh_segments": 1_000_000,
-    "initial_rto_s": 1.0,
-    "max_rto_s": 60.0,
-    "clock_granularity_s": 0.001,
-    "timestamps": False,
-    "sack_blocks": 4,
-    "retransmit_only_lost": True,
-    "ack_ends_backoff": True,
-    "impatient_timer": True,
-    "recovery_exit_grows": True,
-    "timeout_exit_holds": True,
-    "inflate_by_one": True,
+    **{"windows": "segments", "handshake": True, "initial_window_segments": 2},
+    **{"initial_ssthresh_segments": 1_000_000, "initial_rto_s": 1.0, "max_rto_s": 60.0},
+    **{"clock_granularity_s": 0.001, "timestamps": False, "sack_blocks": 4, "retransmit_only_lost": True},
+    **{"ack_ends_backoff": True, "impatient_timer": True, "recovery_exit_grows": True},
+    **{"timeout_exit_holds": True, "inflate_by_one": True},
 }
 OF_VARIANT = {
     "NewReno": {"variant": "newreno", "ssthresh_rule": "pipe"},

@@ -139,11 +139,8 @@ FAULTS = {
     ),
 }
 OF_CPP = (
-    "M one more",
-    "a POLL slot forgotten",
-    "a NULL slot forgotten",
-    "two duplicates for three",
-    "token price by actual bytes",
+    *("M one more", "a POLL slot forgotten", "a NULL slot forgotten"),
+    *("two duplicates for three", "token price by actual bytes"),
 )
 
 

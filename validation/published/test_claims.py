@@ -23,10 +23,8 @@ NOT_REPRODUCED = {
     "four-hops-as-two": {""},
     "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in (0.1, 0.3, 0.5)},
     "vegas-bounds": {
-        "saturated goodput, asymmetric",
-        "saturated goodput, symmetric",
-        "delay at load 0.6",
-        "delay at load 0.8",
+        *("saturated goodput, asymmetric", "saturated goodput, symmetric"),
+        *("delay at load 0.6", "delay at load 0.8"),
     },
     "vegas-bounds-with-more-peripherals": {"from 1 to 3"},
     "alternating": {f"{hops} hops, far" for hops in (1, 2, 4)},

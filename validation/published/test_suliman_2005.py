@@ -15,13 +15,12 @@ SIMULATOR = Simulator()
 @pytest.mark.parametrize("packet", [256, 512, 1024, 1500])
 def test_throughput_never_falls_with_the_window_if_the_gateway_has_room(packet):
     mss = packet - 40
+    sizes = {"transport__mss_bytes": mss, "traffic__message_bytes": mss, "link__node_buffer_bytes": 10**6}
     rates = [
         SIMULATOR.sample(
             suliman_2005.scenario("one-of-seven"),
             "goodput_kbps",
-            link__node_buffer_bytes=1_000_000,
-            transport__mss_bytes=mss,
-            traffic__message_bytes=mss,
+            **sizes,
             transport__receive_window_segments=window * 1024 // mss,
             transport__initial_window_segments=min(2, window * 1024 // mss),
         )
@@ -41,10 +40,9 @@ def test_losses_on_the_wlan_bring_the_mean_round_trip_to_the_published_one():
 
 
 def test_nothing_is_retransmitted_without_need_by_a_single_transfer():
-    result = SIMULATOR(suliman_2005.scenario("round-trips"))
-    assert (
-        abs(suliman_2005.unnecessary(result, suliman_2005.scenario("round-trips"))) < 1 / 30 * 1.5
-    )  # a loss or so at the ends
+    scenario = suliman_2005.scenario("round-trips")
+    result = SIMULATOR(scenario)
+    assert abs(suliman_2005.unnecessary(result, scenario)) < 1 / 30 * 1.5  # a loss or so at the ends
     assert float(result["rtt_max_s"].max()) < 1.0
     assert not result["timeouts_per_s"].any()
 
@@ -57,10 +55,6 @@ def test_without_the_first_overshoot_the_congestion_window_stays_below_the_recei
 
 
 def test_buffers_of_their_own_make_all_connections_equal():
-    keys = {
-        "link.node_buffer_bytes": None,
-        "flow_control.central_buffer_packets": 170,
-        "run.replications": 2,
-    }
+    keys = {"link.node_buffer_bytes": None, "flow_control.central_buffer_packets": 170, "run.replications": 2}
     result = SIMULATOR(suliman_2005.scenario("connections").changed(keys))
     assert float(result["fairness"].min()) > 0.9999

@@ -56,7 +56,7 @@ def test_what_was_sent_before_measuring_is_no_loss_above_all():
     schedule = [{"at_s": 1.0, "load_kbps": 0.01}]
     scenario = thesis(
         run={"duration_s": 3, "warmup_s": 1, "replications": 2},
-        transport={"preset": "thesis", "protocol": "none"},
+        transport={"protocol": "none"},
         traffic={"source": "periodic", "load_kbps": 600, "load_schedule": schedule},
         flow_control={"enabled": False, "baseband_packets": 10_000},
         link={"arq": 1},

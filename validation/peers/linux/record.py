@@ -28,21 +28,9 @@ LATE_MS = 0.3
 """A record whose link was later than this, at the 99th percentile, is thrown away and made again."""
 ATTEMPTS = 4
 COUNTERS = (
-    "TCPTimeouts",
-    "TCPSackRecovery",
-    "TCPRenoRecovery",
-    "TCPLossProbes",
-    "TCPLossProbeRecovery",
-    "TCPFastRetrans",
-    "TCPSlowStartRetrans",
-    "TCPLostRetransmit",
-    "TCPSpuriousRTOs",
-    "TCPDSACKUndo",
-    "TCPFullUndo",
-    "TCPPartialUndo",
-    "TCPHystartTrainDetect",
-    "TCPHystartDelayDetect",
-    "TCPDSACKRecv",
+    *("TCPTimeouts", "TCPSackRecovery", "TCPRenoRecovery", "TCPLossProbes", "TCPLossProbeRecovery"),
+    *("TCPFastRetrans", "TCPSlowStartRetrans", "TCPLostRetransmit", "TCPSpuriousRTOs", "TCPDSACKUndo"),
+    *("TCPFullUndo", "TCPPartialUndo", "TCPHystartTrainDetect", "TCPHystartDelayDetect", "TCPDSACKRecv"),
     "RetransSegs",
 )
 SERVER = """
