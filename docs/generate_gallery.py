@@ -146,9 +146,6 @@ def main(folder: Path) -> None:
     missing = {entry.name for entry in catalogue()} - {drawn.name for drawn in figures}
     if missing:
         sys.exit(f"{folder} lacks {', '.join(sorted(missing))}: btqueue figures --all --out {folder}")
-    quick = [drawn.name for drawn in figures if drawn.settings.get("quick")]
-    if quick:
-        sys.exit(f"drawn with --quick: {', '.join(quick)}")
     order = {paper: number for number, paper in enumerate(TITLES)}
     figures.sort(key=lambda drawn: order[drawn.paper])  # stable: keeps the order of the numbers
     shutil.rmtree(GALLERY, ignore_errors=True)

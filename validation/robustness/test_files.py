@@ -130,18 +130,13 @@ def test_a_file_is_whole_or_not_there(tmp_path, replace):
     assert entries(tmp_path) == {"file": "all"}
 
 
-def test_what_appears_while_a_file_is_written_is_not_replaced(tmp_path):
+@pytest.mark.parametrize("at_the_last_moment", [False, True])
+def test_what_appears_while_a_file_is_written_is_not_replaced(tmp_path, monkeypatch, at_the_last_moment):
+    if at_the_last_moment:  # looked, and it was not there yet
+        monkeypatch.setattr(files.os.path, "lexists", lambda path: False)
     with pytest.raises(FileExistsError), written_whole(tmp_path / "file", replace=False) as part:
         part.write_text("ours")
         (tmp_path / "file").write_text("theirs")
-    assert entries(tmp_path) == {"file": "theirs"}
-
-
-def test_what_appears_at_the_last_moment_is_not_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.os.path, "lexists", lambda path: False)  # looked, and it was not there yet
-    (tmp_path / "file").write_text("theirs")
-    with pytest.raises(FileExistsError), written_whole(tmp_path / "file", replace=False) as part:
-        part.write_text("ours")
     assert entries(tmp_path) == {"file": "theirs"}
 
 
