@@ -36,6 +36,8 @@ PICONET = {
     "link.arq": "unlimited", "flow_control.enabled": False, "flow_control.baseband_packets": 200,
     "flow_control.buffer_packets": 200,
 }  # fmt: skip
+SIZES = [(1460, ("DH5", "DH3")), (1000, ("DH5", "DH3")), (1460, ("DH3", "DH1"))]
+LOAD, WINDOW = "traffic.load_kbps", "transport.receive_window_segments"
 LIMITS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25)
 
 
@@ -64,41 +66,30 @@ def drawn() -> Iterator[tuple[str, dict[str, Any]]]:
         ("capacity of a ring under ARQ", ("ring",)),
     ):
         for _ in range(EACH):
-            size, packets = rng.choice(
-                [(1460, ("DH5", "DH3")), (1000, ("DH5", "DH3")), (1460, ("DH3", "DH1"))]
-            )
+            size, packets = rng.choice(SIZES)
             changes = piconet(rng, rng.choice(flows), size, packets) | {"traffic.source": "greedy"}
-            changes["transport.receive_window_segments"] = rng.choice(
-                [2, 4, 8, 16, 32] if len(flows) > 1 else [16, 24, 32]
-            )
+            changes[WINDOW] = rng.choice([2, 4, 8, 16, 32] if len(flows) > 1 else [16, 24, 32])
             if rng.random() < 0.5:
                 changes |= {"radio.model": "constant", "radio.ber": rng.choice([1e-5, 3e-5, 1e-4])}
             yield form, changes | {"flow_control.baseband_packets": 400}
     for _ in range(EACH):
         changes = piconet(rng, rng.choice(("uplink", "downlink")), 1460, ("DH5", "DH3"))
-        changes |= {"traffic.source": "greedy", "transport.receive_window_segments": 1}
-        yield (
-            "window of one in a star, each flow",
-            changes | {"polling.limit": rng.choice([7, 8, 10, 15, 25])},
-        )
+        changes |= {"traffic.source": "greedy", WINDOW: 1}
+        changes["polling.limit"] = rng.choice([7, 8, 10, 15, 25])
+        yield "window of one in a star, each flow", changes
     for form in ("window over a path", "saw over a path"):
         for _ in range(EACH):
-            link = {
-                "rate_kbps": rng.choice([500, 1000, 2000, 5000]),
-                "delay_s": round(rng.uniform(0.005, 0.3), 3),
-            }
+            link = {"rate_kbps": rng.choice([500, 1000, 2000, 5000])}
+            link |= {"delay_s": round(rng.uniform(0.005, 0.3), 3)}
             window = rng.randint(1, 60)
             if form.startswith("saw"):
                 window, link["buffer_packets"] = 1000, rng.randint(3, 40)
-            yield form, {"link": link, "transport.receive_window_segments": window}
+            yield form, {"link": link, WINDOW: window}
     for form, flows in (("carried by a star, each flow", "uplink"), ("carried by a ring, each flow", "ring")):
         for _ in range(EACH // 2):
             changes = carried(rng, flows, tokens=False)
-            changes["traffic.load_kbps"] *= rng.choice([1.0, 1.5, 4.0])
-            yield (
-                form,
-                changes | {"transport.receive_window_segments": 24, "flow_control.baseband_packets": 400},
-            )
+            changes[LOAD] *= rng.choice([1.0, 1.5, 4.0])
+            yield form, changes | {WINDOW: 24, "flow_control.baseband_packets": 400}
 
 
 def piconet(rng: random.Random, flows: str, size: int, packets: tuple[str, str]) -> dict[str, Any]:
@@ -111,18 +102,14 @@ def piconet(rng: random.Random, flows: str, size: int, packets: tuple[str, str])
 
 def carried(rng: random.Random, flows: str, *, tokens: bool) -> dict[str, Any]:
     """Return a piconet with a share of its capacity as load, and of its tokens."""
-    size, packets = rng.choice(
-        [(1460, ("DH5", "DH3"))] * 4 + [(300, ("DH5", "DH3")), (1000, ("DH5", "DH3")), (1460, ("DH3", "DH1"))]
-    )
+    size, packets = rng.choice([SIZES[0]] * 4 + [(300, ("DH5", "DH3")), *SIZES[1:]])
     changes, share, use = piconet(rng, flows, size, packets), rng.uniform(0.05, 0.6), rng.uniform(0.2, 0.7)
     kind = "ring under ARQ" if flows == "ring" else "star, each flow"
     capacity = evaluated(f"capacity of a {kind}", changes)
-    changes["traffic.load_kbps"] = round(share * capacity.value * size * 8e-3, 3)
+    changes[LOAD] = round(share * capacity.value * size * 8e-3, 3)
     if tokens:
-        price = sum(each for _, each in capacity.at.data) + (flows == "ring") * sum(
-            each for _, each in capacity.at.ack
-        )
-        rate = changes["traffic.load_kbps"] * price / size / use
+        paid = [*capacity.at.data, *(capacity.at.ack if flows == "ring" else ())]
+        rate = changes[LOAD] * sum(each for _, each in paid) / size / use
         changes |= {"flow_control.enabled": True, "flow_control.token_rate_kbps": round(rate, 2)}
     return changes
 
@@ -137,11 +124,9 @@ def scenario_of(form: str, changes: dict[str, Any]) -> Scenario:
         "topology": "custom", "relay": "segment", "flows": [{"from": "a", "to": "b"}],
         "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}], "outside_links": [link],
     }  # fmt: skip
+    run = {"duration_s": 3000, "warmup_s": 200, "replications": 2}
     known = {"network": network, "transport": {"preset": "thesis", "windows": "segments"}}
-    known |= {
-        "traffic": {"source": "greedy"},
-        "run": {"duration_s": 3000, "warmup_s": 200, "replications": 2},
-    }
+    known |= {"traffic": {"source": "greedy"}, "run": run}
     return Scenario.from_dict(known).changed(changes)
 
 
@@ -159,11 +144,9 @@ def doubt(found: Evaluated) -> str:
 
 def simulated(form: str, scenario: Scenario) -> tuple[float, float]:
     """Return mean and half-width of the round trip in s, or of the segments a second."""
-    metric, unit = (
-        ("rtt_s", 1.0)
-        if form.startswith("round trip")
-        else ("goodput_kbps", scenario.traffic.message_bytes * 8e-3)
-    )
+    metric, unit = "goodput_kbps", scenario.traffic.message_bytes * 8e-3
+    if form.startswith("round trip"):
+        metric, unit = "rtt_s", 1.0
     found = summarise(bt.simulate(scenario, threads=1))[metric]
     return found.mean / unit, found.ci95 / unit
 
@@ -203,7 +186,6 @@ STAR = {
 }
 RING = STAR | {"network.flows": "ring"}
 TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 90.0}
-LOAD, WINDOW = "traffic.load_kbps", "transport.receive_window_segments"
 WIRE = {"rate_kbps": 1000, "delay_s": 0.1}
 PANELS: list[tuple[str, str, str, list[tuple[str, str, dict[str, Any], np.ndarray]]]] = [
     ("Carried round trips", "load of each flow (kbit/s)", LOAD, [

@@ -4,7 +4,7 @@ import os
 import stat
 import sys
 import time
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -165,12 +165,9 @@ def function(tmp_path, monkeypatch):
     file = tmp_path / "sources" / "twice.py"
     file.parent.mkdir()
     file.write_text("def twice(number):\n    return 2 * number\n")
-    specification = spec_from_file_location("twice", file)
-    assert specification is not None and specification.loader is not None
-    module = module_from_spec(specification)
-    monkeypatch.setitem(sys.modules, "twice", module)  # where numba looks it up again
-    specification.loader.exec_module(module)
-    return module.twice
+    monkeypatch.syspath_prepend(file.parent)
+    monkeypatch.delitem(sys.modules, "twice", raising=False)
+    return import_module("twice").twice
 
 
 def machine_code(folder: Path) -> list[str]:

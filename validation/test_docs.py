@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import importlib.util
 import inspect
 import json
 import re
@@ -10,6 +9,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import generate_reference as generator
 import pytest
 from command_line import run
 
@@ -164,15 +164,6 @@ def test_every_public_function_of_theory_has_an_example_that_runs(module):
     assert f".. automodule:: {module.__name__}\n   :members:" in REFERENCE
 
 
-@pytest.fixture(scope="module")
-def generator():
-    spec = importlib.util.spec_from_file_location("generate_reference", DOCS / "generate_reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 SHORT = "--set run.duration_s=5 --set run.warmup_s=1 --set run.replications=2"
 
 
@@ -185,7 +176,7 @@ SHORT = "--set run.duration_s=5 --set run.warmup_s=1 --set run.replications=2"
         f"simulate suliman-2005/round-trips {SHORT} --pcap run.pcap",
     ],
 )
-def test_json_results_keep_to_their_schema(line, generator, tmp_path, monkeypatch):
+def test_json_results_keep_to_their_schema(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     printed = run(*shlex.split(line), "--json")
     found = generator.Results.model_validate_json(printed.stdout)
@@ -194,7 +185,7 @@ def test_json_results_keep_to_their_schema(line, generator, tmp_path, monkeypatc
     assert all(len(side.metrics) > 0 and set(side.metrics) <= set(METRICS) for side in sides)
 
 
-def test_the_generated_reference_is_up_to_date(generator):
+def test_the_generated_reference_is_up_to_date():
     for path, text in generator.pages().items():
         assert path.read_text("utf-8") == text, "run python docs/generate_reference.py"
     committed = (DOCS / "reference" / "scenario-keys.md").read_text("utf-8")
@@ -204,7 +195,7 @@ def test_the_generated_reference_is_up_to_date(generator):
 
 
 @pytest.mark.long  # other processors may round the last digit of a mean otherwise
-def test_the_sample_and_the_picture_of_readme_are_those_of_its_commands(generator):
+def test_the_sample_and_the_picture_of_readme_are_those_of_its_commands():
     remedy = "run python docs/generate_reference.py --readme"
     assert generator.README.read_text("utf-8") == generator.readme(), remedy
     assert generator.PICTURE.read_text("utf-8") == generator.readme_picture(), remedy
