@@ -20,7 +20,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.expressions import Linear
 from btqueue.simulator.statistics import precision
 from btqueue.study.dimensioning.problem import Place, Task
-from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best, search_again
+from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best, neighbours, search_again
 from btqueue.study.evaluate import Failure, failure_of
 from btqueue.study.summary import NOTHING, Estimate, flows_without_goodput, holm, over_replications
 
@@ -111,13 +111,9 @@ class Confirmation:
         return len(self.points[0].samples)
 
 
-def neighbours(task: Task, best: Place) -> list[Place]:
+def around(task: Task, best: Place) -> list[Place]:
     """Return a point and each of its keys a step either way, or all other values if they are no numbers."""
-    there = [
-        (*best[:number], at, *best[number + 1 :])
-        for number, choice in enumerate(task.choices)
-        for at in choice.steps(best[number])
-    ]
+    there = neighbours(task, best, 1, continuous=True)
     return [best, *(place for place in there if not task.violation_by_keys(place))]
 
 
@@ -172,7 +168,7 @@ def confirm(
     task, start = table.task, table.ranked()[0]
     moving = [n for n, choice in enumerate(task.choices) if choice.key not in without_effect]
     known, played = dict(table.known), dict[Place, Simulated]()
-    wanted = [*neighbours(task, start.place), *rivals(task, start, known.values(), moving)]
+    wanted = [*around(task, start.place), *rivals(task, start, known.values(), moving)]
     while new := [one for one in dict.fromkeys(wanted) if one not in played][: MOST_PLAYED - len(played)]:
         total = len(played) + len(new)
         for place in new:
@@ -182,7 +178,7 @@ def confirm(
                 progress(len(played), total)
         apart = (place for place in known if all(task.apart(place, other, moving) for other in played))
         known = {place: known[place] for place in (*played, *apart)}
-        wanted = neighbours(task, min(known.values(), key=lambda one: one.rank(task)).place)
+        wanted = around(task, min(known.values(), key=lambda one: one.rank(task)).place)
     order = sorted(played, key=lambda place: known[place].rank(task))
     answers = [known[place] for place in order]
     others = any(one.feasible(task) for place, one in table.known.items() if place not in played)

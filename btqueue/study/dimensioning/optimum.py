@@ -39,6 +39,7 @@ from btqueue.study.dimensioning.search import Candidate, Outcome, Progress, Tabl
 from btqueue.study.evaluate import Engine
 from btqueue.study.points import is_number, label
 from btqueue.study.provenance import plain
+from btqueue.study.sensitivity.factors import changed
 from btqueue.study.summary import Estimate
 from btqueue.study.tables import number
 from btqueue.text_table import TextTable
@@ -241,11 +242,7 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
 def _goes_on(task: Task, best: Candidate | None, choice: Choice, at: float) -> bool:
     """Return whether a scenario may have a value a step beyond the end of a range."""
     end, inside = choice.at(at), choice.at(choice.steps(at)[0])
-    try:
-        task.base.changed({**(best.changes if best else {}), choice.key: 2 * end - inside})
-    except ScenarioError:
-        return False
-    return True
+    return changed(task.base, {**(best.changes if best else {}), choice.key: 2 * end - inside}) is not None
 
 
 def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:

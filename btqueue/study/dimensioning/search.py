@@ -273,14 +273,16 @@ def _round(table: Table, task: Task, seed: int) -> None:
         climb(table, task, min(found, key=lambda one: one.rank(task)))
 
 
-def neighbours(task: Task, place: Place) -> list[Place]:
+def neighbours(
+    task: Task, place: Place, diagonals: int = DIAGONALS, *, continuous: bool = False
+) -> list[Place]:
     """Return the places one step away: up and down, along diagonals, all values of unordered choices.
 
-    Continuous keys stay as they are.
+    Continuous keys stay as they are unless they are asked for.
     """
-    steps = {n: one.steps(place[n]) for n, one in enumerate(task.choices) if not one.continuous}
+    steps = {n: o.steps(place[n]) for n, o in enumerate(task.choices) if continuous or not o.continuous}
     stepping = [n for n in steps if task.choices[n].ordered]
-    moved = [keys for count in range(1, DIAGONALS + 1) for keys in itertools.combinations(stepping, count)]
+    moved = [keys for count in range(1, diagonals + 1) for keys in itertools.combinations(stepping, count)]
     moved += [(n,) for n in steps if n not in stepping]
     found = []
     for keys in moved:
