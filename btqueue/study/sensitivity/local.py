@@ -72,7 +72,12 @@ class Solver:
 
     def extended(self, answer: Answer) -> Answer:
         """Return an answer with the quantities to study among its metrics."""
-        return replace(answer, metrics=with_quantities(answer.metrics, self.quantities))
+        found = dict(answer.metrics)
+        for name, quantity in self.quantities.items():
+            if name not in found and (value := found.get(quantity.name)) is not None:
+                samples = () if value.each is None else tuple(quantity.over(value.each).tolist())
+                found[name] = Estimate(quantity.of(value), samples=samples)
+        return replace(answer, metrics=found)
 
     @property
     def simulated(self) -> bool:
@@ -112,19 +117,15 @@ class Solver:
         engine = engine or self.engine
         missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
         places, wanted = list(missing), list(missing.values())
-        self.expect(len(wanted))
+        self.count(asked=len(wanted))
         for result in map_points(self.scenario, wanted, engines=(engine,), workers=self._workers):
             self._known[places[result.number]] = self.extended(result.answers[engine])
-            self.tell()
+            self.count(done=1)
 
-    def expect(self, points: int) -> None:
-        """Count points that are going to be answered."""
-        self._asked += points
-
-    def tell(self) -> None:
-        """Tell that a further point is answered."""
-        self._done += 1
-        if self._progress is not None:
+    def count(self, *, asked: int = 0, done: int = 0) -> None:
+        """Count points that are going to be answered, and tell that some are."""
+        self._asked, self._done = self._asked + asked, self._done + done
+        if done and self._progress is not None:
             self._progress(self._done, self._asked)
 
 
@@ -157,18 +158,6 @@ def chosen_metrics(
         why = f"the answer gives no value here, only {', '.join(there)}"
         raise ScenarioError(f"{missing[0]}: {why}", missing[0])
     return {str(one): one for one in found}
-
-
-def with_quantities(
-    metrics: Mapping[str, Estimate], quantities: Mapping[str, Quantity]
-) -> dict[str, Estimate]:
-    """Return the estimates of metrics, and of quantities of them by the names of these."""
-    found = dict(metrics)
-    for name, quantity in quantities.items():
-        if name not in found and (value := metrics.get(quantity.name)) is not None:
-            samples = () if value.each is None else tuple(quantity.over(value.each).tolist())
-            found[name] = Estimate(quantity.of(value), samples=samples)
-    return found
 
 
 BENT = 0.5
@@ -437,10 +426,10 @@ def _by_theory(active: Sequence[Factor], names: Sequence[str], solver: Solver) -
         found[factor.key] = {
             n: of_steps(solver.answer.mean(n), below.mean(n), above.mean(n), step, kind) for n in names
         }
-    solver.expect(len(smooth))
+    solver.count(asked=len(smooth))
     for factor in smooth:
         found[factor.key] = {n: of_theory(sides) for n, sides in plan.sides(names, factor.key).items()}
-        solver.tell()
+        solver.count(done=1)
     return found
 
 
