@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,9 +13,7 @@ from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_titles, say
 from btqueue.progress_bars import bars
 
 if TYPE_CHECKING:
-    from btqueue.reproduction.answer_cache import Store
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
-    from btqueue.reproduction.figures.work import Settings
 
 
 def figures(
@@ -38,7 +36,7 @@ def figures(
     """
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.reproduction.answer_cache import Store
-    from btqueue.reproduction.figures.catalogue import catalogue, drawn_figures, find
+    from btqueue.reproduction.figures.catalogue import catalogue, draw, drawn_figures, find, require_free
     from btqueue.reproduction.figures.work import Settings
 
     if name is None and not every:
@@ -52,34 +50,40 @@ def figures(
         raise BadInput(f"--out {out}: is no folder")
     keep_compiled_models()
     settings, store = Settings(replications, quick, picture_format), Store(fresh=fresh)
-    if name is not None:
-        drawn = _draw(find(name), folder, settings, store, force=force, quiet=quiet)
-        for note in drawn.notes:
-            say(f"note: {note}")
-        for file in drawn.files:
-            put(folder / file)
-    elif _draw_each(catalogue(paper), folder, settings, store, force=force, quiet=quiet):
-        raise typer.Exit(NO_ANSWER)
+
+    def drawn(entry: Entry, folder: Path) -> Drawn:
+        with bars(quiet=quiet) as make:
+            return draw(entry, folder, settings, store, make(entry.name), force=force)
+
+    try:
+        if name is None:
+            entries = [(one, folder / one.paper) for one in catalogue(paper)]
+            require_free(entries, settings, force=force)
+            if _draw_each(entries, drawn, quiet=quiet):
+                raise typer.Exit(NO_ANSWER)
+            return
+        found = drawn(find(name), folder)
+    except KeyboardInterrupt:
+        say(f"{store.computed} new answers are kept: the same command goes on from there")
+        raise
+    for note in found.notes:
+        say(f"note: {note}")
+    for file in found.files:
+        put(folder / file)
 
 
 def _draw_each(
-    entries: Sequence[Entry], out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool
+    entries: Sequence[tuple[Entry, Path]], draw: Callable[[Entry, Path], Drawn], *, quiet: bool
 ) -> int:
-    """Draw figures into folders of their publications; return how many failed.
+    """Draw figures into folders; return how many failed.
 
     A script may fail in any way: it is named with its error, and the others are drawn.
-
-    Raises:
-        BadFiles: another file is in the way, before anything is drawn.
     """
-    from btqueue.reproduction.figures.catalogue import require_free
-
-    require_free([(entry, out / entry.paper) for entry in entries], settings, force=force)
     failed = 0
-    for number, entry in enumerate(entries, start=1):
+    for number, (entry, folder) in enumerate(entries, start=1):
         heading = f"{number}/{len(entries)} {entry.name}"
         try:
-            drawn = _draw(entry, out / entry.paper, settings, store, force=force, quiet=quiet)
+            drawn = draw(entry, folder)
         except Exception as error:
             failed += 1
             say(f"{heading}: failed: {type(error).__name__}: {error}")
@@ -90,15 +94,3 @@ def _draw_each(
     if failed:
         say(f"{failed} of {len(entries)} figures failed")
     return failed
-
-
-def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool) -> Drawn:
-    """Draw a figure, with a bar on the terminal that says how far it is."""
-    from btqueue.reproduction.figures.catalogue import draw
-
-    try:
-        with bars(quiet=quiet) as make:
-            return draw(entry, out, settings, store, make(entry.name), force=force)
-    except KeyboardInterrupt:
-        say(f"{store.computed} new answers are kept: the same command goes on from there")
-        raise
