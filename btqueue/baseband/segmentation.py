@@ -18,6 +18,7 @@ fit; the order of preference above is ours.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args
 
 from btqueue.baseband.packets import PacketType
@@ -86,47 +87,30 @@ def _fewest_packets(pdu_bytes: int, types: Sequence[PacketType]) -> tuple[Fragme
 
 
 def _least_padding(pdu_bytes: int, types: Sequence[PacketType]) -> tuple[Fragment, ...]:
-    largest = max(types, key=_payload)
-    full, rest = divmod(pdu_bytes, largest.payload_bytes)
-    packets = sorted(_tightest_packets(rest, types), key=_payload, reverse=True)
-    fragments = [Fragment(largest, largest.payload_bytes)] * full
+    ordered = sorted(set(types), key=lambda t: (t.payload_bytes, t.name), reverse=True)
+
+    @cache
+    def tightest(rest: int) -> tuple[int, int, tuple[PacketType, ...]]:
+        """Return the packets for the rest after their padding and their slots, replies included.
+
+        A tie goes to the type with the larger payload, so that the order of `types` does not matter.
+        """
+        if rest <= 0:
+            return -rest, 0, ()
+        options = []
+        for packet in ordered:
+            padding, slots, others = tightest(rest - packet.payload_bytes)
+            options.append((padding, slots + packet.slots + 1, (packet, *others)))
+        return min(options, key=lambda option: option[:2])
+
+    full, rest = divmod(pdu_bytes, ordered[0].payload_bytes)
+    packets = sorted(tightest(rest)[2], key=_payload, reverse=True)
+    fragments = [Fragment(ordered[0], ordered[0].payload_bytes)] * full
     for packet in packets:
         carried = min(rest, packet.payload_bytes)
         fragments.append(Fragment(packet, carried))
         rest -= carried
     return tuple(fragments)
-
-
-def _tightest_packets(rest_bytes: int, types: Sequence[PacketType]) -> list[PacketType]:
-    """Packets holding ``rest_bytes`` with the least padding, then the fewest slots including the replies.
-
-    Dynamic programming over the bytes still to be carried: ``best[r]`` is the lexicographically least
-    (padding, slots) for ``r`` bytes and ``chosen[r]`` the type that its first packet takes.  Every tie goes
-    to the type with the larger payload, so the answer does not depend on the order of ``types``.
-    """
-    ordered = sorted(set(types), key=lambda t: (t.payload_bytes, t.name), reverse=True)
-    best: list[tuple[int, int]] = [(0, 0)]
-    chosen: list[PacketType] = ordered[:1]  # never read: no byte needs no packet
-    for rest in range(1, rest_bytes + 1):
-        options = [_option(rest, packet, best) for packet in ordered]
-        cost = min(options)
-        best.append(cost)
-        chosen.append(ordered[options.index(cost)])
-    packets = []
-    while rest_bytes > 0:
-        packets.append(chosen[rest_bytes])
-        rest_bytes -= chosen[rest_bytes].payload_bytes
-    return packets
-
-
-def _option(rest_bytes: int, packet: PacketType, best: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """(padding, slots) when ``packet`` carries the first of ``rest_bytes`` and the others follow at best."""
-    slots = packet.slots + 1
-    left = rest_bytes - packet.payload_bytes
-    if left <= 0:
-        return -left, slots
-    padding, slots_after = best[left]
-    return padding, slots + slots_after
 
 
 def _payload(packet: PacketType) -> int:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from pydantic.fields import FieldInfo
-
 from btqueue.scenario import Problem, Scenario, ScenarioError
-from btqueue.scenario.problems import all_keys, field_at
+from btqueue.scenario.problems import all_keys, fields_of, parts_of
 from btqueue.study.evaluate import Answer
 from btqueue.study.sensitivity.factors import changed, factors
 
@@ -106,7 +103,9 @@ def _sliders(scenario: Scenario) -> Iterator[Control]:
             _nearest_allowed(scenario, factor.key, value, high, factor.whole),
         )
         if low < high:
-            yield Control(factor.key, value, _field(factor.key).description or "", low, high, factor.whole)
+            yield Control(
+                factor.key, value, fields_of(Scenario)[factor.key].description or "", low, high, factor.whole
+            )
 
 
 def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, whole: bool) -> float:
@@ -121,17 +120,10 @@ def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, who
 
 def _choices(scenario: Scenario) -> Iterator[Control]:
     for key in all_keys(Scenario):
-        annotation, value = _field(key).annotation, scenario.value_of(key)
-        kinds = [kind for kind in (annotation, *get_args(annotation)) if kind is not NoneType]
-        named = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+        annotation, value = fields_of(Scenario)[key].annotation, scenario.value_of(key)
+        named = next((get_args(kind) for kind in parts_of(annotation) if get_origin(kind) is Literal), ())
         options = (True, False) if annotation is bool else named
         if value is not None and value in options and not key.startswith("run."):
             taken = tuple(other for other in options if changed(scenario, {key: other}) is not None)
             if len(taken) > 1:
-                yield Control(key, value, _field(key).description or "", choices=taken)
-
-
-def _field(key: str) -> FieldInfo:
-    found = field_at(Scenario, key)
-    assert found is not None, key
-    return found
+                yield Control(key, value, fields_of(Scenario)[key].description or "", choices=taken)

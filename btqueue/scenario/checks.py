@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from btqueue.baseband import low_energy as air
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
-from btqueue.baseband.voice import ESCO_PACKETS, most_links, most_window
+from btqueue.baseband.voice import most_links, most_window
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, conflict
 from btqueue.scenario.low_energy import SHORT_STEP_S, SHORTEST_USUAL_S, USUAL_STEP_S, without_effect
 from btqueue.scenario.network import MOST_OF_LE, MOST_PERIPHERALS, Flow, OutsideLink
@@ -43,8 +43,8 @@ SAME_ON_A_MEDIUM = ("rate_kbps", "header_bytes", "up_s", "down_s")
 def problems_between_keys(scenario: Scenario) -> list[Problem]:
     """Return every contradiction between the keys of *scenario*; an empty list when there is none."""
     rules = (
-        _shape, _custom, _outside, _relay, _members, _bearer, _le_connections, _isochronous, _radio, _link,
-        _flow_control, _voice, _flows, _precision,
+        _shape, _custom, _outside, _relay, _members, _bearer, _le_connections, _radio, _link, _flow_control,
+        _voice, _flows, _precision,
     )  # fmt: skip
     return [_problem(scenario, found) for rule in rules for found in rule(scenario)]
 
@@ -62,22 +62,17 @@ def _problem(s: Scenario, found: tuple[str, str] | Problem) -> Problem:
 
 def _shape(s: Scenario) -> Found:
     n = s.network
-    most = MOST_OF_LE if s.link.bearer == "le" else MOST_PERIPHERALS
-    if n.topology in ("piconet", "scatternet") and n.peripherals > most:
-        why = f"a piconet of Bluetooth Classic has at most {most} active peripherals"
-        yield "network.peripherals", why
-    for p in n.piconet_list:
-        if len(p.peripherals) > most:
-            yield conflict("network.piconet_list", p.name, f"a piconet has at most {most} active peripherals")
     if n.topology == "piconet" and n.piconets != 1:
         yield "network.piconets", 'a piconet is one piconet; use topology = "scatternet" for several'
-    if n.topology == "scatternet":
-        if n.piconets < 2:
-            yield "network.piconets", "a scatternet has at least 2 piconets"
-        bridges = 1 if n.piconets == 2 or n.bridge == "MS" else 2
-        if n.peripherals <= most < n.peripherals + bridges:
-            among = "1 of them is a bridge" if bridges == 1 else f"{bridges} of them are bridges"
-            yield "network.peripherals", f"a piconet has at most {most} active peripherals, and {among} here"
+    if n.topology == "scatternet" and n.piconets < 2:
+        yield "network.piconets", "a scatternet has at least 2 piconets"
+    most = MOST_OF_LE if s.link.bearer == "le" else MOST_PERIPHERALS
+    why = f"a piconet has at most {most} active peripherals, its bridges among them"
+    large = [p.name for p in n.piconet_names if len(p.members) > most]
+    if n.topology == "custom":
+        yield from (conflict("network.piconet_list", name, why) for name in large)
+    elif large:
+        yield "network.peripherals", why
     if n.topology == "custom" and not n.piconet_list:
         yield "network.topology", "a custom network needs a piconet_list"
     if n.topology != "custom" and n.piconet_list:
@@ -210,17 +205,13 @@ def _le_connections(s: Scenario) -> Found:
         return
     step = USUAL_STEP_S if le.interval_s >= SHORTEST_USUAL_S - 1e-12 else SHORT_STEP_S
     if not isclose(le.interval_s / step, round(le.interval_s / step), abs_tol=1e-6):
-        why = "a connection interval is a multiple of 1.25 ms from 7.5 ms on, and of 125 us below"
-        yield "le.interval_s", why
+        yield "le.interval_s", "must be a multiple of 1.25 ms from 7.5 ms on, and of 125 us below"
     if le.interval_spread_s >= le.interval_s:
-        why = f"no interval is left: it must be smaller than interval_s = {le.interval_s:g}"
-        yield "le.interval_spread_s", why
+        yield "le.interval_spread_s", f"must be smaller than interval_s = {le.interval_s:g}"
     if le.transfer == "coc" and le.credits_returned_every > le.credits:
-        why = f"the sender stops before credits return: it has {le.credits}"
-        yield "le.credits_returned_every", why
-    if le.event_length_s is not None and le.event_length_s > le.interval_s:
-        why = f"an event cannot be longer than the interval of {le.interval_s:g} s"
-        yield "le.event_length_s", why
+        yield "le.credits_returned_every", f"must not exceed credits = {le.credits}"
+    if le.reserved_s > le.interval_s:
+        yield "le.event_length_s", f"must not exceed interval_s = {le.interval_s:g}"
     silent = 2.0 * (1 + le.latency) * le.subrate * (le.interval_s + le.interval_spread_s)
     if le.supervision_timeout_s <= silent:
         why = f"must be above 2 (1 + latency) subrate times the interval, {silent:g} s"
@@ -229,20 +220,12 @@ def _le_connections(s: Scenario) -> Found:
     if counts and sum(counts) != air.CHANNELS:
         why = f"there are {air.CHANNELS} data channels, and these are {sum(counts)}"
         yield conflict("le.channel_classes", counts, why)
-
-
-def _isochronous(s: Scenario) -> Found:
-    le = s.le
-    if s.link.bearer != "le":
-        return
     if (le.iso_interval_s > 0) != (le.iso_length_s > 0):
         zero = "le.iso_interval_s" if le.iso_length_s > 0 else "le.iso_length_s"
         yield conflict(zero, 0, "isochronous time needs both iso_interval_s and iso_length_s above 0")
         return
-    space_us = 1e6 * le.frame_space_s
-    least_s = 1e-6 * air.exchange_us(
-        le.phy, le.payload_bytes, 0, frame_space_us=space_us, encrypted=le.encrypted
-    )
+    space_us, full = 1e6 * le.frame_space_s, le.payload_bytes
+    least_s = 1e-6 * air.exchange_us(le.phy, full, 0, frame_space_us=space_us, encrypted=le.encrypted)
     if le.iso_length_s > 0 and le.iso_interval_s - le.iso_length_s < least_s:
         why = f"isochronous time leaves no room for an exchange of {least_s:g} s in {le.iso_interval_s:g} s"
         yield "le.iso_length_s", why
@@ -342,21 +325,11 @@ def _voice(s: Scenario) -> Found:
     elif v.packet != "none" and v.links == 0:
         yield "voice.links", f'{v.packet} needs at least one link; use packet = "none" for no voice'
     elif v.packet != "none":
-        yield from _repeated_voice(s)
+        most = most_window(v.packet, v.links)
+        if v.retransmission_slots > most or v.retransmission_slots % 2:
+            why = "HV packets are never repeated, and windows end before the next reserved slots"
+            yield "voice.retransmission_slots", f"must be even, and must not exceed {most}: {why}"
         yield from _room_beside_voice(s)
-
-
-def _repeated_voice(s: Scenario) -> Found:
-    """Refuse retransmission windows that are odd, or too long, or of links that repeat nothing."""
-    v, key = s.voice, "voice.retransmission_slots"
-    most = most_window(v.packet, v.links)
-    if v.retransmission_slots > most:
-        why = f"{v.packet} packets are never repeated"
-        if v.packet in ESCO_PACKETS:
-            why = f"must not exceed {most}: windows end before the next reserved slots"
-        yield key, why
-    elif v.retransmission_slots % 2:
-        yield key, "must be even: exchanges begin at even slots"
 
 
 def _room_beside_voice(s: Scenario) -> Found:

@@ -135,11 +135,6 @@ def effective(root: type[Table], given: frozenset[tuple[str, object]]) -> tuple[
     return tuple(filter(matters, every))
 
 
-def neutral(field: FieldInfo) -> tuple[Any, ...]:
-    """Return the values at which a key changes nothing."""
-    return declared(field, "neutral") or (field.default,)
-
-
 def declared(field: FieldInfo, name: str) -> Any:
     """Return "when", "neutral" or "default_in_words" of a key's declaration; None if it has none."""
     extra = field.json_schema_extra

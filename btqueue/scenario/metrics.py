@@ -50,19 +50,12 @@ def unit_of(name: str) -> str:
     return next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
 
 
-def _metrics() -> Mapping[str, Metric]:
-    rows: list[dict[str, Any]] = table_beside("btqueue.scenario", "metrics.csv")
-    return MappingProxyType(
-        {
-            row["metric"]: Metric(
-                unit_of(row["metric"]) or "1", row["heading"], row["meaning"], row["of"], row["table"]
-            )
-            for row in rows
-        }
-    )
-
-
-METRICS: Final = _metrics()
+METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
+    {
+        (name := row.pop("metric")): Metric(unit_of(name) or "1", **cast(Any, row))
+        for row in table_beside("btqueue.scenario", "metrics.csv")
+    }
+)
 """Every metric by name, in the order in which reports show them."""
 
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
 
-@dataclass(frozen=True)
-class PiconetPlan:
+class PiconetPlan(NamedTuple):
     """A piconet: its central and its members in the order of the polling cycle."""
 
     name: str
@@ -32,16 +31,14 @@ class PiconetPlan:
     members: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class BridgePlan:
+class BridgePlan(NamedTuple):
     """A device in several piconets, a member or the central of each."""
 
     node: int
     piconets: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class OutsidePlan:
+class OutsidePlan(NamedTuple):
     """An outside link between two nodes."""
 
     link: OutsideLink
@@ -49,8 +46,7 @@ class OutsidePlan:
     target: int
 
 
-@dataclass(frozen=True)
-class FlowPlan:
+class FlowPlan(NamedTuple):
     """One direction of data.
 
     Attributes:

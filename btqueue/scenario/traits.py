@@ -17,9 +17,9 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from btqueue.scenario.fields import conditions, effective, neutral
+from btqueue.scenario.fields import conditions, declared, effective
 from btqueue.scenario.network import ENDS, Flow
-from btqueue.scenario.problems import field_at
+from btqueue.scenario.problems import fields_of
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import Hop, Topology, active_flows, topology
@@ -68,8 +68,8 @@ def _read(tables: tuple[str, ...], given: frozenset[tuple[str, object]]) -> tupl
 
 def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
     """Return, by dotted name, the values at which keys change nothing: the default, if none is declared."""
-    fields = {key: field_at(Scenario, key) for key in keys}
-    return {key: neutral(field) for key, field in fields.items() if field is not None}
+    fields = fields_of(Scenario)
+    return {key: declared(fields[key], "neutral") or (fields[key].default,) for key in keys}
 
 
 def value(scenario: Scenario, key: str) -> Any:
