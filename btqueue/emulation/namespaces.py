@@ -14,11 +14,10 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, NamedTuple
 
 TUN = "/dev/net/tun"
 DEVICE = "bt0"
@@ -55,69 +54,23 @@ def require_namespaces() -> None:
         raise EmulationUnavailable(f"{TUN}: {os.strerror(error.errno or errno.EIO)}") from None
 
 
-class Namespace:
-    """A network namespace with a TUN device in it; a context, at the end of which both are gone.
+class Namespace(NamedTuple):
+    """A network namespace with a TUN device in it.
 
     Attributes:
+        address: its IPv4 address.
+        process: number of a process outside of it that has it for its children.
         descriptor: the device, not blocking: a read gives the next IP packet that the namespace has sent, a
             write hands one to it.
-        address: its IPv4 address.
     """
 
-    def __init__(self, address: str, prefix: int, mtu: int = 1500) -> None:
-        """Make the namespace and its device.
-
-        Args:
-            address: IPv4 address of the device.
-            prefix: bits of the network's address.
-            mtu: largest IP packet (bytes).
-
-        Raises:
-            EmulationUnavailable: the kernel refuses.
-        """
-        self.address = address
-        first = "echo; cat; exit"  # a shell, for whoever is first collects the orphans that have ended
-        holder = ["unshare", "--net", "--pid", "--kill-child", "--", "sh", "-c", first]
-        self._holder = subprocess.Popen(
-            holder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for this process, which cleans up
-        )
-        assert self._holder.stdout is not None
-        if not self._holder.stdout.readline():  # the line comes from inside
-            assert self._holder.stderr is not None
-            why = self._holder.stderr.read().decode().strip()
-            self._holder.communicate()
-            raise EmulationUnavailable(f"no network namespace: {why}")
-        try:
-            self.descriptor = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                self._make_device(mtu, f"{address}/{prefix}")
-            except BaseException:
-                os.close(self.descriptor)
-                raise
-        except OSError as error:
-            self._end_holder()
-            raise EmulationUnavailable(f"no TUN device: {error.strerror}") from None
-        except BaseException:
-            self._end_holder()
-            raise
-
-    def _make_device(self, mtu: int, address: str) -> None:
-        request = struct.pack("16sH22x", b"btqueue%d", IS_TUN | NO_PACKET_INFORMATION)
-        made = fcntl.ioctl(self.descriptor, SET_DEVICE, request)
-        name = made[:16].rstrip(b"\0").decode()
-        command(["ip", "link", "set", name, "netns", str(self._holder.pid), "name", DEVICE])
-        self.set_kernel("net/ipv6/conf/all/disable_ipv6", 1)  # its announcements would cross the link
-        self.run(["ip", "link", "set", "lo", "up"])
-        self.run(["ip", "address", "add", address, "dev", DEVICE])
-        self.run(["ip", "link", "set", DEVICE, "mtu", str(mtu), "txqueuelen", "5000", "up"])
+    address: str
+    process: int
+    descriptor: int
 
     def command(self, words: Sequence[str]) -> list[str]:
         """Return the command that runs `words` inside, for this process or in another terminal."""
-        of = f"/proc/{self._holder.pid}/ns"
+        of = f"/proc/{self.process}/ns"
         enter = ["nsenter", f"--net={of}/net", f"--pid={of}/pid_for_children"]
         return [*enter, "unshare", "--mount-proc", "--", *words]  # /proc has the numbers of processes inside
 
@@ -134,23 +87,47 @@ class Namespace:
         script = 'test -e "/proc/sys/$1" || exit 0; printf %s "$2" > "/proc/sys/$1"'
         self.run(["sh", "-c", script, "sh", name, str(value)])
 
-    def close(self) -> None:
-        """Let the namespace and its device go."""
-        os.close(self.descriptor)
-        self._end_holder()
 
-    def _end_holder(self) -> None:
-        self._holder.communicate()
+@contextmanager
+def namespace(address: str, prefix: int, mtu: int = 1500) -> Iterator[Namespace]:
+    """Make a namespace and its device; after the block both are gone.
 
-    def __enter__(self) -> Self:
-        """Return the namespace."""
-        return self
+    Args:
+        address: IPv4 address of the device.
+        prefix: bits of the network's address.
+        mtu: largest IP packet (bytes).
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Let it go."""
-        self.close()
+    Raises:
+        EmulationUnavailable: the kernel refuses.
+    """
+    first = "echo; cat; exit"  # a shell, for whoever is first collects the orphans that have ended
+    words = ["unshare", "--net", "--pid", "--kill-child", "--", "sh", "-c", first]
+    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with ExitStack() as stack:
+        # in a session of its own: Ctrl-C is for this process, which cleans up
+        holder: Any = subprocess.Popen(words, start_new_session=True, **pipes)
+        stack.callback(holder.communicate)
+        if not holder.stdout.readline():  # the line comes from inside
+            raise EmulationUnavailable(f"no network namespace: {holder.stderr.read().decode().strip()}")
+        try:
+            descriptor = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            stack.callback(os.close, descriptor)
+            made = Namespace(address, holder.pid, descriptor)
+            _make_device(made, prefix, mtu)
+        except OSError as error:
+            raise EmulationUnavailable(f"no TUN device: {error.strerror}") from None
+        yield made
+
+
+def _make_device(inside: Namespace, prefix: int, mtu: int) -> None:
+    request = struct.pack("16sH22x", b"btqueue%d", IS_TUN | NO_PACKET_INFORMATION)
+    made = fcntl.ioctl(inside.descriptor, SET_DEVICE, request)
+    name = made[:16].rstrip(b"\0").decode()
+    command(["ip", "link", "set", name, "netns", str(inside.process), "name", DEVICE])
+    inside.set_kernel("net/ipv6/conf/all/disable_ipv6", 1)  # its announcements would cross the link
+    inside.run(["ip", "link", "set", "lo", "up"])
+    inside.run(["ip", "address", "add", f"{inside.address}/{prefix}", "dev", DEVICE])
+    inside.run(["ip", "link", "set", DEVICE, "mtu", str(mtu), "txqueuelen", "5000", "up"])
 
 
 def ask_to_end(program: subprocess.Popen[bytes]) -> None:

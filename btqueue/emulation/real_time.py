@@ -12,7 +12,7 @@ import numpy as np
 
 from btqueue.captures.files import CaptureWriter
 from btqueue.emulation.carrier import MTU, Carrier
-from btqueue.emulation.namespaces import Namespace, ask_to_end
+from btqueue.emulation.namespaces import Namespace, ask_to_end, namespace
 from btqueue.simulator.records.conventions import SECOND
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
@@ -101,7 +101,7 @@ class Emulation:
             EmulationUnavailable: this machine cannot have them.
         """
         with self._stack:
-            self.ends = [self._stack.enter_context(Namespace(address, PREFIX)) for address in ADDRESSES]
+            self.ends = [self._stack.enter_context(namespace(address, PREFIX)) for address in ADDRESSES]
             self._stack = self._stack.pop_all()
         return self
 

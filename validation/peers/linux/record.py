@@ -21,7 +21,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from btqueue.emulation.namespaces import DEVICE, Namespace, require_namespaces
+from btqueue.emulation.namespaces import DEVICE, namespace, require_namespaces
 
 MSS = 1448
 LATE_MS = 0.3
@@ -112,7 +112,7 @@ def record(
     """Play one transfer in real time and return its record."""
     kernel = {"tcp_sack": sack, "tcp_recovery": rack, "tcp_early_retrans": 3 * rack}
     kernel |= {"tcp_timestamps": stamps, "tcp_no_metrics_save": 1}
-    with Namespace("10.77.0.1", 24) as near, Namespace("10.77.0.2", 24) as far:
+    with namespace("10.77.0.1", 24) as near, namespace("10.77.0.2", 24) as far:
         for name, value in kernel.items():
             near.set_kernel(f"net/ipv4/{name}", value)
             far.set_kernel(f"net/ipv4/{name}", value)
