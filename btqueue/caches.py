@@ -23,6 +23,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from btqueue.files import written_whole
+
 VARIABLE = "BTQUEUE_CACHE_DIR"
 """The environment variable that names another place."""
 
@@ -81,15 +83,8 @@ def keep(file: Path, content: bytes) -> None:
     if file.is_relative_to(os.devnull):
         return  # as was said, or wished
     try:
-        handle, part = tempfile.mkstemp(dir=file.parent, prefix=".part-")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            os.replace(part, file)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(part)
-            raise
+        with written_whole(file, replace=True) as part:
+            part.write_bytes(content)
     except OSError as error:
         not_kept(file.parent, error)
 

@@ -46,11 +46,8 @@ def read_bytes(path: Path, most_bytes: int = LARGEST_BYTES) -> bytes:
     Raises:
         UnusableFile: it is missing, no regular file, too large, or may not be read.
     """
-    require_regular(path, most_bytes)  # before it is opened: opening a device may do something already
     try:
-        # Not blocking, for the file may have become a pipe since.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            _require_regular(os.fstat(file.fileno()), most_bytes)
+        with open(_opened(path, os.O_RDONLY, most_bytes), "rb") as file:
             content = file.read(most_bytes + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(error) from None
@@ -66,28 +63,19 @@ def open_ours(path: Path) -> int:
         UnusableFile: there is a link, a pipe or a device.
         OSError: there is nothing, or a folder (`IsADirectoryError`), or the file system refuses.
     """
-    _require_regular(path.lstat(), sys.maxsize)  # before and after it is opened, as in `read_bytes`
-    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = os.open(path, flags)
+    return _opened(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW, sys.maxsize)
+
+
+def _opened(path: Path, flags: int, most_bytes: int) -> int:
+    """Open a regular file: one is there before, for opening a device may do something, and it was opened."""
+    _require_regular(os.stat(path, follow_symlinks=not flags & os.O_NOFOLLOW), most_bytes)
+    file = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # it may have become a pipe since
     try:
-        _require_regular(os.fstat(file), sys.maxsize)
+        _require_regular(os.fstat(file), most_bytes)
     except BaseException:
         os.close(file)
         raise
     return file
-
-
-def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
-    """Return the content of a text file in UTF-8, with lines that end in a line feed.
-
-    Raises:
-        UnusableFile: as `read_bytes`, or it is no text.
-    """
-    try:
-        text = read_bytes(path, most_bytes).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UnusableFile("is no text file in UTF-8") from None
-    return text.replace("\r\n", "\n")
 
 
 def _require_regular(found: os.stat_result, most_bytes: int) -> None:

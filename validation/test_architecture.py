@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "text_table": set(),
     "progress_bars": set(),
     "baseband": set(),
-    "caches": set(),
+    "caches": {"files"},
     "captures": set(),
     "interrupts": set(),
     "search_path": set(),

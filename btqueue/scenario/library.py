@@ -6,25 +6,16 @@ from pathlib import Path
 
 
 def models_folder() -> Path:
-    """Return the folder with one subfolder for each system of the literature, and `practice`.
+    """Return the folder with one subfolder for each system of the literature, and `practice`."""
+    return shipped_folder("models")
+
+
+def shipped_folder(name: str) -> Path:
+    """Return a folder that stands beside the package in a checkout, and inside it in an installed wheel.
 
     Raises:
-        FileNotFoundError: if the package was installed without its models.
+        FileNotFoundError: if the package was installed without it.
     """
-    return _folder("models")
-
-
-def figures_folder() -> Path:
-    """Return the folder with the scripts of published figures, one subfolder for each system.
-
-    Raises:
-        FileNotFoundError: if the package was installed without its figures.
-    """
-    return _folder("figures")
-
-
-def _folder(name: str) -> Path:
-    """Return a folder that stands beside the package in a checkout, and inside it in an installed wheel."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / name, package.parent / name):
         if folder.is_dir():

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from btqueue.files import UnusableFile, read_text
-from btqueue.scenario.errors import Problem, ScenarioError, shown
+from btqueue.files import UnusableFile, read_bytes
+from btqueue.scenario.errors import ScenarioError, shown
 from btqueue.scenario.library import list_models, models_folder
-from btqueue.text_files import BadToml, parse_toml
+from btqueue.text_files import BadText, BadToml, decoded, parse_toml
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
@@ -44,16 +44,12 @@ def find(name_or_path: str | os.PathLike[str]) -> Path:
     """Return the file of a scenario given by path or by name in the library.
 
     Raises:
-        ScenarioError: if it does not exist, is a folder, or the name cannot be a path at all.
+        ScenarioError: if it does not exist, or is a folder.
     """
     text = os.fspath(name_or_path)
-    try:
-        path = Path(text)
-        is_folder = path.is_dir()
-        if path.exists() and not is_folder:
-            return path
-    except (OSError, ValueError, TypeError) as error:
-        raise _file_error(text, f"{shown(text)} cannot be the name of a scenario ({error})") from None
+    is_folder = os.path.isdir(text)
+    if os.path.exists(text) and not is_folder:
+        return Path(text)
     names = list_models()
     name = text.removesuffix(".toml")
     if name in names:
@@ -61,18 +57,18 @@ def find(name_or_path: str | os.PathLike[str]) -> Path:
     if is_folder or any(known.startswith(f"{text}/") for known in names):
         inside = [known for known in names if known.startswith(f"{text}/")]
         hint = f"; the scenarios in it are {', '.join(inside)}" if inside else "; give a TOML file"
-        raise _file_error(text, f"{shown(text)} is a folder{hint}")
+        raise ScenarioError(f"{shown(text)} is a folder{hint}", value=text)
     from btqueue.scenario.problems import closest
 
     by_last_part = {known.rpartition("/")[2]: known for known in reversed(names)}
-    guess = by_last_part.get(name) or closest(name, names) or closest(text, _toml_files_beside(path))
+    guess = by_last_part.get(name) or closest(name, names) or closest(text, _toml_files_beside(text))
     hint = f"did you mean '{guess}'?" if guess else f"the models are {', '.join(names)}"
-    raise _file_error(text, f"no scenario file or model {shown(text)}: {hint}", guess=guess)
+    raise ScenarioError(f"no scenario file or model {shown(text)}: {hint}", value=text, guess=guess)
 
 
-def _toml_files_beside(path: Path) -> list[str]:
+def _toml_files_beside(path: str) -> list[str]:
     try:
-        return [str(other) for other in path.parent.glob("*.toml")]
+        return [str(other) for other in Path(path).parent.glob("*.toml")]
     except (OSError, ValueError):
         return []
 
@@ -86,7 +82,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(toml_text(path))
     except BadToml as error:
-        raise _file_error(path, f"{path} {error}") from None
+        raise ScenarioError(f"{path} {error}", value=str(path)) from None
 
 
 def toml_text(path: Path) -> str:
@@ -96,9 +92,9 @@ def toml_text(path: Path) -> str:
         ScenarioError: if it cannot be read, is no text, or is too large for a scenario.
     """
     try:
-        return read_text(path, LARGEST_FILE_BYTES)
-    except UnusableFile as error:
-        raise _file_error(path, f"{path} {error} (a scenario is a TOML file)") from None
+        return decoded(read_bytes(path, LARGEST_FILE_BYTES)).replace("\r\n", "\n")
+    except (UnusableFile, BadText) as error:
+        raise ScenarioError(f"{path} {error} (a scenario is a TOML file)", value=str(path)) from None
 
 
 def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -114,17 +110,6 @@ def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
         for place in (keys, *(listed if isinstance(listed, list) else ())):
             if not isinstance(place, dict):
                 continue
-            if isinstance(name := place.get(key), str) and _is_file(folder / name):
+            if isinstance(name := place.get(key), str) and os.path.isfile(folder / name):
                 place[key] = str((folder / name).resolve())
     return data
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # no file can have such a name
-        return False
-
-
-def _file_error(path: str | Path, message: str, *, guess: str | None = None) -> ScenarioError:
-    return ScenarioError(Problem(message, value=str(path), guess=guess))

@@ -127,15 +127,11 @@ def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
 
 
 def _read(field: FieldInfo, text: str) -> Any:
-    """Return the value to which *text* sets a key; None if it unsets the key."""
+    """Return the value to which *text*, TOML or bare strings, sets a key; None if it unsets the key."""
     if text.lower() == "none" and field.default is None:
         return None
-    is_list = get_origin(field.annotation) is tuple
-    return _value(f"[{text}]" if is_list and text and not text.startswith("[") else text)
-
-
-def _value(text: str) -> Any:
-    """Read one TOML value; any other text is read as a string, or as a list of strings in brackets."""
+    if get_origin(field.annotation) is tuple and text and not text.startswith("["):
+        text = f"[{text}]"
     found = _toml_value(text)
     if found is None and text.startswith("[") and text.endswith("]"):
         parts = [part.strip() for part in text[1:-1].split(",")]

@@ -205,8 +205,8 @@ def test_a_bad_setting(setting, words):
     [
         (b"[polling]\nlimit = \n", "line 2"),
         (b"[polling]\nlimit = 5\nlimit = 6\n", "no valid TOML"),
-        (bytes(range(256)) * 4, "no text file"),
-        (b"\x7fELF\x02\x01\x01\x00", "no valid TOML"),
+        (bytes(range(256)) * 4, "no text in UTF-8"),
+        (b"\x7fELF\x02\x01\x01\x00", "no text"),
         (b"[polling]\nlimit = " + b"9" * 5000, "too many digits"),
         (b"x = " + b"[" * 100_000, "too deeply"),
         (b"[run]\n%s = 1" % MANY_PARTS.encode(), r"a key of more than 100 parts \(at line 2\)"),

@@ -14,7 +14,6 @@ from btqueue.files import (
     open_ours,
     printable,
     read_bytes,
-    read_text,
     require_regular,
     written_whole,
 )
@@ -25,7 +24,7 @@ from btqueue.scenario.recordings import read_arrivals, read_trace
 SECRET = "root:$6$salt$hash:19000:0:99999:7:::"
 
 
-@pytest.mark.parametrize("read", [read_bytes, read_text, require_regular])
+@pytest.mark.parametrize("read", [read_bytes, require_regular])
 def test_pipes_and_devices_are_refused_and_nobody_waits_for_them(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
@@ -35,7 +34,8 @@ def test_pipes_and_devices_are_refused_and_nobody_waits_for_them(tmp_path, read)
 
 def test_a_file_that_becomes_a_pipe_after_it_was_looked_at_is_refused_all_the_same(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(files, "require_regular", lambda path, most_bytes: None)
+    regular = os.stat(__file__)
+    monkeypatch.setattr(os, "stat", lambda path, **_: regular)
     with pytest.raises(UnusableFile, match="is no regular file"):
         read_bytes(tmp_path / "pipe")
 
@@ -62,7 +62,7 @@ def test_a_file_that_tells_no_size_is_limited_too():
 def test_what_cannot_be_read_is_said_in_words(tmp_path, name):
     (tmp_path / "folder").mkdir()
     with pytest.raises(UnusableFile, match="cannot be read"):
-        read_text(tmp_path / name)
+        read_bytes(tmp_path / name)
 
 
 def unreadable(tmp_path: Path) -> list[str]:
@@ -167,6 +167,6 @@ def test_what_becomes_a_pipe_or_a_link_after_it_was_looked_at_is_not_added_to(tm
     (tmp_path / "theirs").write_text("theirs")
     make(tmp_path / "x")
     regular = (tmp_path / "theirs").lstat()
-    monkeypatch.setattr(Path, "lstat", lambda path: regular)
+    monkeypatch.setattr(os, "stat", lambda path, **_: regular)
     with pytest.raises((UnusableFile, OSError), match=r"is no regular file|symbolic link"):
         open_ours(tmp_path / "x")

@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from btqueue.files import UnusableFile, read_text, require_writable, written_whole
+from btqueue.files import UnusableFile, read_bytes, require_writable, written_whole
 from btqueue.plots import save
 from btqueue.reproduction.answer_cache import Store
 from btqueue.reproduction.figures.points import Progress
 from btqueue.reproduction.figures.work import Picture, Settings, Work
-from btqueue.scenario.library import figures_folder
+from btqueue.scenario.library import shipped_folder
 from btqueue.scenario.problems import closest
 
 KINDS = {
@@ -123,7 +123,7 @@ def catalogue(paper: str | None = None) -> list[Entry]:
     Raises:
         NoSuchFigure: the publication has no figures.
     """
-    folder = figures_folder()
+    folder = shipped_folder("figures")
     found = [_entry(path) for path in folder.glob("*/fig_*.*") if path.suffix in (".toml", ".py")]
     if paper is not None:
         papers = sorted({entry.paper for entry in found})
@@ -187,7 +187,7 @@ def _record(entry: Entry) -> str:
 def _own_files(entry: Entry, folder: Path, settings: Settings) -> set[str]:
     """Return the files in a folder that the same drawing wrote, in whichever format."""
     try:
-        content = json.loads(read_text(folder / _record(entry)))
+        content = json.loads(read_bytes(folder / _record(entry)))
         same = content["settings"] | {"format": settings.format} == asdict(settings)
         if same and content["name"] == entry.name:
             return {_record(entry), *content["files"]}
@@ -280,7 +280,7 @@ def drawn_figures(folder: Path) -> list[Drawn]:
     found = []
     for path in [*folder.glob("fig_*.json"), *folder.glob("*/fig_*.json")]:
         try:
-            content = json.loads(read_text(path))
+            content = json.loads(read_bytes(path))
             lists = {name: tuple(content[name]) for name in ("notes", "claims", "files")}
             found.append(Drawn(**(content | lists)))
         except UnusableFile as error:

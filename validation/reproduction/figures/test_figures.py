@@ -79,7 +79,7 @@ def test_all_figures_go_on_after_one_that_fails_end_at_ctrl_c_and_are_listed(
     for number, body in enumerate((first, "return []"), start=1):
         script = f'"""Drawing {number}."""\ndef draw(work):\n    {body}\n'
         (folder / f"fig_{number}.py").write_text(script)
-    monkeypatch.setattr(f"{points.__package__}.catalogue.figures_folder", lambda: folder.parent)
+    monkeypatch.setattr(f"{points.__package__}.catalogue.shipped_folder", lambda _: folder.parent)
     assert told in run("figures", "--all", "--out", tmp_path / "out", code=code).stderr
     assert [one.name for one in drawn_figures(tmp_path / "out")] == drawn
     listed = run("figures", "--paper", "someone-1999", "--out", tmp_path / "out").stdout
