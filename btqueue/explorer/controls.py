@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
-from btqueue.scenario.problems import all_keys, fields_of, parts_of
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.problems import all_keys, known_field, parts_of
 from btqueue.study.evaluate import Answer
-from btqueue.study.sensitivity.factors import changed, factors
+from btqueue.study.sensitivity.factors import Factor, changed, factors
 
 TIMES = 4
 """A slider goes from the value divided by this to the value times this."""
@@ -57,7 +57,7 @@ def axis_of(found: list[Control]) -> dict[str, Any]:
     sliders = [control for control in found if control.low is not None]
     first = next((one for one in sliders if one.key == "traffic.load_kbps"), next(iter(sliders), None))
     if first is None:
-        raise ScenarioError(Problem("the scenario has no key that a slider can turn"))
+        raise ScenarioError("the scenario has no key that a slider can turn")
     return {"along": first.key, "low": first.low, "high": first.high}
 
 
@@ -98,32 +98,28 @@ def _sliders(scenario: Scenario) -> Iterator[Control]:
         low, high = (value / TIMES, value * TIMES) if value > 0 else (min(value, 0.0), far)
         if factor.whole:
             low, high = math.floor(low), math.ceil(max(high, value + TIMES))
-        low, high = (
-            _nearest_allowed(scenario, factor.key, value, low, factor.whole),
-            _nearest_allowed(scenario, factor.key, value, high, factor.whole),
-        )
+        low, high = (_nearest_allowed(scenario, factor, end) for end in (low, high))
         if low < high:
-            yield Control(
-                factor.key, value, fields_of(Scenario)[factor.key].description or "", low, high, factor.whole
-            )
+            meaning = known_field(Scenario, factor.key).description or ""
+            yield Control(factor.key, value, meaning, low, high, factor.whole)
 
 
-def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, whole: bool) -> float:
-    """Return an end of the slider that the scenario accepts: `end`, else half as far from `value`, ..."""
+def _nearest_allowed(scenario: Scenario, factor: Factor, end: float) -> float:
+    """Return an end of the slider that the scenario accepts: `end`, else half as far from the value, ..."""
     for _ in range(8):
-        rounded = round(end) if whole else float(f"{end:.6g}")
-        if changed(scenario, {key: rounded}) is not None:
+        rounded = round(end) if factor.whole else float(f"{end:.6g}")
+        if changed(scenario, {factor.key: rounded}) is not None:
             return rounded
-        end = (end + value) / 2
-    return value
+        end = (end + factor.value) / 2
+    return factor.value
 
 
 def _choices(scenario: Scenario) -> Iterator[Control]:
     for key in all_keys(Scenario):
-        annotation, value = fields_of(Scenario)[key].annotation, scenario.value_of(key)
+        annotation, value = known_field(Scenario, key).annotation, scenario.value_of(key)
         named = next((get_args(kind) for kind in parts_of(annotation) if get_origin(kind) is Literal), ())
         options = (True, False) if annotation is bool else named
         if value is not None and value in options and not key.startswith("run."):
             taken = tuple(other for other in options if changed(scenario, {key: other}) is not None)
             if len(taken) > 1:
-                yield Control(key, value, fields_of(Scenario)[key].description or "", choices=taken)
+                yield Control(key, value, known_field(Scenario, key).description or "", choices=taken)

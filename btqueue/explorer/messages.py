@@ -8,7 +8,7 @@ from typing import Any
 
 from btqueue.explorer.controls import Control
 from btqueue.explorer.curves import Curve, finite
-from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario import METRICS, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import Answer
@@ -32,18 +32,17 @@ def scenario_of(message: Mapping[str, Any], files: Collection[str]) -> Scenario:
     """
     text, changes = message.get("toml"), message.get("changes", {})
     if not isinstance(text, str) or len(text) > LONGEST_TOML or not isinstance(changes, dict):
-        raise ScenarioError(Problem(f"a scenario is a text of at most {LONGEST_TOML:,} characters"))
+        raise ScenarioError(f"a scenario is a text of at most {LONGEST_TOML:,} characters")
     try:
         scenario = Scenario.from_dict(parse_toml(text))
     except BadToml as error:
-        raise ScenarioError(Problem(f"the scenario {error}")) from None
+        raise ScenarioError(f"the scenario {error}") from None
     if changes:
         scenario = scenario.changed({known_key(key): parse_one(key, str(changes[key])) for key in changes})
     for name in scenario.files:
         if name not in files:
-            raise ScenarioError(
-                Problem(f"the file {shown(name)} is not read for the page: start btqueue explore with it")
-            )
+            why = "is not read for the page: start btqueue explore with it"
+            raise ScenarioError(f"the file {shown(name)} {why}")
     return scenario
 
 

@@ -15,10 +15,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
@@ -27,7 +28,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from btqueue.explorer.controls import axis_of, controls
 from btqueue.explorer.curves import SIMULATED, Desk, places_between
 from btqueue.explorer.messages import metrics_told, scenario_of, told_answer, told_curve, told_scenario
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.topology import topology
 from btqueue.study.points import known_key, takes_whole_numbers
 
@@ -46,7 +47,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 NO_TOKEN = "This page is private: open the address that btqueue explore has printed, then your link again.\n"
-STRANGE_HOST = "This page answers on 127.0.0.1 and localhost only.\n"
 
 
 class PortTaken(OSError):
@@ -88,6 +88,7 @@ class Explorer:
                 *(Route(path, self._page) for path in PAGE),
                 WebSocketRoute("/talk", self._talk),
             ],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=NAMES)],
             lifespan=self._lifespan,
         )
 
@@ -112,27 +113,22 @@ class Explorer:
 
     def _cookie(self, connection: HTTPConnection) -> str:
         """Return the cookie's name: browsers send cookies of one port to all others."""
-        return f"btqueue-{urlsplit('//' + connection.headers.get('host', '')).port or 80}"
+        return f"btqueue-{connection.scope['server'][1]}"
 
-    def _refusal(self, connection: HTTPConnection) -> str:
-        """Return why a request is refused, empty if it is answered."""
-        with suppress(ValueError):
-            if urlsplit(f"//{connection.headers.get('host', '')}").hostname in NAMES:
-                given = connection.cookies.get(self._cookie(connection), "")
-                return "" if hmac.compare_digest(given.encode(), self.token.encode()) else NO_TOKEN
-        return STRANGE_HOST
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+    def _knows_token(self, connection: HTTPConnection) -> bool:
+        return self._is_token(connection.cookies.get(self._cookie(connection), ""))
 
     async def _page(self, request: Request) -> Response:
-        refusal = self._refusal(request)
         token = request.query_params.get("token", "")
-        if refusal == NO_TOKEN and hmac.compare_digest(token.encode(), self.token.encode()):
-            refusal = ""
-        if refusal:
-            return PlainTextResponse(refusal, 403, HEADERS)
+        if not (self._is_token(token) or self._knows_token(request)):
+            return PlainTextResponse(NO_TOKEN, 403, HEADERS)
         if token:  # it leaves the address, so that no bookmark and no copied link holds it
             answer: Response = RedirectResponse("/", 303, HEADERS)
-            if hmac.compare_digest(token.encode(), self.token.encode()):
-                answer.set_cookie(self._cookie(request), self.token, httponly=True, samesite="strict")
+            if self._is_token(token):
+                answer.set_cookie(self._cookie(request), token, httponly=True, samesite="strict")
             return answer
         name, kind = PAGE[request.url.path]
         content = files("btqueue.explorer").joinpath("page", name).read_bytes()
@@ -141,7 +137,7 @@ class Explorer:
     async def _talk(self, talk: WebSocket) -> None:
         """Answer the page's messages; a message about a side replaces the side's earlier message."""
         origin = talk.headers.get("origin", "")
-        if self._refusal(talk) or origin != f"http://{talk.headers.get('host', '')}":
+        if not self._knows_token(talk) or origin != f"http://{talk.headers.get('host', '')}":
             await talk.close()  # before it is accepted: HTTP 403
             return
         await talk.accept()
@@ -232,5 +228,5 @@ def _axis(message: Mapping[str, Any]) -> tuple[str, float, float, bool]:
     along = known_key(message.get("along"))
     low, high = message.get("low"), message.get("high")
     if not (isinstance(low, int | float) and isinstance(high, int | float) and -1e12 < low < high < 1e12):
-        raise ScenarioError(Problem(f"{along}: the axis needs two ends, the smaller one first", along))
+        raise ScenarioError(f"{along}: the axis needs two ends, the smaller one first", along)
     return along, low, high, takes_whole_numbers(along)

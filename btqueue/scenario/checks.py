@@ -20,7 +20,7 @@ from btqueue.baseband.voice import most_links, most_window
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, conflict
 from btqueue.scenario.low_energy import SHORT_STEP_S, SHORTEST_USUAL_S, USUAL_STEP_S, without_effect
 from btqueue.scenario.network import MOST_OF_LE, MOST_PERIPHERALS, Flow, OutsideLink
-from btqueue.scenario.polling import fits_beside, free_slots
+from btqueue.scenario.polling import fits_beside
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 
@@ -55,7 +55,7 @@ def _problem(s: Scenario, found: tuple[str, str] | Problem) -> Problem:
         key, why = found
         found = conflict(key, s.value_of(key), why)
     origin = s.origin(found.key) if found.value is not None else ""
-    if not origin.startswith("of preset"):
+    if not origin.startswith("of "):
         return found
     return replace(found, message=f"{found.message} ({bracketed(found.key)} is {origin})")
 
@@ -336,7 +336,7 @@ def _room_beside_voice(s: Scenario) -> Found:
     """Refuse packet types that never fit between the slots of the voice links."""
     v, link = s.voice, s.link
     links = f"1 {v.packet} link leaves" if v.links == 1 else f"{v.links} {v.packet} links leave"
-    room = free_slots(v)
+    room = v.reservation.gap if v.reservation else 0
     if room == 0:
         yield "voice.links", f"{links} no slot for data"
         return

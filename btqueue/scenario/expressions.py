@@ -23,7 +23,7 @@ from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
 
-from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario import METRICS, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.metrics import LINK_METRICS, NOT_OF_FLOWS, PERCENTILE_OF, PERCENTILES, unit_of
 from btqueue.scenario.problems import NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at
@@ -213,9 +213,7 @@ def parse_quantity(text: str, option: str, scenario: Scenario | None = None) -> 
     """
     linear = parse_expression(text, option, scenario)
     if not linear.terms:
-        raise ScenarioError(
-            Problem(f"{option} {shown(text.strip())}: names no metric and no key", value=text)
-        )
+        raise ScenarioError(f"{option} {shown(text.strip())}: names no metric and no key", value=text)
     check_units(linear, f"{option} {shown(text.strip())}")
     return linear
 
@@ -229,7 +227,7 @@ def precision_keys(text: str) -> dict[str, Any]:
     written = re.fullmatch(rf"\s*(\S.*?)\s+to\s+({NUMBER})\s*%\s*", text, re.DOTALL)
     if written is None:
         how = "write QUANTITY to NUMBER %, as in delay_p95_s to 5 %"
-        raise ScenarioError(Problem(f"--until {shown(text)}: {how}", value=text))
+        raise ScenarioError(f"--until {shown(text)}: {how}", value=text)
     return {"run.precision_of": written[1], "run.precision": float(written[2]) / 100}
 
 
@@ -243,7 +241,7 @@ def check_units(linear: Linear, option: str) -> None:
     for written, base in linear.units:
         if base not in there:
             of = ", ".join(f"{quantity} is in {quantity.unit or 'no unit'}" for _, quantity in linear.terms)
-            raise ScenarioError(Problem(f"{option}: {written} does not go with it: {of}", value=written))
+            raise ScenarioError(f"{option}: {written} does not go with it: {of}", value=written)
 
 
 def number_of_key(scenario: Scenario, key: str, option: str) -> float:
@@ -254,7 +252,7 @@ def number_of_key(scenario: Scenario, key: str, option: str) -> float:
     """
     value = scenario.value_of(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ScenarioError(Problem(f"{option}: {key} is {shown(value)}, which is no number", key, value))
+        raise ScenarioError(f"{option}: {key} is {shown(value)}, which is no number", key, value)
     return float(value)
 
 
@@ -267,7 +265,7 @@ class _Reader:
 
     def read(self) -> Linear:
         if not self.text.strip():
-            raise ScenarioError(Problem(f"{self.option}: there is nothing to read; name a metric"))
+            raise ScenarioError(f"{self.option}: there is nothing to read; name a metric")
         linear, sign = Linear(()), -1.0 if self.accept("-") else 1.0
         while True:
             linear = linear.minus(self.term().times(-sign))
@@ -397,7 +395,7 @@ class _Reader:
         return self.match(re.compile(re.escape(sign))) is not None
 
     def fail(self, why: str) -> NoReturn:
-        raise ScenarioError(Problem(f"{self.option} {shown(self.text.strip())}: {why}", value=self.text))
+        raise ScenarioError(f"{self.option} {shown(self.text.strip())}: {why}", value=self.text)
 
 
 def _known(name: str, option: str) -> str:
@@ -410,6 +408,5 @@ def _known(name: str, option: str) -> str:
         return name
     guess = SYNONYMS.get(name) or closest(name, [*METRICS, *all_keys(Scenario)])
     hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
-    raise ScenarioError(
-        Problem(f"{option}: {shown(name)} is no metric and no key of a scenario; {hint}", name, guess=guess)
-    )
+    why = f"{shown(name)} is no metric and no key of a scenario; {hint}"
+    raise ScenarioError(f"{option}: {why}", name, guess=guess)

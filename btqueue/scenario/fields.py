@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Container, Mapping
 from functools import cache, lru_cache
+from importlib.resources import files
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 Condition = Mapping[str, tuple[object, ...]]
@@ -16,6 +18,11 @@ Condition = Mapping[str, tuple[object, ...]]
 
 ALWAYS: Condition = {}
 """The condition of a key that has an effect everywhere, whatever the condition of its table."""
+
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    tomllib.loads(files("btqueue.scenario").joinpath("presets.toml").read_text("utf-8"))
+)
+"""For each choice the keys of its table whose defaults it changes."""
 
 
 class Table(BaseModel):
@@ -41,6 +48,16 @@ class Table(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
     )
+
+    def chosen(self) -> Mapping[str, Any]:
+        """Return the defaults of keys that follow from the choice of a preset."""
+        return PRESETS.get(getattr(self, self.CHOICES[0]), {}) if self.CHOICES else {}
+
+    @model_validator(mode="after")
+    def _take_preset(self) -> Self:
+        more = {name: value for name, value in self.chosen().items() if name not in self.model_fields_set}
+        vars(self).update(more)  # the table is frozen for others only
+        return self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and type(self) is type(other) and self._values() == other._values()

@@ -116,7 +116,9 @@ def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[floa
 
 def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Bound]) -> dict[str, Any]:
     first, further = found[0], found[1] if len(found) > 1 else None
-    if further is not None and further.kind != "load" and _grows(scenario.of_flow(flow.spec)):
+    own = scenario.of_flow(flow.spec)
+    grows = shares_segments(own) and own.traffic.message_bytes < own.transport.mss_bytes
+    if further is not None and further.kind != "load" and grows:
         further = None  # with more load, segments are larger, and how large is not known
     key = _key(scenario, flow, number, first)
     value = scenario.value_of(key) if key else None
@@ -128,7 +130,7 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
         line += f"; {_words(further, other)} {verb} {_amount(further.kbps)}"
     origin, polls = scenario.origin(key), first.kind == "polling" or key.startswith("polling.")
     if key == "le.event_length_s":
-        length = f"{scenario.le.reserved_s:g}{origin and ', the interval'}"
+        length = f"{scenario.le.reserved_s:g}{', the interval' if value is None else ''}"
         line += f" (events end at the next reservation: {key} = {length})"
     elif key and (origin or polls):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
@@ -140,11 +142,6 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
 
 def _plain(bound: Bound) -> dict[str, Any]:
     return {"kind": bound.kind, "kbps": bound.kbps, "name": bound.name}
-
-
-def _grows(own: Scenario) -> bool:
-    """Return whether more load makes the segments of a flow larger: messages wait and share segments."""
-    return shares_segments(own) and own.traffic.message_bytes < own.transport.mss_bytes
 
 
 def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,26 +17,8 @@ LE: Condition = {"link.bearer": ("le",)}
 COC: Condition = {"le.transfer": ("coc",)}
 NOTIFICATIONS: Condition = {"le.transfer": ("notifications",)}
 
-CONTROLLERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "ideal": {},
-        "nordic-sdc": {"event_overhead_s": 0.0015},
-        "softdevice": {"event_overhead_s": 0.0013, "event_admission": "largest"},
-        "zephyr": {"event_overhead_s": 0.0005},
-        "ti": {"event_overhead_s": 0.0015},
-        "esp32": {"event_overhead_s": 0.005},
-        "macos": {"event_length_s": 0.00625, "event_extension": False},
-    }
-)
-"""For each controller the keys whose defaults it changes, as measured throughputs tell them."""
-
-
 SHORTEST_USUAL_S, USUAL_STEP_S, SHORT_STEP_S = 0.0075, 0.00125, 0.000125
 """Grids of the interval (Core Specification, 6, B, 4.5.1): from 7.5 ms on, and below."""
-
-
-def _of_controller(name: str, default: Any) -> Callable[[dict[str, Any]], Any]:
-    return lambda data: CONTROLLERS.get(data.get("controller", "ideal"), {}).get(name, default)
 
 
 class ChannelClass(Table):
@@ -61,24 +41,24 @@ class LowEnergy(Table):
         "ideal", "whose habits the next four keys have by default, as they were measured"
     )
     event_overhead_s: float = key(
-        _of_controller("event_overhead_s", 0.0),
+        0.0,
         "end of an event's window that carries nothing",
         said="0; nordic-sdc and ti 0.0015, softdevice 0.0013, zephyr 0.0005, esp32 0.005",
         ge=0,
         le=0.05,
     )
     event_admission: Literal["fits", "largest"] = key(
-        _of_controller("event_admission", "fits"),
+        "fits",
         "an exchange starts if it ends in the window, or if the largest one both ways would",
         said='`"fits"`; softdevice `"largest"`',
     )
     event_length_s: Length | None = key(
-        _of_controller("event_length_s", None),
+        None,
         "time that a central reserves for each event of a link; unset: the interval, enough for one link",
         said="–; macos 0.00625",
     )
     event_extension: bool = key(
-        _of_controller("event_extension", True),
+        True,
         "an event with more data goes on beyond event_length_s, until another link's begins",
         said="`true`; macos `false`",
     )

@@ -75,6 +75,10 @@ class Flow(_WithOwnKeys):
     CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
     RENAMED: ClassVar[Mapping[str, str]] = RENAMED
 
+    def chosen(self) -> Mapping[str, Any]:
+        """Return nothing: a flow takes its preset where it is `resolved`."""
+        return {}
+
     @property
     def label(self) -> str:
         """Its name, by default its ends."""
@@ -196,11 +200,6 @@ class PiconetNames(NamedTuple):
     members: tuple[str, ...]
 
 
-def _usual_flows(data: dict[str, Any]) -> FlowPattern:
-    patterns: dict[object, FlowPattern] = {"scatternet": "pairs", "chain": "end-to-end"}
-    return patterns.get(data.get("topology"), "ring")
-
-
 class Network(Table):
     """Topology and flows.
 
@@ -228,7 +227,7 @@ class Network(Table):
     hops: int = key(2, "hops of a chain", ge=1, le=100)
     bridge: Literal["SS", "MS"] = key("SS", "bridge: peripheral twice (SS), or central and peripheral (MS)")
     flows: FlowPattern | Annotated[tuple[Flow, ...], listed(..., "", least=1, most=100_000)] = key(
-        _usual_flows,
+        lambda data: {"scatternet": "pairs", "chain": "end-to-end"}.get(data.get("topology"), "ring"),
         "who sends to whom: a pattern, or a list of { from, to }",
         said='`"ring"`; `"pairs"` in a scatternet, `"end-to-end"` in a chain',
     )

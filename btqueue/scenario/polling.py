@@ -6,14 +6,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple
 
 from btqueue.baseband.packets import PACKET_TYPES
-from btqueue.baseband.voice import (
-    ESCO_PACKETS,
-    MOST_LINKS,
-    VOICE_PERIOD_SLOTS,
-    VoiceLinks,
-    exchange_slots,
-    repeat_slots,
-)
+from btqueue.baseband.voice import ESCO_PACKETS, MOST_LINKS, VoiceLinks, repeat_slots
 from btqueue.scenario.fields import Condition, Count, PositiveSeconds, Table, key
 from btqueue.scenario.link import CLASSIC
 from btqueue.text_files import table_beside
@@ -110,17 +103,12 @@ class Voice(Table):
     @property
     def reservation(self) -> VoiceLinks | None:
         """The slots that the links reserve; None without voice."""
-        if not self.links:
+        if self.packet == "none" or not self.links:
             return None
         return VoiceLinks(packet=self.packet, links=self.links, window=self.retransmission_slots)
 
 
-def free_slots(voice: Voice) -> int:
-    """Return how many slots in a row the voice links leave for data if they repeat nothing."""
-    return VOICE_PERIOD_SLOTS.get(voice.packet, 0) - exchange_slots(voice.packet) * voice.links
-
-
 def fits_beside(voice: Voice, packet: str) -> bool:
     """Whether a packet of a known type, with its answer, fits between the slots of the voice links."""
-    known = PACKET_TYPES.get(packet)
-    return known is None or not voice.links or known.slots + 1 <= free_slots(voice)
+    known, links = PACKET_TYPES.get(packet), voice.reservation
+    return known is None or links is None or known.slots + 1 <= links.gap

@@ -114,12 +114,6 @@ def parts_of(annotation: Any) -> Iterator[Any]:
         yield from parts_of(part)
 
 
-def _literals(annotation: Any) -> list[str]:
-    """Return every fixed word that *annotation* accepts."""
-    fixed = (part for part in parts_of(annotation) if get_origin(part) is Literal)
-    return [word for part in fixed for word in get_args(part) if isinstance(word, str)]
-
-
 def _is_table(annotation: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
@@ -157,6 +151,17 @@ def field_at(root: type[BaseModel], key: str) -> FieldInfo | None:
     return None if field is None or ("." not in key and table_inside(field.annotation)) else field
 
 
+def known_field(root: type[BaseModel], key: str) -> FieldInfo:
+    """Return the field of a dotted key.
+
+    Raises:
+        ScenarioError: there is none.
+    """
+    if (field := field_at(root, key)) is None:
+        raise ScenarioError(unknown_key(root, key))
+    return field
+
+
 def all_keys(root: type[BaseModel]) -> list[str]:
     """Return all keys of tables, as ``table.key``."""
     return [key for key in fields_of(root) if key.count(".") == 1]
@@ -171,11 +176,8 @@ def entry_table(field: FieldInfo) -> type[BaseModel] | None:
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
     """Describe a key (dotted) that no table has, and suggest the nearest known key."""
     said, guess = _about_unknown(root, key)
-    return Problem(f"unknown key {_quoted(key)}: {said}", key, value, guess)
-
-
-def _quoted(key: str) -> str:
-    return shown(key).replace('"', "'")
+    quoted = shown(key).replace('"', "'")
+    return Problem(f"unknown key {quoted}: {said}", key, value, guess)
 
 
 def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
@@ -282,7 +284,8 @@ def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: b
         allowed = allowed_values(_entry_type(annotation))
     else:
         allowed = allowed_values(annotation, field.metadata)
-    words = _literals(annotation)
+    fixed = (get_args(part) for part in parts_of(annotation) if get_origin(part) is Literal)
+    words = [word for some in fixed for word in some if isinstance(word, str)]
     guess = closest(value, words) if isinstance(value, str) else None
     problem = bad_value(key, value, allowed, guess=guess)
     note = f" ({field.description})" if field.description else ""

@@ -12,17 +12,17 @@ from pydantic import Field, ValidationError, model_validator
 from btqueue.scenario import low_energy
 from btqueue.scenario.checks import problems_between_keys
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value
-from btqueue.scenario.fields import Table
+from btqueue.scenario.fields import PRESETS, Table
 from btqueue.scenario.link import PACKETS_OF_RATE, FlowControl, Link
 from btqueue.scenario.low_energy import Energy, LowEnergy
 from btqueue.scenario.network import ENDS, Flow, Network
 from btqueue.scenario.overrides import entry_of, merged, parse_sets, without_removed
 from btqueue.scenario.polling import Polling, Voice, fits_beside
-from btqueue.scenario.problems import field_at, problems_of, unknown_key
+from btqueue.scenario.problems import field_at, known_field, problems_of
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.run import Run
 from btqueue.scenario.traffic import Traffic
-from btqueue.scenario.transport import PRESETS, Transport
+from btqueue.scenario.transport import Transport
 from btqueue.text_table import TextTable
 
 
@@ -119,8 +119,7 @@ class Scenario(Table):
         Raises:
             ScenarioError: no table has the key.
         """
-        if field_at(type(self), key) is None:
-            raise ScenarioError(unknown_key(type(self), key))
+        known_field(type(self), key)
         table, name = self._place_of(key)
         found = getattr(table, name)
         if found is None and isinstance(table, Flow) and name not in (*Flow.CHOICES, *ENDS):
@@ -145,10 +144,12 @@ class Scenario(Table):
         table, name = self._place_of(key)
         if name in table.model_fields_set:
             return ""
-        preset, value = str(getattr(table, "preset", "")), self.value_of(key)
-        # a preset is one of TCP, and its initial window yields to a smaller receive window
-        from_preset = PRESETS.get(preset, {}).get(name, self) == value
-        return f'of preset = "{preset}"' if from_preset else "the default"
+        for choice in table.CHOICES:
+            chosen = getattr(table, choice)
+            # a preset is one of TCP, and its initial window yields to a smaller receive window
+            if PRESETS.get(chosen, {}).get(name, self) == self.value_of(key):
+                return f'of {choice} = "{chosen}"'
+        return "the default"
 
     def with_sets(self, sets: Iterable[str]) -> Scenario:
         """Return a copy changed by command-line settings such as ``"polling.limit=10"``.

@@ -129,7 +129,7 @@ def _of_links(s: Scenario, plan: Topology, hops: list[Hop]) -> Iterator[Trait]:
     classic = s.link.bearer == "br-edr"  # the other repeats packets always, and has links, not bridges
     facts = {"bridges": classic and bool(members & plan.bridge_nodes)}
     facts["repetition"] = classic and s.link.arq != "none"
-    for radio in dict.fromkeys(_radio(s, plan, hop) for hop in hops):
+    for radio in dict.fromkeys(radio_of(s, plan, hop) for hop in hops):
         errors = has_errors(radio) or bad_channels or s.radio.interferers > 0
         facts["errors"] = errors
         # a packet whose acknowledgement waits for a packet to carry it keeps its place, on any radio
@@ -142,14 +142,11 @@ def _of_links(s: Scenario, plan: Topology, hops: list[Hop]) -> Iterator[Trait]:
             name = key.partition(".")[2]
             of_link = own and key.startswith("radio.") and name in {"model", *KEYS_OF_MODEL[radio.model]}
             if key != "radio.links":
-                yield Trait(
-                    key,
-                    value(s, key) if not of_link else getattr(radio, name),
-                    "radio.links" if of_link else key,
-                )
+                found = getattr(radio, name) if of_link else value(s, key)
+                yield Trait(key, found, "radio.links" if of_link else key)
 
 
-def _radio(s: Scenario, plan: Topology, hop: Hop) -> Radio:
+def radio_of(s: Scenario, plan: Topology, hop: Hop) -> Radio:
     """Return the radio of one direction of a link, without the list of the others."""
     up = hop.target == plan.piconets[hop.index].central
     member = plan.nodes[hop.source if up else hop.target]

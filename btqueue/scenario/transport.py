@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -17,22 +14,6 @@ Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas", "cubic"]
 
 LARGEST_PLAIN_WINDOW_BYTES = 65_535
 """The largest window that a TCP header can advertise without window scaling (RFC 793, 3.1)."""
-
-PRESETS: Mapping[str, Mapping[str, object]] = MappingProxyType(
-    {"rfc": {}} | tomllib.loads(files("btqueue.scenario").joinpath("presets.toml").read_text("utf-8"))
-)
-"""For each preset the keys whose defaults it changes; "rfc" is the defaults of `Transport`."""
-
-
-def _plain_window(data: Mapping[str, Any]) -> int:
-    """Return the segments that a window of 64 KiB holds."""
-    return max(1, LARGEST_PLAIN_WINDOW_BYTES // data.get("mss_bytes", 1460))
-
-
-def _initial_window(data: Mapping[str, Any]) -> int:
-    """Return the initial window of RFC 6928, section 2: 10 segments, or of long ones 14,600 bytes or two."""
-    return min(10, max(2, 14_600 // data.get("mss_bytes", 1460)))
-
 
 SHARED = {"transport.protocol": ("tcp",), "messages share segments": (True,)}
 SACK = ({"transport.variant": ("sack",)}, {"transport.sack": (True,)})
@@ -86,12 +67,12 @@ class Transport(Table):
         SHARED,
     )
     receive_window_segments: Window = key(
-        _plain_window,
+        lambda data: max(1, LARGEST_PLAIN_WINDOW_BYTES // data.get("mss_bytes", 1460)),
         "advertised window, in segments of mss_bytes; unset: the segments in 64 KiB",
         said="the segments in 64 KiB: 44 of 1,460 bytes",
     )
     initial_window_segments: int = key(
-        _initial_window,
+        lambda data: min(10, max(2, 14_600 // data.get("mss_bytes", 1460))),  # RFC 6928, section 2
         "congestion window at the start; unset: as in RFC 6928, at most receive_window_segments",
         said="10; of segments above 1,460 bytes fewer (RFC 6928); at most the receive window",
         ge=1,
@@ -261,16 +242,13 @@ class Transport(Table):
         None, "segments the sender may hold, those under way included; unset: no limit"
     )
 
+    def chosen(self) -> Mapping[str, Any]:
+        """Return the values of the preset: it is one of TCP."""
+        return super().chosen() if self.protocol == "tcp" else {}
+
     @model_validator(mode="after")
-    def _take_preset(self) -> Self:
-        """Set the keys that were not written as the preset has them: it is one of TCP."""
-        values = vars(self)  # the table is frozen for others only
-        written = self.model_fields_set
-        if self.protocol == "tcp":
-            values.update(
-                {name: value for name, value in PRESETS[self.preset].items() if name not in written}
-            )
-        if "initial_window_segments" not in written:
+    def _start_within_the_receive_window(self) -> Self:
+        if "initial_window_segments" not in self.model_fields_set:
             most = min(self.initial_window_segments, self.receive_window_segments)
-            values["initial_window_segments"] = most
+            vars(self)["initial_window_segments"] = most
         return self

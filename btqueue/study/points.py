@@ -15,12 +15,11 @@ from typing import Annotated, Any, Literal, get_origin
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.overrides import parse_sets
-from btqueue.scenario.problems import NUMBER, field_at, parts_of, unknown_key, without_unit, wrong_value
+from btqueue.scenario.problems import NUMBER, known_field, parts_of, without_unit, wrong_value
 
 SIGNED = rf"[-+]?{NUMBER}"
 RANGE = re.compile(rf"({SIGNED}?)\.\.({SIGNED})(?::({SIGNED}))?")
@@ -174,7 +173,7 @@ def values_of(key: str, spread: Interval | tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _parse_text(key: str, text: str) -> Interval | list[Any]:
-    if get_origin(_known_field(key).annotation) is tuple:
+    if get_origin(known_field(Scenario, key).annotation) is tuple:
         return _parse_lists(key, text)
     if match := RANGE.fullmatch(text):
         low, high, step = (None if part is None else _number(key, part) for part in match.groups())
@@ -249,7 +248,7 @@ def is_number(value: object) -> bool:
 
 def takes_whole_numbers(key: str) -> bool:
     """Whether the numbers that a key takes are whole: its type says so, whatever its bounds."""
-    parts = list(parts_of(_known_field(key).annotation))
+    parts = list(parts_of(known_field(Scenario, key).annotation))
     return int in parts and float not in parts
 
 
@@ -272,7 +271,7 @@ def checked_value(key: str, value: Any) -> Any:
     except ValidationError:
         if "[" not in key:
             Scenario().changed({key: value})  # names the entry of a list that is wrong
-        raise ScenarioError(wrong_value(key, _known_field(key), value)) from None
+        raise ScenarioError(wrong_value(key, known_field(Scenario, key), value)) from None
     if isinstance(value, int) and not isinstance(value, bool) and not takes_whole_numbers(key):
         return float(value)
     return list(value) if isinstance(value, tuple) else value
@@ -281,20 +280,13 @@ def checked_value(key: str, value: Any) -> Any:
 @lru_cache
 def _checker(key: str) -> TypeAdapter[Any]:
     """Return the check of a key's own type."""
-    field = _known_field(key)
+    field = known_field(Scenario, key)
     annotation: Any = field.annotation
     is_table = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     config = None if is_table else ConfigDict(strict=True, allow_inf_nan=False)
     for constraint in field.metadata:  # without the default, which may depend on other keys
         annotation = Annotated[annotation, constraint]
     return TypeAdapter(annotation, config=config)
-
-
-def _known_field(key: str) -> FieldInfo:
-    field = field_at(Scenario, key)
-    if field is None:
-        raise ScenarioError(unknown_key(Scenario, key))
-    return field
 
 
 def label(value: Any) -> str:

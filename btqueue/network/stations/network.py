@@ -31,7 +31,7 @@ from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
-from btqueue.scenario.traits import Trait, shares_segments, traits
+from btqueue.scenario.traits import Trait, radio_of, shares_segments, traits
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -698,13 +698,8 @@ class _Builder:
     # -------------------------------------------------------------------------------------------------- radio
 
     def _radio(self, hop: Hop) -> tuple[Radio, tuple[State, ...]]:
-        up = hop.target == self.plan.piconets[hop.index].central
-        member = self.plan.nodes[hop.source if up else hop.target]
         if (hop.source, hop.target) not in self.radios:
-            radio = self.scenario.radio
-            for own in self.scenario.radio.links:
-                if own.node == member and own.direction in ("both", "up" if up else "down"):
-                    radio = own.applied_to(self.scenario.radio)
+            radio = radio_of(self.scenario, self.plan, hop)
             same = (one for one in self.radios.values() if one[0] == radio)
             self.radios[hop.source, hop.target] = next(same, None) or (radio, states_of(radio))
         return self.radios[hop.source, hop.target]

@@ -25,7 +25,7 @@ from btqueue.baseband.packets import SLOT_S
 from btqueue.network.bounds import on_air
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.metrics import Results
-from btqueue.scenario.problems import field_at
+from btqueue.scenario.problems import known_field
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.study.check.agreement import (
@@ -192,9 +192,7 @@ def _values(scenario: Scenario, key: str, text: str) -> tuple[Any, ...]:
     if "/" in text:
         return (tuple(map(float, text.split("/"))),)
     if text == "any":
-        field = field_at(Scenario, key)
-        assert field is not None  # the table names keys of scenarios alone
-        return _choices(field.annotation)
+        return _choices(known_field(Scenario, key).annotation)
     if text == "unscaled":
         return (LONGEST_WINDOW // transport.mss_bytes,)
     if text[0] == "=":
