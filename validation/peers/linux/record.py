@@ -21,7 +21,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from btqueue.emulation.namespaces import DEVICE, namespace, require_namespaces
+from btqueue.emulation.namespaces import DEVICE, Namespace, namespace, require_namespaces
 
 MSS = 1448
 LATE_MS = 0.3
