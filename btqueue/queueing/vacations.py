@@ -132,6 +132,7 @@ class VacationQueue(NamedTuple):
         sojourn_mean: of the time from the arrival of a message until its last packet has left; too small
             where packets are lost.
         sojourn_sd: standard deviation of that time.
+        sojourn_third: its third cumulant, the mean cube of the distance from the mean.
     """
 
     occupancy: Vector
@@ -146,6 +147,7 @@ class VacationQueue(NamedTuple):
     mean_wait: float
     sojourn_mean: float
     sojourn_sd: float
+    sojourn_third: float
 
 
 class _Interval(NamedTuple):
@@ -305,8 +307,8 @@ def _limited(
     return starts, services, served, spent
 
 
-def _sojourn(left: Vector, rate: float, batch: int) -> tuple[float, float]:
-    """Return mean and standard deviation of the sojourn of a message.
+def _sojourn(left: Vector, rate: float, batch: int) -> tuple[float, float, float]:
+    """Return mean, standard deviation and third cumulant of the sojourn of a message.
 
     Args:
         left: how often packets leave of q that are present, (K + 1,).
@@ -317,7 +319,8 @@ def _sojourn(left: Vector, rate: float, batch: int) -> tuple[float, float]:
     number = np.arange(len(law))
     mean = float(law @ number) / rate
     square = float(law @ (number * (number - 1.0))) / rate**2
-    return mean, max(square - mean**2, 0.0) ** 0.5
+    cube = float(law @ (number * (number - 1.0) * (number - 2.0))) / rate**3
+    return mean, max(square - mean**2, 0.0) ** 0.5, cube - 3.0 * mean * square + 2.0 * mean**3
 
 
 def _checked(

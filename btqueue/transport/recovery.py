@@ -420,15 +420,9 @@ def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
     following = np.maximum(trip - (flight - 4.0) * path.service_s, same)
     repair = path.repair_trip(flight)
     left_behind = np.maximum(following - path.ack_delay_s, same)
-    late = [_exceeds(time + repair - timeout, path.service_s) for time in (same, following, left_behind)]
+    # a segment waits for others of its burst, uniformly over one service time around the mean
+    beyond = [(time + repair - timeout) / path.service_s for time in (same, following, left_behind)]
+    late = [np.clip(0.5 + times, 0.0, 1.0) for times in beyond]
     shares = (2.0, 1.0) if path.ack_delay_s > 0.0 else (3.0, 0.0)
     next_burst = (shares[0] * late[1] + shares[1] * late[2]) / DUPLICATE_THRESHOLD
     return crossing * next_burst + (1.0 - crossing) * late[0]
-
-
-def _exceeds(excess: Vector, width: float) -> Vector:
-    """Return the chance that a time, uniform over one service time around its mean, is too long.
-
-    The wait of a segment for others of its burst is between zero and one service time.
-    """
-    return np.clip(0.5 + excess / width, 0.0, 1.0)

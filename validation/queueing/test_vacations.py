@@ -31,6 +31,10 @@ def third(time: Time) -> float:
     return second(time) * time.mean * (1 + 2 * time.scv)
 
 
+def fourth(time: Time) -> float:
+    return third(time) * time.mean * (1 + 3 * time.scv)
+
+
 TEN, LATE = {"rate": 0.05, "vacations": Time(10.0), "capacity": 400}, {"vacations": LONG, "limit": 5}
 KNOWN: list[tuple[dict[str, Any], dict[str, float]]] = [
     (TEN | {"limit": 1}, {"mean_wait": 37.0}),
@@ -57,21 +61,27 @@ def test_a_large_limit_approaches_exhaustive_service():
     assert large.mean_wait == pytest.approx(16.0406, abs=5e-5)
 
 
-def sojourn(rate: float, service: Time, vacation: Time | None) -> tuple[float, float]:
-    """Mean and standard deviation of the sojourn in M/G/1, with exhaustive vacations too.
+def sojourn(rate: float, service: Time, vacation: Time | None) -> tuple[float, float, float]:
+    """Mean, standard deviation and third cumulant of the sojourn in M/G/1, with exhaustive vacations too.
 
-    Takagi's second moment of the wait, ``2 W^2 + lambda b3 / (3 (1 - rho))``, and independently of it the
-    rest of a vacation (Fuhrmann & Cooper, Oper. Res. 33, 1985).
+    Cumulants of the wait by Takagi's recursion of its moments, and independently of it the rest of a vacation
+    (Fuhrmann & Cooper, Oper. Res. 33, 1985).
     """
     idle = 1 - rate * service.mean
     wait = rate * second(service) / (2 * idle)
     variance = wait**2 + rate * third(service) / (3 * idle) + service.mean**2 * service.scv
     mean = wait + service.mean
+    skew = 2 * wait**3 + rate * third(service) / idle * wait + rate * fourth(service) / (4 * idle)
+    skew += 2 * service.mean**3 * service.scv**2
     if vacation is not None:
-        rest = second(vacation) / (2 * vacation.mean)
+        rest, square, cube = (
+            moment(vacation) / ((n + 1) * vacation.mean)
+            for n, moment in ((1, second), (2, third), (3, fourth))
+        )
         mean += rest
-        variance += third(vacation) / (3 * vacation.mean) - rest**2
-    return mean, math.sqrt(variance)
+        variance += square - rest**2
+        skew += cube - 3 * rest * square + 2 * rest**3
+    return mean, math.sqrt(variance), skew
 
 
 LAWS = [Time(6.0), Time(6.0, 1e-7), Time(6.0, 0.3), Time(6.0, 1.0), Time(6.0, 2.5)]
@@ -82,11 +92,12 @@ LAWS = [Time(6.0), Time(6.0, 1e-7), Time(6.0, 0.3), Time(6.0, 1.0), Time(6.0, 2.
 @pytest.mark.parametrize("rate", [1e-12, 1e-9, 1e-4, 0.02, 0.1])
 def test_sojourns_without_a_limit(rate: float, service: Time, vacation: Time | None):
     queue = solve(rate=rate, service=service, vacations=vacation, capacity=400)
-    mean, deviation = sojourn(rate, service, vacation)
+    mean, deviation, skew = sojourn(rate, service, vacation)
     assert queue.sojourn_mean == pytest.approx(mean, rel=1e-9)
     assert queue.mean_wait + service.mean == pytest.approx(mean, rel=1e-9)
     # a difference of squares: of a deviation much below the mean, the square keeps its absolute error
     assert queue.sojourn_sd**2 == pytest.approx(deviation**2, rel=1e-8, abs=1e-12 * mean**2)
+    assert queue.sojourn_third == pytest.approx(skew, rel=1e-7, abs=1e-11 * mean**3)
 
 
 ROOM, LIMIT, BATCH, RATE, AGAIN, SERVICE = 6, 3, 2, 0.07, 0.2, 4.0

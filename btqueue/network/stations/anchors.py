@@ -231,18 +231,6 @@ class Station:
             more += again * pdus.each
         return more * self.interval_s / max(self.taken, 1e-9) + 1e-6 * within
 
-    def served_s(self, *, up: bool, silent: bool) -> float:
-        """Return the time between two events of a direction that always has data (s).
-
-        A peripheral may skip events though the central has data, unless it has data, too.
-
-        Args:
-            up: whether the peripheral sends.
-            silent: whether nothing but credits goes the other way.
-        """
-        skips = 0.0 if up or not silent else float(self.le.latency)
-        return self.interval_s * (1.0 + skips) / max(self.taken, 1e-9)
-
     def waits_s(self, pdus: Pdus, load: float, *, up: bool) -> float:
         """Return the mean wait (s) of a random segment for an anchor point, the rest of a vacation.
 

@@ -928,7 +928,9 @@ class _Builder:
             facing = max(facing, sum(pdus.payloads) / len(pdus.payloads))
         pdus = pdus._replace(beside=facing)
         events = station.events(pdus, up=up)
-        every_s = station.served_s(up=up, silent=facing == 0.0)
+        # a peripheral may skip events though the central has data, unless it has data, too
+        skips = 0.0 if up or facing > 0.0 else float(station.le.latency)
+        every_s = station.interval_s * (1.0 + skips) / max(station.taken, 1e-9)
         service_s = every_s * pdus.each / max(events.pdus, 1e-9)
         beyond_s = station.lone_s(pdus, events, up=up) - service_s
         return Visit("wire", wires[up], NO_TRAIN, service_s, beyond_s, 0.0, pdus=pdus)

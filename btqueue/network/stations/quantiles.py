@@ -1,14 +1,15 @@
 r"""Quantiles of round trips and message delays: the law of a time whose mean the fixed point has found.
 
 A time is the sum of a constant, of the wait for the first visit of the central, which is uniform over a cycle
-without random visits, and of waits with a gamma law that has their mean and variance:
+without random visits, and of waits that occur with a chance, with a gamma law:
 
-* at the port of its host: the sojourn in the queue with vacations (`btqueue.queueing.vacations`), whose
-  variance is exact for the vacations that it is given;
+* at the port of its host: the sojourn in the queue with vacations (`btqueue.queueing.vacations`), by three
+  cumulants. Vacations have a gamma law there; what others send in them is whole trains, a Poisson number of
+  equal lumps: the rest of a vacation (S. W. Fuhrmann and R. B. Cooper, Oper. Res. 33, 1985) has that law;
 * at a station of constant service, with use :math:`\rho`: none with the chance :math:`1 - \rho`; else the
   wait of the M/D/1 queue, whose squared coefficient of variation is :math:`1/3 + 2 \rho / 3`;
-* behind others' trains on the rest of its way: a busy period begun by t slots has the variance
-  :math:`t \sum \lambda w^2 / (1 - \rho)^3` (L. Takacs, 1962);
+* behind others' trains on the rest of its way: lumps, with the variance :math:`t \sum \lambda w^2 / (1 -
+  \rho)^3` of a busy period begun by t slots (L. Takacs, 1962);
 * until a delayed acknowledgement goes: the next segment comes at random, or the timer expires.
 
 The sum has the mean of the fixed point. Nothing is fitted.
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import root_scalar
 from scipy.special import gammainc, gammaln, xlogy
 
 from btqueue.baseband import SLOT_S
@@ -32,7 +34,10 @@ from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.metrics import PERCENTILES
 
 Vector = NDArray[np.float64]
+Parts = list[tuple[float, float, float]]
+"""Chance, mean and variance of each time of a mixture of gamma times."""
 
+SHARES = tuple(percent / 100.0 for percent in PERCENTILES)
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
 FAR = 9.0
@@ -82,7 +87,8 @@ class Law(NamedTuple):
             return gammainc(shape, np.maximum(times, 0.0) / scale)
         return np.clip((integral(times) - integral(times - self.width)) / self.width, 0.0, 1.0)
 
-    def quantiles(self, shares: Vector) -> Vector:
+    @lru_cache(maxsize=512)  # noqa: B019 - a law is a value
+    def quantiles(self, shares: tuple[float, ...]) -> Vector:
         """Return the quantiles for these shares, of the same shape (s)."""
         most = self.least + self.width + max(mean + FAR * var**0.5 for _, mean, var in self.parts)
         times = np.linspace(self.least, most * (1.0 + 1e-9), POINTS)
@@ -119,12 +125,7 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
 
 
 def _of_flows(laws: list[Law | None], n: int) -> Vector:
-    return np.array([np.nan if law is None else _percentiles(law)[n] for law in laws])
-
-
-@lru_cache(maxsize=512)
-def _percentiles(law: Law) -> Vector:
-    return law.quantiles(np.array(PERCENTILES) / 100.0)
+    return np.array([np.nan if law is None else law.quantiles(SHARES)[n] for law in laws])
 
 
 def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> Law | None:
@@ -161,30 +162,28 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     ):
         return None
     port = _at_port(network, point, f)
-    random, variance, width, gone = (0.0, 0.0, 0.0, 0.0) if port is None else port
+    random, width = (np.zeros(3), 0.0) if port is None else port
     wait_s = laws.answers[f].wait_s if back else 0.0
-    rest = _behind_others(point, f, max(mean_s - gone - wait_s, 0.0), back=back)
-    random, variance = random + rest[0], variance + rest[1]
+    random = random + _behind_others(point, f, back=back)
     for visit in sorted(way, key=lambda visit: -visit.cycle_s):
         if visit.cycle_s > 0.0:  # the longest wait for an anchor point is uniform, and so are the others
             if width == 0.0:
                 width = visit.cycle_s
             else:
-                random, variance = random + visit.cycle_s / 2.0, variance + visit.cycle_s**2 / 12.0
-        random, variance = random + visit.jitter_s, variance + visit.jitter_s**2
+                random += visit.cycle_s / 2.0, visit.cycle_s**2 / 12.0, 0.0
+        random += visit.jitter_s, visit.jitter_s**2, 2.0 * visit.jitter_s**3
         if visit.kind == "port" and visit.train.spread > 0.0 and port is None:
             each = float(laws.links.frame[visit.index]) * SLOT_S
-            random += (visit.train.frames - visit.train.packets) * each
-            variance += visit.train.spread * each**2
-    parts = [(1.0, random, variance)]
+            random += (visit.train.frames - visit.train.packets) * each, visit.train.spread * each**2, 0.0
+    parts = _gamma(*random.tolist())
     used = min(max(float((point.rate @ point.service)[point.service[f] > 0.0].max(initial=0.0)), 1e-3), 1.0)
     lone = max(mean_s - point.token_s[f] - point.own_stray[f], 0.0)
     if f not in laws.ports:  # it waits longest elsewhere
         own = float(point.own[f](laws.rests[f].window if back else inf, lone))
-        parts = _met(parts, own, 1.0 - (1.0 - used) * (1.0 - flow.more) / max(flow.batch, 1.0))
-    parts = _met(parts, float(point.stray[f]) if back else float(laws.waits[f]), used)
+        parts = _plus(parts, _met(own, 1.0 - (1.0 - used) * (1.0 - flow.more) / max(flow.batch, 1.0)))
+    parts = _plus(parts, _met(float(point.stray[f]) if back else float(laws.waits[f]), used))
     if wait_s > 0.0:
-        parts = _answered(parts, wait_s, transport.by_clock_s(flow))
+        parts = _plus(parts, _answered(wait_s, transport.by_clock_s(flow)))
     mean, known = sum(chance * one for chance, one, _ in parts), mean_s - width / 2.0
     if known < 0.0:
         return None  # the mean leaves no room for the uniform wait
@@ -244,72 +243,89 @@ def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[floa
     return tuple(found)
 
 
-def _at_port(network: Network, point: Point, f: int) -> tuple[float, float, float, float] | None:
-    """Return the time at the port of a flow's host in a piconet of several links, None if there is none (s).
+def _gamma(mean: float, variance: float, third: float) -> Parts:
+    """Return a gamma time that occurs with a chance, by three cumulants (s), or by two if it always does."""
+    if mean <= 0.0 or variance <= STEADY * mean**2:
+        return [(1.0, mean, 0.0)]
+    second = variance / mean**2 + 1.0
+    ratio = (third / mean**3 + 3.0 * second - 2.0) / second**2
+    inverse = max(ratio - 1.0, 0.0) / max(2.0 - ratio, STEADY)  # of the shape
+    if (chance := (1.0 + inverse) / second) >= 1.0:
+        return [(1.0, mean, variance)]
+    return [(1.0 - chance, 0.0, 0.0), (chance, mean / chance, inverse * (mean / chance) ** 2)]
 
-    Returns:
-        Mean and variance of waits, length of a cycle of POLLs and of full visits to links that always have
-        data, and the mean time there.
+
+def _at_port(network: Network, point: Point, f: int) -> tuple[Vector, float] | None:
+    """Return the waits at the port of a flow's host in a piconet of several links, None if there is none (s).
+
+    Cumulants of the random ones, and a cycle of POLLs and of full visits to links that always have data.
     """
     polled = point.links.polled
     mine = polled.at_hosts(f)
     if not mine:
         return None
-    c = mine[0]
-    slot_s, members = float(polled.slot_s[c]), float(polled.members[c])
-    port = int(polled.port[c])
+    slot_s, port = float(polled.slot_s[mine[0]]), int(polled.port[mine[0]])
     always = float(polled.full_visit[polled.filled[port]].sum())  # of links that always have data
-    away = (EMPTY * (members - 1.0) + always) * slot_s
-    cycle = away + EMPTY * slot_s
-    queue = buffers.unlimited(network, point, port)
-    packets = queue.packets * queue.segments
-    idle = cycle / 2.0 + packets * queue.service + (ceil(packets / queue.limit) - 1.0) * away
+    cycle = (EMPTY * float(polled.members[mine[0]]) + always) * slot_s
     if network.flows[f].source == "periodic":  # a segment has left when the next one arrives
-        return 0.0, 0.0, cycle, idle
-    found = buffers.solved(queue)
-    variance = max(found.sojourn_sd**2 - cycle**2 / 12.0, 0.0)
-    return max(found.sojourn_mean - idle, 0.0), variance, cycle, found.sojourn_mean
+        return np.zeros(3), cycle
+    queue = buffers.unlimited(network, point, port)
+    packets, found = queue.packets * queue.segments, buffers.solved(queue)
+    breaks = ceil(packets / queue.limit) - 1.0
+    idle = cycle / 2.0 + packets * queue.service + breaks * (cycle - EMPTY * slot_s)
+    variance, third = found.sojourn_sd**2 - cycle**2 / 12.0, found.sojourn_third
+    means, scvs = np.array(queue.vacations).T
+    mean = float(found.served @ means)
+    varies = float(found.served @ (means**2 * (1.0 + scvs))) - mean**2
+    if mean > cycle:  # the rest of a vacation with whole trains of others, in the place of the gamma law
+        lumps, gamma = varies / (mean - cycle), varies / mean
+        more = varies * (lumps - 2.0 * gamma)
+        variance += more / mean / 3.0
+        third += varies * (lumps**2 - 6.0 * gamma**2) / mean / 4.0 + more * (1.0 - gamma / mean) / 2.0
+    random = np.array([found.sojourn_mean - idle, variance, third])
+    return np.maximum(random, 0.0), cycle
 
 
-def _behind_others(point: Point, f: int, time_s: float, *, back: bool) -> tuple[float, float]:
-    """Return mean and variance of the share of a time that others' trains take on the air (s)."""
-    polled = point.links.polled
-    mine = polled.ways[f, 0] + polled.ways[f, 1] * back
-    if not mine:
-        return 0.0, 0.0
-    load, squares = 0.0, 0.0
-    for c in mine:
-        load = max(load, min(sum(work for work, _ in polled.pairs[c] if work < 1.0), 0.95))
-    others = (polled.piconet == polled.piconet[mine[0]]) & (polled.flow != f)
-    for g in set(polled.flow[others].tolist()):
-        each = float(polled.rate[polled.flow == g].max())
-        work = float((polled.rate * polled.works)[polled.flow == g].sum())
-        squares += work**2 / each if each > 0.0 else 0.0
-    return load * time_s, time_s * squares * float(polled.slot_s[mine[0]]) / (1.0 - load) ** 2
+def _behind_others(point: Point, f: int, *, back: bool) -> Vector:
+    """Return the cumulants of the waits for others' trains behind the port of a flow's host (s).
+
+    They are waits for whole trains, and for the trains that come meanwhile. While a train goes from link to
+    link only some links are visited.
+    """
+    polled, found = point.links.polled, np.zeros(3)
+    for c, _, slots in point.links.stays(f):
+        relayed = not polled.host[c]
+        if (polled.back[c] and not back) or not (relayed or polled.back[c]):
+            continue
+        every, met = (sum(work for work, _ in of[c] if work < 1.0) for of in (polled.pairs, polled.on_way))
+        load, shared = min(met if relayed else every, 0.95), float(polled.with_others[c])
+        mean = shared + load * max(slots - shared, 0.0)
+        train = max(2.0 * float(polled.under_way[c]) / max(every, 1e-9), float(polled.slots[c]))
+        train /= (1.0 - load) ** 2
+        found += np.array([mean, mean * train, mean * train**2]) * float(polled.slot_s[c]) ** np.arange(1, 4)
+    return found
 
 
-def _met(
-    parts: list[tuple[float, float, float]], wait: float, chance: float
-) -> list[tuple[float, float, float]]:
-    """Return gamma times with a wait of this mean, which occurs with a chance."""
+def _plus(parts: Parts, more: Parts) -> Parts:
+    """Return the sums of two mixtures of gamma times."""
+    return [(p * q, one + two, a + b) for p, one, a in parts for q, two, b in more if q > 0.0]
+
+
+def _met(wait: float, chance: float) -> Parts:
+    """Return a wait of this mean, which occurs with a chance."""
     if wait <= 0.0:
-        return parts
+        return [(1.0, 0.0, 0.0)]
     longer, varies = wait / chance, 1.0 / 3.0 + 2.0 * chance / 3.0
-    found = [(share * (1.0 - chance), mean, var) for share, mean, var in parts if chance < 1.0]
-    return found + [(share * chance, mean + longer, var + varies * longer**2) for share, mean, var in parts]
+    return [(1.0 - chance, 0.0, 0.0), (chance, longer, varies * longer**2)]
 
 
-def _answered(
-    parts: list[tuple[float, float, float]], wait: float, timer: float
-) -> list[tuple[float, float, float]]:
-    """Return gamma times with the wait for the next segment, which comes at random, or for a timer (s)."""
+def _answered(wait: float, timer: float) -> Parts:
+    """Return the wait for the next segment, which comes at random, or for a timer (s)."""
     if wait >= 0.98 * timer:
-        return [(share, mean + wait, var) for share, mean, var in parts]
-    low, high = 1e-6 / timer, 1.0 / wait
-    for _ in range(50):
-        rate = (low + high) / 2.0
-        low, high = (rate, high) if -np.expm1(-rate * timer) / rate > wait else (low, rate)
+        return [(1.0, wait, 0.0)]
+    bracket = 1e-6 / timer, 1.0 / wait
+    rate = root_scalar(lambda rate: -np.expm1(-rate * timer) / rate - wait, bracket=bracket).root
     at = timer * (1.0 + NODES) / 2.0
-    density = timer / 2.0 * WEIGHTS * low * np.exp(-low * at)
-    waits = [*zip(density.tolist(), at.tolist(), strict=True), (1.0 - float(density.sum()), timer)]
-    return [(share * often, mean + late, var) for share, mean, var in parts for often, late in waits]
+    density = timer / 2.0 * WEIGHTS * rate * np.exp(-rate * at)
+    chances, waits = np.append(density, 1.0 - density.sum()), np.append(at, timer)
+    return [(often, late, 0.0) for often, late in zip(chances.tolist(), waits.tolist(), strict=True)]

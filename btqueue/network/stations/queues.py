@@ -132,6 +132,24 @@ def sent_of(packets: float, frames: float, limit: int) -> Sent:
     )
 
 
+def met_squared(grown: float, room: Vector, own: float, visits: Vector) -> Vector:
+    """Return the mean square of the trains that another one meets between two visits, over theirs.
+
+    A visit has a geometric number of trains, cut off at its room. A train that takes several visits is met in
+    parts: its share while the other one goes on, at any time of both, counts for each of the other's visits.
+
+    Args:
+        grown: mean square over mean of the number of trains, without a limit of visits.
+        room: trains that have room in a visit.
+        own: visits of the train that meets them.
+        visits: visits of each of them.
+    """
+    again = (grown - 1.0) / (grown + 1.0)
+    number = grown - 2.0 * room * again**room / (1.0 - again**room)
+    few, apart = np.minimum(own, visits), abs(own - visits) + 1.0
+    return number * (apart * few**2 + few * (few - 1.0) * (2.0 * few - 1.0) / 3.0) / (own * visits**2)
+
+
 def fills_after(first: Sent, second: Sent, limit: int) -> float:
     """Return the chance that a train fills the visit that the train before it has begun to fill."""
     if limit >= ENDLESS:
@@ -728,11 +746,10 @@ class Queues:
         r"""Return the times between visits of 0, 1, ... limit frames to a port of a host (slots).
 
         The visits to other links serve all segments that came for them since the last visit; a long visit is
-        followed by a long absence. Cycles in a row are an autoregressive process with the load :math:`\rho`
-        as coefficient: the variance of one is :math:`C \sum \lambda w^2 / (1 - \rho^2)`. A visit is full with
-        the chance u and may leave segments: then its cycles are correlated, and the variance is :math:`(1 +
-        \rho u) / (1 - \rho u)` of this. A time between a least and a longest value has at most the variance
-        that is the product of the distances of its mean from both (R. Bhatia and C. Davis, 2000).
+        followed by a long absence. Its variance, behind a given visit, is :math:`C \sum \lambda w^2 / ((1 -
+        \rho_o) (1 - \rho_1))`, with the cycle C and the loads of the others and of the own link: by the mean
+        waits of equal links with exhaustive visits (H. Takagi, ACM Computing Surveys 20, 1988), without the
+        part that own visits cause. With a limit of visits see `met_squared`, less the square of the mean.
 
         Args:
             port: number of the port.
@@ -749,26 +766,18 @@ class Queues:
         time = stretched(own + away + frames * brings, np.ones(limit + 1), works, self.full_visit)
         filled = self.filled[port]  # visits to links that always have data do not vary
         others = (self.piconet == piconet) & (self.link != link) & ~filled[self.link]
-        squares = 0.0
-        for f in set(self.flow[others].tolist()) - set(self.flow[here].tolist()):
-            mine = others & (self.flow == f)
-            each = float(self.rate[mine].max())
-            if each > 0.0:
-                train = float((self.rate * self.works)[mine].sum()) / each
-                squares += each * (train**2 * (1.0 + 2.0 * float(self.pairs_of[f])))
-                squares += float((self.rate * self.spread)[mine].sum())
-        load = min(float((self.same[port] * ~filled) @ self.work_at), MOST_LOAD)
-        full = min(float(rate @ self.frames) * float(self.cycle[port]) / limit, 1.0)
-        variance = squares * time / (1.0 - load**2)
-        variance[-1] *= (1.0 + load * full) / (1.0 - load * full)
-        works = works[0] > 0.0
-        longest = away + limit * brings + float(self.full_visit[works].sum())
-        least = away + float(self.full_visit[filled].sum())
-        variance = np.minimum(
-            variance, np.maximum(time - own - least, 0.0) * np.maximum(longest - (time - own), 0.0)
-        )
+        work = min(float(self.work_at[link]), MOST_LOAD)
+        beside = min(float((self.same[port] * ~filled) @ self.work_at) - work, MOST_LOAD)
+        visits, grown = 1.0 + float(self.breaks[here].max()), 1.0 / (1.0 - beside) / (1.0 - work)
+        others &= ~np.isin(self.flow, self.flow[here])
+        each = np.zeros(len(self.regular))
+        np.maximum.at(each, self.flow[others], self.rate[others])
+        train = _ratio(self._by_flow(others * self.rate * self.works), each) * (1.0 + 2.0 * self.pairs_of)
+        met = met_squared(grown, np.maximum(self.limit / self.frames, 1.0), visits, 1.0 + self.breaks)
+        met = met * (1.0 - np.minimum(self.inflow[0][self.port] * self.cycle[port] / self.limit, MOST_LOAD))
+        squares = float((self.rate * (self.works * train[self.flow] + self.spread) * met)[others].sum())
         mean = np.maximum(time - own, LEAST_AWAY) + EMPTY * (frames < limit)
-        return [Time(a, b) for a, b in zip(mean.tolist(), (variance / mean**2).tolist(), strict=True)]
+        return [Time(a, b) for a, b in zip(mean.tolist(), (squares * time / mean**2).tolist(), strict=True)]
 
     def answers_late(self, piconet: int) -> bool:
         """Return whether acknowledgements of one-frame segments go down, too late for the next frame."""
@@ -907,9 +916,7 @@ class Queues:
         self.under_way = (meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)
-        load = self.at_port @ (rate * self.service * random)
-        self.port_load = self.at_port @ (rate * self.service * random * self.links.plain[flow])
-        load = np.minimum(load, MOST_LOAD)
+        load = np.minimum(self.at_port @ (rate * self.service * random), MOST_LOAD)
         ahead = np.where(self.back, 0.0, self.pairs_of[flow])
         residual = rate * (1.0 + 2.0 * ahead) * self.service**2 * self.varies / 2.0
         self.behind = ((self.at_port @ residual) / (1.0 - load))[self.port]
@@ -942,8 +949,11 @@ class Queues:
             half = stretched(self.members, np.full(self.count, 0.5), self.others, self.full_visit)
             self.behind += np.where(self.first > 0.0, self.first - half, 0.0)
             self.under_way *= np.where(self.first > 0.0, self.grown * self.members / half, 1.0)
-        for c in np.flatnonzero(self.host & ~self.back & (self.first == 0.0)):
-            self.behind[c] += self._overtaken(int(c))
+        for c in map(int, np.flatnonzero(self.host & ~self.back & (self.first == 0.0))):
+            # trains of other links overtake the last frames of a train that is cut
+            visit = float(self.limit[c] * self.slots[c] / self.frames[c])
+            alone = visit + EMPTY * (float(self.members[c]) - 1.0)
+            self.behind[c] += self.sent_before(c, 1) * (stretch(alone, 1.0, self.pairs[c]) - alone)
         self._share_visits(random)
 
     def _share_visits(self, random: Vector) -> None:
@@ -1022,20 +1032,6 @@ class Queues:
         each = np.append(np.cumsum((law[1:] / number)[::-1])[::-1], np.zeros(limit))  # 1 / frames, if beyond
         room = np.arange(limit - 1, 0, -1)  # of a visit that is under way
         return float(np.fft.ifft(self._begins(c, least)).real[1:] @ (room * each[room]))
-
-    def _overtaken(self, c: int) -> float:
-        """Return the wait of a train for trains of other links that overtake its last frames (slots).
-
-        Trains that came to the other links since their last visits are sent before the last m of n frames of
-        a train that is cut. They lose m frames, and the train loses their n: without the cut each would be
-        sent as a whole.
-
-        Args:
-            c: crossing of a train from a host.
-        """
-        visit = float(self.limit[c] * self.slots[c] / self.frames[c])
-        away = EMPTY * (float(self.members[c]) - 1.0)
-        return self.sent_before(c, 1) * (stretch(visit + away, 1.0, self.pairs[c]) - visit - away)
 
     def ends_visit(self, c: int, left: int = 0) -> float:
         """Return the chance that the last frame of a train is the last of its visit, or leaves some frames.

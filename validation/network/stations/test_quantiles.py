@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from scipy.special import gammaincinv
 
 import btqueue as bt
-from btqueue.network.stations.quantiles import Law, _met
-from btqueue.scenario.metrics import PERCENTILES
-
-SHARES = np.array(PERCENTILES) / 100.0
+from btqueue.network.stations.quantiles import SHARES, Law, _gamma, _met, _plus
+from btqueue.network.stations.queues import met_squared
 
 
 def test_laws_of_one_part_are_those_of_the_textbook():
     for none in ((1.0, 0.0, 0.0), (1.0, 0.0, 0.5)):  # a wait with a mean of 0
-        assert Law(1.0, 2.0, (none,)).quantiles(SHARES) == pytest.approx(1.0 + 2.0 * SHARES, rel=1e-4)
+        assert Law(1.0, 2.0, (none,)).quantiles(SHARES) == pytest.approx(
+            1.0 + 2.0 * np.array(SHARES), rel=1e-4
+        )
     gamma = Law(0.5, 0.0, ((1.0, 3.0, 4.5),))
     assert gamma.quantiles(SHARES) == pytest.approx(0.5 + 1.5 * gammaincinv(2.0, SHARES), rel=1e-4)
 
@@ -35,13 +35,32 @@ def test_the_sum_of_a_uniform_and_an_exponential_time():
 def test_quantiles_rise_with_the_share_and_return_it(
     least: float, width: float, mean: float, scv: float, chance: float
 ):
-    parts = _met([(1.0, mean, scv * mean**2)], 0.5 * mean, chance)
+    parts = _plus([(1.0, mean, scv * mean**2)], _met(0.5 * mean, chance))
     assert sum(part[0] for part in parts) == pytest.approx(1.0)
     assert sum(share * one for share, one, _ in parts) == pytest.approx(1.5 * mean)
     law = Law(least, width, tuple(parts))
     found = law.quantiles(SHARES)
     assert (np.diff(found) >= 0.0).all() and found[0] >= least
     assert law.below(found) == pytest.approx(SHARES, abs=0.002)
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.1, 9.0), st.floats(0.1, 9.0))
+def test_a_wait_that_occurs_with_a_chance_is_found_from_its_cumulants(chance: float, mean: float, scv: float):
+    one, two = chance * mean, chance * mean**2 * (1.0 + scv)
+    three = two * mean * (1.0 + 2.0 * scv)
+    found = _gamma(one, two - one**2, three - 3.0 * one * two + 2.0 * one**3)
+    assert found[0] == pytest.approx((1.0 - chance, 0.0, 0.0))
+    assert found[1] == pytest.approx((chance, mean, scv * mean**2), rel=1e-6)
+
+
+@given(st.floats(1.01, 20.0), st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
+def test_trains_that_one_meets_by_all_places_of_both(grown: float, room: int, own: int, visits: int):
+    more = (grown - 1.0) / (grown + 1.0)  # P(N > n) = more^n, cut off at the room
+    chances = more ** np.arange(room)
+    number = (2.0 * np.arange(room) + 1.0) @ chances / chances.sum()
+    shared = [min(own, first + visits) - max(first, 0) for first in range(1 - visits, own)]
+    parts = sum((both / visits) ** 2 for both in shared) / own
+    assert met_squared(grown, room, own, visits) == pytest.approx(number * parts)
 
 
 def carried(**changes: object) -> bt.Scenario:
