@@ -176,6 +176,7 @@ def gateway(window, jitter_s, **changes):
     return GATEWAY | {"network.outside_links": [link], "transport.receive_window_segments": window}
 
 
+BESIDE_IDLE = {"network.piconet_list": [{"name": "bt", "central": "gw", "peripherals": ["s1", "s2", "s3"]}]}
 NOISY = gateway(16, 0.0, delay_s=0.02) | LOSSY | {"transport.limited_transmit": False}
 THINNED = LONE | LOSSY | {
     "radio.ber": 3e-6, "traffic.load_kbps": 100.0, "transport.receive_window_segments": 8,
@@ -391,6 +392,11 @@ ENDS = [
     (PAUSING | {"transport.receive_window_segments": 8}, None),
     (LONE | {"voice.packet": "HV3", "voice.links": 1, "link.packets": ["DH1"]}, None),
     (PAUSING | {"transport.receive_window_segments": 2, "network.peripherals": 2}, "prc-lwrr"),
+    (gateway(4, 0.0, delay_s=0.24, rate_kbps=64.0, half_duplex=True), "does not fill"),
+    (gateway(2, 0.0, delay_s=0.03, rate_kbps=64.0, half_duplex=True), "half-duplex"),
+    (gateway(4, 0.0, delay_s=0.03, rate_kbps=64.0, half_duplex=True), None),
+    (gateway(2, 0.0, delay_s=0.5) | BESIDE_IDLE | {"polling.discipline": "prc-lwrr"}, None),
+    (gateway(2, 0.0, delay_s=0.05) | BESIDE_IDLE | {"polling.discipline": "prc-lwrr"}, "prc-lwrr"),
 ]
 """Keys around the point at which a law becomes right: nothing is in doubt there."""
 
