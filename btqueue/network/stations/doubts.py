@@ -526,7 +526,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         if piconet.discipline == "prc-lwrr" and pauses:
             yield (
                 '[polling] discipline = "prc-lwrr": a link whose sender waits for acknowledgements is left '
-                "out of some cycles, and polls of idle links are known roughly: goodput was up to 7 % too high"
+                "out of some cycles, and polls of idle links are roughly known: goodput was 7 % too high"
             )
         if piconet.discipline == "fep" and _in_groups(asked, [f for f, _, always in crossing if always]):
             yield (
