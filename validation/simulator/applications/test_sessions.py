@@ -1,56 +1,57 @@
-"""Request, reply, good-bye over a stream; giving up and opening connections. TCP itself is left out here."""
+"""Request and reply over TCP connections: giving up and opening them, in times of a wire."""
 
 from typing import Any
 
 import pytest
-from session_network import DELAY, REQUESTER, RESPONDER, Network
+from thesis import over_wires, thesis
+
+from btqueue.simulator.records.conventions import SECOND
+
+HANDSHAKE, SESSION = (100_000_000 + 8000 * both for both in (42 + 42, 142 + 242))
+"""Of bytes both ways at 1 Mbit/s and 50 ms (ns)."""
 
 
-def new_network(plain, **options) -> Any:
-    return Network(plain, plain.records.TCP, **options)
+def play(plain, until, loss=0.0, application_timeout_s=None, **transport) -> Any:
+    """Return the state of sessions with a pause of a second, at this time (ns)."""
+    own = {"name": "wire", "from": "a", "to": "b", "rate_kbps": 1000, "delay_s": 0.05, "header_bytes": 2}
+    traffic = {"source": "request-reply", "request_bytes": 100, "reply_bytes": 200, "pause_s": 1.0}
+    scenario = thesis(
+        network=over_wires(own | {"loss": loss}),
+        traffic=traffic | {"application_timeout_s": application_timeout_s},
+        transport=transport,
+    )
+    return go_on(plain, plain.state.new_state(scenario, 0), until)
 
 
-def kinds(network):
-    return [(entry.at // DELAY, int(entry.segment.flow), int(entry.segment.kind)) for entry in network.sent]
+def go_on(plain, sim, until) -> Any:
+    assert plain.engine.advance(sim, until) == plain.engine.REACHED
+    return sim
 
 
 def test_what_the_old_connection_still_delivers_is_ignored(plain):
-    # the timeout comes when the reply is under way: it is in the network for another half DELAY
-    network = new_network(plain, application_timeout=3 * DELAY // 2, pause=10 * DELAY).run(until=5 * DELAY)
-    assert len(network.sent) == 2 and not network.travelling
-    client, server = network.sim.flow_statistics
-    assert (client.sessions, client.sessions_lost) == (0, 1)
-    assert server.messages_delivered == 0
-    assert network.sim.connections[RESPONDER].rcv_nxt == 0
+    sim = play(plain, SECOND, application_timeout_s=0.09)  # the reply is under way then
+    client, server = sim.flow_statistics
+    assert (client.messages_delivered, client.sessions, client.sessions_lost) == (1, 0, 1)
+    assert (server.messages_delivered, sim.connections[1].rcv_nxt) == (0, 0)
 
 
 @pytest.mark.parametrize(("per_session", "connects"), [(False, 1), (True, 3)])
 def test_a_handshake_opens_the_connection(plain, per_session, connects):
-    network = new_network(plain, handshake=True, per_session_connection=per_session, pause=DELAY)
-    network.run(done=lambda: network.sim.flow_statistics[REQUESTER].sessions == 3)
-    records = plain.records
-    assert kinds(network)[:3] == [
-        (0, REQUESTER, records.SYN),
-        (1, REQUESTER, records.SYN_ACK),
-        (2, REQUESTER, records.DATA),
-    ]
-    assert [bool(entry.segment.backward) for entry in network.sent[:3]] == [False, True, False]
-    client = network.sim.flow_statistics[REQUESTER]
-    assert (client.connects, client.connect_time_sum) == (connects, connects * 2 * DELAY)
-    assert client.session_time_sum == 3 * 2 * DELAY, "without the time of the handshake"
-    # which is the first round trip that is measured
-    conn = network.sim.connections[REQUESTER]
-    assert (bool(conn.measured), conn.srtt, conn.rttvar, conn.rto) == (True, 2 * DELAY, DELAY, 6 * DELAY)
+    sim = play(plain, HANDSHAKE, handshake=True, connection_per_session=per_session, min_rto_s=0.1)
+    conn = sim.connections[0]  # which the handshake has measured
+    assert (bool(conn.measured), conn.srtt, conn.rttvar) == (True, HANDSHAKE, HANDSHAKE / 2)
+    assert conn.rto == 3 * HANDSHAKE
+    client = go_on(plain, sim, 3 * SECOND).flow_statistics[0]
+    assert (client.sessions, client.connects) == (3, connects)
+    assert client.connect_time_sum == connects * HANDSHAKE
+    assert client.session_time_sum == 3 * SESSION, "without the time of the handshake"
 
 
 def test_a_lost_syn_is_repeated_and_its_timeout_doubled_up_to_the_limit(plain):
-    network = new_network(plain, handshake=True)
-    network.lose = lambda segment: network.now < 2000 * DELAY
-    network.run(until=3000 * DELAY)
-    syns = [at for at, _, kind in kinds(network) if kind == plain.records.SYN]
-    assert syns == [0, 100, 300, 700, 1500, 2300], "initial RTO 100, at most 800"
-    client = network.sim.flow_statistics[REQUESTER]
-    assert (client.connects, client.connect_time_sum) == (1, 2302 * DELAY)
-    conn = network.sim.connections[REQUESTER]
+    sim = play(plain, 100 * SECOND, loss=1.0, handshake=True, initial_rto_s=1.0)
+    sim.ports.loss = 0.0
+    sim = go_on(plain, sim, 127 * SECOND + HANDSHAKE)  # 1 + 2 + 4 + 8 + 16 + 32 + 64: at most 64 s
+    client, conn = sim.flow_statistics[0], sim.connections[0]
+    assert (client.connects, client.connect_time_sum) == (1, 127 * SECOND + HANDSHAKE)
     assert not conn.measured, "which SYN was answered is not known"
-    assert conn.rto == 3 * plain.records.SECOND
+    assert conn.rto == 3 * SECOND, "RFC 6298, 5.7"

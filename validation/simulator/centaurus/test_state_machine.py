@@ -1,7 +1,6 @@
 """CentaurusComm between two ends: its dialogue, its bitmaps, and what a lost message costs."""
 
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,10 +11,6 @@ CLIENT, SERVER = 0, 1
 REQUEST = "client OBJ, server PROCEED, client 0, client 1, client 2, client DONE, server ACK"
 REPLY = "client NOPE, server OBJ, client PROCEED, server 0, server 1, server DONE, client ACK"
 GOODBYE = "client OBJ, server PROCEED, client 0, client DONE, server ACK, client NOPE"
-
-
-def new_network(plain, **options) -> Any:
-    return Network(plain, plain.records.CENTAURUS, **options)
 
 
 def names(plain):
@@ -55,7 +50,7 @@ def data_sent(plain, network):
 
 def without_the_ack_of_the_request(plain):
     """Play up to that loss; return the network and how many segments have left."""
-    network, lost = new_network(plain), []
+    network, lost = Network(plain), []
 
     def lose(segment):
         hit = not lost and segment.message == plain.records.OBJECT_ACK and segment.flow == RESPONDER
@@ -78,7 +73,7 @@ def assert_two_messages_a_session(plain, network):
 
 
 def test_the_dialogue_of_figure_3(plain):
-    network = one_session(new_network(plain))
+    network = one_session(Network(plain))
     assert ", ".join(dialogue(plain, network)) == f"{REQUEST}, {REPLY}, {GOODBYE}"
     sent = [entry.segment for entry in network.sent]
     assert [segment.session for segment in sent] == [1] * 14 + [3] * 6, "good-bye: a new session"
@@ -86,7 +81,7 @@ def test_the_dialogue_of_figure_3(plain):
 
 
 def test_the_session_time_is_that_of_eight_one_way_trips(plain):
-    network = one_session(new_network(plain))
+    network = one_session(Network(plain))
     client, server = network.sim.flow_statistics
     assert (client.session_time_sum, client.session_time_squares) == (8 * DELAY, (8.0 * DELAY) ** 2)
     assert network.sim.delay_histogram[REQUESTER].sum() == 1
@@ -98,7 +93,7 @@ def test_the_session_time_is_that_of_eight_one_way_trips(plain):
 
 
 def test_early_data_saves_a_round_trip_for_every_message(plain):
-    network = one_session(new_network(plain, early_data=True))
+    network = one_session(Network(plain, early_data=True))
     assert network.sim.flow_statistics[REQUESTER].session_time_sum == (8 - 2 * 2) * DELAY
     assert dialogue(plain, network)[:5] == ["client OBJ", "client 0", "client 1", "client 2", "client DONE"]
     assert data_sent(plain, network) == 3 + 2 + 1
@@ -109,7 +104,7 @@ def test_early_data_saves_a_round_trip_for_every_message(plain):
 @given(packets=st.integers(1, 128), data=st.data())
 def test_a_message_of_n_packets_of_which_k_are_lost_takes_n_plus_k(plain, early_data, packets, data):
     losses = data.draw(st.sets(st.integers(0, packets - 1)))
-    network = new_network(plain, request=packets, early_data=early_data)
+    network = Network(plain, request=packets, early_data=early_data)
     still = set(losses)
 
     def lose(segment):
@@ -132,7 +127,7 @@ def test_whatever_is_lost_exchanges_go_on_and_no_recorded_packet_is_sent_again(
     plain, early_data, seed, loss, worker
 ):
     draw = random.Random(seed)
-    network = new_network(plain, request=9, reply=5, early_data=early_data, worker_period=worker)
+    network = Network(plain, request=9, reply=5, early_data=early_data, worker_period=worker)
     network.lose = lambda segment: draw.random() < loss
     statistics = network.sim.flow_statistics
     network.run(until=10**6 * DELAY, done=lambda: statistics[REQUESTER].sessions == 2)
@@ -163,7 +158,7 @@ def test_of_two_sessions_begun_at_once_both_ends_follow_the_higher(plain):
 
 @pytest.mark.parametrize(("offered", "number"), [(0, 1), (1, 2)])
 def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(plain, offered, number):
-    network = new_network(plain)
+    network = Network(plain)
     sim, session = network.sim, network.session
     plain.state_machine.join(sim, 0, SERVER, 1)
     plain.state_machine.enter(sim, 0, SERVER, plain.state_machine.NOPE_RECEIVED, network.now)
@@ -174,13 +169,13 @@ def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(pl
 
 def test_the_worker_hands_over_a_data_packet_in_each_period(plain):
     period = 7 * DELAY
-    network = one_session(new_network(plain, worker_period=period))
+    network = one_session(Network(plain, worker_period=period))
     request = [entry.at for entry in network.sent if entry.segment.flow == REQUESTER][1:5]
     assert request == [2 * DELAY + turn * period for turn in range(4)], "three packets, then DONE"
 
 
 def test_a_lost_session_is_given_up_and_its_reply_no_longer_accepted(plain):
-    network = new_network(plain, application_timeout=100 * DELAY)
+    network = Network(plain, application_timeout=100 * DELAY)
     network.lose = lambda segment: segment.flow == RESPONDER and network.now < 100 * DELAY
     # the server gets the request by early data only, so that its reply waits when the client gives up
     network.session.early_data = True
