@@ -34,6 +34,7 @@ def new_state(plain, request, reply, goodbye):
     connections.pattern, connections.pattern_length = (0, request + goodbye), (request + goodbye, reply)
     connections.control_layout = 3
     connections.protocol, connections.unit = records.CENTAURUS, 1
+    connections.ack_timer = connections.retransmission_timer = NOTHING
     session = sim.sessions[0]
     session.requester, session.responder, session.timer = REQUESTER, RESPONDER, 0
     session.request_segments, session.reply_segments, session.goodbye_segments = request, reply, goodbye
@@ -74,13 +75,17 @@ class Network:
                 return self
             self.now = int(due)
             if arrival <= timer:
-                segment = heapq.heappop(self.travelling)[2]
-                self.plain.state_machine.on_segment(self.sim, int(segment.flow), segment, self.now)
+                self.receive(heapq.heappop(self.travelling)[2])
             else:
                 self.plain.timers.cancel(self.sim, 0)
                 self.plain.sessions.on_timer(self.sim, 0, self.now)
             self.send()
         return self
+
+    def receive(self, segment):
+        flow = int(segment.flow)
+        if segment.incarnation == self.sim.connections[flow].incarnation:
+            self.plain.state_machine.on_segment(self.sim, flow, segment, self.now)
 
     def send(self):
         """Let the flow that may send now send all that it has."""

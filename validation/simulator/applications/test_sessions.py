@@ -14,10 +14,11 @@ HANDSHAKE, SESSION = (100_000_000 + 8000 * both for both in (42 + 42, 142 + 242)
 def play(plain, until, loss=0.0, application_timeout_s=None, **transport) -> Any:
     """Return the state of sessions with a pause of a second, at this time (ns)."""
     own = {"name": "wire", "from": "a", "to": "b", "rate_kbps": 1000, "delay_s": 0.05, "header_bytes": 2}
-    traffic = {"source": "request-reply", "request_bytes": 100, "reply_bytes": 200, "pause_s": 1.0}
+    sizes = {"request_bytes": 100, "reply_bytes": 200, "goodbye_bytes": 50}
     scenario = thesis(
         network=over_wires(own | {"loss": loss}),
-        traffic=traffic | {"application_timeout_s": application_timeout_s},
+        traffic={"source": "request-reply", "pause_s": 1.0, "application_timeout_s": application_timeout_s}
+        | sizes,
         transport=transport,
     )
     return go_on(plain, plain.state.new_state(scenario, 0), until)
