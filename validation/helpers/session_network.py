@@ -60,7 +60,7 @@ class Network:
             for name, value in plain.fresh_connection.initial_values(conn).items():
                 setattr(conn, name, value)
         self.sim.fresh = self.sim.connections.copy()
-        self.lose = lambda segment: False
+        self.lose: Any = lambda segment: False
         self.travelling, self.sent = [], []
         self.now = 0
         plain.sessions.start(self.sim, 0)
