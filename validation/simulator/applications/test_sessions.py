@@ -30,8 +30,10 @@ def go_on(plain, sim, until) -> Any:
 
 
 def test_what_the_old_connection_still_delivers_is_ignored(plain):
-    sim = play(plain, SECOND, application_timeout_s=0.09)  # the reply is under way then
+    whole = {"windows": "segments", "mss_bytes": 60, "initial_window_segments": 4}
+    sim = play(plain, SECOND, application_timeout_s=0.09, **whole)  # the reply is under way then
     client, server = sim.flow_statistics
+    assert (client.bytes_delivered, server.bytes_wasted) == (100, 200)
     assert (client.messages_delivered, client.sessions, client.sessions_lost) == (1, 0, 1)
     assert (server.messages_delivered, sim.connections[1].rcv_nxt) == (0, 0)
 
