@@ -31,8 +31,7 @@ def address():
     sets = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
     command = [sys.executable, "-m", "btqueue", "explore", "venugopal-2006/piconet", *sets]
     command += ["--port", "0", "--no-browser"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, text=True, **pipes) as program:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as program:
         assert program.stdout is not None
         line = program.stdout.readline().strip()
         assert line.startswith("http://127.0.0.1:"), line

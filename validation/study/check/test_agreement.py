@@ -41,7 +41,8 @@ def compared(
     quantity: Quantity, ours: np.ndarray | None = OURS, model: float | None = None, rules=RULES, **options
 ):
     results = ForeignResults("theirs", "CSV", {quantity.name: quantity})
-    samples, answers = ({} if one is None else {quantity.name: one} for one in (ours, model))
+    samples = {} if ours is None else {quantity.name: ours}
+    answers = {} if model is None else {quantity.name: model}
     return compare_all(results, samples, answers, rules=rules, **options)[0]
 
 
@@ -260,9 +261,9 @@ WEAK = {"node": "p1.2", "model": "constant", "ber": 1e-4}
 KEYS = Scenario.from_dict(
     {"radio": {"links": [WEAK]}, "link": {"arq": 4}, "polling": {"limit": 5}, "traffic": {"source": "greedy"}}
 ).changed({"transport.mss_bytes": 1460})
-STATED = dict.fromkeys(field.name for field in dataclasses.fields(Facts)) | {
+STATED: Any = dict.fromkeys(field.name for field in dataclasses.fields(Facts)) | {
     "place": "at the receiver", "segment_bytes": 1460, "option_bytes": 0, "under_way_bytes": 0,
-    "begins_s": 0.0, "ends_s": 1.0,
+    "timestamps": False, "begins_s": 0.0, "ends_s": 1.0, "paces": False,
 }  # fmt: skip
 """The packets say 1460."""
 

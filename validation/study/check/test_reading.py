@@ -314,7 +314,7 @@ def test_an_export_of_opp_scavetool_says_the_same_as_the_scalars(tmp_path):
     found, scalars = read_results(written(tmp_path, opp_export()), SCENARIO), read_results(SCALARS, SCENARIO)
     assert (found.kind, found.duration_s) == ("OMNeT++", 100.0)
     assert found.value("cwnd_segments") == pytest.approx(2.5)
-    assert found.quantities | scalars.quantities == found.quantities
+    assert {**found.quantities, **scalars.quantities} == found.quantities
 
 
 def test_of_a_file_that_names_its_flows_the_flow_that_was_asked_for_is_read(tmp_path):
