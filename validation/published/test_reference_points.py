@@ -18,12 +18,6 @@ from btqueue.simulator.statistics.student import student_half_width
 METRICS = ("goodput_kbps", "rtt_s", "timeouts_per_s", "fast_retransmits_per_s", "window_segments")
 
 
-def references():
-    data = tomllib.loads((models_folder() / "venugopal-2006" / "published.toml").read_text())
-    assert len(data["reference"]) == 15
-    return data["reference"]
-
-
 def simulated(reference, replications):
     scenario = bt.load(reference["scenario"]).with_sets(reference.get("set", []))
     run = {"run__replications": replications, "run__duration_s": 480, "run__warmup_s": 60}
@@ -45,7 +39,9 @@ def outside(reference, result: Results):
     return lines
 
 
-REFERENCES = references()
+PUBLISHED = models_folder() / "venugopal-2006" / "published.toml"
+REFERENCES = tomllib.loads(PUBLISHED.read_text())["reference"]
+assert len(REFERENCES) == 15
 RANDOM = [reference for reference in REFERENCES if reference["id"] != "capacity-2"]
 
 

@@ -65,19 +65,15 @@ def test_what_cannot_be_read_is_said_in_words(tmp_path, name):
         read_bytes(tmp_path / name)
 
 
-def unreadable(tmp_path: Path) -> list[str]:
-    os.mkfifo(tmp_path / "pipe")
-    large = tmp_path / "large"
-    with large.open("wb") as file:
-        file.truncate(files.LARGEST_BYTES + 1)  # without taking room on the disk
-    return [str(tmp_path / "pipe"), "/dev/zero", str(large), str(tmp_path), str(tmp_path / "missing")]
-
-
 @pytest.mark.parametrize(
     "read", [lambda name: read_trace(Radio(model="trace", trace_file=name)), read_arrivals]
 )
 def test_a_scenario_may_name_anything(tmp_path, read):
-    for name in unreadable(tmp_path):
+    pipe, large = tmp_path / "pipe", tmp_path / "large"
+    os.mkfifo(pipe)
+    large.touch()
+    os.truncate(large, files.LARGEST_BYTES + 1)  # without taking room on the disk
+    for name in map(str, (pipe, "/dev/zero", large, tmp_path, tmp_path / "missing")):
         with pytest.raises(ScenarioError, match=r"file .* (is|cannot be read)") as refused:
             read(name)
         assert name in str(refused.value)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from commands import DEADLINE_S
 
 from btqueue import search_path
@@ -17,38 +16,16 @@ COMMAND = [str(Path(sys.executable).with_name("btqueue"))]
 OVER = "transport.receive_window_segments=5,6"
 
 
-@pytest.fixture
-def planted(tmp_path):
-    """A scenario, and modules that leave a mark when they are run."""
+def test_the_command_runs_no_module_of_the_working_directory(tmp_path):
     scenario = models_folder() / "chen-2004" / "adaptive-1.toml"
     (tmp_path / "scenario.toml").write_text(scenario.read_text())
-    for name in ("numpy", "pickle", "xarray"):
-        plant(tmp_path, name)
-    return tmp_path
-
-
-def plant(folder: Path, name: str) -> None:
-    mark = folder / f"{name}-was-run"
-    (folder / f"{name}.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
-
-
-def run(folder: Path, *words: str, **environment: str) -> None:
-    done = subprocess.run(
-        words,
-        cwd=folder,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-    )
-    assert list(folder.glob("*-was-run")) == []
+    for name in ("numpy", "pickle", "xarray", "sitecustomize", "queue", "btqueue"):
+        mark = tmp_path / f"{name}-was-run"
+        (tmp_path / f"{name}.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    words = [*COMMAND, "sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--no-check"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert list(tmp_path.glob("*-was-run")) == []
     assert done.returncode == 0, done.stderr
-
-
-def test_the_command_runs_no_module_of_the_working_directory(planted):
-    for name in ("sitecustomize", "queue", "btqueue"):
-        plant(planted, name)
-    run(planted, *COMMAND, "sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--no-check")
 
 
 def test_the_working_directory_leaves_the_search_path(tmp_path, monkeypatch):
