@@ -95,19 +95,17 @@ def _names(results: Results) -> dict[str, list[Any]]:
 
 
 def _metrics(results: Results, *, interval: bool) -> dict[str, Any]:
-    return {name: _metric(results, found, interval) for name, found in summarise(results).items()}
+    metrics: dict[str, dict[str, Any]] = {}
+    for name, found in summarise(results).items():
+        values = metrics[name] = _estimate(found, interval)
+        if queues := by_queue(results, found):
+            values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
+        elif found.part:
+            values[f"per_{found.part}"] = list(found.means)
+        if groups := of_groups(found, labels_of(results, "group")):
+            values["per_group"] = {group: _estimate(one, interval) for group, one in groups.items()}
+    return metrics
 
 
-def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]:
-    values: dict[str, Any] = _estimate(found, interval)
-    if queues := by_queue(results, found):
-        values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
-    elif found.part:
-        values[f"per_{found.part}"] = list(found.means)
-    if groups := of_groups(found, labels_of(results, "group")):
-        values["per_group"] = {group: _estimate(one, interval) for group, one in groups.items()}
-    return values
-
-
-def _estimate(estimate: Estimate, interval: bool) -> dict[str, float]:
+def _estimate(estimate: Estimate, interval: bool) -> dict[str, Any]:
     return {"mean": estimate.mean, "ci95": estimate.ci95} if interval else {"mean": estimate.mean}

@@ -16,7 +16,7 @@ import typer
 from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_json, say
 
 if TYPE_CHECKING:
-    from btqueue.emulation.real_time import Account, Emulation
+    from btqueue.emulation.real_time import Account
     from btqueue.scenario import Scenario
 
 LATE_MS = 0.625
@@ -75,7 +75,8 @@ def emulate(
             carrier.warm_up()
         emulation = stack.enter_context(Emulation(carrier, capture))
         if not quiet:
-            introduce(emulation, ends_of(wanted, flow - 1))
+            for name, end in zip(ends_of(wanted, flow - 1), emulation.ends, strict=True):
+                say(f"{name} is {end.address}; a shell there: {shlex.join(end.command(['bash']))}")
         interrupted = False
         waits_for = None
         try:
@@ -120,12 +121,6 @@ def words_of(option: str, text: str | None) -> list[str]:
     if not words or shutil.which(words[0]) is None:
         raise BadInput(f"{option} {text!r}: there is no such program")
     return words
-
-
-def introduce(emulation: Emulation, names: tuple[str, str]) -> None:
-    """Print how to open a shell in a namespace from another terminal."""
-    for name, end in zip(names, emulation.ends, strict=True):
-        say(f"{name} is {end.address}; a shell there: {shlex.join(end.command(['bash']))}")
 
 
 def report_line(account: Account) -> None:

@@ -154,12 +154,12 @@ class SenderLog:
         return self.data_to_ack_s >= min(self.ack_to_data_s, SLOW_ANSWER_S)
 
 
+@dataclass
 class RoundTrips:
     """Smoothed round trip and its mean deviation (RFC 6298, section 2); None before the first sample."""
 
-    def __init__(self) -> None:
-        self.smoothed_s: float | None = None
-        self.deviation_s = 0.0
+    smoothed_s: float | None = None
+    deviation_s: float = 0.0
 
     def add(self, sample_s: float) -> None:
         """Take a sample."""

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.expressions import Linear
-from btqueue.simulator.statistics import precision
+from btqueue.simulator.statistics.precision import samples_of
 from btqueue.study.dimensioning.problem import Place, Task
 from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best, neighbours, search_again
 from btqueue.study.evaluate import Failure, failure_of
@@ -239,7 +238,10 @@ def simulated(
     try:
         scenario = task.base.changed(changes)
         dataset = simulator(scenario)
-        objective, *sides = (samples_of(one, dataset, task.keys(changes)) for one in expressions)
+        metrics = [name for name in task.metrics if name in dataset]
+        values = {m: dataset[m].transpose("replication", ...).values.astype(float) for m in metrics}
+        count, keys = dataset.sizes["replication"], task.keys(changes)
+        objective, *sides = (samples_of(one, values, count, keys) for one in expressions)
         unserved, warnings = flows_without_goodput(dataset, scenario), dataset.attrs.get("warnings", ())
     except Exception as error:
         failure = failure_of(error)
@@ -256,16 +258,6 @@ def simulated(
         role, changes, over_replications(objective), known, bounds, model, failure=failure,
         unserved=unserved, warnings=tuple(map(str, warnings)), needed=needed, samples=objective,
     )  # fmt: skip
-
-
-def samples_of(linear: Linear, dataset: Results | xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:
-    """Return the value of an expression in each replication, as `btqueue.simulator.statistics.precision`."""
-    values = {
-        name: dataset[name].transpose("replication", ...).values.astype(float)
-        for name in linear.metrics
-        if name in dataset
-    }
-    return precision.samples_of(linear, values, dataset.sizes["replication"], keys)
 
 
 def bound_verdict(slack: float, ci95: float) -> Bound:
