@@ -20,9 +20,6 @@ SLOT_NS: Final = 625_000
 SLOT_S: Final = SLOT_NS / 1e9
 """Length of a slot in seconds."""
 
-SYMBOL_S: Final = 1e-6
-"""Length of a symbol in seconds: 1 Msymbol/s at every rate."""
-
 ACCESS_CODE_BITS: Final = 72
 """Preamble (4), sync word (64) and trailer (4)."""
 

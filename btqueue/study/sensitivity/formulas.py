@@ -16,7 +16,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
+from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.network.bounds import capacity
 from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario import Scenario, ScenarioError
@@ -65,18 +65,23 @@ class Setting:
         link, control = self.scenario.link, self.scenario.flow_control
         types = [PACKET_TYPES[name] for name in link.packets]
         full = control.charge == "payload"
-        fragments = segment(size, types, link.segmentation)
+        fragments = segment(size, types, link.segmentation) if size else ()
         return [(f.packet, f.packet.payload_bytes if full else f.carried_bytes) for f in fragments]
+
+    @property
+    def header_bytes(self) -> int:
+        """The bytes that L2CAP, IP and the transport add to a segment."""
+        return self.scenario.link.l2cap_header_bytes + self.scenario.transport.header_bytes
 
     @property
     def data(self) -> list[tuple[PacketType, int]]:
         """The packets of a data segment."""
-        return self.cut(self.scenario.traffic.message_bytes + TCP_PDU_OVERHEAD_BYTES)
+        return self.cut(self.scenario.traffic.message_bytes + self.header_bytes)
 
     @property
     def ack(self) -> list[tuple[PacketType, int]]:
         """The packets of an acknowledgement."""
-        return self.cut(TCP_PDU_OVERHEAD_BYTES)
+        return self.cut(self.header_bytes)
 
     def on_air(self, *, repeated: bool, ring: bool) -> float:
         """Return the slots of a segment and its acknowledgement where all stations always send.

@@ -13,7 +13,9 @@ from btqueue.channel import (
     packet_error_rate,
     reply_error_rate,
 )
-from btqueue.scenario import Link, Radio, ScenarioError
+from btqueue.scenario import ScenarioError
+from btqueue.scenario.link import Link
+from btqueue.scenario.radio import Radio
 
 APT = ("DH5", "DM5", "DM3", "DM1")
 """The types of Chen and others (2004), whose thresholds are the defaults."""
