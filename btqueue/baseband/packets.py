@@ -20,17 +20,11 @@ SLOT_NS: Final = 625_000
 SLOT_S: Final = SLOT_NS / 1e9
 """Length of a slot in seconds."""
 
-ACCESS_CODE_BITS: Final = 72
-"""Preamble (4), sync word (64) and trailer (4)."""
-
 SYNC_WORD_BITS: Final = 64
 """Part of the access code that the receiver correlates with."""
 
 HEADER_BITS: Final = 18
 """Packet header before repetition: address, type, flow, ARQN, SEQN and HEC."""
-
-HEADER_REPETITIONS: Final = 3
-"""Each header bit is sent three times and decided by majority."""
 
 CRC_BYTES: Final = 2
 """Length of the payload's cyclic redundancy check."""
@@ -41,14 +35,11 @@ FEC_BLOCK_BITS: Final = 15
 FEC_INFORMATION_BITS: Final = 10
 """Information bits in a block of the 2/3-rate code."""
 
-PREFIX_US: Final = ACCESS_CODE_BITS + HEADER_BITS * HEADER_REPETITIONS
-"""Time from the start of a packet to the end of its header, in microseconds."""
+PREFIX_US: Final = 4 + SYNC_WORD_BITS + 4 + 3 * HEADER_BITS
+"""Preamble, sync word and trailer, then the header, each of its bits three times (us)."""
 
-EDR_GUARD_AND_SYNC_US: Final = 5 + 11
-"""Guard time and synchronisation sequence before an enhanced-rate body, in microseconds."""
-
-EDR_TRAILER_US: Final = 2
-"""Two trailer symbols after an enhanced-rate body, in microseconds."""
+ENHANCED_US: Final = 5 + 11 + 2
+"""Guard time and synchronisation before an enhanced-rate body, and two trailer symbols after it (us)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +51,6 @@ class PacketType:
         slots: slots occupied, 1, 3 or 5.
         payload_bytes: most user bytes that one packet carries.
         payload_header_bytes: payload header, 1 byte in one-slot basic-rate types, 2 in others, 0 in voice.
-        crc_bytes: length of the CRC over the payload.
         coded: whether the body is protected by the 2/3-rate (15,10) code.
         bits_per_symbol: 1 for GFSK (basic rate), 2 for pi/4-DQPSK, 3 for 8DPSK.
     """
@@ -69,7 +59,6 @@ class PacketType:
     slots: int
     payload_bytes: int
     payload_header_bytes: int
-    crc_bytes: int = CRC_BYTES
     coded: bool = False
     bits_per_symbol: int = 1
 
@@ -81,7 +70,7 @@ class PacketType:
     @property
     def body_bits(self) -> int:
         """Payload header, user payload and CRC in bits, before coding."""
-        return 8 * (self.payload_header_bytes + self.payload_bytes + self.crc_bytes)
+        return 8 * (self.payload_header_bytes + self.payload_bytes + CRC_BYTES)
 
     @property
     def payload_fec_blocks(self) -> int:
@@ -102,8 +91,7 @@ class PacketType:
     @property
     def air_time_us(self) -> int:
         """Microseconds from the first to the last symbol of a full packet."""
-        enhanced = EDR_GUARD_AND_SYNC_US + EDR_TRAILER_US if self.bits_per_symbol > 1 else 0
-        return PREFIX_US + enhanced + self.body_symbols
+        return PREFIX_US + (ENHANCED_US if self.bits_per_symbol > 1 else 0) + self.body_symbols
 
     @property
     def asymmetric_kbps(self) -> float:

@@ -129,7 +129,7 @@ def report_line(account: Account) -> None:
         f"{way} {told['delivered_kbps']:.4g} kbit/s, {told['delivered']} of {told['sent']} packets"
         for way, told in ways_of(account).items()
     )
-    late = f"; late {account.lateness_ms(0.99):.3g} ms" if any(account.delivered) else ""
+    late = f"; late {account.lateness_ms(0.99):.3g} ms" if any(way.delivered for way in account.ways) else ""
     say(f"{account.elapsed_s:.0f} s: {ways}; {account.queued} wait{late}")
 
 
@@ -142,7 +142,7 @@ def summary(account: Account) -> str:
             f"  {way:<5}  {told['delivered_kbps']:.4g} kbit/s; {told['sent']} packets sent, "
             f"{told['delivered']} delivered, {told['lost']} lost{delay}"
         )
-    if any(account.delivered):
+    if any(way.delivered for way in account.ways):
         shares = ", ".join(f"{account.lateness_ms(share):.3g}" for share in SHARES.values())
         lines.append(f"  handed over late by {shares} ms (median, 99 of 100, most)")
     return "\n".join(lines)
@@ -150,16 +150,8 @@ def summary(account: Account) -> str:
 
 def ways_of(account: Account) -> dict[str, dict[str, Any]]:
     """Return the numbers of both directions, as JSON has them."""
-    return {
-        way: {
-            "sent": account.sent[i],
-            "delivered": account.delivered[i],
-            "lost": account.lost[i],
-            "delivered_kbps": account.delivered_kbps(i),
-            "mean_delay_s": account.mean_delay_s(i),
-        }
-        for i, way in enumerate(("there", "back"))
-    }
+    there, back = (way.told(account.elapsed_s) for way in account.ways)
+    return {"there": there, "back": back}
 
 
 def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[str, Any]:

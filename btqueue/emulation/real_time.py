@@ -31,27 +31,40 @@ Report = Callable[["Account"], None]
 
 
 @dataclass
+class Way:
+    """IP packets that one end has sent to the other since the start; `delay_s` is the sum of their delays."""
+
+    sent: int = 0
+    delivered: int = 0
+    lost: int = 0
+    delivered_bytes: int = 0
+    delay_s: float = 0.0
+
+    def told(self, elapsed_s: float) -> dict[str, float]:
+        """Return the numbers after this time, as JSON has them; the mean delay is NaN without packets."""
+        return {
+            "sent": self.sent,
+            "delivered": self.delivered,
+            "lost": self.lost,
+            "delivered_kbps": self.delivered_bytes * 8e-3 / elapsed_s if elapsed_s > 0 else 0.0,
+            "mean_delay_s": self.delay_s / self.delivered if self.delivered else float("nan"),
+        }
+
+
+@dataclass
 class Account:
-    """Counts of packets and delays since the start. Lists of two: from the first end to the second, and back.
+    """Counts of packets and delays since the start.
 
     Attributes:
         elapsed_s: seconds since the start.
-        sent: IP packets that the ends have sent.
-        delivered: number of these, handed to the other end.
-        lost: number of these, lost on the way.
-        delivered_bytes: in `delivered`.
-        delay_s: sum of the times that delivered packets took in the network.
+        ways: from the first end to the second, and back.
         queued: baseband packets that wait in the whole network.
         first_in_line: whether this process runs before all ordinary ones.
         exit_codes: of the programs, in the order in which they were given; None: ended by the emulation.
     """
 
     elapsed_s: float = 0.0
-    sent: list[int] = field(default_factory=lambda: [0, 0])
-    delivered: list[int] = field(default_factory=lambda: [0, 0])
-    lost: list[int] = field(default_factory=lambda: [0, 0])
-    delivered_bytes: list[int] = field(default_factory=lambda: [0, 0])
-    delay_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    ways: tuple[Way, Way] = field(default_factory=lambda: (Way(), Way()))
     queued: int = 0
     first_in_line: bool = False
     exit_codes: list[int | None] = field(default_factory=list)
@@ -68,14 +81,6 @@ class Account:
             return float("nan")
         place = int(np.searchsorted(sums, share * sums[-1]))
         return min(place + 1, LATENESS_BINS) * LATENESS_BIN / 1e6
-
-    def delivered_kbps(self, way: int) -> float:
-        """Return the IP bytes delivered over the time, in kbit/s."""
-        return self.delivered_bytes[way] * 8e-3 / self.elapsed_s if self.elapsed_s > 0 else 0.0
-
-    def mean_delay_s(self, way: int) -> float:
-        """Return the mean time in the network (s) of the packets delivered, NaN without any."""
-        return self.delay_s[way] / self.delivered[way] if self.delivered[way] else float("nan")
 
 
 class Emulation:
@@ -171,15 +176,14 @@ class Emulation:
 
     def _hand_over(self, now: int, origin: int) -> None:
         """Simulate the network until `now`, and give the ends the packets that it has delivered."""
-        account = self.account
         for delivery in self.carrier.advance(now):
-            way = int(delivery.backward)
-            os.write(self.ends[1 - way].descriptor, delivery.packet)
-            account.late(time.monotonic_ns() - origin - delivery.at)
-            account.delivered[way] += 1
-            account.delivered_bytes[way] += len(delivery.packet)
-            account.delay_s[way] += (delivery.at - delivery.sent_at) / SECOND
-            if way == 1 and self.pcap is not None:
+            way = self.account.ways[delivery.backward]
+            os.write(self.ends[not delivery.backward].descriptor, delivery.packet)
+            self.account.late(time.monotonic_ns() - origin - delivery.at)
+            way.delivered += 1
+            way.delivered_bytes += len(delivery.packet)
+            way.delay_s += (delivery.at - delivery.sent_at) / SECOND
+            if delivery.backward and self.pcap is not None:
                 self.pcap.write(delivery.packet, time.time_ns())
 
     def _take(self, end: int, origin: int) -> None:
@@ -195,11 +199,12 @@ class Emulation:
                 self.pcap.write(packet, time.time_ns())
             self._hand_over(time.monotonic_ns() - origin, origin)  # the packet enters at the time that it is
             self.carrier.hand_down(packet, backward=end == 1)
-            self.account.sent[end] += 1
+            self.account.ways[end].sent += 1
 
     def _tell(self, report: Report | None) -> None:
         self.carrier.count_lost()
-        self.account.lost = list(self.carrier.lost)
+        for way, lost in zip(self.account.ways, self.carrier.lost, strict=True):
+            way.lost = lost
         self.account.queued = self.carrier.queued
         if report is not None:
             report(self.account)

@@ -130,7 +130,8 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
         line += f"; {_words(further, other)} {verb} {_amount(further.kbps)}"
     origin, polls = scenario.origin(key), first.kind == "polling" or key.startswith("polling.")
     if key == "le.event_length_s":
-        length = f"{scenario.le.reserved_s:g}{', the interval' if value is None else ''}"
+        said = "the interval" if value is None else origin
+        length = f"{scenario.le.reserved_s:g}{said and f', {said}'}"
         line += f" (events end at the next reservation: {key} = {length})"
     elif key and (origin or polls):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value

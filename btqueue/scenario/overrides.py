@@ -91,8 +91,7 @@ def entry_of(entries: Any, number: str, key: str) -> Any:
     entries = entries if isinstance(entries, list | tuple) else ()
     if not 1 <= int(number) <= len(entries):
         there = f"[1] to [{len(entries)}]" if entries else "no entry"
-        message = f"{key}: {key.partition('[')[0]} has {there}"
-        raise ScenarioError(Problem(message, key))
+        raise ScenarioError(f"{key}: {key.partition('[')[0]} has {there}", key)
     return entries[int(number) - 1]
 
 

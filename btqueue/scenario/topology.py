@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from btqueue.scenario.errors import Problem, ScenarioError, bracketed, shown
+from btqueue.scenario.errors import Problem, ScenarioError, bad_value, shown
 from btqueue.scenario.network import Flow, Network, OutsideLink
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import RadioLink
@@ -378,10 +378,6 @@ def _not_connected(plan: Topology, key: str, source: int, target: int) -> Proble
     start, end = plan.nodes[source], plan.nodes[target]
     reachable = [plan.nodes[node] for node in sorted({*_reached(plan._near, source)} - {source})]
     guess = closest(end, reachable)
-    some = ", ".join(reachable[:12]) + (", ..." if len(reachable) > 12 else "")
-    hint = f'; did you mean "{guess}"?' if guess else ""
-    message = (
-        f"{bracketed(key)} = {shown(end)}: no way leads there from {shown(start)}, which reaches "
-        f"{some or 'no other node'}; join the two by a bridge or an outside link{hint}"
-    )
-    return Problem(message, key=key, value=end, guess=guess)
+    some = ", ".join(reachable[:12]) + (", ..." if len(reachable) > 12 else "") or "no other node"
+    how = "; use a bridge or an outside link"
+    return bad_value(key, end, f"joined to {shown(start)}, which reaches {some}{how}", guess=guess)
