@@ -470,9 +470,9 @@ def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
     """
     wires = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "wire"]
     on_air = any(visit.kind == "port" for visit in flow.forth)
-    # jitter mixes acknowledgements of several segments, and windows that losses have cut
+    # jitter mixes acknowledgements of several segments, and the few duplicates of a small window
     crowded = any(asked.point.rate[f] * visit.jitter_s > 0.05 for visit in wires)
-    crowded = crowded and (f in asked.point.found or flow.acks < 1.0)
+    crowded = crowded and (flow.acks < 1.0 or (f in asked.point.found and flow.window <= DUPLICATES))
     if f in asked.point.found:  # the law of losses covers every window
         return crowded or (bool(wires) and on_air and 1.0 < flow.window <= FEW and near > BUSY_ALONE)
     # with one acknowledgement under way no segments meet

@@ -275,6 +275,7 @@ ENDS = [
     (gateway(6, 0.02), None),
     (gateway(4, 0.02), "jitter_s"),
     (gateway(3, 0.02, loss=0.001), "does not fill its path"),
+    (gateway(12, 0.005, delay_s=0.1, loss=0.001), None),
     (gateway(64, 0.0, delay_s=0.05, loss=0.03), None),
     (gateway(64, 0.0, delay_s=0.05, loss=0.05), "lost at random"),
     (gateway(64, 0.0, delay_s=0.05, loss=0.003) | {"transport.min_rto_s": 0.2}, "lost at random"),
