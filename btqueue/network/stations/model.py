@@ -207,8 +207,6 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
             rtt = flow.window / rate
     timeouts += point.expiries[f]
-    if flow.protocol == "tcp" and flow.loss >= 1.0:
-        timeouts = transport.expiries_in_vain(flow, network.warmup_s, network.run_s)
     if overflow is not None:
         rate, timeouts, fast = min(rate, overflow.goodput), overflow.timeouts, overflow.fast_retransmits
         loss, rtt = overflow.losses, overflow.rtt_s

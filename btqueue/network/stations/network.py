@@ -374,7 +374,7 @@ class Network:
         turns: number of the wire of each queue: the ends of the links of a medium take turns.
         traits: the keys that make a difference, for doubts about unread keys.
         run_s, warmup_s: time of a run, and the time before it without measurements (s); the answer is for an
-            endless run, but for the timeouts of connections through which nothing comes.
+            endless run.
         anchored: links of Bluetooth Low Energy, each with the numbers of its wires down and up.
     """
 

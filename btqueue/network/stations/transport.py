@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil, exp, expm1, floor, inf
+from math import ceil, exp, floor, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -755,38 +755,6 @@ def _hardly_seen(transport: Any, under_way: float, window: float, loss: float, t
     lost[-1] = inf
     grown = np.cumprod(1.0 / (1.0 + lost))
     return max(float(few @ -np.diff(grown, prepend=1.0)), loss * first)
-
-
-def expiries_in_vain(flow: Flow, warmup_s: float, run_s: float) -> float:
-    """Return the timeouts a second, in a run, of a connection through which nothing comes.
-
-    The timer of the first segment expires after its first value, and doubles up to its largest one (RFC 6298,
-    sections 2.1 and 5.5). The first segment comes at the start, at random, or in the first period.
-
-    Args:
-        flow: the connection.
-        warmup_s: time before the measurements (s).
-        run_s: time of the measurements (s).
-    """
-    transport, begin, end = (
-        flow.transport,
-        warmup_s - flow.traffic.start_s,
-        warmup_s - flow.traffic.start_s + run_s,
-    )
-    if run_s == inf:
-        return 1.0 / (transport.max_rto_s if transport.rto_backoff else transport.initial_rto_s)
-    count, timer_s, expires_s = 0.0, transport.initial_rto_s, transport.initial_rto_s
-    while expires_s < end:
-        # chances that the first segment comes early enough for an expiry before the end, and in the warm-up
-        early = [max(time - expires_s, 0.0) * flow.load if time > expires_s else 0.0 for time in (end, begin)]
-        if flow.source == "periodic":
-            by_end, before = (min(one, 1.0) for one in early)
-        else:
-            by_end, before = (-expm1(-one) for one in early)
-        count += by_end - before
-        timer_s = min(2.0 * timer_s, transport.max_rto_s) if transport.rto_backoff else timer_s
-        expires_s += timer_s
-    return count / run_s
 
 
 def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) -> Repairs:

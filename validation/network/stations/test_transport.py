@@ -251,31 +251,3 @@ def test_states_of_a_radio_share_the_time():
     rates = [mean(chain("regular-1", radio__ber=ber), "goodput_kbps") for ber in (1e-5, 5e-4)]
     alternating = chain("alternating-regular", radio__ber_good=1e-5, radio__ber_bad=5e-4)
     assert mean(alternating, "goodput_kbps") == pytest.approx(np.mean(rates), rel=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "times"),
-    [
-        ({}, (31, 63, 127, 191)),
-        ({"traffic.start_s": 7.0}, (38, 70, 134, 198)),
-        ({"transport.max_rto_s": 32.0}, (31, 63, 95, 127, 159, 191, 223)),
-        ({"transport.rto_backoff": False}, range(31, 231)),
-    ],
-)
-def test_timers_of_a_connection_through_which_nothing_comes_expire_as_in_a_run(changes, times):
-    """From 30 s to 230 s: the first timer takes 1 s, and each one twice the time of the last, up to 64 s."""
-    dead = {"link.arq": "none", "radio.model": "constant", "radio.ber": 0.05, "traffic.source": "greedy"}
-    scenario = bt.Scenario().changed(dead | {"run.duration_s": 200.0, "run.warmup_s": 30.0} | changes)
-    for found in (bt.solve(scenario), bt.simulate(scenario)):
-        assert float(found["timeouts_per_s"].mean()) == pytest.approx(len(times) / 200.0)
-        assert float(found["goodput_kbps"].max()) == 0.0
-
-
-def test_a_first_segment_at_random_is_waited_for():
-    """Poisson: the expected number of expiries in the run; 400 replications know their number to 0.3 %."""
-    dead = {"link.arq": "none", "radio.model": "constant", "radio.ber": 0.05, "traffic.load_kbps": 1.0}
-    run = {"run.duration_s": 200.0, "run.warmup_s": 30.0, "run.replications": 400}
-    solved, simulated = (one(bt.Scenario().changed(dead | run)) for one in (bt.solve, bt.simulate))
-    assert float(solved["timeouts_per_s"].mean()) == pytest.approx(
-        float(simulated["timeouts_per_s"].mean()), rel=0.02
-    )
