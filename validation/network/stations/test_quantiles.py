@@ -60,7 +60,9 @@ def test_trains_that_one_meets_by_all_places_of_both(grown: float, room: int, ow
     number = (2.0 * np.arange(room) + 1.0) @ chances / chances.sum()
     shared = [min(own, first + visits) - max(first, 0) for first in range(1 - visits, own)]
     parts = sum((both / visits) ** 2 for both in shared) / own
-    assert met_squared(grown, room, own, visits) == pytest.approx(number * parts)
+    assert met_squared(grown, np.array(float(room)), own, np.array(float(visits))) == pytest.approx(
+        number * parts
+    )
 
 
 def carried(**changes: object) -> bt.Scenario:
