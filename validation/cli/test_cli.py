@@ -1,6 +1,7 @@
 """The command line: what it prints, writes and imports. The engines are stand-ins of `conftest.py`."""
 
 import csv
+import inspect
 import json
 import os
 import shlex
@@ -20,6 +21,7 @@ from thesis import thesis, thesis_of
 
 import btqueue
 from btqueue.cli import app
+from btqueue.cli.options import TEXTS
 from btqueue.scenario import NotBuiltYet, Problem, Scenario, describe, list_models
 from btqueue.study import Estimate
 from btqueue.study.tables import verdict, with_interval
@@ -130,6 +132,14 @@ def test_every_command_shows_examples_that_can_be_typed(name):
         with command.make_context(name, arguments, resilient_parsing=False) as context:
             for setting in context.params.get("set_") or ():
                 thesis().with_sets([setting])
+
+
+def test_every_text_of_an_option_belongs_to_a_parameter():
+    commands = {one.callback.__name__: one.callback for one in app.registered_commands if one.callback}
+    own = {name: set(inspect.signature(command).parameters) for name, command in commands.items()}
+    assert set(TEXTS) == {"shared", *own}
+    assert set(TEXTS["shared"]) <= set().union(*own.values())
+    assert all(set(TEXTS[name]) <= {"examples", *parameters} for name, parameters in own.items())
 
 
 def test_version_and_the_module_as_a_command():

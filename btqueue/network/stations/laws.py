@@ -439,14 +439,6 @@ class Laws:
     ) -> tuple[float, Any]:
         """Return the time of a way, and the place in the cycle of a piconet where it ends.
 
-        Args:
-            visits: on the way.
-            place: where in a cycle it begins, if known.
-            own: load of each link by the flow's own segments, shape (links,).
-            rate: rate of the segments (1/s).
-            of: "stream", "message" (the other halves of its frames are empty), or "work" (frames alone: other
-                links get no polls, and nothing waits for the first one).
-
         A visit ends with a frame of POLL and NULL, or its last frame. A segment that a member sends in answer
         to a packet down is too late for the answering half of this frame. A segment that the central's host
         sends in answer to a packet up is too late for the next frame. A packet that the central passes on to
@@ -459,6 +451,8 @@ class Laws:
             rate: segments a second.
             met: where each bridge was when it last met the segment; brought up to date.
             clock: time of the begin (slots).
+            of: "stream", "message" (the other halves of its frames are empty), or "work" (frames alone: other
+                links get no polls, and nothing waits for the first one).
             f: number of the flow, if it is a stream.
             back: 1 for the way of its acknowledgements.
         """
