@@ -118,7 +118,7 @@ class VacationQueue(NamedTuple):
     """The steady state of a queue with vacations.
 
     Attributes:
-        occupancy: law of the packets present at a random moment, the one in service included, shape (K + 1,).
+        occupancy: law of the packets present at a random moment, in service or waiting, shape (K + 1,).
         visit_start: law of the queue when the server comes, shape (K + 1,).
         served: chance that a visit ends after j services with an empty queue, j = 0..limit - 1, and that it
             ends at its limit, shape (limit + 1,); exhaustive visits have no law of this kind.
@@ -213,7 +213,7 @@ def vacation_queue(
         service: law of a service.
         vacations: law of a vacation, or one for each number of services 0..limit; None for a server that
             never goes away.
-        capacity: most packets K, the one in service included.
+        capacity: most packets K, the packet in service included.
         batch: packets of a message.
         limit: most services of a visit; None for none.
         repeats: chance that a service has to be repeated, which counts as one more.
@@ -234,7 +234,7 @@ def vacation_queue(
     after[:, :-1] += (1.0 - repeats) * serving.fills[:, 1:]  # the packet leaves
 
     def away(first: int, last: int, rows: int = 1) -> _Interval:
-        """Return the vacations after so many services, for queues of less than `rows` packets."""
+        """Return the vacations after 0, 1, ... services, for queues of less than `rows` packets."""
         if laws is None:
             fills, lasts = np.zeros((2, 1, 1, size))
             fills[0, 0, min(batch, capacity)], lasts[0, 0, 0] = 1.0, 1.0 / rate

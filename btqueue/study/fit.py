@@ -50,8 +50,8 @@ from btqueue.study.check.verdicts import (
     reference_scenario,
     results_of,
 )
-from btqueue.study.points import Interval
-from btqueue.study.sensitivity.factors import Factor, changed, factors
+from btqueue.study.points import Interval, scenario_with
+from btqueue.study.sensitivity.factors import Factor, factors
 
 TOLD = 0.5
 """Half-width of an interval, in half ranges, from which on it tells nothing."""
@@ -251,7 +251,7 @@ def _end(scenario: Scenario, one: Factor, factor: float) -> float:
     """Return the end of a key's range: the value times a factor, or nearer where the scenario says no."""
     for _ in range(8):
         end = max(1, round(one.value * factor)) if one.whole else one.value * factor
-        if changed(scenario, {one.key: end}) is not None:
+        if scenario_with(scenario, {one.key: end}) is not None:
             return end
         factor = math.sqrt(factor)
     return one.value
@@ -277,7 +277,7 @@ def _with_facts(
             stated[one.key] = (one.value, values[0])
     wanted = {one.check: one.value for one in findings if one.status == "failed" and one.value is not None}
     for key, value in (wanted | {key: value for key, (_, value) in stated.items()}).items():
-        scenario = changed(scenario, {key: value}) or scenario  # else the finding is told
+        scenario = scenario_with(scenario, {key: value}) or scenario  # else the finding is told
     return findings, scenario, stated
 
 

@@ -289,6 +289,14 @@ def _checker(key: str) -> TypeAdapter[Any]:
     return TypeAdapter(annotation, config=config)
 
 
+def scenario_with(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario | None:
+    """Return the scenario with some keys changed; None if it cannot have these values."""
+    try:
+        return scenario.changed(changes)
+    except ScenarioError:
+        return None
+
+
 def label(value: Any) -> str:
     """Return a value as a user would write it."""
     if value is None:

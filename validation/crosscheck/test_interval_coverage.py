@@ -69,6 +69,7 @@ PRECISIONS = {"goodput_kbps": 0.02, "rtt_s": 0.05, "rtt_p95_s[1]": 0.1}
 """Quantities for which short runs are added, and the relative precision asked for."""
 
 
+PHASES = "a periodic source keeps its phase for a whole run"
 SKEWED = pytest.mark.xfail(reason="few colliding phases skew the law: stops too early")
 
 
@@ -105,9 +106,12 @@ def test_intervals_hold_the_mean_as_often_as_they_say(name, tmp_path):
         truth = float(reference[metric].mean())
         assert np.sum(np.abs(mean - truth) <= np.maximum(width, NEGLIGIBLE * truth)) >= least, metric
     if name not in OVERLOADED:
-        # false-alarm rate 0.1 % over all cases, if 1 % of the answers are warned of
+        # false-alarm rate 0.1 % over all cases, if 1 % of the answers are warned of; a source that keeps its
+        # phase is no alarm but a fact of its scenario
         most = stats.binom.isf(0.001 / len(CASES), SEEDS, 0.01)
-        assert sum(map(bool, warnings)) <= most, [each for each in warnings if each]
+        alarms = [[one for one in each if not one.startswith(PHASES)] for each in warnings]
+        assert sum(map(bool, alarms)) <= most, [each for each in alarms if each]
+        assert name.startswith("periodic") or alarms == warnings
 
 
 @pytest.mark.long

@@ -477,7 +477,7 @@ class Queue(NamedTuple):
         rate: messages a second, at random.
         packets: packets of a segment.
         segments: segments of a message.
-        places: packets that find room, the one in service included.
+        places: packets that find room, the packet in service included.
         service: service of a packet.
         limit: packets of a visit.
         vacations: between visits, one law or one for each number of packets of a visit.

@@ -26,6 +26,7 @@ from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.crossings import Crossing, Place
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
+from btqueue.network.stations.transport import NEARLY
 from btqueue.network.stations.turns import Turns
 
 Vector = NDArray[np.float64]
@@ -33,8 +34,6 @@ Matrix = NDArray[np.float64]
 
 CROWDED = 0.97
 """Utilisation above which a resource is taken as full."""
-NEARLY = 0.995
-"""Highest utilisation in formulas of waits, which hold only below 1."""
 
 
 class Met(NamedTuple):
@@ -410,7 +409,15 @@ class Laws:
         self.held_s[f], self.bunches[f] = jitter.held_back(lines, meets, window=window)
 
     def bunched_s(self, f: int, base_s: float) -> float:
-        """Return the wait of a window's segments for each other behind jitter; `base_s`: round trip (s)."""
+        """Return how long the segments of a window wait at its slowest station because of jitter (s).
+
+        Without losses the wait for a full station is part of it. The law of losses counts that wait itself.
+
+        Args:
+            f: number of the flow.
+            base_s: round trip without this wait (s).
+        """
+        self.held_share[f] = 0.0
         flow, rate, slowest = self.network.flows[f], float(self.rates[f]), int(self.each_s[0, f].argmax())
         each_s, alone = float(self.each_s[0, f, slowest]), self.uses[:, slowest].sum() == 1.0
         if f not in self.held_s or not alone or not self.links.endless[f] or rate <= 0.0:
@@ -420,7 +427,7 @@ class Laws:
         use = rate * each_s * (1.0 - 1.0 / max(window, 1.0))
         spread = sum(visit.jitter_s**2 for visit in (*flow.forth, *flow.back)) / each_s**2
         waiting = jitter.bunched(window, base_s / each_s, use, float(self.bunches[f]), spread)
-        filling = max(window - base_s / each_s, 0.0)  # the law of losses knows them
+        filling = max(window - base_s / each_s, 0.0)  # segments that wait without jitter, too
         self.held_share[f] = (waiting - filling) / window
         return (waiting - filling * lossy) / rate
 

@@ -37,7 +37,6 @@ Vector = NDArray[np.float64]
 Parts = list[tuple[float, float, float]]
 """Chance, mean and variance of each time of a mixture of gamma times."""
 
-SHARES = tuple(percent / 100.0 for percent in PERCENTILES)
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
 FAR = 9.0
@@ -87,8 +86,7 @@ class Law(NamedTuple):
             return gammainc(shape, np.maximum(times, 0.0) / scale)
         return np.clip((integral(times) - integral(times - self.width)) / self.width, 0.0, 1.0)
 
-    @lru_cache(maxsize=512)  # noqa: B019 - a law is a value
-    def quantiles(self, shares: tuple[float, ...]) -> Vector:
+    def quantiles(self, shares: Vector) -> Vector:
         """Return the quantiles for these shares, of the same shape (s)."""
         most = self.least + self.width + max(mean + FAR * var**0.5 for _, mean, var in self.parts)
         times = np.linspace(self.least, most * (1.0 + 1e-9), POINTS)
@@ -125,7 +123,12 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
 
 
 def _of_flows(laws: list[Law | None], n: int) -> Vector:
-    return np.array([np.nan if law is None else law.quantiles(SHARES)[n] for law in laws])
+    return np.array([np.nan if law is None else _percentiles(law)[n] for law in laws])
+
+
+@lru_cache(maxsize=512)
+def _percentiles(law: Law) -> Vector:
+    return law.quantiles(np.array(PERCENTILES) / 100.0)
 
 
 def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> Law | None:

@@ -26,7 +26,7 @@ TOLERABLE_BIAS = 0.25
 """Tolerable bias as a share of the half-width: with it an interval of 95 % still covers the mean in 92 %."""
 VISIBLE_ENDS = 0.01
 """Share of a flow's goodput sent before a run, and not balanced at its end, that is reported without a
-test."""
+test, if it is above the tolerable bias."""
 NEGLIGIBLE = 1e-3
 """Share of a mean that no interval has to resolve."""
 
@@ -120,16 +120,17 @@ def look_for_ends(results: Results, drained: np.ndarray, visible: float, alarms:
 
     In the steady state as much is under way when the measurement begins as when it ends: a window of TCP, or
     a message of CentaurusComm, which counts as a whole when it is complete. A difference matters above the
-    `visible` share of the goodput, or if it exceeds the tolerable bias by Student's test, where `alarms` is
-    the probability of a false alarm.
+    `visible` share of the goodput and the tolerable bias, or if it exceeds this bias by Student's test, where
+    `alarms` is the probability of a false alarm.
     """
     goodputs = results.metrics["goodput_kbps"].values
     goodput, surplus = goodputs.mean(axis=0), drained.mean(axis=0)
-    matters = surplus > visible * goodput
+    bounds = np.array([tolerable(each) for each in goodputs.T])
+    # one replication has no interval, and so no tolerable bias
+    matters = surplus > np.maximum(visible * goodput, np.where(np.isfinite(bounds), bounds, 0.0))
     if alarms > 0.0:
         for flow in np.flatnonzero(surplus > 0.0):
-            bound = tolerable(goodputs[:, flow])
-            matters[flow] |= surely_exceeds(drained[:, flow], bound, alarms / len(surplus))
+            matters[flow] |= surely_exceeds(drained[:, flow], bounds[flow], alarms / len(surplus))
     if not matters.any():
         return ""
     most = int(np.argmax(np.where(matters, surplus, 0.0)))

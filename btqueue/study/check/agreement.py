@@ -123,7 +123,7 @@ def reference_samples(
         found[name] = values.mean([dim for dim in values.dims if dim != "replication"]).values
     for name in results.quantities:
         metric = metric_name(name)
-        if metric in METRICS and name != metric != "queue_packets":
+        if name != metric and metric in METRICS and metric != "queue_packets":
             quantity = parse_metric(name, results.source, scenario)
             if metric in simulated:
                 found[name] = quantity.over(simulated[metric].transpose("replication", ...).values)

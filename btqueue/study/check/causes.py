@@ -41,8 +41,7 @@ from btqueue.study.check.agreement import (
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import ForeignResults
 from btqueue.study.comparison import long_name, metric_of
-from btqueue.study.points import is_number, label, parse_one
-from btqueue.study.sensitivity.factors import changed as scenario_with
+from btqueue.study.points import is_number, label, parse_one, scenario_with
 from btqueue.text_files import table_beside
 
 SEARCHED = 3

@@ -37,9 +37,8 @@ from btqueue.study.dimensioning.confirmation import (
 from btqueue.study.dimensioning.problem import Choice, Choices, Place, Task, task_of
 from btqueue.study.dimensioning.search import Candidate, Outcome, Progress, Table, find_best
 from btqueue.study.evaluate import Engine
-from btqueue.study.points import is_number, label
+from btqueue.study.points import is_number, label, scenario_with
 from btqueue.study.provenance import plain
-from btqueue.study.sensitivity.factors import changed
 from btqueue.study.summary import Estimate
 from btqueue.study.tables import number
 from btqueue.text_table import TextTable
@@ -242,7 +241,8 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
 def _goes_on(task: Task, best: Candidate | None, choice: Choice, at: float) -> bool:
     """Return whether a scenario may have a value a step beyond the end of a range."""
     end, inside = choice.at(at), choice.at(choice.steps(at)[0])
-    return changed(task.base, {**(best.changes if best else {}), choice.key: 2 * end - inside}) is not None
+    beyond = {**(best.changes if best else {}), choice.key: 2 * end - inside}
+    return scenario_with(task.base, beyond) is not None
 
 
 def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:

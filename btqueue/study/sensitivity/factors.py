@@ -14,6 +14,7 @@ from btqueue.study.points import (
     known_key,
     label,
     parse_values,
+    scenario_with,
     takes_whole_numbers,
 )
 
@@ -163,15 +164,8 @@ def _factor(scenario: Scenario, key: str, value: float, spread: Interval | None,
     if spread is None and (value or whole):
         width = max(1, round(share * abs(value))) if whole else share * abs(value)
         low, high = (
-            value if changed(scenario, {key: end}) is None else end for end in (value - width, value + width)
+            value if scenario_with(scenario, {key: end}) is None else end
+            for end in (value - width, value + width)
         )
         spread = Interval(low, high, whole=whole) if low < high else None
     return Factor(key, value, whole, spread)
-
-
-def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario | None:
-    """Return the scenario with some keys changed; None if it cannot have these values."""
-    try:
-        return scenario.changed(changes)
-    except ScenarioError:
-        return None

@@ -106,6 +106,10 @@ def test_more_delivered_than_sent_is_named_where_it_is_certain_or_plain():
     for drained in (0.05, -5.0, np.linspace(-1.0, 1.9, REPLICATIONS), far_off):
         assert looked_at(halves, drained=drained) == [], drained
     assert looked_at(halves, drained=0.5, scenario=STEPS) == []
+    wide, _ = independent(7, spread=50.0)  # a quarter of the half-width is 5
+    noisy = np.linspace(-10.0, 15.0, REPLICATIONS)  # 2.5 in the mean
+    assert looked_at(wide, drained=noisy) == []
+    assert "were sent before" in " ".join(looked_at(wide, drained=noisy + 5.0))
 
 
 SLOW_GROWTH = load("venugopal-2006/piconet").with_(
