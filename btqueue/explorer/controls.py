@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.problems import all_keys, known_field, parts_of
 from btqueue.study.evaluate import Answer
-from btqueue.study.sensitivity.factors import Factor, changed, factors
+from btqueue.study.points import scenario_with
+from btqueue.study.sensitivity.factors import Factor, factors
 
 TIMES = 4
 """A slider goes from the value divided by this to the value times this."""
@@ -108,7 +109,7 @@ def _nearest_allowed(scenario: Scenario, factor: Factor, end: float) -> float:
     """Return an end of the slider that the scenario accepts: `end`, else half as far from the value, ..."""
     for _ in range(8):
         rounded = round(end) if factor.whole else float(f"{end:.6g}")
-        if changed(scenario, {factor.key: rounded}) is not None:
+        if scenario_with(scenario, {factor.key: rounded}) is not None:
             return rounded
         end = (end + factor.value) / 2
     return factor.value
@@ -120,6 +121,6 @@ def _choices(scenario: Scenario) -> Iterator[Control]:
         named = next((get_args(kind) for kind in parts_of(annotation) if get_origin(kind) is Literal), ())
         options = (True, False) if annotation is bool else named
         if value is not None and value in options and not key.startswith("run."):
-            taken = tuple(other for other in options if changed(scenario, {key: other}) is not None)
+            taken = tuple(other for other in options if scenario_with(scenario, {key: other}) is not None)
             if len(taken) > 1:
                 yield Control(key, value, known_field(Scenario, key).description or "", choices=taken)

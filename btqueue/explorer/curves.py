@@ -18,7 +18,7 @@ import numpy as np
 from btqueue.explorer.controls import changes_to_try, effect
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.study.evaluate import Answer, Engine, available_cores, evaluate, failure_of
-from btqueue.study.sensitivity.factors import changed
+from btqueue.study.points import scenario_with
 
 POINTS = 50
 """Of a curve."""
@@ -132,7 +132,7 @@ class Desk:
         base = await self.answer(scenario)
         found = {}
         for key, changes in changes_to_try(scenario).items():
-            valid = filter(None, (changed(scenario, change) for change in changes))
+            valid = filter(None, (scenario_with(scenario, change) for change in changes))
             others = [await self.answer(one) for one in valid]
             found[key] = effect(base, others)
         return dict(sorted(found.items(), key=lambda one: -one[1]))
