@@ -133,23 +133,29 @@ def conditions(root: type[Table]) -> Mapping[str, tuple[Condition, ...]]:
 
 
 @lru_cache(maxsize=1024)
-def effective(root: type[Table], given: frozenset[tuple[str, object]]) -> tuple[str, ...]:
+def effective(
+    root: type[Table], given: frozenset[tuple[str, object]], begins: tuple[str, ...] = ("",)
+) -> tuple[str, ...]:
     """Return the keys that may have an effect.
 
     Args:
         root: the scenario.
         given: dotted names of keys, or facts, with their values; all others may have any value.
+        begins: beginnings of the names of the keys that are asked for.
     """
     every, values = conditions(root), dict(given)
+    known: dict[int, bool] = {}  # cases, by identity: most keys of a table share theirs
 
-    def fits(name: str, of: tuple[object, ...]) -> bool:
-        return (name not in values or values[name] in of) and (name not in every or matters(name))
+    def holds(case: Condition) -> bool:
+        if id(case) not in known:
+            effects = [(key not in values or values[key] in of) and matters(key) for key, of in case.items()]
+            known[id(case)] = all(effects)
+        return known[id(case)]
 
-    @cache
     def matters(key: str) -> bool:
-        return any(all(fits(*pair) for pair in case.items()) for case in every[key])
+        return key not in every or any(map(holds, every[key]))
 
-    return tuple(filter(matters, every))
+    return tuple(key for key in every if key.startswith(begins) and matters(key))
 
 
 def declared(field: FieldInfo, name: str) -> Any:

@@ -49,21 +49,29 @@ def is_trait(key: str) -> bool:
 
 def read(scenario: Scenario, tables: tuple[str, ...], facts: Mapping[str, bool]) -> tuple[str, ...]:
     """Return the keys of tables that have an effect where these facts hold."""
-    return _read(tables, frozenset([*((name, value(scenario, name)) for name in _asked()), *facts.items()]))
+    names, values = _asked()
+    return _read(tables, frozenset([*zip(names, values(scenario), strict=True), *facts.items()]))
 
 
 @cache
-def _asked() -> frozenset[str]:
-    """Return the keys whose values decide whether other keys have an effect."""
+def _asked() -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
+    """Return the keys whose values decide whether other keys have an effect, and how they are read."""
     every = conditions(Scenario).values()
-    return frozenset(name for cases in every for case in cases for name in case if "." in name)
+    names = sorted({name for cases in every for case in cases for name in case if "." in name})
+    return names, attrgetter(*names)
 
 
 @lru_cache(maxsize=1024)
 def _read(tables: tuple[str, ...], given: frozenset[tuple[str, object]]) -> tuple[str, ...]:
-    choices = {f"{name}.{key}" for name in tables for key in getattr(Scenario(), name).CHOICES}
-    every = effective(Scenario, given)
-    return tuple(key for key in every if key.partition(".")[0] in tables and key not in choices)
+    begins = tuple(f"{name}." for name in tables)
+    return tuple(key for key in effective(Scenario, given, begins) if key not in _choices())
+
+
+@cache
+def _choices() -> frozenset[str]:
+    """Return the keys that only choose the values of other keys."""
+    tables = {name: field.annotation for name, field in Scenario.model_fields.items()}
+    return frozenset(f"{name}.{key}" for name, of in tables.items() for key in getattr(of, "CHOICES", ()))
 
 
 def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
@@ -74,7 +82,10 @@ def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
 
 def value(scenario: Scenario, key: str) -> Any:
     """Return the value of a key of a table, by its dotted name."""
-    return attrgetter(key)(scenario)
+    return _reader(key)(scenario)
+
+
+_reader = cache(attrgetter)
 
 
 def traits(scenario: Scenario) -> tuple[Trait, ...]:
@@ -129,16 +140,17 @@ def _of_links(s: Scenario, plan: Topology, hops: list[Hop]) -> Iterator[Trait]:
     classic = s.link.bearer == "br-edr"  # the other repeats packets always, and has links, not bridges
     facts = {"bridges": classic and bool(members & plan.bridge_nodes)}
     facts["repetition"] = classic and s.link.arq != "none"
+    common = _without_list(s.radio)
     for radio in dict.fromkeys(radio_of(s, plan, hop) for hop in hops):
         errors = has_errors(radio) or bad_channels or s.radio.interferers > 0
         facts["errors"] = errors
         # a packet whose acknowledgement waits for a packet to carry it keeps its place, on any radio
         waits = facts["repetition"] and s.link.arq_feedback == "lossy"
         facts["packets are repeated"] = (classic and errors) or waits
-        own = radio != s.radio.model_copy(update={"links": ()})
+        own = radio != common
         if own:
             yield Trait("radio.links", s.radio.links, "radio.links")
-        for key in read(s.model_copy(update={"radio": radio}), OF_LINKS, facts):
+        for key in read(s.model_copy(update={"radio": radio}) if own else s, OF_LINKS, facts):
             name = key.partition(".")[2]
             of_link = own and key.startswith("radio.") and name in {"model", *KEYS_OF_MODEL[radio.model]}
             if key != "radio.links":
@@ -153,7 +165,11 @@ def radio_of(s: Scenario, plan: Topology, hop: Hop) -> Radio:
     for own in s.radio.links:
         if own.node == member and own.direction in ("both", "up" if up else "down"):
             return own.applied_to(s.radio)
-    return s.radio.model_copy(update={"links": ()})
+    return _without_list(s.radio)
+
+
+def _without_list(radio: Radio) -> Radio:
+    return radio.model_copy(update={"links": ()}) if radio.links else radio
 
 
 def has_errors(radio: Radio) -> bool:
