@@ -242,6 +242,11 @@ def one_by_one(network: Network) -> bool:
     return len(network.flows) == 1 and network.relay == "segment" and walk and at_once and room
 
 
+def as_share(values: NDArray) -> NDArray:
+    """Return the values, or the nearest share: 0 or 1."""
+    return np.minimum(np.maximum(values, 0.0), 1.0)
+
+
 def slowed(alone: Vector, together: Vector, crowded: Vector) -> Vector:
     """Return the mean service of a queue beside another one that shares its server: coupled processors.
 
@@ -462,6 +467,7 @@ class Links:
         self.ports_of = np.array(of, int).reshape(2, -1)
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
+        self.in_turn = self.members[self.port_link] > 1.0  # ports that are not polled all the time
         # from one poll of a link to the next without any load
         self.without_load = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         self.same = ((self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)).astype(float)
@@ -535,20 +541,22 @@ class Links:
         given = [one.tobytes() for one in (sent, answered, full, most, self.alone, self.endless)]
         if given == self.given and not self.network.bridges:
             return
+        if self.given and not self.names:
+            return  # there is no air
         self.given = given
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]
         self.rate_of, self.rates_now, self.slots_s = frames, sent, slots
         self.work = self.by_link(sent[:, None] * self.each[0] + answered[:, None] * self.each[1])
-        facing, facing_slots = self.there * frames[self.opposite], self.there * slots[self.opposite]
-        mean = np.divide(slots, frames, out=np.ones_like(slots), where=frames > 0.0)
-        other = np.divide(facing_slots, facing, out=np.ones_like(slots), where=facing > 0.0)
-        ratio = np.divide(facing, frames, out=np.zeros_like(slots), where=frames > 0.0)
+        sends, facing = frames > 0.0, self.there * frames[self.opposite]
+        each = np.where(sends, frames, inf)
+        mean, ratio = slots / each + ~sends, facing / each
         # beside an acknowledgement a full port sends data of other flows, if it has any
         mixed = ((sent[:, None] * self.frames[0] > 0.0).sum(axis=0) > 1) & full
         mixed |= self.there & mixed[self.opposite]
         together = 1.0 - np.where(mixed, 0.0, self._apart(sent, answered, frames, facing))
-        longer = together * (other - 1.0)  # the other half of a frame that both ports share
+        # the other half of a frame that both ports share
+        longer = together * self.there * (mean[self.opposite] - 1.0)
         often = np.minimum(ratio, 1.0) * longer
         # with frames in its queue: each shares with a frame of the other port, as far as there are any
         self.frame = (mean + 1.0 + often) / self.share_of
@@ -570,8 +578,8 @@ class Links:
         alone = (mean + 1.0) / self.share_of
         both = (mean + 1.0 + self.there * longer) / self.share_of
         data = sent @ self.frames[0]
-        acks = self.there * (frames[self.opposite] - data[self.opposite])
-        acks = np.minimum(np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0), 1.0)
+        acks = (data > 0.0) * self.there * (frames - data)[self.opposite]
+        acks = np.minimum(acks / each, 1.0)
         mixed, busy = Mixed(), np.zeros(0)
         for _ in range(1 if self.network.bridges else TURNS):  # rounds of bridges take longer to find
             begun = self.utilisation
@@ -585,18 +593,18 @@ class Links:
             self.load = work_now / self.share * SLOT_S
             self._find_cycles()
             between = self.busy / self.visit[self.port_link] - self.frame
-            crowded = np.where(full, 1.0, np.clip(data * (between + both) * SLOT_S, 0.0, 1.0))
+            crowded = np.where(full, 1.0, as_share(data * (between + both) * SLOT_S))
             crowded = self.there * crowded[self.opposite]
             # acknowledgements of the port's segments come as long as it is busy
             beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
             # with several links, both ports of a link wait for the same visits, and their frames meet
-            self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
-            self.utilisation = np.clip(frames * (between + self.present) * SLOT_S, 0.0, 1.0)
+            self.present = np.where(self.in_turn, self.frame, beside)
+            self.utilisation = as_share(frames * (between + self.present) * SLOT_S)
             following = mixed.of(begun, self.utilisation)
             if mixed.farthest < SETTLED:
                 break
             if not self.network.bridges:
-                self.utilisation = np.clip(following, 0.0, 1.0)
+                self.utilisation = as_share(following)
         if not self.network.bridges:
             self._meet()
         self.beside = 1.0 + busy * longer

@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from scipy.special import nbdtr
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.air import Links
+from btqueue.network.stations.air import Links, as_share
 from btqueue.network.stations.network import EMPTY, ENDLESS, Network, Piconet, Train
 from btqueue.network.stations.transport import let_out
 from btqueue.queueing.vacations import Time
@@ -464,6 +464,8 @@ class Queues:
         follow = (self.limit >= 2.0 * self.frames[first]) & (order != first)
         self.follows = np.where(self.link == self.link[first], 0.5 * follow, 1.0)
         self.others_at = self.at & ~mine & self.host
+        self.waiting = self.others_at & self.back
+        before_hosts = self.partner[(self.waiting & self.host[:, None]).any(axis=0)]
         known = (mine & self.at & (order < order[:, None])).any(axis=1)
         self.is_further = ~known & (self.back | ~self.host)
         self.after = self.back & self.host & self.in_order & (self.prev >= 0)
@@ -474,6 +476,9 @@ class Queues:
         place = np.zeros(count)
         place[links.port_link] = [port.link for port in network.ports]
         self._pass_on(place, packets=network.relay == "packet")
+        # crossings whose chance to end a visit makes others longer
+        longer = ~self.back & np.where(self.host, self.waiting.any(axis=1), self.earlier.any(axis=1))
+        self.asked = sorted({*before_hosts.tolist(), *np.flatnonzero(longer).tolist()})
         self.relayed = np.bincount(self.flow[~self.host], minlength=len(network.flows)) > 0
         self.window = np.array([min(let_out(flow), flow.together, float(ENDLESS)) for flow in network.flows])
         self.regular = np.array([float(flow.source == "periodic") for flow in network.flows])
@@ -489,6 +494,10 @@ class Queues:
         flows = len(network.flows)
         self.uses, self.pass_by = np.zeros((flows, len(links.names))), np.ones((ports, flows))
         self.uses[self.flow, self.link], self.pass_by[self.port, self.flow] = 1.0, 0.0
+        # transforms that do not depend on rates: of messages, and of the values of `_at_begins`
+        self.messages: dict[int, tuple[NDArray[np.complex128], NDArray[np.complex128]]] = {}
+        self.cuts: dict[tuple[int, int], NDArray[np.complex128]] = {}
+        self.ends_of: dict[tuple[int, int], NDArray[np.complex128]] = {}
         self.given: list[bytes] = []  # the numbers that settled queues were found for
         self.beside = np.zeros(0)  # as the last update had it
         self.service = self.slots.copy()
@@ -551,7 +560,7 @@ class Queues:
         # data that find others on their way in the opposite direction may not fit into the rest of the visit;
         # data up go with the frame that is under way down
         rest = self.limit - (self.frames - 1.0) % self.limit - ~self.up
-        beyond = np.clip(1.0 - rest[:, None] / np.minimum(self.frames, self.limit), 0.0, 1.0)
+        beyond = as_share(1.0 - rest[:, None] / np.minimum(self.frames, self.limit))
         facing = self.opposite[self.port][:, None] == self.port
         self.midst = beyond * (facing & (self.host & ~self.back)[:, None] & ~self.back)
         # trains before those that may be under way when a segment comes
@@ -671,12 +680,14 @@ class Queues:
             ended = self.at_port @ (rate * np.maximum(filled_of + fills - self.breaks, 0.0)) * self.cycle
             under = broken * self.cycle
             none = part * np.maximum(1.0 - under, 0.0) + alone_then
-            self.present = np.clip((1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD)), 0.0, MOST_LOAD)
+            some = (1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD))
+            self.present = np.minimum(np.maximum(some, 0.0), MOST_LOAD)
             if settled := bool(np.abs(self.present - before).max() < SETTLED):
                 break
             slope = np.sign(before - asked) * _ratio(self.present - found, np.abs(before - asked))
             asked, found = before, self.present
-            damp = np.clip(slope / np.minimum(slope - 1.0, -1.0), 0.0, MOST_DAMPED)  # where they swing
+            damp = slope / np.minimum(slope - 1.0, -1.0)  # where they swing
+            damp = np.minimum(np.maximum(damp, 0.0), MOST_DAMPED)
             self.present = damp * before + (1.0 - damp) * found
         whole = _ratio(self.work_at, frames_by - shared)
         self.full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
@@ -902,7 +913,7 @@ class Queues:
         self.saved = EMPTY * self.frames * present * alien * self.in_order * (1.0 - from_hosts)
         # trains under way elsewhere; each visit of at most M frames is one, as are trains that follow at once
         cycle = self.cycle[self.port]
-        idle = np.clip(1.0 - _ratio((self.work_at[self.link] * cycle), self.full_visit[self.link]), 0.0, 1.0)
+        idle = as_share(1.0 - _ratio((self.work_at[self.link] * cycle), self.full_visit[self.link]))
         turn = np.where(self.back & self.host, 1.0 - clocked[flow], 1.0)
         joined = self.joined * turn
         before = np.zeros_like(joined)
@@ -978,9 +989,9 @@ class Queues:
         found += np.where(relayed | ~self.relayed[self.flow], self.widened, 0.0)
         # until the next visit behind a train, as long visits are followed by long absences
         again = (self.away * (1.0 + self.varied))[self.port]
-        ends = np.array([self.ends_visit(c) for c in range(self.count)])
-        waiting = self.others_at & self.back
-        ahead = np.where(self.host[:, None], waiting * ends[self.partner], self.earlier)
+        ends = np.zeros(self.count)
+        ends[self.asked] = [self.ends_visit(c) for c in self.asked]
+        ahead = np.where(self.host[:, None], self.waiting * ends[self.partner], self.earlier)
         cycle = again + self.back * self.slots[self.partner[prev]]
         found += cycle * (ahead @ (rate * self.slots))
         found += cycle * again * ends * ~self.back * (ahead @ (rate * self.back))
@@ -997,23 +1008,28 @@ class Queues:
             grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 0.0
             self.behind[c] = float(here @ residual) * grown
 
-    def _begins(self, c: int, least: int = 0) -> NDArray[np.complex128]:
-        """Return the law of the frames of its visit that are used when a train begins, as its transform.
+    def _at_begins(self, c: int, values: NDArray[np.complex128], least: int = 0) -> float:
+        """Return the mean of a value over the frames of its visit that are used when a train begins.
 
         The first of the messages that follow each other begins a visit. The number of messages ahead is taken
         as geometric, and each train of a message is as likely.
 
         Args:
             c: crossing of a train from a host.
+            values: transform of the value times the transforms of the trains and messages surely ahead.
             least: messages ahead from which on trains count.
         """
-        load = min(max(float(self.behind_one[c]), 0.0), MOST_LOAD)
-        turns = self.sent[c].turns
-        count = round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains of a message
-        message = turns**count
-        apart = np.abs(1.0 - turns) > SAME  # else every train of the message begins at the same place
-        ahead = np.where(apart, (1.0 - message) / np.where(apart, 1.0 - turns, 1.0) / count, 1.0)
-        return (1.0 - load) * (load * message) ** least / (1.0 - load * message) * ahead
+        load, (message, _) = min(max(float(self.behind_one[c]), 0.0), MOST_LOAD), self._message(c)
+        return (1.0 - load) * load**least * float((values / (1.0 - load * message)).sum().real)
+
+    def _message(self, c: int) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        """Return the transforms of the frames of a message, and of those ahead of a train in it."""
+        if c not in self.messages:
+            turns, count = self.sent[c].turns, round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains
+            apart = np.abs(1.0 - turns) > SAME  # else every train of the message begins at the same place
+            ahead = np.where(apart, (1.0 - turns**count) / np.where(apart, 1.0 - turns, 1.0) / count, 1.0)
+            self.messages[c] = turns**count, ahead
+        return self.messages[c]
 
     def sent_before(self, c: int, least: int = 0) -> float:
         """Return the mean part of a train that is sent before a visit ends within it.
@@ -1025,13 +1041,20 @@ class Queues:
             c: crossing of a train from a host.
             least: messages ahead from which on trains count.
         """
-        limit, law = int(self.limit[c]), self.sent[c].law
+        limit, (law, *_, turns) = int(self.limit[c]), self.sent[c]
         if not (self.plain if least else self.in_order)[c] or limit >= ENDLESS or self.frames[c] > limit:
             return 0.0
-        number = np.arange(1, law.size)
-        each = np.append(np.cumsum((law[1:] / number)[::-1])[::-1], np.zeros(limit))  # 1 / frames, if beyond
-        room = np.arange(limit - 1, 0, -1)  # of a visit that is under way
-        return float(np.fft.ifft(self._begins(c, least)).real[1:] @ (room * each[room]))
+        alone = self.behind_one[c] <= 0.0 and self.ahead[1, self.flow[c]] == 0.0
+        if alone or np.abs(1.0 - turns).max() <= SAME:  # every train begins a visit
+            return 0.0
+        if (c, least) not in self.cuts:
+            number, (message, ahead) = np.arange(1, law.size), self._message(c)
+            each = np.cumsum((law[1:] / number)[::-1])[::-1]  # mean of 1 / frames, if beyond
+            each = np.append(each, np.zeros(limit))
+            room = np.arange(limit, 0, -1)  # of a visit, by its used frames
+            parts = np.where(room < limit, room * each[room], 0.0)
+            self.cuts[c, least] = np.fft.ifft(parts) * ahead * message**least
+        return self._at_begins(c, self.cuts[c, least], least)
 
     def ends_visit(self, c: int, left: int = 0) -> float:
         """Return the chance that the last frame of a train is the last of its visit, or leaves some frames.
@@ -1040,11 +1063,13 @@ class Queues:
             c: crossing of a train from a host.
             left: frames that the visit has left.
         """
-        turns, limit = self.sent[c].turns, int(self.limit[c])
+        limit = int(self.limit[c])
         if limit >= ENDLESS:
             return 0.0
-        shift = np.exp(-2j * np.pi * left * np.arange(limit) / limit)
-        return float((self._begins(c) * turns * shift).mean().real)
+        if (c, left) not in self.ends_of:
+            shift = np.exp(-2j * np.pi * left * np.arange(limit) / limit)
+            self.ends_of[c, left] = self._message(c)[1] * self.sent[c].turns * shift / limit
+        return self._at_begins(c, self.ends_of[c, left])
 
     def visit_of(self, c: int) -> float:
         """Return the mean slots of a visit with trains, where the law of conserved work is used; else 0."""
