@@ -146,7 +146,8 @@ def _offered(scenario: Scenario, plan: Topology) -> np.ndarray:
     """Return the load of each flow (kbit/s), the mean over a schedule; infinite where there is none."""
     steps = steps_of(scenario)
     loads = np.array([[offered_kbps(scenario, flow, step) for step in steps] for flow in plan.flows])
-    return np.average(loads, axis=1, weights=[step.seconds for step in steps])
+    seconds = np.array([step.seconds for step in steps])
+    return loads @ seconds / seconds.sum()
 
 
 def _first_sends(
@@ -171,7 +172,7 @@ def _little(
 ) -> Iterator[Certificate]:
     names = plan.flow_names
     lossless = "segment_loss" in metrics and not any(
-        np.nan_to_num(metrics[name].values).any()
+        (metrics[name].values > 0.0).any()
         for name in metrics
         if name == "timeouts_per_s" or "loss" in str(name)
     )

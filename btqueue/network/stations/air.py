@@ -552,9 +552,11 @@ class Links:
         each = np.where(sends, frames, inf)
         mean, ratio = slots / each + ~sends, facing / each
         # beside an acknowledgement a full port sends data of other flows, if it has any
-        mixed = ((sent[:, None] * self.frames[0] > 0.0).sum(axis=0) > 1) & full
-        mixed |= self.there & mixed[self.opposite]
-        together = 1.0 - np.where(mixed, 0.0, self._apart(sent, answered, frames, facing))
+        together = 1.0 - self._apart(sent, answered, frames, facing)
+        if full.any():
+            mixed = ((sent[:, None] * self.frames[0] > 0.0).sum(axis=0) > 1) & full
+            mixed |= self.there & mixed[self.opposite]
+            together = np.where(mixed, 1.0, together)
         # the other half of a frame that both ports share
         longer = together * self.there * (mean[self.opposite] - 1.0)
         often = np.minimum(ratio, 1.0) * longer
@@ -631,6 +633,8 @@ class Links:
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs of data and their acknowledgements that a window of one keeps apart."""
+        if not self.alone.any():
+            return np.zeros(len(frames))
         mine = sent[:, None] * self.frames[0] + answered[:, None] * self.frames[1]
         against = self.there * mine[:, self.opposite]
         return (mine * against * self.alone[:, None]).sum(axis=0) / np.maximum(frames * facing, 1e-300)

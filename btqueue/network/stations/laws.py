@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, jitter, transport
-from btqueue.network.stations.air import Links, Rounds, until_polled
+from btqueue.network.stations.air import Links, Rounds, as_share, until_polled
 from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.crossings import Crossing, Place
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
@@ -214,7 +214,7 @@ class Laws:
         apart[polled.flow[at]] = np.minimum(self.layers_s[polled.flow[at]] / cycle_s, 1.0)
         under = np.maximum(rate * self.round_s, 1e-9)
         beside = 1.0 - (under / (1.0 + under)) ** np.maximum(self.windows - 1.0, 0.0)
-        beside = np.where(links.regular, np.clip(under - 1.0, 0.0, 1.0), beside)
+        beside = np.where(links.regular, as_share(under - 1.0), beside)
         answered, beside = rate * alone * self.acks, beside * self.meets
         polled.update(
             rate * sent, answered, apart, self.timed, self.layers_s, beside, links.full_link, links.endless
@@ -317,7 +317,7 @@ class Laws:
         """Return the slots from one poll of a link to the next that others take from a session."""
         links = self.links
         clients = links.others(links.load - links.plain_load) / np.maximum(links.others(links.load), 1e-12)
-        busy = (links.rounds.polls - links.without_load) * (1.0 - np.clip(clients, 0.0, 1.0))
+        busy = (links.rounds.polls - links.without_load) * (1.0 - as_share(clients))
         return float((links.without_load + busy)[link]) + self.met(link)
 
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:

@@ -132,6 +132,23 @@ def sent_of(packets: float, frames: float, limit: int) -> Sent:
     )
 
 
+@lru_cache(maxsize=4096)
+def run_fills(packets: float, frames: float, limit: int, answered: float, later: float) -> Vector:
+    """Return the visits that a run of trains fills, (RUN,); the trains are those of `sent_of`.
+
+    Args:
+        packets: packets of a train.
+        frames: mean frames of a train.
+        limit: frames of a visit.
+        answered: further frames of each run.
+        later: further frames of a run of several trains.
+    """
+    more, number = answered + later * (RUN > 1.0), np.arange(limit)
+    shift = np.exp(-2j * np.pi / limit * more[:, None] * number)
+    rests = np.fft.ifft(sent_of(packets, frames, limit).turns ** RUN[:, None] * shift).real @ number
+    return (RUN * frames + more - rests) / limit
+
+
 def met_squared(grown: float, room: Vector, own: float, visits: Vector) -> Vector:
     """Return the mean square of the trains that another one meets between two visits, over theirs.
 
@@ -394,11 +411,11 @@ class Queues:
         spread = np.array([train.spread for train in trains])
         self.varies = 1.0 + spread / self.frames**2
         self.spread = spread * each**2
-        sent = [
-            sent_of(train.packets, train.frames, int(limit))
-            for train, limit in zip(trains, self.limit, strict=True)
+        sizes = [
+            (train.packets, train.frames, limit)
+            for train, limit in zip(trains, self.limit.tolist(), strict=True)
         ]
-        self.sent = sent
+        self.sent = sent = [sent_of(*size) for size in sizes]
         self.full_visits = np.array([one.full_visits for one in sent])
         self.fills_last = np.array([one.fills_last for one in sent])
         self.chunks = np.array([one.chunks for one in sent])
@@ -437,7 +454,7 @@ class Queues:
             joint = fills_after(first, second, int(self.limit[c]))
             self.joint_visits[c] = joint + first.fills_last * second.full_visits
         ports, count = len(network.ports), len(links.names)
-        self._pair_up()
+        self._pair_up(sizes)
         self.at_port = (self.port[None, :] == np.arange(ports)[:, None]).astype(float)
         self.at_link = (self.link[None, :] == np.arange(count)[:, None]).astype(float)
         same = links.piconet[links.port_link][:, None] == links.piconet[None, :]
@@ -505,8 +522,12 @@ class Queues:
         self.present, self.widened = np.zeros(ports), np.zeros(self.count)
         self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
 
-    def _pair_up(self) -> None:
-        """Set which trains may share frames, and the visits filled by trains that follow each other."""
+    def _pair_up(self, sizes: list[tuple[float, float, int]]) -> None:
+        """Set which trains may share frames, and the visits filled by trains that follow each other.
+
+        Args:
+            sizes: packets and frames of the trains, and the limits of their visits.
+        """
         c, before = np.arange(self.count), self.partner
         self.data, self.ends_at = self.port[before], self.fills_last[before]
         related = self.answers[:, None] & (before[:, None] == c)
@@ -527,13 +548,9 @@ class Queues:
         late = self.late & (self.limit > 1)
         self.breaks = np.maximum(np.ceil(self.frames / self.limit - SAME) - 1.0, 0.0)
         two = np.bincount(before[late], minlength=self.count) > 0
-        answered = answered + 2.0 * two * (RUN[:, None] > 1.0)
         self.run_fills = np.zeros((len(RUN), self.count))
         for one in np.flatnonzero(self.limit < ENDLESS):
-            number = np.arange(limit := int(self.limit[one]))
-            shift = np.exp(-2j * np.pi / limit * answered[:, one, None] * number)
-            rests = np.fft.ifft(self.sent[one].turns ** RUN[:, None] * shift).real @ number
-            self.run_fills[:, one] = (RUN * self.frames[one] + answered[:, one] - rests) / limit
+            self.run_fills[:, one] = run_fills(*sizes[one], float(answered[one]), 2.0 * float(two[one]))
 
     def _pass_on(self, place: Vector, *, packets: bool) -> None:
         """Set which trains and links a train meets that the central passes on, and trains before others.
