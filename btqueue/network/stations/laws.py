@@ -127,6 +127,9 @@ class Laws:
         # segments and acknowledgements of each flow, by the direction of a link that they pass
         self.passing: dict[int, Vector] = {}
         self.held_s: dict[int, dict[tuple[int, int], float]] = {}  # by jitters on the way of a flow
+        self.jittered = [
+            any(visit.jitter_s > 0.0 for visit in (*flow.forth, *flow.back)) for flow in network.flows
+        ]
         self.bunches = np.ones(flows)  # mean number of segments that come at once to the slowest station
         self.held_share = np.zeros(flows)  # share of a window that waits for its own bunches
         self.each_s = np.zeros((2, flows, len(self.names)))  # service of segments and acknowledgements
@@ -231,7 +234,7 @@ class Laws:
             carried: whether the goodput is the offered load.
         """
         flow, polled = self.network.flows[f], self.polled
-        if not any((f, 1, stop) in polled.number for stop in (0, 1)) or self.answers[f].carried:
+        if f not in polled.answers_known or self.answers[f].carried:
             return
         if flow.cut:
             self.timed[f] = flow.cut.clocked
@@ -344,14 +347,12 @@ class Laws:
         at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
-        polled = any(
-            (f, 1, stop) in self.polled.number for stop in (0, 1)
-        )  # there answers delayed by hosts are known
+        polled = f in self.polled.answers_known  # there answers delayed by hosts are known
         endless = float(self.links.endless[f] and at_once)
         self.hold_back(f, rate)
-        total, after_full = np.zeros(2), None
+        total, after_full = (0.0, 0.0), None
         for part, released, forth in sorted(flow.kinds, key=itemgetter(1)) or [(1.0, endless, flow.forth)]:
-            start, met, clock, mean = None, {}, 0.0, np.zeros(2)
+            start, met, clock, mean = None, {}, 0.0, (0.0, 0.0)
             # a new segment begins where the acknowledgement that lets it out has arrived: the short end of a
             # long message that of a full segment
             for begun in (1.0, released) if released else (1.0,):
@@ -370,23 +371,23 @@ class Laws:
                             back += share * took
                     back += hosts
                     clock += back / SLOT_S
-                mean += begun * (np.array([there, back]) - mean)
-            total += part * mean
+                mean = mean[0] + begun * (there - mean[0]), mean[1] + begun * (back - mean[1])
+            total = total[0] + part * mean[0], total[1] + part * mean[1]
             if not released and flow.kinds and flow.traffic.message_bytes > flow.transport.mss_bytes:
                 after_full = start
-        return float(total[0]), float(total[1])
+        return total
 
     def hold_back(self, f: int, rate: float) -> None:
         """Set how long jitter holds the packets of a flow back; `rate`: its segments (1/s)."""
         flow = self.network.flows[f]
+        if not self.jittered[f]:
+            return
         stops = [
             (back, stop, visit)
             for back, way in enumerate((flow.forth, flow.back))
             for stop, visit in enumerate(way)
         ]
         jitters = [n for n, (*_, visit) in enumerate(stops) if visit.jitter_s > 0.0]
-        if not jitters:
-            return
         each = np.array(
             [self.each_s[back, f, self.number[visit.kind, visit.index]] for back, _, visit in stops]
         )
@@ -810,9 +811,10 @@ class Laws:
                 queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
         turns, in_turn = self.turns.before, self.turns.waits(sends, ahead, most, steady=links.steady)
-        if self.spaced.any():
+        if any(flow.layers for flow in flows):
             self._less_before_layers(sends, answers, ahead, own)
-        own[:, self.brought] = 0.0
+        if self.brought:
+            own[:, self.brought] = 0.0
         own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
@@ -827,7 +829,7 @@ class Laws:
                 visits_left
             )
             left = by_flow[:, links.port_link] + self._away(by_link, kept, rate * sent)
-        sending = sends @ forth
+        sending, elsewhere = sends @ forth, np.flatnonzero(elsewhere)
         for f in self.firsts:
             flow = flows[f]
             longest = again = 0.0
@@ -888,7 +890,8 @@ class Laws:
             slowest, longer = max(
                 (
                     (forth[f, r], forth[f, r] + (flow.uneven - 1.0) * data[f, r])
-                    for r in np.flatnonzero(elsewhere & (forth[f] > 0.0))
+                    for r in elsewhere
+                    if forth[f, r] > 0.0
                 ),
                 default=(0.0, 0.0),
             )
@@ -1101,6 +1104,8 @@ class Laws:
         """
         flows, alone = self.network.flows, self.alone
         tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
+        if not self.network.buckets:
+            return tails, sure, turns
         lets_out: list[list[tuple[int, float]]] = [[] for _ in self.network.buckets]
         behind: list[list[tuple[int, float]]] = [[] for _ in flows]
         for n, bucket in enumerate(self.network.buckets):

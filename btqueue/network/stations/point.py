@@ -459,7 +459,8 @@ class Search:
         faded, self.expiries = laws.fades(rate, sent, forth, base, waits=quiet)
         others = others + faded
         tokens, sure, turns = laws.tokens(rate, sent, forth, back, full)
-        others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
+        if self.network.buckets:
+            others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         own = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
             for f in laws.like.tolist()

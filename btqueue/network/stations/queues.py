@@ -367,6 +367,8 @@ class Queues:
                     self.ways[f, back].append(len(names))
                     names.append((f, back, before, visit.index, host, visit.train))
                     before, host = len(names) - 1, False
+        # flows of whose acknowledgements the first crossing is known, behind a bucket at most
+        self.answers_known = {f for f, back, stop in self.number if back and stop < 2}
         self.count = len(names)
         self.flow = np.array([one[0] for one in names], int)
         self.back = np.array([one[1] for one in names], bool)
