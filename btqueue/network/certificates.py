@@ -39,8 +39,6 @@ NO_SHARES = frozenset(
 )
 """Metrics without unit that may be above 1."""
 
-COMPUTED_WHEN_READ = frozenset(PERCENTILE_OF.values())
-
 Metrics = Mapping[Any, Any]
 """Metrics of an answer and labels, by name: a `Variable` each."""
 
@@ -50,20 +48,11 @@ class ImpossibleAnswer(RuntimeError):
 
 
 class Certificate(NamedTuple):
-    """One inequality: `value` is at most `bound`.
-
-    Its sentence is written when it is asked for: `text`, with places for the `parts`.
-    """
+    """One inequality, as text and numbers: `value` is at most `bound`."""
 
     value: float
     bound: float
-    text: str
-    parts: tuple[Any, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """What is compared, with the numbers."""
-        return self.text.format(*self.parts)
+    sentence: str
 
 
 def certify(scenario: Scenario, answer: Results | xr.Dataset) -> None:
@@ -105,30 +94,29 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
         "is offered": offered,
         "its window allows": window_kbps(scenario),
     }
-    text = "the goodput of {} is {:.6g} kbit/s, more than {}: {:.6g}"
     for words, most in of_flows.items():
         for name, value, bound in zip(names, goodput.tolist(), most.tolist(), strict=True):
-            yield Certificate(value, bound, text, (name, value, words, bound))
+            yield Certificate(
+                value, bound, f"the goodput of {name} is {value:.6g} kbit/s, more than {words}: {bound:.6g}"
+            )
     views = [scenario.of_flow(flow.spec) for flow in plan.flows]
     yield from _first_sends(views, offered, names, metrics)
     room = capacity(scenario)
     for name, used in zip(room.names, room.used(np.nan_to_num(goodput)).tolist(), strict=True):
-        yield Certificate(
-            used, 1.0, "the goodputs would keep {} busy for {:.6g} times its time", (name, used)
-        )
+        yield Certificate(used, 1.0, f"the goodputs would keep {name} busy for {used:.6g} times its time")
     yield from _little(scenario, plan, views, metrics)
     yield from _losses(scenario, plan, names, metrics)
 
 
 def _ranges(metrics: Metrics) -> Iterator[Certificate]:
     for name in metrics:
-        if name not in METRICS or name in COMPUTED_WHEN_READ:
+        if name not in METRICS or name in PERCENTILE_OF.values():  # these are computed when they are read
             continue
         share = METRICS[name].unit == "1" and name not in NO_SHARES
         for value in metrics[name].values.ravel().tolist():
-            yield Certificate(-value, 0.0, "{} is {:.6g}, below 0", (name, value))
+            yield Certificate(-value, 0.0, f"{name} is {value:.6g}, below 0")
             if share:
-                yield Certificate(value, 1.0, "{} is {:.6g}, above 1", (name, value))
+                yield Certificate(value, 1.0, f"{name} is {value:.6g}, above 1")
 
 
 def _sent(scenario: Scenario, plan: Topology, metrics: Metrics) -> np.ndarray:
@@ -161,10 +149,11 @@ def _first_sends(
     else:
         again = np.array([0.0 if own.transport.protocol == "none" else np.inf for own in views])
     most = offered + again * np.array([own.transport.mss_bytes for own in views]) * 8 / 1000
-    text = "the throughput of {} is {:.6g} kbit/s, over load and repetitions: {:.6g}"
-    throughput = metrics["throughput_kbps"].values.tolist()
-    for name, value, bound in zip(names, throughput, most.tolist(), strict=True):
-        yield Certificate(value, bound, text, (name, value, bound))
+    for name, value, bound in zip(names, metrics["throughput_kbps"].values, most, strict=True):
+        yield Certificate(
+            value, bound,
+            f"the throughput of {name} is {value:.6g} kbit/s, over load and repetitions: {bound:.6g}",
+        )  # fmt: skip
 
 
 def _little(
@@ -177,33 +166,31 @@ def _little(
         if name == "timeouts_per_s" or "loss" in str(name)
     )
     if lossless and "rtt_s" in metrics:
-        text = (
-            "{:.6g} kbit/s of {}, each segment under way for {:.6g} s, are {:.6g} segments under way, and "
-            "the window is {}"
-        )
-        of_flows = (metrics["goodput_kbps"].values.tolist(), metrics["rtt_s"].values.tolist())
-        for flow, own, name, rate, trip in zip(plan.flows, views, names, *of_flows, strict=True):
+        for flow, own, name, rate, trip in zip(
+            plan.flows, views, names, metrics["goodput_kbps"].values, metrics["rtt_s"].values, strict=True
+        ):
             if own.transport.protocol != "tcp" or own.transport.delayed_ack:
                 continue
             sent, window = segments_of(scenario, flow), window_of(scenario, flow)
             value = rate * trip * sent.number / sent.kilobits
-            yield Certificate(value, window, text, (rate, name, trip, value, window))
+            yield Certificate(
+                value, window,
+                f"{rate:.6g} kbit/s of {name}, each segment under way for {trip:.6g} s, are {value:.6g} "
+                f"segments under way, and the window is {window}",
+            )  # fmt: skip
     if "sessions_per_s" in metrics and "session_time_s" in metrics:
         for own, name, rate, time in zip(
             views, names, metrics["sessions_per_s"].values, metrics["session_time_s"].values, strict=True
         ):
             yield Certificate(
                 rate * (time + own.traffic.pause_s), 1.0,
-                "{:.6g} sessions a second of {}, one after the other, of {:.6g} s, do not fit",
-                (rate, name, time),
+                f"{rate:.6g} sessions a second of {name}, one after the other, of {time:.6g} s, do not fit",
             )  # fmt: skip
     if "queue_packets" in metrics:
         places = _places(scenario, plan)
-        queued = (metrics["queue"].values.tolist(), metrics["queue_packets"].values.tolist())
-        for queue, value in zip(*queued, strict=True):
-            bound = places.get(queue, np.inf)
-            text = "{:.6g} packets in a queue ({}) of {:g} places"
-            yield Certificate(value, bound, text, (value, queue, bound))
+        for queue, value in zip(metrics["queue"].values, metrics["queue_packets"].values, strict=True):
+            bound = places.get(str(queue), np.inf)
+            yield Certificate(value, bound, f"{value:.6g} packets in a queue ({queue}) of {bound:g} places")
 
 
 def _places(scenario: Scenario, plan: Topology) -> dict[str, float]:
@@ -234,9 +221,8 @@ def _losses(scenario: Scenario, plan: Topology, names: list[str], metrics: Metri
             continue
         yield Certificate(
             value, packets * hops * share,
-            "a share of {:.6g} of the segments of {} is lost, but {:.3g} of their packets, of which a "
-            "segment and its acknowledgement have {:g}",
-            (value, name, share, packets),
+            f"a share of {value:.6g} of the segments of {name} is lost, but {share:.3g} of their packets, of "
+            f"which a segment and its acknowledgement have {packets:g}",
         )  # fmt: skip
 
 

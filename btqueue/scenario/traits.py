@@ -63,15 +63,10 @@ def _asked() -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
 
 @lru_cache(maxsize=1024)
 def _read(tables: tuple[str, ...], given: frozenset[tuple[str, object]]) -> tuple[str, ...]:
-    begins = tuple(f"{name}." for name in tables)
-    return tuple(key for key in effective(Scenario, given, begins) if key not in _choices())
-
-
-@cache
-def _choices() -> frozenset[str]:
-    """Return the keys that only choose the values of other keys."""
-    tables = {name: field.annotation for name, field in Scenario.model_fields.items()}
-    return frozenset(f"{name}.{key}" for name, of in tables.items() for key in getattr(of, "CHOICES", ()))
+    kinds: dict[str, Any] = {name: Scenario.model_fields[name].annotation for name in tables}
+    choices = {f"{name}.{key}" for name, kind in kinds.items() for key in kind.CHOICES}
+    every = effective(Scenario, given, tuple(f"{name}." for name in tables))
+    return tuple(key for key in every if key not in choices)
 
 
 def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
@@ -82,10 +77,7 @@ def neutral_values(*keys: str) -> dict[str, tuple[Any, ...]]:
 
 def value(scenario: Scenario, key: str) -> Any:
     """Return the value of a key of a table, by its dotted name."""
-    return _reader(key)(scenario)
-
-
-_reader = cache(attrgetter)
+    return attrgetter(key)(scenario)
 
 
 def traits(scenario: Scenario) -> tuple[Trait, ...]:

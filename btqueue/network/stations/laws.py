@@ -127,9 +127,6 @@ class Laws:
         # segments and acknowledgements of each flow, by the direction of a link that they pass
         self.passing: dict[int, Vector] = {}
         self.held_s: dict[int, dict[tuple[int, int], float]] = {}  # by jitters on the way of a flow
-        self.jittered = [
-            any(visit.jitter_s > 0.0 for visit in (*flow.forth, *flow.back)) for flow in network.flows
-        ]
         self.bunches = np.ones(flows)  # mean number of segments that come at once to the slowest station
         self.held_share = np.zeros(flows)  # share of a window that waits for its own bunches
         self.each_s = np.zeros((2, flows, len(self.names)))  # service of segments and acknowledgements
@@ -380,14 +377,14 @@ class Laws:
     def hold_back(self, f: int, rate: float) -> None:
         """Set how long jitter holds the packets of a flow back; `rate`: its segments (1/s)."""
         flow = self.network.flows[f]
-        if not self.jittered[f]:
-            return
         stops = [
             (back, stop, visit)
             for back, way in enumerate((flow.forth, flow.back))
             for stop, visit in enumerate(way)
         ]
         jitters = [n for n, (*_, visit) in enumerate(stops) if visit.jitter_s > 0.0]
+        if not jitters:
+            return
         each = np.array(
             [self.each_s[back, f, self.number[visit.kind, visit.index]] for back, _, visit in stops]
         )
@@ -813,8 +810,7 @@ class Laws:
         turns, in_turn = self.turns.before, self.turns.waits(sends, ahead, most, steady=links.steady)
         if any(flow.layers for flow in flows):
             self._less_before_layers(sends, answers, ahead, own)
-        if self.brought:
-            own[:, self.brought] = 0.0
+        own[:, self.brought] = 0.0
         own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))

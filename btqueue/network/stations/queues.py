@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import lru_cache
 from math import ceil, exp, expm1, floor, inf, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,15 +134,7 @@ def sent_of(packets: float, frames: float, limit: int) -> Sent:
 
 @lru_cache(maxsize=4096)
 def run_fills(packets: float, frames: float, limit: int, answered: float, later: float) -> Vector:
-    """Return the visits that a run of trains fills, (RUN,); the trains are those of `sent_of`.
-
-    Args:
-        packets: packets of a train.
-        frames: mean frames of a train.
-        limit: frames of a visit.
-        answered: further frames of each run.
-        later: further frames of a run of several trains.
-    """
+    """Return the visits that runs of trains fill with `answered` more frames, and `later` ones of several."""
     more, number = answered + later * (RUN > 1.0), np.arange(limit)
     shift = np.exp(-2j * np.pi / limit * more[:, None] * number)
     rests = np.fft.ifft(sent_of(packets, frames, limit).turns ** RUN[:, None] * shift).real @ number
@@ -513,10 +505,7 @@ class Queues:
         flows = len(network.flows)
         self.uses, self.pass_by = np.zeros((flows, len(links.names))), np.ones((ports, flows))
         self.uses[self.flow, self.link], self.pass_by[self.port, self.flow] = 1.0, 0.0
-        # transforms that do not depend on rates: of messages, and of the values of `_at_begins`
-        self.messages: dict[int, tuple[NDArray[np.complex128], NDArray[np.complex128]]] = {}
-        self.cuts: dict[tuple[int, int], NDArray[np.complex128]] = {}
-        self.ends_of: dict[tuple[int, int], NDArray[np.complex128]] = {}
+        self.transforms: dict[tuple, Any] = {}  # by crossing; they do not depend on rates
         self.given: list[bytes] = []  # the numbers that settled queues were found for
         self.beside = np.zeros(0)  # as the last update had it
         self.service = self.slots.copy()
@@ -527,8 +516,7 @@ class Queues:
     def _pair_up(self, sizes: list[tuple[float, float, int]]) -> None:
         """Set which trains may share frames, and the visits filled by trains that follow each other.
 
-        Args:
-            sizes: packets and frames of the trains, and the limits of their visits.
+        `sizes` are packets and frames of the trains, and the limits of their visits.
         """
         c, before = np.arange(self.count), self.partner
         self.data, self.ends_at = self.port[before], self.fills_last[before]
@@ -699,14 +687,12 @@ class Queues:
             ended = self.at_port @ (rate * np.maximum(filled_of + fills - self.breaks, 0.0)) * self.cycle
             under = broken * self.cycle
             none = part * np.maximum(1.0 - under, 0.0) + alone_then
-            some = (1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD))
-            self.present = np.minimum(np.maximum(some, 0.0), MOST_LOAD)
+            self.present = np.clip((1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD)), 0.0, MOST_LOAD)
             if settled := bool(np.abs(self.present - before).max() < SETTLED):
                 break
             slope = np.sign(before - asked) * _ratio(self.present - found, np.abs(before - asked))
             asked, found = before, self.present
-            damp = slope / np.minimum(slope - 1.0, -1.0)  # where they swing
-            damp = np.minimum(np.maximum(damp, 0.0), MOST_DAMPED)
+            damp = np.clip(slope / np.minimum(slope - 1.0, -1.0), 0.0, MOST_DAMPED)  # where they swing
             self.present = damp * before + (1.0 - damp) * found
         whole = _ratio(self.work_at, frames_by - shared)
         self.full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
@@ -1043,12 +1029,12 @@ class Queues:
 
     def _message(self, c: int) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
         """Return the transforms of the frames of a message, and of those ahead of a train in it."""
-        if c not in self.messages:
+        if (c,) not in self.transforms:
             turns, count = self.sent[c].turns, round(2.0 * float(self.ahead[1, self.flow[c]])) + 1  # trains
             apart = np.abs(1.0 - turns) > SAME  # else every train of the message begins at the same place
             ahead = np.where(apart, (1.0 - turns**count) / np.where(apart, 1.0 - turns, 1.0) / count, 1.0)
-            self.messages[c] = turns**count, ahead
-        return self.messages[c]
+            self.transforms[c,] = turns**count, ahead
+        return self.transforms[c,]
 
     def sent_before(self, c: int, least: int = 0) -> float:
         """Return the mean part of a train that is sent before a visit ends within it.
@@ -1066,14 +1052,13 @@ class Queues:
         alone = self.behind_one[c] <= 0.0 and self.ahead[1, self.flow[c]] == 0.0
         if alone or np.abs(1.0 - turns).max() <= SAME:  # every train begins a visit
             return 0.0
-        if (c, least) not in self.cuts:
+        if (place := (c, "cut", least)) not in self.transforms:
             number, (message, ahead) = np.arange(1, law.size), self._message(c)
-            each = np.cumsum((law[1:] / number)[::-1])[::-1]  # mean of 1 / frames, if beyond
-            each = np.append(each, np.zeros(limit))
+            each = np.append(np.cumsum((law[1:] / number)[::-1])[::-1], np.zeros(limit))  # 1 / frames, beyond
             room = np.arange(limit, 0, -1)  # of a visit, by its used frames
             parts = np.where(room < limit, room * each[room], 0.0)
-            self.cuts[c, least] = np.fft.ifft(parts) * ahead * message**least
-        return self._at_begins(c, self.cuts[c, least], least)
+            self.transforms[place] = np.fft.ifft(parts) * ahead * message**least
+        return self._at_begins(c, self.transforms[place], least)
 
     def ends_visit(self, c: int, left: int = 0) -> float:
         """Return the chance that the last frame of a train is the last of its visit, or leaves some frames.
@@ -1085,10 +1070,10 @@ class Queues:
         limit = int(self.limit[c])
         if limit >= ENDLESS:
             return 0.0
-        if (c, left) not in self.ends_of:
+        if (place := (c, "end", left)) not in self.transforms:
             shift = np.exp(-2j * np.pi * left * np.arange(limit) / limit)
-            self.ends_of[c, left] = self._message(c)[1] * self.sent[c].turns * shift / limit
-        return self._at_begins(c, self.ends_of[c, left])
+            self.transforms[place] = self._message(c)[1] * self.sent[c].turns * shift / limit
+        return self._at_begins(c, self.transforms[place])
 
     def visit_of(self, c: int) -> float:
         """Return the mean slots of a visit with trains, where the law of conserved work is used; else 0."""
