@@ -541,8 +541,6 @@ class Links:
         given = [one.tobytes() for one in (sent, answered, full, most, self.alone, self.endless)]
         if given == self.given and not self.network.bridges:
             return
-        if self.given and not self.names:
-            return  # there is no air
         self.given = given
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]

@@ -575,11 +575,13 @@ def at_port(
         each = float(share @ [(train.air + train.frames) / train.frames for train in trains])
         slot_s = SLOT_S / float(laws.links.share[link])
         limit = int(min(laws.links.limit[link], LONGEST_VISIT))
-        away = tuple(
-            Time(float(f"{one.mean * slot_s:.9g}"), float(f"{one.scv:.9g}"))
-            for one in polled.vacations(p, each, limit)
-        )
+        if (place := (at_port, p, each, limit)) not in point.kept:
+            point.kept[place] = tuple(
+                Time(float(f"{one.mean * slot_s:.9g}"), float(f"{one.scv:.9g}"))
+                for one in polled.vacations(p, each, limit)
+            )
         service, probe, repeats = each * slot_s, EMPTY * slot_s, max(1.0 - 1.0 / tries, 0.0)
+        away = point.kept[place]
         return queue._replace(
             service=float(f"{service:.9g}"), limit=limit, vacations=away, probe=probe, repeats=repeats
         )

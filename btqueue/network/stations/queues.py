@@ -249,7 +249,7 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
     Args:
         slots: (K,) that they take alone.
         visits: (K,) of each other link meanwhile.
-        work: (K, N) slots of work that come for others in a slot.
+        work: (K, N) or (1, N) slots of work that come for others in a slot.
         full_visit: (N,) slots of work of a full visit.
     """
     most = np.where(work > 0.0, visits[:, None] * full_visit, 0.0)
@@ -778,14 +778,14 @@ class Queues:
         own = frames * frame + EMPTY * (frames < limit)
         brings = float(rate @ (self.brought * self.alone)) / max(float(rate @ self.frames), 1e-12)
         away = EMPTY * (float(self.members[here][0]) - 1.0)
-        works = np.tile(self.apart[port], (limit + 1, 1))
-        time = stretched(own + away + frames * brings, np.ones(limit + 1), works, self.full_visit)
+        alone = own + away + frames * brings
+        time = stretched(alone, np.ones(limit + 1), self.apart[None, port], self.full_visit)
         filled = self.filled[port]  # visits to links that always have data do not vary
         others = (self.piconet == piconet) & (self.link != link) & ~filled[self.link]
         work = min(float(self.work_at[link]), MOST_LOAD)
         beside = min(float((self.same[port] * ~filled) @ self.work_at) - work, MOST_LOAD)
         visits, grown = 1.0 + float(self.breaks[here].max()), 1.0 / (1.0 - beside) / (1.0 - work)
-        others &= ~np.isin(self.flow, self.flow[here])
+        others &= ~self.mine[here].any(axis=0)
         each = np.zeros(len(self.regular))
         np.maximum.at(each, self.flow[others], self.rate[others])
         train = _ratio(self._by_flow(others * self.rate * self.works), each) * (1.0 + 2.0 * self.pairs_of)
