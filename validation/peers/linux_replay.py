@@ -2,7 +2,7 @@
 
 The scenario is a public one: a bulk transfer over an outside link. Only the link's script is applied from
 here, between two steps of `advance`: packets are lost in front of the link by their ordinal, and the way back
-takes no time but the delay.
+takes no time but the delay. The delay is the record's, and the median of how late its link was.
 """
 
 import gzip
@@ -70,9 +70,11 @@ def told_by(record: dict[str, Any]) -> Story:
 def scenario_of(record: dict[str, Any], transport: dict[str, Any]) -> Scenario:
     """Return the scenario: the record's link and transfer, and these keys of `transport`."""
     size = record["segments"] * record["mss"]
+    # the link handed packets over late: so an ACK comes after the departure that falls on the same time
+    delay_ms = record["delay_ms"] + record["lateness_ms"][0]
     # the record counts the packet on its way out, the simulator only those that wait
     link = {"name": "link", "from": "near", "to": "far", "buffer_packets": record["buffer_packets"] - 1}
-    link |= {"rate_kbps": record["rate_kbps"], "delay_s": record["delay_ms"] / 1000}
+    link |= {"rate_kbps": record["rate_kbps"], "delay_s": delay_ms / 1000}
     once = {"source": "periodic", "phase": "aligned", "message_bytes": size}
     return Scenario.model_validate(
         {

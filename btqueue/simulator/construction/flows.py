@@ -226,7 +226,7 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
         "tuned_buffers": transport.buffers == "tuned",
         "mss": transport.mss_bytes,
         # of Linux's buffers: a power of two, and the packet's record
-        "packet_cost": 256 + 2 ** (transport.mss_bytes + 575).bit_length(),
+        "packet_cost": buffers.PACKET + 2 ** (transport.mss_bytes + buffers.HEADROOM).bit_length(),
         "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
     }

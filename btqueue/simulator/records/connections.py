@@ -83,7 +83,7 @@ connection_dtype = record_type(
     # buffers as Linux tunes them
     integers("mss packet_cost accepted tail_start pieces piece_length pushed send_space heard"),
     integers("receive_space receive_threshold receive_edge send_edge most_window last_window charged cut"),
-    integers("receive_last drained drained_from drained_since drain_echo"),
+    integers("receive_last drained drained_from drained_since drain_echo spared"),
     flags("tuned_buffers writing"),
     reals("drain_rtt"),
     # receiver

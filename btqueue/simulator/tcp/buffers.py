@@ -28,6 +28,11 @@ GSO_MOST = 65_160
 """Bytes that are sent together at most."""
 FIRST_SPACE, FIRST_WINDOW = 131072, 65536
 """The first receive buffer, and the first window (bytes)."""
+PACKET, HEADROOM = 256, 575
+"""Memory (bytes) of a packet beyond its data: apart from them, and in one block with them.
+
+The block is a power of two.
+"""
 SCALE = 1024
 """Unit (bytes) of the window field, for buffers of 32 MiB at most."""
 
@@ -90,7 +95,10 @@ def on_ack(conn):
 
 @outlined
 def accept(conn, board, starts):
-    """Take more data of the application; return whether there were data, and room for them."""
+    """Take more data of the application; return whether there were data, and room for them.
+
+    A piece that is marked (PSH) and not full takes more data and keeps its mark (Linux `tcp_sendmsg_locked`).
+    """
     if not conn.writing:
         if conn.pipe < conn.cwnd:
             grow(conn)
@@ -99,6 +107,7 @@ def accept(conn, board, starts):
         conn.writing = True
     sent = position(conn, starts, conn.snd_max)
     goal, tail = piece_goal(conn), max(conn.tail_start, sent)
+    keeps_mark = False
     most = sent + (conn.snd_una + len(board) - 2 - conn.snd_max) * conn.unit  # room of the scoreboard
     if conn.accepted == conn.written or conn.accepted >= most:
         push(conn, board, sent)
@@ -109,9 +118,12 @@ def accept(conn, board, starts):
             push(conn, board, sent)
             return False
         conn.tail_start = tail = conn.accepted
-    elif conn.pushed == conn.accepted:
+    elif conn.pushed == conn.accepted:  # the longer piece bears the mark at its new end
         board[last_accepted(conn, sent) & (len(board) - 1)] &= 255 - PUSHED
+        keeps_mark = True
     conn.accepted = min(tail + goal, conn.written, most)
+    if keeps_mark:
+        board[last_accepted(conn, sent) & (len(board) - 1)] |= PUSHED
     if bytes_of(conn, conn.accepted - conn.pushed) > conn.most_window // 2:
         push(conn, board, sent)
     return True
@@ -182,7 +194,8 @@ def cwnd_cuts(conn, starts):
 def split(conn, board, starts, number):
     """A new segment is sent: it ends a piece, or shares one with the next segment if the window allows both.
 
-    The last segment of several that are sent together bears PSH.
+    The last segment of several that are sent together bears PSH, and only this one, also where a piece of the
+    buffer that was marked ends among them (Linux `tcp_grow_skb`, since 6.11; `__tcp_transmit_skb`).
     """
     conn.piece_length += 1
     end = position(conn, starts, number + 1)
@@ -192,6 +205,8 @@ def split(conn, board, starts, number):
         board[number & (len(board) - 1)] |= ENDS if conn.piece_length == 1 else ENDS | PUSHED
         conn.pieces += 1
         conn.piece_length = 0
+    else:
+        board[number & (len(board) - 1)] &= 255 - PUSHED
 
 
 @compiled
@@ -281,8 +296,21 @@ def offer_more(conn, held):
 
 @compiled
 def free_window(conn, held):
-    """Return the window (bytes) that is left when `held` segments take memory."""
-    return max(window_of(conn, conn.receive_space - held * conn.packet_cost), 0)
+    """Return the window (bytes) that is left when `held` segments take memory, some less than others."""
+    return max(window_of(conn, conn.receive_space + conn.spared - held * conn.packet_cost), 0)
+
+
+@compiled
+def spared(conn, starts, number):
+    """Return how much less memory (bytes) a segment takes than a full one.
+
+    Linux charges a packet with its `truesize`, of which the block comes from `kmalloc` (`__alloc_skb`).
+    """
+    length = bytes_of(conn, position(conn, starts, number + 1) - position(conn, starts, number))
+    block = 1
+    while block <= length + HEADROOM:
+        block *= 2
+    return conn.packet_cost - PACKET - block
 
 
 @outlined

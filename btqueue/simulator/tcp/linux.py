@@ -234,7 +234,7 @@ def set_timer(conn, sent_at, waited, now):
     elif waited or conn.awaits_probe:
         timer.restart_from_head(conn, sent_at, now)
     else:
-        conn.rto_deadline = now + conn.rto
+        timer.arm(conn, conn.rto, now)
     conn.awaits_probe = False
 
 
@@ -247,12 +247,12 @@ def arm_probe(conn, now, rto_left):
         return False
     wait = SECOND
     if conn.measured:
-        wait = 2 * int(conn.srtt) + 2 * conn.timer_tick
+        wait = 2 * int(conn.srtt) + rack.least_wait(conn)
         if conn.snd_max - conn.snd_una == 1:  # its acknowledgement may be delayed
             wait = 2 * int(conn.srtt) + conn.min_rto
     if rto_left > 0:
         wait = min(wait, rto_left)
-    conn.rto_deadline = now + wait
+    timer.arm(conn, wait, now)
     conn.awaits_order = False
     conn.awaits_probe = True
     return True
@@ -284,7 +284,7 @@ def probe(conn, sent_at, statistics, now):
         return
     statistics.loss_probes += 1
     conn.forced = True
-    conn.rto_deadline = now + conn.rto
+    timer.arm(conn, conn.rto, now)
 
 
 @compiled
@@ -349,6 +349,7 @@ def on_timeout(conn, board, sent_at, starts, now):
     conn.awaits_order = conn.awaits_probe = False
     conn.retransmit = True
     timer.back_off(conn, now)
+    timer.arm(conn, conn.rto, now)
 
 
 # ------------------------------------------------------------------------------------------- sending
@@ -425,7 +426,7 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
         board[place] |= kinds.RETRANSMITTED | kinds.RESENT
         if number == conn.snd_una and not conn.awaits_order:
             conn.awaits_probe = False
-            conn.rto_deadline = now + conn.rto
+            timer.arm(conn, conn.rto, now)
     else:
         lay_out(conn, starts)
         if number == conn.snd_una and number > 0 and conn.cubic_epoch != NOTHING:
@@ -439,7 +440,8 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
     conn.pipe += size
     conn.prr_out += size
     conn.snd_max = max(conn.snd_max, conn.snd_nxt)
-    timer.start_if_stopped(conn, now)
+    if conn.rto_deadline == NEVER:
+        timer.arm(conn, conn.rto, now)
     if not again:
         left = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto - now
         arm_probe(conn, now, left)

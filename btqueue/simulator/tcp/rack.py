@@ -10,8 +10,9 @@ without arrived or lost ones, plus retransmissions.
 
 from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.connections import ENDS, LOST, PUSHED, RESENT, RETRANSMITTED, SACKED
-from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.records.conventions import MILLISECOND, NEVER, NOTHING
 from btqueue.simulator.tcp import buffers
+from btqueue.simulator.tcp import retransmission_timer as timer
 from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
 from btqueue.simulator.tcp.stream import amount
 
@@ -87,6 +88,8 @@ def take_blocks(conn, board, sent_at, starts, segment, now):
 def take_cumulative(conn, board, sent_at, starts, ack, highest, now):
     """Take all below `ack` as delivered; `snd_una` does not move yet. `highest`: as for `deliver`.
 
+    Without SACK no arrival is timed (Linux `tcp_clean_rtx_queue`), so that a timeout finds all to be late.
+
     Return how much of it had not been reported before, and the round-trip times (ns) of the oldest and of the
     youngest segment, or NOTHING where a retransmission was among them (Karn).
     """
@@ -99,7 +102,8 @@ def take_cumulative(conn, board, sent_at, starts, ack, highest, now):
             if not board[place] & RETRANSMITTED:
                 first, last = min(first, sent_at[place]), sent_at[place]
                 conn.original_arrived |= number <= conn.recover
-            deliver(conn, board, sent_at, number, highest, now)
+            if conn.sack:
+                deliver(conn, board, sent_at, number, highest, now)
             delivered += amount(conn, starts, number, number + 1)
         if board[place] & ENDS:
             conn.pieces -= 1
@@ -162,6 +166,12 @@ def lateness(conn, sent_at, number, window, now):
 
 
 @compiled
+def least_wait(conn):
+    """Return what is added (ns) to the waits for lateness and for a probe (Linux TCP_TIMEOUT_MIN_US)."""
+    return 2 * MILLISECOND if conn.timer_tick > 0 else 0
+
+
+@compiled
 def find_late(conn, board, sent_at, settled, now):
     """Mark late segments as lost; return whether there are any, and wait for segments not yet late."""
     window = reordering_window(conn, board, settled)
@@ -183,14 +193,17 @@ def find_late(conn, board, sent_at, settled, now):
     if wait > 0:
         conn.awaits_order = True
         conn.awaits_probe = False
-        conn.rto_deadline = now + wait + 2 * conn.timer_tick
+        timer.arm(conn, wait + least_wait(conn), now)
     return found
 
 
 @compiled
 def on_timeout(conn, board, sent_at, settled, now):
-    """The oldest segment is lost, and segments sent earlier than a round trip and the window ago."""
-    window = reordering_window(conn, board, settled)
+    """The oldest segment is lost, and segments sent earlier than a round trip and the window ago.
+
+    Without SACK all are: there is no round trip (Linux `tcp_timeout_mark_lost`).
+    """
+    window = reordering_window(conn, board, settled) if conn.sack else 0
     for number in range(conn.snd_una, conn.snd_max):
         if not board[number & (len(board) - 1)] & SACKED and (
             number == conn.snd_una or lateness(conn, sent_at, number, window, now) >= 0

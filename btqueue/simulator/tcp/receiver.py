@@ -35,13 +35,17 @@ def into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now):
         conn.charged = conn.held + 1
         buffers.offer_more(conn, conn.charged)
         in_order = on_expected_segment(conn, out_of_order, starts, now)
+        for released in range(number + 1, conn.rcv_nxt):
+            conn.spared -= buffers.spared(conn, starts, released)
         if segment.pushed and conn.held == 0 and not conn.ack_now:
             conn.ack_now = True
             conn.charged = 0
         buffers.drain(conn, number, now)
         return in_order
-    if conn.sack and has_room_for(conn, out_of_order, number):
-        buffers.offer_more(conn, conn.held)
+    if has_room_for(conn, out_of_order, number):
+        conn.spared += buffers.spared(conn, starts, number)
+        if conn.sack:
+            buffers.offer_more(conn, conn.held)
     keep(conn, out_of_order, statistics, number)
     if conn.held > 0:
         buffers.tune(conn, conn.drained)

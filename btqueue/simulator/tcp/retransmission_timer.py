@@ -9,6 +9,9 @@ from btqueue.simulator.records.connections import RETRANSMITTED
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.statistics.histograms import count
 
+LONGEST_BY_TICKS = 63
+"""The longest wait (ticks) after which a timer of Linux fires at any tick."""
+
 
 @compiled
 def round_trip_time(conn, board, sent_at, segment, now):
@@ -46,7 +49,8 @@ def measure(conn, sample):
     """Take a round-trip time (ns) into SRTT and RTTVAR and compute the RTO (RFC 6298, 2.2 and 2.3)."""
     if conn.largest_variation:
         measure_largest(conn, sample)
-    elif conn.measured:
+        return
+    if conn.measured:
         conn.rttvar = 0.75 * conn.rttvar + 0.25 * abs(conn.srtt - sample)
         conn.srtt = 0.875 * conn.srtt + 0.125 * sample
     else:
@@ -71,6 +75,7 @@ def measure_largest(conn, sample):
         conn.rttvar = max(conn.variation, least)
         conn.variation_most = conn.rttvar
         conn.variation_end = conn.snd_nxt
+        estimate_in_ticks(conn)
         return
     error = sample - conn.srtt
     conn.srtt += error / 8.0
@@ -84,6 +89,32 @@ def measure_largest(conn, sample):
         conn.rttvar -= max(conn.rttvar - conn.variation_most, 0.0) / 4.0
         conn.variation_end = conn.snd_nxt
         conn.variation_most = least
+    estimate_in_ticks(conn)
+
+
+@compiled
+def estimate_in_ticks(conn):
+    """Set the RTO in whole ticks, rounded up (Linux `__tcp_set_rto`)."""
+    estimate(conn)
+    tick = max(conn.timer_tick, 1)
+    conn.rto = -(-conn.rto // tick) * tick
+
+
+@outlined
+def arm(conn, wait, now):
+    """Let the timer fire `wait` (ns) later as in Linux: at a tick of the host's clock, never early.
+
+    The wait is counted in whole ticks from the last tick on. A timer of more than 63 ticks fires at an eighth
+    tick only, of more than 504 at a 64th, and so on (Linux kernel/time/timer.c, `calc_wheel_index`).
+    """
+    tick = conn.timer_tick
+    if tick == 0:
+        conn.rto_deadline = now + wait
+        return
+    ticks, step = -(-wait // tick), 1
+    while ticks > LONGEST_BY_TICKS * step:
+        step *= 8
+    conn.rto_deadline = ((now // tick + ticks) // step + 1) * step * tick
 
 
 @compiled
@@ -137,7 +168,7 @@ def restart_from_head(conn, sent_at, now):
         conn.rto_deadline = NEVER
     else:
         due = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto
-        conn.rto_deadline = max(due, now + conn.timer_tick)
+        arm(conn, max(due - now, min(conn.timer_tick, 1)), now)
 
 
 @compiled

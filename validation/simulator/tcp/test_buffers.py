@@ -1,5 +1,6 @@
 """Buffers as Linux tunes them: numbers that Linux 6.18 reported of itself (SO_MEMINFO, TCP_INFO)."""
 
+import numpy as np
 import pytest
 from state_tables import one
 from tcp_sender_calls import linux
@@ -50,6 +51,58 @@ def test_the_send_buffer_grows_when_it_is_sent_empty(tuned):
         tuned.ack(number, at=40 + 17 * number, window=WINDOW)
     assert tuned.conn.cwnd == 22.0
     assert tuned.conn.send_space == 101_376
+
+
+def test_of_several_sent_together_only_the_last_bears_a_mark(tuned):
+    tuned.send(at=0)
+    window = 79 * 1024
+    for number in range(1, 23):
+        tuned.ack(number, at=120 + 17 * number, window=window)
+    tuned.ack(24, at=530, window=window)
+    # the piece of 27 segments up to 60 was marked: half of the window had been written since the last mark
+    assert tuned.board[60] & tuned.records.PUSHED
+    assert tuned.ack(26, at=565, window=window) == [58, 59, 60, 61]
+    assert [bool(tuned.board[n] & tuned.records.PUSHED) for n in range(58, 62)] == [False, True, False, True]
+
+
+def test_a_marked_piece_that_takes_more_data_bears_the_mark_at_its_new_end(tuned):
+    # the application waited after 210 segments, of which 30 are not sent; a piece holds 45
+    conn, last = tuned.conn, len(tuned.board) - 1
+    conn.written, conn.accepted, conn.pushed, conn.tail_start = 300 * MSS, 210 * MSS, 210 * MSS, 165 * MSS
+    conn.snd_una, conn.snd_nxt, conn.snd_max, conn.most_window = 170, 180, 180, 151 * 1024
+    tuned.starts[170 & last], tuned.starts[180 & last] = 170 * MSS, 180 * MSS
+    tuned.board[209 & last] = tuned.records.PUSHED
+    assert tuned.tcp.linux.buffers.accept(conn, tuned.board, tuned.starts)
+    assert conn.accepted == 225 * MSS
+    assert [n for n in range(180, 225) if tuned.board[n & last] & tuned.records.PUSHED] == [224]
+
+
+@pytest.mark.parametrize(
+    ("length", "less"),
+    # 1448 + 575 and 449 + 575 bytes are in a block of 2048, 448 + 575 in one of 1024, 1 + 575 too
+    [(1448, 0), (449, 0), (448, 1024), (1, 1024)],
+)
+def test_a_short_segment_that_waits_out_of_order_takes_less_memory(tuned, length, less):
+    buffers, conn = tuned.tcp.linux.buffers, tuned.conn
+    tuned.starts[3], tuned.starts[4] = 3 * MSS, 3 * MSS + length
+    conn.spared = buffers.spared(conn, tuned.starts, 3)
+    assert conn.spared == less
+    # 160 of 256 bytes of memory are data: 131072 - 2 * 2304 = 126464 bytes are a window of 79040 bytes
+    assert buffers.free_window(conn, 2) == 79_040 + less * 160 // 256
+
+
+def test_memory_is_spared_as_long_as_the_short_segment_waits(plain):
+    conn = one(plain.records, "connection", mss=MSS, packet_cost=COST, unit=MSS, tuned_buffers=True)
+    start(plain.buffers, conn)
+    starts = np.array([0, MSS, 2 * MSS, 2 * MSS + 100, 3 * MSS + 100, 0, 0, 0])
+    kept, statistics = np.zeros(8, np.uint8), one(plain.records, "flow_statistics")
+    spared = []
+    for number in (2, 3, 2, 0, 1):
+        segment = one(plain.records, "segment", number=number)
+        plain.receiver.on_segment(conn, kept, starts, statistics, segment, 10**9)
+        spared.append(int(conn.spared))
+    assert spared == [1024, 1024, 1024, 1024, 0]
+    assert conn.rcv_nxt == 4
 
 
 @pytest.mark.parametrize(("before", "read", "waiting", "space"), RECEIVE_BUFFERS)

@@ -43,10 +43,10 @@ def test_a_lost_retransmission_is_found(plain):
     assert tcp.ack(0, at=265, blocks=[(1, 3)]) == [0]
 
 
-@pytest.mark.parametrize(("tick_ms", "due_ms"), [(0, 125), (4, 136)])
+@pytest.mark.parametrize(("tick_ms", "due_ms"), [(0, 125), (4, 132)])
 def test_what_is_late_by_less_than_the_window_is_waited_for(plain, tick_ms, due_ms):
     # section 6.2, step 4: a quarter of the least round trip, while fewer than three have arrived; Linux waits
-    # two ticks longer and until a tick
+    # 2 ms longer, and fires at the tick after 7 whole ones
     tcp = linux(plain, 100, written=3, timer_tick=tick_ms * 10**6)
     assert tcp.send(at=0) == [0, 1, 2]
     assert tcp.ack(0, at=100, blocks=[(1, 2)]) == []
@@ -97,6 +97,17 @@ def test_a_timeout_loses_only_what_is_old_and_keeps_what_has_arrived(plain):
     assert tcp.conn.cwnd == 2.0
     # what was sent before the retransmission that has arrived is late by now, too
     assert tcp.ack(1, at=1200) == [1, 3, 4]
+
+
+def test_without_sack_a_timeout_loses_all(plain):
+    tcp = linux(plain, 100, written=4, sack=False)
+    tcp.send(at=0)
+    tcp.ack(1, at=100)
+    tcp.conn.written = 5
+    tcp.send(at=1090)
+    assert tcp.timeout(at=1100) == [1]
+    assert [n for n in range(1, 5) if tcp.board[n] & tcp.records.LOST] == [1, 2, 3, 4]
+    assert tcp.conn.cwnd == 1.0
 
 
 def test_the_second_timeout_in_a_row_leaves_ssthresh(plain):

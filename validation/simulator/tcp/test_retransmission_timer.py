@@ -114,3 +114,28 @@ def test_linux_waits_for_the_round_trip_and_200_ms(plain, connection):
         conn.snd_nxt = conn.snd_una + 1
         plain.retransmission_timer.measure(conn, 300 * MS)
     assert conn.rto == pytest.approx(500 * MS, rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("tick_ms", "now_ms", "wait_ms", "due_ms"),
+    [
+        (0, 10, 15.49, 25.49),
+        # the last tick was at 8 ms; the wait is 4 ticks, and the timer fires at the tick after them
+        (4, 10, 15.49, 28),
+        (4, 0, 252, 256),  # 63 ticks: at any tick
+        (4, 0, 253, 288),  # 64 ticks: the next eighth tick after 256 ms
+        (4, 0, 2016, 2048),  # 504 ticks: the next eighth tick after 2016 ms
+        (4, 0, 2300, 2304),  # 575 ticks: the next 64th tick after 2300 ms
+    ],
+)
+def test_a_timer_of_linux_fires_at_a_tick_of_the_wheel(plain, connection, tick_ms, now_ms, wait_ms, due_ms):
+    conn = connection(timer_tick=tick_ms * MS)
+    plain.retransmission_timer.arm(conn, round(wait_ms * MS), now_ms * MS)
+    assert conn.rto_deadline == round(due_ms * MS)
+
+
+def test_linux_counts_the_timeout_in_whole_ticks(plain, connection):
+    # 301 + 4 * 150.5 = 903 ms, which is 226 ticks of 4 ms
+    conn = connection(largest_variation=True, min_rto=200 * MS, timer_tick=4 * MS)
+    plain.retransmission_timer.measure(conn, 301 * MS)
+    assert conn.rto == 904 * MS
