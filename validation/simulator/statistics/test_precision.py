@@ -133,7 +133,12 @@ def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
         ({"run__precision_of": "polling.limit"}, "cpu", "run.precision_of", "names no metric"),
         ({"run__precision_of": "3"}, "cpu", "run.precision_of", "names no metric"),
         # what the network does not have
-        ({"run__precision_of": "session_time_s"}, "cpu", "run.precision_of", "has no session_time_s; it has"),
+        (
+            {"run__precision_of": "session_time_s"},
+            "cpu",
+            "run.precision_of",
+            "this network has no session_time_s; it has goodput_kbps",
+        ),
         ({"run__precision_of": "goodput_kbps[3]"}, "cpu", "run.precision_of", "goodput_kbps has 2 values"),
         ({"run__precision_of": "fairness[1]"}, "cpu", "run.precision_of", "fairness has one value only"),
     ],
