@@ -6,7 +6,7 @@ from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND
 
 
 def test_a_connection_that_is_opened_anew_has_every_place_and_timer_as_at_the_start(plain):
-    sim = plain.state.new_state(thesis(transport={"windows": "segments"}), 0)
+    sim = plain.state.new_state(thesis(transport={"windows": "segments", "delayed_ack": True}), 0)
     sim.fresh = sim.connections.copy()
     old, other = sim.connections[0], sim.connections[1]
     rings = sim.scoreboard, sim.out_of_order, sim.sent_at
