@@ -1,4 +1,4 @@
-"""Limits in which the answer of `solve` is known: capacity, tokens, window, no load, no errors."""
+"""The answer of `solve` where nothing is damaged, and what it does not depend on."""
 
 import pytest
 
