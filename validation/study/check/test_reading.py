@@ -214,20 +214,6 @@ def test_pcapng_and_the_log_of_a_bluetooth_host_say_the_same_as_the_packets_in_t
     assert second.facts[0].segment_bytes == 1460
 
 
-@pytest.mark.parametrize(
-    ("link", "packet", "words"),
-    [
-        (1003, struct.pack(">4Iq", 1, 1, 0, 0, 0) + b"\0", "type of link 1003 of btsnoop is unknown"),
-        (1002, bytes(10), "cut off in its first packet"),
-    ],
-)
-def test_a_log_of_another_controller_link_is_refused(tmp_path, link, packet, words):
-    path = tmp_path / "btsnoop_hci.log"
-    path.write_bytes(b"btsnoop\0" + struct.pack(">II", 1, link) + packet)
-    with pytest.raises(BadResults, match=rf"btsnoop_hci\.log: .*{words}"):
-        read_results(path, NS3)
-
-
 LEAST_CSV = """\
 flow,metric,value,half_width,warmup_s
 1,goodput_kbps,171.2,3.1,60

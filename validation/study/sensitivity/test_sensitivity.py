@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import xarray as xr
+from beside import mean
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
@@ -23,10 +24,6 @@ CHAIN = load("chen-2004/adaptive-1")
 LIGHT = load("johansson-2000/symmetric", {"traffic.source": "poisson", "traffic.load_kbps": 60.0})
 
 
-def goodput(scenario: Scenario) -> float:
-    return float(solve(scenario)["goodput_kbps"].mean())
-
-
 @pytest.fixture(scope="module")
 def chain():
     return local_sensitivity(CHAIN)
@@ -35,7 +32,7 @@ def chain():
 def test_the_table_matches_independent_differences(chain):
     # five points, fourth order: another rule and another step than the study's
     def metric(name: str, ber: float) -> float:
-        return float(solve(CHAIN.with_(radio__ber=ber))[name].mean())
+        return mean(CHAIN.with_(radio__ber=ber), name)
 
     h, ber = 7e-7, CHAIN.radio.ber
     for name in ("goodput_kbps", "rtt_s"):
@@ -106,7 +103,7 @@ def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
         base = study["base"].item()
         assert study["kind"].item() == "one-sided" and math.isnan(study["elasticity"].item())
         assert study["derivative"].item() == pytest.approx(-base, rel=1e-4)
-    assert study["at_high"].item() == goodput(UPLOADS.with_(radio__per=0.1))
+    assert study["at_high"].item() == mean(UPLOADS.with_(radio__per=0.1), "goodput_kbps")
     assert study["effect"].item() == pytest.approx(0.1 * base, rel=1e-4)
 
 
