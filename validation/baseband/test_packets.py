@@ -88,3 +88,9 @@ def test_fec_formula_is_the_enumeration_of_all_error_patterns() -> None:
 
 def test_fec_failure_keeps_its_digits_at_tiny_error_rates() -> None:
     assert float(block_error_rate(1e-10)) == pytest.approx(105e-20, rel=2e-9)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.1, np.nan])
+def test_fec_rejects_what_is_no_probability(bad: float) -> None:
+    with pytest.raises(ValueError, match=f"bit error rate must lie within \\[0, 1\\], not {bad}"):
+        block_error_rate(bad)

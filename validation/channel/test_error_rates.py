@@ -6,12 +6,11 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from btqueue.baseband import PACKET_TYPES, PacketType, packet_type, packet_types
+from btqueue.baseband import PACKET_TYPES, PacketType, packet_type
 from btqueue.channel import (
     Bits,
     ber_from_link_quality,
     coded_error_rate,
-    goodput_crossing,
     link_quality,
     on_air_error_rate,
     packet_error_rate,
@@ -109,8 +108,6 @@ def test_bad_options_are_named() -> None:
     unknown: Any = "all"
     with pytest.raises(ValueError, match="payload, on-air"):
         packet_error_rate(packet_type("DH5"), 0.1, bits=unknown)
-    with pytest.raises(ValueError, match="do not change places"):
-        goodput_crossing(*packet_types(["DM5", "DH5"]))
 
 
 def test_link_quality_check_values() -> None:

@@ -26,5 +26,6 @@ def test_thresholds_to_nine_decimals_and_against_the_numerical_root(fast, robust
 
 
 def test_types_that_do_not_change_places_have_no_threshold():
-    with pytest.raises(ValueError, match="do not change places"):
-        packet_adaptation.goodput_crossing(PACKET_TYPES["DM3"], PACKET_TYPES["DH1"], ber_max=1e-3)
+    for first, second, ber_max in (("DM3", "DH1", 1e-3), ("DH1", "DM3", 1e-3), ("DM5", "DH5", 0.05)):
+        with pytest.raises(ValueError, match="do not change places"):
+            packet_adaptation.goodput_crossing(PACKET_TYPES[first], PACKET_TYPES[second], ber_max=ber_max)

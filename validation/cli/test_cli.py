@@ -104,8 +104,8 @@ def test_an_answer_is_printed_before_it_is_checked_and_the_check_comes_last(engi
     assert not any(line.startswith("usual error") for line in lines)
     solve = engines.network.solve
     engines.network.solve = lambda scenario: solve(scenario).assign_attrs(stands=False)
-    doubted = shown("solve", NAME).splitlines()[-1]
-    assert doubted.startswith("theory doubts this answer, a short simulation confirms it: goodput +1 %")
+    words = "theory doubts this answer, a short simulation confirms it"
+    assert shown("solve", NAME).splitlines()[-1] == f"{words}: goodput +1 % of the simulation"
 
 
 def test_json_holds_the_check_of_an_answer(engines):

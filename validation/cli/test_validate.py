@@ -4,7 +4,7 @@ import json
 from unittest.mock import Mock
 
 import pytest
-from command_line import run
+from command_line import failure, run
 
 from btqueue.network import NoConvergence
 from btqueue.reproduction.claims.engines import Model, NoAnswer, Simulator
@@ -22,8 +22,9 @@ def test_a_cheap_claim_of_each_publication(tmp_path):
     counted = json.loads(result.stdout)["counts"]
     assert counted["simulated"] == {"reproduced": 5}
     assert sum(counted["solved"].values()) == 5
-    again = ("validate", *only, "--out", tmp_path / "report", "--force")
-    assert run(*again).output.count("(known") == 5
+    again = ("validate", *only, "--out", tmp_path / "report")
+    assert "report.html: exists already; --force" in failure(*again)
+    assert run(*again, "--force").output.count("(known") == 5
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
     assert page.count('<b class="reproduced">reproduced</b>') == 2 * 5  # by simulation and by the models
     assert "&lt;br&gt;" not in page and "<br>" in page

@@ -36,13 +36,17 @@ def by_gradient_of_jax(scenario, key=LOAD):
         jax.grad(lambda value: asked.metrics({key: value})["rtt_s"].mean())(asked.parameters[key])
 
 
-def by_command(scenario):
+def by_command(key):
     """Return who answered at the busy point, and why not theory, from what the command prints."""
-    changes = [f"--set={name}={value}" for name, value in BUSY.items()]
-    options = ["venugopal-2006/piconet", "--metric", "rtt_s", "--key", LOAD, *changes]
-    lines = run("sensitivity", *options).stdout.splitlines()
-    (by,) = [line.removeprefix("answered by ") for line in lines if line.startswith("answered by ")]
-    return by, [line for line in lines if "theory does not stand: " in line]
+
+    def ask(scenario):
+        changes = [f"--set={name}={value}" for name, value in BUSY.items()]
+        options = ["venugopal-2006/piconet", "--metric", "rtt_s", "--key", key, *changes]
+        lines = run("sensitivity", *options).stdout.splitlines()
+        (by,) = [line.removeprefix("answered by ") for line in lines if line.startswith("answered by ")]
+        return by, [line for line in lines if "theory does not stand: " in line]
+
+    return ask
 
 
 def by_dimension(scenario):
@@ -81,7 +85,8 @@ DOORS = {
 STUDIES = {
     "by load": by_key(LOAD),
     "by S": by_key(BUFFER),
-    "command": by_command,
+    "command": by_command(LOAD),
+    "command by S": by_command(BUFFER),
     "dimension": by_dimension,
     "page": by_page,
     "sweep": by_sweep,

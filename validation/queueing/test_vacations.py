@@ -275,7 +275,7 @@ def test_littles_law_of_the_sojourns(queue: dict[str, Any], load: float):
         ({"vacations": Discrete([1.0, 2.0], [1.5, -0.5])}, "vacations must have"),
         ({"vacations": Discrete([1.0, 2.0], [1.0])}, "vacations must have"),
         ({"vacations": Discrete([0.0], [1.0])}, "vacations must have a positive"),
-        ({"vacations": [Time(1.0)] * 5}, "vacations must be one law, or one for each of 0 to 5 services"),
+        ({"vacations": [Time(1.0)] * 5}, "one law, or one for each of 0 to 5 services, got 5"),
         ({"vacations": None}, "a server that never goes away has no limit of a visit, got limit = 5"),
     ],
 )

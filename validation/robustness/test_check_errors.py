@@ -2,6 +2,7 @@
 
 import io
 import re
+import struct
 import sys
 from pathlib import Path
 
@@ -45,6 +46,11 @@ BAD_FILES = {
     "latin.csv": ("metric,value\nrtt_s,1\n# größe\n".encode("latin-1"), "is no text in UTF-8 (byte 26)"),
     "ours.nc": (b"\x89HDF\r\n\x1a\n" + bytes(90), "is netCDF, which is not read here; write CSV with --out"),
     "garbage.pcap": (b"hello, this is no capture at all", "is no pcap, pcapng or btsnoop file"),
+    "btsnoop_hci.log": (
+        b"btsnoop\0" + struct.pack(">2I4Iq", 1, 1003, 1, 1, 0, 0, 0) + b"\0",
+        "btsnoop_hci.log: type of link 1003 of btsnoop is unknown",
+    ),
+    "cut.log": (b"btsnoop\0" + struct.pack(">II", 1, 1002) + bytes(10), "cut off in its first packet"),
     "half.xml": (MONITOR[:1500], "is no complete XML file"),
     "missing.xml": (MONITOR.replace(b"rxBytes", b"received"), "rxBytes is missing"),
     "encoding.xml": (b'<?xml version="1.0" encoding="big5"?><a b="\xff"/>', "is no text in UTF-8 (byte 44)"),

@@ -93,8 +93,6 @@ def evil(tmp_path):
     (tmp_path / "theirs.csv").write_text(f"metric,value\n{EVIL},3\n")
     (tmp_path / "column.csv").write_text(f"metric,value,{EVIL}\ngoodput_kbps,3,4\n")
     (tmp_path / "queue.csv").write_text(f"metric,value,queue\nqueue_packets,3,{EVIL}\n")
-    (tmp_path / "points.csv").write_text(f"{EVIL}\n3\n")
-    (tmp_path / "values.csv").write_text(f"polling.limit\n{EVIL}\n")
     return tmp_path
 
 
@@ -114,8 +112,6 @@ def evil(tmp_path):
         ["check", "theirs.csv", "--scenario", "evil.toml"],
         ["check", "column.csv", "--scenario", "evil.toml"],
         ["check", "queue.csv", "--scenario", "evil.toml", "--no-simulate"],
-        ["sweep", "evil.toml", "--points", "points.csv"],
-        ["sweep", "evil.toml", "--points", "values.csv"],
     ],
     ids=" ".join,
 )

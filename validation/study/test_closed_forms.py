@@ -364,6 +364,19 @@ def test_expression_equals_its_twin(name):
     assert float(value) == pytest.approx(float(twin.number()), rel=twin.rel)
 
 
+@pytest.mark.parametrize(
+    ("loss", "segments_per_ack", "window"),
+    [(0.01, 1.0, 64.0), (1e-4, 2.0, 1e9), (0.2, 2.0, 8.0), (0.5, 1.0, 1.5), (1e-4, 2.0, 8.0)],
+)
+def test_pftk_where_losses_or_the_window_limit_and_where_every_loss_is_a_timeout(
+    loss, segments_per_ack, window
+):
+    values = TCP | {"p": loss, "b": segments_per_ack, "W_m": window}
+    for name, number in {"send rate, PFTK": pftk, "send rate, PFTK short": pftk_short}.items():
+        value = FORMS[name].function(*values)(*values.values())
+        assert value == pytest.approx(number(*values.values()), rel=TIGHT), name
+
+
 @pytest.mark.parametrize("entry", FORMS.values(), ids=FORMS.keys())
 def test_entries_are_documented(entry):
     assert entry.latex()

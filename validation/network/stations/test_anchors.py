@@ -121,6 +121,14 @@ def test_delays_grow_with_the_load_up_to_the_capacity() -> None:
     assert delays[0] > 0.0
 
 
+def test_the_charge_of_an_empty_event() -> None:
+    """PDUs of 80 us and two spaces of 150 us: 8 mA x 80 us + 6 mA x 80 us + 2 mA x 150 us + 3 uC."""
+    currents = {"energy.tx_ma": 8.0, "energy.rx_ma": 6.0, "energy.idle_ma": 2.0, "energy.event_uc": 3.0}
+    idle = {"traffic.source": "poisson", "traffic.load_kbps": 1e-9, "le.interval_s": 0.05}
+    found = solved(ONE | idle | currents | {"energy.sleep_ua": 0.0})
+    assert float(found["current_ma"][0]) * 0.05 * 1e3 == pytest.approx(4.42)
+
+
 def test_a_peripheral_that_may_skip_events_halves_rate_and_charge_of_a_download() -> None:
     """It sleeps in every second event though the central has data; the charge of sleep remains."""
     keys = {**GREEDY, "network.flows": "downlink", "energy.sleep_ua": 0.0}

@@ -256,7 +256,7 @@ FLUSHED = LONE | LOSSY | {
     "link.arq": "unlimited",
 }  # fmt: skip
 FEEDBACK = bt.load("chen-2004/regular-1").with_(link__arq_feedback="lossy")
-REPEATED = {
+FIVE_LOSSY_UPLOADS = {
     "network.peripherals": 5, "network.flows": "uplink", "radio.model": "constant", "radio.ber": 3e-4,
     "traffic.load_kbps": 30.0,
 }  # fmt: skip
@@ -372,8 +372,8 @@ ENDS = [
     (FEEDBACK.with_(link__arq_feedback="reliable"), None),  # nothing is lost with data packets
     (FEEDBACK.with_(radio__ber=1e-6), None),  # hardly anything is
     (FEEDBACK.with_(radio__per=0.3, radio__ber=0.0), None),  # POLL and NULL are lost as often as data
-    (REPEATED, None),
-    (REPEATED | {"traffic.message_bytes": 400}, "not full are repeated"),
+    (FIVE_LOSSY_UPLOADS, None),
+    (FIVE_LOSSY_UPLOADS | {"traffic.message_bytes": 400}, "not full are repeated"),
     # absences of a central lock to the cycles of the other piconet: 104 kbit/s simulated, and 132 solved
     (BRIDGED, None),
     (BRIDGED | {"network.bridge": "MS"}, "whose central is a bridge"),

@@ -5,6 +5,7 @@ from math import exp, log
 import numpy as np
 import pytest
 from beside import near_simulation
+from scipy.special import exp1
 
 import btqueue as bt
 from btqueue.network.stations.jitter import Line, bunched, held_back, in_bunches_s, in_order_s
@@ -24,10 +25,24 @@ def test_a_bunch_alone_waits_for_the_longest_jitter_so_far(bunch):
     assert after == pytest.approx((bunch - 1.0) / log(bunch), rel=1e-4)
 
 
-@pytest.mark.parametrize("rate", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("rate", [1e-3, 0.2, 1.0, 3.0])
 def test_segments_at_random_leave_in_bunches(rate):
-    """Exact: the chance that no earlier segment delays one is (1 - exp(-r)) / r."""
-    assert in_bunches_s(1.0, rate)[1] == pytest.approx(rate / (1.0 - exp(-rate)), rel=1e-4)
+    """Exact: no earlier segment delays one beyond x with exp(-r exp(-x)), in the mean (1 - exp(-r)) / r."""
+    free = (1.0 - exp(-rate)) / rate
+    delay = np.euler_gamma + log(rate) + exp1(rate) + free
+    assert in_bunches_s(1.0, rate) == pytest.approx((delay, 1.0 / free), rel=1e-6)
+
+
+def test_rare_segments_are_delayed_by_half_a_jitter_for_each_that_comes_in_a_jitter():
+    """The series of the exact delay is 1 + r / 2 - r^2 / 12 + ..."""
+    assert in_bunches_s(1.0, 1e-3)[0] == pytest.approx(1.0 + 0.5e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("earlier_s", [0.0, 0.5, 2.0])
+def test_the_later_one_of_two_segments_waits_for_the_longer_jitter(earlier_s):
+    """The mean of the longer one of two is 3/2; steps of 1/20 of a jitter are 2.1e-4 off at most."""
+    exact = 1.0 + exp(-earlier_s) / 2.0
+    assert in_order_s(1.0, np.array([earlier_s])) == pytest.approx(exact, abs=3e-4)
 
 
 @pytest.mark.parametrize("rate", [0.3, 1.0, 4.0])

@@ -69,7 +69,7 @@ SHORT = {"traffic.request_bytes": 100, "traffic.reply_bytes": 500}
     ],
 )
 def test_sessions_by_hand(scenario, seconds):
-    assert mean(scenario, "session_time_s") == pytest.approx(seconds)
+    assert mean(scenario, "session_time_s") == pytest.approx(seconds, rel=1e-9)
 
 
 def test_short_messages_on_a_wire():

@@ -80,7 +80,8 @@ def test_all_figures_go_on_after_one_that_fails_end_at_ctrl_c_and_are_listed(
         script = f'"""Drawing {number}."""\ndef draw(work):\n    {body}\n'
         (folder / f"fig_{number}.py").write_text(script)
     monkeypatch.setattr(f"{points.__package__}.catalogue.shipped_folder", lambda _: folder.parent)
-    assert told in run("figures", "--all", "--out", tmp_path / "out", code=code).stderr
+    result = run("figures", "--all", "--out", tmp_path / "out", code=code)
+    assert told in result.stderr and ("2/2 someone-1999/fig_2: " in result.stdout) == bool(drawn)
     assert [one.name for one in drawn_figures(tmp_path / "out")] == drawn
     listed = run("figures", "--paper", "someone-1999", "--out", tmp_path / "out").stdout
     assert all(f"someone-1999/fig_{n}" in listed and f"Drawing {n}" in listed for n in (1, 2))

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from beside import near_simulation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,8 +133,7 @@ def test_a_download_beside_a_call_is_as_fast_as_theory_says():
         radio={"model": "constant", "ber": 1e-4},
         run={"duration_s": 60, "warmup_s": 5, "replications": 4},
     )
-    simulated = float(bt.simulate(scenario)["goodput_kbps"].mean())
-    assert float(bt.solve(scenario)["goodput_kbps"].mean()) == pytest.approx(simulated, rel=0.04)
+    near_simulation(scenario, goodput_kbps=0.04)
 
 
 def download_beside_voice(packet, rate, members):
@@ -164,9 +164,7 @@ def test_polls_of_idle_links_take_further_gaps_and_no_link_starves(members):
 )
 @pytest.mark.parametrize("members", [1, 2, 4, 5])
 def test_idle_links_beside_voice_cost_a_download_as_much_as_theory_says(packet, rate, within, members):
-    scenario = download_beside_voice(packet, rate, members)
-    simulated = float(bt.simulate(scenario)["goodput_kbps"].mean())
-    assert float(bt.solve(scenario)["goodput_kbps"].mean()) == pytest.approx(simulated, rel=within)
+    near_simulation(download_beside_voice(packet, rate, members), goodput_kbps=within)
 
 
 @pytest.mark.parametrize("discipline", ["1-limited", "gated", "e-limited", "lwrr"])

@@ -119,23 +119,29 @@ def test_the_cpu_time_ends_a_run_until_precision(replications, monkeypatch):
     assert math.isfinite(result.attrs["relative_half_width"])
 
 
+UNKNOWN = {
+    # cannot be read
+    "rtt": "did you mean rtt_s?",
+    "rtt_s + 1 kbit/s": "rtt_s is in s",
+    "rtt_s[0]": "numbered from 1",
+    "rtt_s * delay_s": "by a number",
+    "rtt_s + link.packets": "which is no number",
+    "polling.limit": "names no metric",
+    "3": "names no metric",
+    # is not there
+    "session_time_s": "this network has no session_time_s; it has goodput_kbps",
+    "goodput_kbps[3]": "goodput_kbps has 2 values",
+    "fairness[1]": "fairness has one value only",
+}
+"""Quantities, and why they cannot be known."""
+
+
 @pytest.mark.parametrize(
     ("changes", "device", "key", "words"),
     [
         ({"run__warmup_s": 1e5, "run__limit_cpu_s": 2}, "cpu", "run.limit_cpu_s", "a part of the warm-up"),
         ({"run__limit_cpu_s": 2}, "gpu", "run.limit_cpu_s", "a GPU plays"),
-        # what cannot be read
-        ({"run__precision_of": "rtt"}, "cpu", "run.precision_of", "did you mean rtt_s?"),
-        ({"run__precision_of": "rtt_s + 1 kbit/s"}, "cpu", "run.precision_of", "rtt_s is in s"),
-        ({"run__precision_of": "rtt_s[0]"}, "cpu", "run.precision_of", "numbered from 1"),
-        ({"run__precision_of": "rtt_s * delay_s"}, "cpu", "run.precision_of", "by a number"),
-        ({"run__precision_of": "rtt_s + link.packets"}, "cpu", "run.precision_of", "which is no number"),
-        ({"run__precision_of": "polling.limit"}, "cpu", "run.precision_of", "names no metric"),
-        ({"run__precision_of": "3"}, "cpu", "run.precision_of", "names no metric"),
-        # what the network does not have
-        ({"run__precision_of": "session_time_s"}, "cpu", "run.precision_of", "has no session_time_s; it has"),
-        ({"run__precision_of": "goodput_kbps[3]"}, "cpu", "run.precision_of", "goodput_kbps has 2 values"),
-        ({"run__precision_of": "fairness[1]"}, "cpu", "run.precision_of", "fairness has one value only"),
+        *(({"run__precision_of": one}, "cpu", "run.precision_of", why) for one, why in UNKNOWN.items()),
     ],
 )
 def test_what_cannot_be_known_is_refused_by_its_key_before_anything_runs(

@@ -19,6 +19,7 @@ from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
 from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.study.check import ForeignResults, Quantity, check
 from btqueue.study.check.agreement import (
+    UNMEASURED,
     Rules,
     compare_all,
     holm,
@@ -145,6 +146,9 @@ def test_holm_by_hand():
 
 
 ERRORS = {"goodput_kbps": MeasuredError(213, 0.004, 0.04, 0.12)}
+NEAR = "the model, which is approximate, is near theirs"
+MEASURED, OF_POINTS = "its measured error of 4.0%", "(95 % of 213 points keep it) | weak evidence"
+ALLOWED = "the 50% allowed, for its error in this metric was never measured"
 
 
 def goodput(value: float, **fields) -> Quantity:
@@ -154,22 +158,24 @@ def goodput(value: float, **fields) -> Quantity:
 @pytest.mark.parametrize(
     ("quantity", "ours", "model", "verdict", "words"),
     [
-        (goodput(100.5), OURS, 97.0, "agrees", "chance explains | which is approximate, is near theirs"),
+        (goodput(100.5), OURS, 97.0, "agrees", f"which chance explains | {NEAR}"),
         (goodput(100.9), OURS / 1000 + 100, None, "negligible", "too small a difference to matter"),
         (goodput(130.0), OURS, 100.0, "differs", "30.0% above the simulation, more than chance explains"),
         (goodput(130.0), None, None, "not compared", ""),
-        (goodput(104.0), None, 100.0, "agrees", "error of 4.0% (95 % of 213 points keep it) | weak evidence"),
-        (goodput(110.0), None, 100.0, "differs", "beyond its measured error of 4.0%"),
+        (goodput(104.0), None, 100.0, "agrees", f"within {MEASURED} {OF_POINTS}"),
+        (goodput(110.0), None, 100.0, "differs", f"beyond {MEASURED}"),
         # their own interval is chance, which the model's error does not cover
-        (goodput(110.0, half_width=7.0), None, 100.0, "agrees", "within its measured error of 4.0%"),
-        (Quantity("loss_arq", 0.014), None, 0.01, "agrees", "within the 50% allowed, for its error in this"),
-        (Quantity("loss_arq", 0.03), None, 0.01, "differs", "beyond the 50% allowed"),
+        (goodput(110.0, half_width=7.0), None, 100.0, "agrees", f"within {MEASURED}"),
+        (Quantity("loss_arq", 0.014), None, 0.01, "agrees", f"within {ALLOWED}"),
+        (Quantity("loss_arq", 0.03), None, 0.01, "differs", f"beyond {ALLOWED}"),
     ],
 )
 def test_verdicts_and_their_sentences(quantity, ours, model, verdict, words):
     """Without a simulation the model judges within its measured error, or within a stated default."""
     one = compared(quantity, ours, model, errors=ERRORS)
     assert one.verdict == verdict and all(each in one.sentence for each in words.split(" | ")), one.sentence
+    if ours is None and model is not None:
+        assert one.model_error == (0.04 if quantity.name in ERRORS else UNMEASURED) and UNMEASURED == 0.5
 
 
 def test_the_errors_are_those_of_the_model_that_answered():
@@ -232,9 +238,12 @@ def made_up(scenario):
     return runs(goodput_kbps=buffer * 10, rtt_s=buffer / 100, timeouts_per_s=scenario.transport.min_rto_s)
 
 
-def checked(scenario, simulator=made_up, facts=(), model=None, **values: float):
-    """Check three replications around each of these values."""
-    found = {name: Quantity(name, mean, (mean * 0.99, mean * 1.01, mean)) for name, mean in values.items()}
+def checked(scenario, simulator=made_up, facts=(), model=None, spread=0.01, **values: float):
+    """Check three replications, off by 0 and by this share of these values; or these values, if it is 0."""
+    factors = (1.0 - spread, 1.0 + spread, 1.0) if spread else ()
+    found = {
+        name: Quantity(name, mean, tuple(mean * one for one in factors)) for name, mean in values.items()
+    }
     theirs = ForeignResults("theirs", "CSV", found, facts=facts)
     return check(theirs, scenario, simulate=simulator, solve=model)
 
@@ -269,21 +278,25 @@ STATED: Any = dict.fromkeys(field.name for field in dataclasses.fields(Facts)) |
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "facts", "found"),
+    ("metric", "key", "value", "facts", "found"),
     [
-        ("link.arq", 5, (), True),
-        ("radio.links[1].ber", 2e-4, (), True),
-        ("polling.limit", 17, (), True),  # found between the values that are tried
-        ("transport.mss_bytes", 1600, (), True),
-        ("transport.mss_bytes", 1600, (Facts(**STATED),), False),
+        ("rtt_s", "link.arq", 5, (), True),
+        ("goodput_kbps", "radio.links[1].ber", 2e-4, (), True),
+        ("goodput_kbps", "polling.limit", 17, (), True),  # found between the values that are tried
+        ("goodput_kbps", "transport.mss_bytes", 1600, (), True),
+        ("goodput_kbps", "transport.mss_bytes", 1600, (Facts(**STATED),), False),
     ],
 )
-def test_the_value_of_a_key_is_found_unless_the_packets_state_another(key, value, facts, found):
-    """The goodput of the stand-in is the value of the key."""
-    report = checked(
-        KEYS, lambda one: runs(goodput_kbps=1e6 * one.value_of(key)), facts, goodput_kbps=1e6 * value
-    )
+def test_the_value_of_a_key_is_found_unless_the_packets_state_another(metric, key, value, facts, found):
+    """The stand-in has the value of the key in one of two metrics; replications differ by 0.3 %."""
+
+    def simulator(one):
+        return runs(**{"goodput_kbps": 1.0, "rtt_s": 1.0, metric: 1e6 * one.value_of(key)})
+
+    theirs = {"goodput_kbps": 1.0, "rtt_s": 1.0, metric: 1e6 * value}
+    report = checked(KEYS, simulator, facts, spread=0.003, **theirs)
     assert [dict(one.changes) for one in report.causes[:1]] == ([{key: value}] if found else [])
+    assert {changed for one in report.causes for changed in one.changes} <= {key}
     assert key != "polling.limit" or "off-by-one" not in report.causes[0].sentence
 
 
@@ -294,7 +307,7 @@ def test_the_value_of_a_key_is_found_unless_the_packets_state_another(key, value
 def test_numbers_in_another_unit_are_recognised_before_any_neighbour_is_simulated(metric, factor, unit):
     simulator = Mock(side_effect=made_up)
     true = {str(name): float(values.mean()) for name, values in made_up(WIRE).items()}
-    (cause,) = checked(WIRE, simulator, **true | {metric: true[metric] * factor}).causes
+    (cause,) = checked(WIRE, simulator, spread=0.0, **true | {metric: true[metric] * factor}).causes
     assert f"given in {unit}, not in " in cause.sentence and not cause.changes
     assert simulator.call_count == 1
 
@@ -305,7 +318,9 @@ def test_a_change_that_explains_less_than_half_is_no_cause():
 
 
 def test_keys_of_which_the_numbers_cannot_tell_are_named():
-    report = checked(WIRE, model=lambda one: made_up(one).mean("replication"), goodput_kbps=120.0)
+    report = checked(
+        WIRE, model=lambda one: made_up(one).mean("replication"), spread=0.008, goodput_kbps=120.0
+    )
     assert report.agrees
     assert "network.outside_links[1].loss" in report.unseen
     assert "network.outside_links[1].buffer_packets" not in report.unseen
@@ -320,7 +335,7 @@ def test_without_chance_the_runs_beside_theirs_are_jittered():
         return xr.Dataset({"rtt_s": (("replication", "flow"), rtt[:, None])})
 
     quiet = thesis().with_(traffic__source="greedy", run__jitter_s=0.0)
-    report = checked(quiet, simulator, rtt_s=0.86)
+    report = checked(quiet, simulator, spread=0.0, rtt_s=0.86)
     assert seen == [(1, 0.0), (8, 0.005)]  # a hundredth of the round trip
     assert report.agrees  # the range is 0.5 to 0.85
     assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"

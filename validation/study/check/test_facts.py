@@ -69,20 +69,21 @@ MSS, SACK, WINDOW, INITIAL = (
     for name in ("mss_bytes", "sack", "receive_window_segments", "initial_window_segments")
 )
 RATE = "network.outside_links[1].rate_kbps"
+BEHIND = "captured behind the queue of a link: only the goodput"
 
 
 @pytest.mark.parametrize(
     ("key", "against", "words"),
     [
-        (MSS, scenario(mss_bytes=533), "says 536, the scenario 533"),
-        (MSS, scenario(mss_bytes=548), "says 536, the scenario 548"),
-        (SACK, scenario(variant="reno", sack=False), "says true, the scenario false"),
-        (SACK, scenario(sack=False), "says true, the scenario false"),
-        ("transport.timestamps", scenario(timestamps=False), "says true, the scenario false"),
-        (WINDOW, scenario(receive_window_segments=21), "says 20, the scenario 21"),
+        (MSS, scenario(mss_bytes=533), "the capture says 536, the scenario 533"),
+        (MSS, scenario(mss_bytes=548), "the capture says 536, the scenario 548"),
+        (SACK, scenario(variant="reno", sack=False), "the capture says true, the scenario false"),
+        (SACK, scenario(sack=False), "the capture says true, the scenario false"),
+        ("transport.timestamps", scenario(timestamps=False), "the capture says true, the scenario false"),
+        (WINDOW, scenario(receive_window_segments=21), "the capture says 20, the scenario 21"),
         (WINDOW, scenario(receive_window_segments=19), "20 segments under way at once, the scenario at most"),
-        (INITIAL, scenario(initial_window_segments=3), "says 4, the scenario 3"),
-        (RATE, scenario(LINK | {"rate_kbps": 210}), "says 200, the scenario 210"),
+        (INITIAL, scenario(initial_window_segments=3), "the capture says 4, the scenario 3"),
+        (RATE, scenario(LINK | {"rate_kbps": 210}), "the capture says 200, the scenario 210"),
         ("least round trip", scenario(LINK | {"delay_s": 0.06}), "delays and rates allow no less than 0.14"),
     ],
 )
@@ -170,7 +171,7 @@ def test_behind_the_queue_of_a_link_round_trips_and_losses_are_withheld(captured
     path = rewritten(tmp_path / "behind.pcap", [(time, raws[number]) for time, number in moved])
     found: ForeignResults = read_results(path, scenario())
     assert set(found.quantities) == {"goodput_kbps"}
-    assert any(note.startswith("captured behind the queue of a link: only") for note in found.notes)
+    assert any(note.startswith(BEHIND) for note in found.notes)
 
 
 def test_a_flow_is_measured_while_its_sender_sends(captured, tmp_path):

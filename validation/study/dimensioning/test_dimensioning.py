@@ -1,6 +1,7 @@
 """Dimensioning against brute force; ties, failures, the budget, and files and figures of what is found."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_a_key_without_effect_is_named_and_makes_no_ties(buffers, budget):
     assert len({8, *limits_of(found.runners_up)}) == 4
     assert "flow_control.buffer_packets" not in found.at_end
     assert as_values(found)["keys_without_effect"] == list(alone)
-    assert printed(found).count("buffer_packets has no effect on the answer") == len(alone)
+    assert printed(found).count("flow_control.buffer_packets has no effect on the answer") == len(alone)
 
 
 def unfair(changes):
@@ -175,6 +176,12 @@ def test_an_end_of_a_range_is_named_if_a_scenario_may_go_beyond_it(most, at_end)
     key = "network.peripherals"
     found = choose_limit(lambda changes: {"goodput_kbps": changes[key]}, choose=f"{key}=2..{most}")
     assert (found.best.changes, found.at_end) == ({key: most}, at_end)
+
+
+def test_the_plain_values_of_every_outcome_are_json():
+    for found in (simulated(), choose_limit(subject_to="goodput_kbps >= 200"), choose_limit(budget=5)):
+        values = as_values(found)
+        assert json.loads(json.dumps(values, allow_nan=False)) == values
 
 
 def brute_force(arguments: dict, metrics) -> float | None:

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,7 +20,8 @@ from btqueue.study.dimensioning.problem import aims_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 TWO = {"maximize": None, "pareto": "goodput_kbps, rtt_s"}
-KEYS = ["polling.limit=1..20", "flow_control.buffer_packets=5..12"]
+NAMES = ("polling.limit", "flow_control.buffer_packets")
+KEYS = [f"{NAMES[0]}=1..20", f"{NAMES[1]}=5..12"]
 
 
 def bowl(changes):
@@ -54,11 +56,13 @@ def test_no_point_of_the_front_is_beaten_and_every_other_point_is():
 
 
 def test_a_search_finds_both_ends_and_most_of_the_front():
-    everywhere = choose_limit(bowl, choose=KEYS, **TWO)
+    """Of all points, by plain loops."""
+    points = [bowl(dict(zip(NAMES, at, strict=True))) for at in product(range(1, 21), range(5, 13))]
+    every = {(one["goodput_kbps"], one["rtt_s"]) for one in points}
+    whole = {at for at in every if not any(a >= at[0] and b <= at[1] for a, b in every - {at})}
     solver = CountingSolver(bowl)
     found = choose_limit(solver=solver, choose=KEYS, budget=60, **TWO)
     assert found.outcome != "proved" and len(solver.asked) == len(set(solver.asked)) <= 1.6 * 60
-    whole = values_of(everywhere.front)
     best, least = max(one for one, _ in whole), min(other for _, other in whole)
     assert (found.front[0].objective, found.front[-1].sides[-1]) == (best, least)
     assert len(values_of(found.front) & whole) > len(whole) / 2
