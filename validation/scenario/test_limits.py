@@ -55,6 +55,9 @@ CASES = {
     "slots of the last, not extended": (
         RESERVED.with_(network__flows=LAST, le__event_extension=False), "le.event_length_s", "1"
     ),
+    "slots of skipped events": (
+        LE.changed({"network.flows": "downlink", "le.latency": 4}), "le.latency", "1"
+    ),
     "slots of the last in the interval": (
         RESERVED.with_(network__flows=LAST, le__event_length_s=None), "le.event_length_s", "1"
     ),
@@ -86,6 +89,7 @@ def test_both_engines_find_the_limit_and_its_key(kind, engine):
     if scenario.link.bearer == "le":
         assert found["line"].startswith("connection events of piconet 1: ")
         assert ("next reservation: le.event_length_s = " in found["line"]) == (key == "le.event_length_s")
+        assert ("skips events: le.latency = 4" in found["line"]) == (key == "le.latency")
 
 
 @pytest.mark.parametrize("engine", [solve, simulate])
@@ -95,6 +99,18 @@ def test_the_next_limit_is_the_goodput_without_the_limit(engine):
     for kind, tolerance in (("window", 0.06), ("load", 0.2)):
         (found,) = engine(CASES[kind][0]).attrs["limited_by"]
         assert found["next"]["kbps"] == pytest.approx(most, rel=tolerance)
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_skipped_events_are_the_limit_of_a_download_only_where_the_peripheral_sends_nothing(engine):
+    """Without skipped events five times as much is carried; with an upload beside it, no event is skipped."""
+    skipping = CASES["slots of skipped events"][0]
+    (alone,) = engine(skipping).attrs["limited_by"]
+    awake = float(engine(skipping.with_(le__latency=0)).goodput_kbps.mean())
+    assert awake == pytest.approx(5 * alone["kbps"], rel=0.01)
+    both = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
+    beside = engine(skipping.with_(network__flows=both)).attrs["limited_by"]
+    assert [one["key"] for one in beside] == ["le.phy"] * 2
 
 
 def test_a_key_of_a_flow_is_named_in_its_entry():
