@@ -154,7 +154,7 @@ def goodput(value: float, **fields) -> Quantity:
 @pytest.mark.parametrize(
     ("quantity", "ours", "model", "verdict", "words"),
     [
-        (goodput(100.5), OURS, 97.0, "agrees", "chance explains | which is approximate, is near theirs"),
+        (goodput(100.5), OURS, 97.0, "agrees", "chance explains | does not contradict theirs"),
         (goodput(100.9), OURS / 1000 + 100, None, "negligible", "too small a difference to matter"),
         (goodput(130.0), OURS, 100.0, "differs", "30.0% above the simulation, more than chance explains"),
         (goodput(130.0), None, None, "not compared", ""),
