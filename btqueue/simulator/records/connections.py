@@ -172,8 +172,9 @@ flow_statistics_dtype = record_type(
     integers("rtt_least rtt_most"),
     reals("cwnd_sum window_sum rtt_sum rtt_squares"),
     # packets, of data and of acknowledgements
-    integers("packets_sent packets_delivered packets_corrupted transmissions parts_passed offered_to_token_buffer"),
-    integers("refused_at_token_buffer offered_to_baseband refused_at_baseband refused_at_node"),
+    integers("packets_sent packets_delivered packets_corrupted transmissions parts_passed"),
+    integers("offered_to_token_buffer refused_at_token_buffer offered_to_baseband refused_at_baseband"),
+    integers("refused_at_node"),
     integers("refused_on_the_way given_up sent_outside lost_outside inside_at_start finished_before"),
 )
 """`bytes_wasted`: application bytes sent but not delivered: in segments sent again, in datagrams lost, in
