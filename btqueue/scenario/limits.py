@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from btqueue.baseband import SLOT_S
 from btqueue.baseband import low_energy as air
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 from btqueue.scenario.traits import shares_segments
@@ -90,12 +91,16 @@ def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[s
 def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[float]) -> dict[int, list[Bound]]:
     """Return the bounds of flows that get little because another flow keeps the central, by number.
 
+    It may do so for ever, or, under e-limited polling, longer than the least timeout of the others.
+
     Args:
         scenario: in tables.
         goodput: goodput of each flow (kbit/s).
         offered: load of each flow (kbit/s), infinite where it always has data.
     """
-    if scenario.polling.discipline not in ENDLESS or scenario.link.bearer == "le":
+    polling = scenario.polling
+    least_s = 2 * SLOT_S * polling.limit  # of a visit that the limit ends
+    if polling.discipline not in (*ENDLESS, "e-limited") or scenario.link.bearer == "le":
         return {}
     plan, found = topology(scenario), dict[int, list[Bound]]()
     links = [
@@ -107,7 +112,9 @@ def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[floa
         piconets = {index for index, _ in mine}
         beside = [n for n, one in enumerate(links) if piconets & {index for index, _ in one - mine}]
         most = max(beside, key=lambda n: goodput[n], default=number)
-        if goodput[number] < STARVED * min(offered[number], goodput[most]):
+        timer_s = scenario.of_flow(plan.flows[number].spec).transport.min_rto_s
+        kept = polling.discipline in ENDLESS or least_s > timer_s
+        if kept and goodput[number] < STARVED * min(offered[number], goodput[most]):
             behind = [Bound("load", float(offered[number]))] if math.isfinite(offered[number]) else []
             first = Bound("polling", float(goodput[number]), plan.flows[most].name)
             found[number] = [first, *behind]
@@ -161,6 +168,8 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
         key = POLLS.get(scenario.polling.discipline, key)
     own = scenario.of_flow(flow.spec)
     t = own.transport
+    if bound.kind == "polling" and scenario.polling.discipline == "e-limited":
+        key = "polling.limit"
     if bound.kind == "host":
         key = "transport.ip_delay_s" if t.ip_delay_s >= own.link.l2cap_delay_s else "link.l2cap_delay_s"
     if bound.kind == "load" and own.traffic.source == "file":

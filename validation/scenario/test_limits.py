@@ -113,6 +113,31 @@ def test_skipped_events_are_the_limit_of_a_download_only_where_the_peripheral_se
     assert [one["key"] for one in beside] == ["le.phy"] * 2
 
 
+def test_no_station_is_next_where_a_window_binds_before_it():
+    """A window of 44 segments carries 8.6 Mbit/s in 60 ms; the wire of 20 Mbit/s cannot be next, 4 can."""
+    wired = WLAN["network"] | {"flows": [{"from": "host", "to": "a", "law": "greedy"}]}
+    for rate, expected in ((20_000.0, None), (4_000.0, "lan")):
+        link = {"name": "lan", "from": "host", "to": "ap", "rate_kbps": rate, "delay_s": 0.03}
+        network = wired | {"outside_links": [link]}
+        found = simulate(Scenario.from_dict({"network": network, "run": ALONE.to_dict()["run"]}))
+        (limit,) = found.attrs["limited_by"]
+        assert limit["kind"] == "slots"
+        assert (limit["next"] and limit["next"]["name"]) == expected
+
+
+def test_tables_show_the_least_and_the_greatest_link_where_flows_differ():
+    """The mean current of a peripheral that always gets data and of one that sends little hides both."""
+    flows = [{"from": "c1", "to": "p1.2", "name": "update", "law": "greedy"}, {"from": "p1.1", "to": "c1"}]
+    own = {"network.peripherals": 2, "network.flows": flows, "le.event_length_s": 0.005}
+    both = LE.changed(own | {"traffic.source": "poisson", "traffic.load_kbps": 0.1})
+    solved, simulated = solve(both), simulate(both)
+    for found in (table(solved), table(simulated), table(compare(both))):
+        assert found.columns[-1] == "least to greatest"
+        (cells,) = (row for row in found.rows if row and row[0] == "current")
+        assert " to " in cells[-1]
+    assert solved.current_ma.values.argmax() == simulated.current_ma.values.mean(axis=0).argmax() == 1
+
+
 def test_a_key_of_a_flow_is_named_in_its_entry():
     flows = [{"from": "p1.1", "to": "c1", "load_kbps": 5.0}, {"from": "p1.2", "to": "c1"}]
     scenario = Scenario.from_dict({"network": {"flows": flows}, "traffic": {"two_way": True}})
@@ -164,6 +189,15 @@ def test_flows_that_get_nothing_are_limited_by_the_flow_that_keeps_the_central(e
         ("polling.discipline", discipline, "download")
     }
     assert found[1]["next"]["kbps"] == pytest.approx(8.0, rel=0.1)
+
+
+def test_flows_that_wait_for_visits_longer_than_their_timers_are_limited_by_the_polling_limit():
+    found = simulate(WARD.changed({"polling.limit": 100_000})).attrs["limited_by"]
+    assert [one["kind"] for one in found] == ["slots", *["polling"] * 6]
+    assert {(one["key"], one["value"], one["name"]) for one in found[1:]} == {
+        ("polling.limit", 100_000, "download")
+    }
+    assert "polls, which download keeps to itself" in found[1]["line"]
 
 
 @pytest.mark.parametrize("engine", [solve, simulate])
