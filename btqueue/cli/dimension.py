@@ -34,7 +34,7 @@ def dimension(
     against its neighbours. Exit code 3 if nothing meets the bounds.
     """
     from btqueue.cli.dimension_report import WRITERS, document, print_report, run
-    from btqueue.cli.engines import keep_compiled_models
+    from btqueue.cli.engines import keep_compiled_models, run_hints
     from btqueue.cli.files import REPORTS, AnswerFirst
     from btqueue.scenario import load
     from btqueue.study.dimensioning import DimensioningInterrupted
@@ -68,4 +68,6 @@ def dimension(
         if found.best is None:
             starved = found.nearest is not None and found.nearest.unserved
             say("no point meets all bounds" + (" and serves every flow" if starved else ""))
+            if found.nearest is not None:
+                run_hints(base.changed(found.nearest.changes), quiet=quiet)
             raise typer.Exit(NO_ANSWER)

@@ -44,11 +44,11 @@ LETTERS, CATEGORY = 13, 1.1
 def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
     """Return a figure of a dimensioning.
 
-    A column for each chosen key, the other keys at the winner's values. The first row shows the objective
-    along the key, and a further row the left side of each bound on metrics, with the bound as a line: points
-    that meet all bounds, points that do not, and the simulated ones with 95 % intervals. A bound on the key
-    itself is a vertical line. An objective of keys alone makes no curve, and has no row where there is a
-    bound on metrics.
+    A column for each chosen key, the other keys at the winner's values; the columns of a row have one scale,
+    so that the effects of two keys can be compared. The first row shows the objective along the key, and a
+    further row the left side of each bound on metrics, with the bound as a line: points that meet all bounds,
+    points that do not, and the simulated ones with 95 % intervals. A bound on the key itself is a vertical
+    line. An objective of keys alone makes no curve, and has no row where there is a bound on metrics.
 
     Args:
         found: result of `btqueue.study.dimensioning.dimension`.
@@ -58,8 +58,9 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
     widths = [3.8 if one.ordered else max(3.8, 0.7 + CATEGORY * len(one.values)) for one in choices]
     with house_style():
         figure = Figure(figsize=(max(sum(widths), 4.6), 1.4 + 2.4 * len(rows)), layout="constrained")
+        ratios = {"width_ratios": widths}
         grid = figure.subplots(
-            len(rows), len(widths), squeeze=False, sharex="col", gridspec_kw={"width_ratios": widths}
+            len(rows), len(widths), squeeze=False, sharex="col", sharey="row", gridspec_kw=ratios
         )
         for panels, height in zip(grid, rows, strict=True):
             for place, panel in enumerate(panels):

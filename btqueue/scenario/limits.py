@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from btqueue.baseband import SLOT_S
 from btqueue.baseband import low_energy as air
-from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 from btqueue.scenario.traits import shares_segments
 
 if TYPE_CHECKING:
@@ -90,12 +91,16 @@ def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[s
 def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[float]) -> dict[int, list[Bound]]:
     """Return the bounds of flows that get little because another flow keeps the central, by number.
 
+    It may do so for ever, or, under e-limited polling, longer than the least timeout of the others.
+
     Args:
         scenario: in tables.
         goodput: goodput of each flow (kbit/s).
         offered: load of each flow (kbit/s), infinite where it always has data.
     """
-    if scenario.polling.discipline not in ENDLESS or scenario.link.bearer == "le":
+    polling = scenario.polling
+    least_s = 2 * SLOT_S * polling.limit  # of a visit that the limit ends
+    if polling.discipline not in (*ENDLESS, "e-limited") or scenario.link.bearer == "le":
         return {}
     plan, found = topology(scenario), dict[int, list[Bound]]()
     links = [
@@ -107,7 +112,9 @@ def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[floa
         piconets = {index for index, _ in mine}
         beside = [n for n, one in enumerate(links) if piconets & {index for index, _ in one - mine}]
         most = max(beside, key=lambda n: goodput[n], default=number)
-        if goodput[number] < STARVED * min(offered[number], goodput[most]):
+        timer_s = scenario.of_flow(plan.flows[number].spec).transport.min_rto_s
+        kept = polling.discipline in ENDLESS or least_s > timer_s
+        if kept and goodput[number] < STARVED * min(offered[number], goodput[most]):
             behind = [Bound("load", float(offered[number]))] if math.isfinite(offered[number]) else []
             first = Bound("polling", float(goodput[number]), plan.flows[most].name)
             found[number] = [first, *behind]
@@ -133,6 +140,8 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
         said = "the interval" if value is None else origin
         length = f"{scenario.le.reserved_s:g}{said and f', {said}'}"
         line += f" (events end at the next reservation: {key} = {length})"
+    elif key == "le.latency":
+        line += f" (a peripheral that has nothing to send skips events: {key} = {value})"
     elif key and (origin or polls):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
         idle = f"{first.idle_share:.0%} of the slots poll links without data; " if first.idle_share else ""
@@ -159,6 +168,8 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
         key = POLLS.get(scenario.polling.discipline, key)
     own = scenario.of_flow(flow.spec)
     t = own.transport
+    if bound.kind == "polling" and scenario.polling.discipline == "e-limited":
+        key = "polling.limit"
     if bound.kind == "host":
         key = "transport.ip_delay_s" if t.ip_delay_s >= own.link.l2cap_delay_s else "link.l2cap_delay_s"
     if bound.kind == "load" and own.traffic.source == "file":
@@ -175,18 +186,23 @@ def _of_events(scenario: Scenario, flow: FlowPlan, piconet: str) -> str:
     """Return the key of `[le]` that limits the exchanges of an event of a flow in a piconet.
 
     An event may go on until the next reservation of the central. Spaced reservations follow each other in the
-    order of the peripherals, so that the last one has the rest of the interval.
+    order of the peripherals, so that the last one has the rest of the interval. Where nothing is sent to the
+    central, the peripheral skips events though the central has data.
     """
     le, space_us, plan = scenario.le, 1e6 * scenario.le.frame_space_s, topology(scenario)
+    acknowledged = scenario.of_flow(flow.spec).transport.protocol != "none"
     length_s = le.interval_s if le.event_extension else le.reserved_s
     for hop in plan.route(flow.source, flow.target):
         here = plan.piconets[hop.index] if hop.kind == "bluetooth" else None
-        if here is None or here.name != piconet or le.anchors != "spaced":
+        if here is None or here.name != piconet:
             continue
-        links = len(here.members)
-        if links > 1 and links * le.reserved_s > le.interval_s * le.subrate * (1.0 + 1e-9):
+        links, spaced = len(here.members), le.anchors == "spaced"
+        if spaced and links > 1 and links * le.reserved_s > le.interval_s * le.subrate * (1.0 + 1e-9):
             return "event_length_s"  # events are missed
-        if here.members[-1] not in (hop.source, hop.target):
+        back = hop._replace(source=hop.target, target=hop.source)
+        if le.latency and hop.source == here.central and not (acknowledged or _is_sent(plan, back)):
+            return "latency"
+        if spaced and here.members[-1] not in (hop.source, hop.target):
             length_s = le.reserved_s
     own_us = air.exchange_us(le.phy, 0, le.payload_bytes, frame_space_us=space_us, encrypted=le.encrypted)
     fit = air.exchanges_that_fit(1e6 * (length_s - le.event_overhead_s), own_us, own_us, space_us)
@@ -197,6 +213,11 @@ def _of_events(scenario: Scenario, flow: FlowPlan, piconet: str) -> str:
     if le.subrate > 1:
         return "subrate"
     return "event_length_s" if length_s < le.interval_s else "phy"
+
+
+def _is_sent(plan: Topology, hop: Hop) -> bool:
+    """Whether a flow goes this way between two nodes."""
+    return any(hop in plan.route(flow.source, flow.target) for flow in plan.flows)
 
 
 def _amount(kbps: float) -> str:

@@ -111,9 +111,9 @@ class Difference:
 
 
 def percent(value: float) -> str:
-    """Return a relative difference in words, with a decimal if it is below 1 %."""
+    """Return a relative difference in words, with a decimal below 1 %; infinite beside a simulated 0."""
     decimals = 0 if abs(value) >= 0.01 else 1
-    return "above 0" if math.isinf(value) else f"{100 * value:+.{decimals}f} %"
+    return "against a simulated 0" if math.isinf(value) else f"{100 * value:+.{decimals}f} %"
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def side_by_side(
 
     Values are means over flows, of both sides over the flows for which both have a value. The queues appear
     one by one, as `queue_packets[uplink]`, and so do groups of flows where flows differ, as
-    `goodput_kbps[sensors]`, with their least and greatest flow.
+    `goodput_kbps[sensors]`, with their least and greatest flow; there, metrics of links have a least and a
+    greatest link.
 
     Returns:
         Dataset over `metric` (coordinates `units` and `long_name`) with
@@ -83,11 +84,12 @@ def side_by_side(
         "inside": (np.abs(answer - mean) <= ci95, "the model lies in the simulation's interval"),
     }
     if "group" in simulated.variables:
-        of_group = (simulation.get(name, NOTHING) if "[" in name else NOTHING for name in names)
-        least, greatest = np.array([least_and_greatest(one) for one in of_group]).T
+        every_row = ((name, simulation.get(name, NOTHING)) for name in names)
+        parts = (one if has_spread(name, one) else NOTHING for name, one in every_row)
+        least, greatest = np.array([least_and_greatest(one) for one in parts]).T
         columns |= {
-            "least": (least, "simulation of the least flow of a group"),
-            "greatest": (greatest, "simulation of the greatest flow of a group"),
+            "least": (least, "simulation of the least flow of a group, or of the least link"),
+            "greatest": (greatest, "simulation of the greatest flow of a group, or of the greatest link"),
         }
     return xr.Dataset(
         {name: ("metric", values, {"description": text}) for name, (values, text) in columns.items()},
@@ -175,7 +177,12 @@ def heading(row: str, estimate: Estimate) -> str:
     return long_name(row) + (f" ({known} of {count} flows)" if some else "")
 
 
+def has_spread(row: str, estimate: Estimate) -> bool:
+    """Whether a row of a table where flows differ has a least and a greatest part: a group, or links."""
+    return "[" in row or estimate.part == "link"
+
+
 def least_and_greatest(estimate: Estimate) -> tuple[float, float]:
-    """Return the values of the least and the greatest flow of a group, NaN where it has one flow only."""
+    """Return the values of the least and the greatest flow of a group, or link; NaN where it is alone."""
     known = [mean for mean in estimate.means if not math.isnan(mean)]
     return (min(known), max(known)) if len(known) > 1 else (math.nan, math.nan)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from btqueue.scenario.metrics import METRICS, Results
-from btqueue.study.comparison import heading, least_and_greatest, metric_of, rows_of, shown_rows
+from btqueue.study.comparison import has_spread, heading, least_and_greatest, metric_of, rows_of, shown_rows
 from btqueue.study.summary import Estimate, labels_of
 from btqueue.text_table import Row, TextTable
 
@@ -33,8 +33,8 @@ INSIDE, CLOSE_BY, OUTSIDE = "✓ inside", f"within {CLOSE:.0%}", "outside"
 """Verdicts on a model beside an interval."""
 COMPARED = ("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
 """Columns of a comparison."""
-SPREAD = "least to greatest flow"
-"""One more column where flows differ."""
+SPREAD = "least to greatest"
+"""One more column where flows differ: the flows of a group, or the links."""
 
 
 def table(thing: Scenario | ClosedForm | Results | xr.Dataset, *, every: bool = False) -> TextTable:
@@ -66,7 +66,7 @@ def table(thing: Scenario | ClosedForm | Results | xr.Dataset, *, every: bool = 
 
     def row(name: str) -> Row:
         one = estimates[name]
-        least = spread(*least_and_greatest(one)) if grouped and "[" in name else ""
+        least = spread(*least_and_greatest(one)) if grouped and has_spread(name, one) else ""
         return (heading(name, one), metric_of(name).unit, with_interval(one), *([least] if grouped else []))
 
     columns = ("metric", "unit", value, *([SPREAD] if grouped else []))
@@ -92,7 +92,7 @@ def _comparison_row(comparison: xr.Dataset, name: str) -> Row:
 
 
 def spread(least: float, greatest: float) -> str:
-    """Return the values of the least and the greatest flow; nothing where they are unknown or equal."""
+    """Return the values of the least and the greatest part; nothing where they are unknown or equal."""
     return f"{number(least)} to {number(greatest)}" if least < greatest else ""
 
 

@@ -48,6 +48,15 @@ def test_nothing_feasible_is_exit_code_3_with_the_nearest_point():
     assert content["dimension"]["nearest"]["slack"] == {"goodput_kbps >= 150": -49.0}
 
 
+def test_where_nothing_is_feasible_the_hints_at_the_nearest_point_are_said(tmp_path):
+    """Nagle's algorithm and the delayed acknowledgement keep small messages longer than any limit allows."""
+    ward = tmp_path / "ward.toml"
+    ward.write_text('network.flows = "uplink"\ntraffic = { message_bytes = 40, load_kbps = 3.2 }\n')
+    words = ["dimension", str(ward), "--choose", "polling.limit=1,2", "--maximize", "goodput_kbps"]
+    result = run(*words, "--subject-to", "polling.limit >= 3", "--no-confirm", code=3)
+    assert "hint: [transport] nagle = true: messages of 40 bytes wait" in result.stderr
+
+
 def test_ctrl_c_shows_what_was_solved_and_is_exit_code_130(engines, tmp_path):
     answer = engines.network.solve(thesis()).to_dataset()
     engines.network.solve = Mock(side_effect=[answer, answer, KeyboardInterrupt])

@@ -55,6 +55,9 @@ CASES = {
     "slots of the last, not extended": (
         RESERVED.with_(network__flows=LAST, le__event_extension=False), "le.event_length_s", "1"
     ),
+    "slots of skipped events": (
+        LE.changed({"network.flows": "downlink", "le.latency": 4}), "le.latency", "1"
+    ),
     "slots of the last in the interval": (
         RESERVED.with_(network__flows=LAST, le__event_length_s=None), "le.event_length_s", "1"
     ),
@@ -86,6 +89,7 @@ def test_both_engines_find_the_limit_and_its_key(kind, engine):
     if scenario.link.bearer == "le":
         assert found["line"].startswith("connection events of piconet 1: ")
         assert ("next reservation: le.event_length_s = " in found["line"]) == (key == "le.event_length_s")
+        assert ("skips events: le.latency = 4" in found["line"]) == (key == "le.latency")
 
 
 @pytest.mark.parametrize("engine", [solve, simulate])
@@ -95,6 +99,43 @@ def test_the_next_limit_is_the_goodput_without_the_limit(engine):
     for kind, tolerance in (("window", 0.06), ("load", 0.2)):
         (found,) = engine(CASES[kind][0]).attrs["limited_by"]
         assert found["next"]["kbps"] == pytest.approx(most, rel=tolerance)
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_skipped_events_are_the_limit_of_a_download_only_where_the_peripheral_sends_nothing(engine):
+    """Without skipped events five times as much is carried; with an upload beside it, no event is skipped."""
+    skipping = CASES["slots of skipped events"][0]
+    (alone,) = engine(skipping).attrs["limited_by"]
+    awake = float(engine(skipping.with_(le__latency=0)).goodput_kbps.mean())
+    assert awake == pytest.approx(5 * alone["kbps"], rel=0.01)
+    both = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
+    beside = engine(skipping.with_(network__flows=both)).attrs["limited_by"]
+    assert [one["key"] for one in beside] == ["le.phy"] * 2
+
+
+def test_no_station_is_next_where_a_window_binds_before_it():
+    """A window of 44 segments carries 8.6 Mbit/s in 60 ms; the wire of 20 Mbit/s cannot be next, 4 can."""
+    wired = WLAN["network"] | {"flows": [{"from": "host", "to": "a", "law": "greedy"}]}
+    for rate, expected in ((20_000.0, None), (4_000.0, "lan")):
+        link = {"name": "lan", "from": "host", "to": "ap", "rate_kbps": rate, "delay_s": 0.03}
+        network = wired | {"outside_links": [link]}
+        found = simulate(Scenario.from_dict({"network": network, "run": ALONE.to_dict()["run"]}))
+        (limit,) = found.attrs["limited_by"]
+        assert limit["kind"] == "slots"
+        assert (limit["next"] and limit["next"]["name"]) == expected
+
+
+def test_tables_show_the_least_and_the_greatest_link_where_flows_differ():
+    """The mean current of a peripheral that always gets data and of one that sends little hides both."""
+    flows = [{"from": "c1", "to": "p1.2", "name": "update", "law": "greedy"}, {"from": "p1.1", "to": "c1"}]
+    own = {"network.peripherals": 2, "network.flows": flows, "le.event_length_s": 0.005}
+    both = LE.changed(own | {"traffic.source": "poisson", "traffic.load_kbps": 0.1})
+    solved, simulated = solve(both), simulate(both)
+    for found in (table(solved), table(simulated), table(compare(both))):
+        assert found.columns[-1] == "least to greatest"
+        (cells,) = (row for row in found.rows if row and row[0] == "current")
+        assert " to " in cells[-1]
+    assert solved.current_ma.values.argmax() == simulated.current_ma.values.mean(axis=0).argmax() == 1
 
 
 def test_a_key_of_a_flow_is_named_in_its_entry():
@@ -148,6 +189,15 @@ def test_flows_that_get_nothing_are_limited_by_the_flow_that_keeps_the_central(e
         ("polling.discipline", discipline, "download")
     }
     assert found[1]["next"]["kbps"] == pytest.approx(8.0, rel=0.1)
+
+
+def test_flows_that_wait_for_visits_longer_than_their_timers_are_limited_by_the_polling_limit():
+    found = simulate(WARD.changed({"polling.limit": 100_000})).attrs["limited_by"]
+    assert [one["kind"] for one in found] == ["slots", *["polling"] * 6]
+    assert {(one["key"], one["value"], one["name"]) for one in found[1:]} == {
+        ("polling.limit", 100_000, "download")
+    }
+    assert "polls, which download keeps to itself" in found[1]["line"]
 
 
 @pytest.mark.parametrize("engine", [solve, simulate])

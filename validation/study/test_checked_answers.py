@@ -189,3 +189,8 @@ def test_a_point_is_simulated_until_times_are_known_or_four_times_as_long_as_its
     assert least <= len(rtt) <= most
     half_width = 2.0 * rtt.std(ddof=1) / len(rtt) ** 0.5
     assert (half_width <= 0.05 * rtt.mean()) == (spread < 0.5)
+
+
+def test_a_goodput_beside_a_simulated_0_is_said_in_words():
+    starved = Difference(GOODPUT, math.inf, 0.0, group="status")
+    assert str(starved) == "goodput of status against a simulated 0"

@@ -502,7 +502,7 @@ class _Builder:
             return Network(
                 (), (), (), tuple(self.wire_list), (), flows, self.scenario.network.relay,
                 tuple(wire for _, wire in self.turns.values()), traits(self.scenario),
-                *self._run_s(), tuple(self.anchored.values()),
+                *self._run_s(), tuple(self.anchored[link] for link in sorted(self.anchored)),
             )  # fmt: skip
         for bridge in self.plan.bridges:  # centrals poll bridges even if they carry no flow
             for index in bridge.piconets:

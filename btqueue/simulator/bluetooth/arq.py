@@ -60,6 +60,7 @@ def on_received(sim, port_index, now):
         packet.sent_bytes += central.on_air_bytes
         packet.transmissions = 0
         if packet.sent_bytes < packet.bytes:
+            sim.flow_statistics[sim.segments[packet.segment].flow].parts_passed += 1
             return NOTHING
     return take_from_port(sim, port_index, now)
 
@@ -92,6 +93,7 @@ def on_feedback(sim, port_index, feedback_lost, now):
     else:
         packet.sent_bytes += part_in(sim, packet.type, packet)
         packet.transmissions = 0
+        sim.flow_statistics[sim.segments[packet.segment].flow].parts_passed += 1
 
 
 @compiled

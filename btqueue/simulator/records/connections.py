@@ -172,14 +172,16 @@ flow_statistics_dtype = record_type(
     integers("rtt_least rtt_most"),
     reals("cwnd_sum window_sum rtt_sum rtt_squares"),
     # packets, of data and of acknowledgements
-    integers("packets_sent packets_delivered packets_corrupted transmissions offered_to_token_buffer"),
-    integers("refused_at_token_buffer offered_to_baseband refused_at_baseband refused_at_node"),
+    integers("packets_sent packets_delivered packets_corrupted transmissions parts_passed"),
+    integers("offered_to_token_buffer refused_at_token_buffer offered_to_baseband refused_at_baseband"),
+    integers("refused_at_node"),
     integers("refused_on_the_way given_up sent_outside lost_outside inside_at_start finished_before"),
 )
 """`bytes_wasted`: application bytes sent but not delivered: in segments sent again, in datagrams lost, in
 data that were given up with their connection or message.
 
 Packets are of the flow's data and of its acknowledgements, counted anew on each hop where segments are
-relayed whole. `refused_at_node`: no room below IP; `refused_on_the_way`: full queue of a relay or of an
+relayed whole. `parts_passed`: parts of segments, but for the last ones, that have crossed an adaptive port.
+`refused_at_node`: no room below IP; `refused_on_the_way`: full queue of a relay or of an
 outside link; `given_up`: by ARQ; `lost_outside`: lost by an outside link, of the `sent_outside` packets that
 it has transmitted. `finished_before`: segments that had finished when the statistics began."""

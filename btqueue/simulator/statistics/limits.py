@@ -89,7 +89,7 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         if own.traffic.source != "greedy":
             load = float(offered[number])
             every.append((float(rate >= CARRIED * load), Bound("load", load)))
-        found.append(_ordered(every, rate))
+        found.append(_ordered(every, rate, _most_of_window_kbps(own, counts, number, plan)))
     return found
 
 
@@ -132,8 +132,17 @@ def _hosts(scenario: Scenario, plan: Topology, counts: Counts) -> list[list[tupl
     return [[(share, used[line], line[0]) for line, share in one.items() if share > 0.0] for one in mine]
 
 
-def _ordered(every: list[tuple[float, Bound]], rate: float) -> list[Bound]:
-    """Return the bound that limits a flow of this goodput, then the next one behind it."""
+def _ordered(every: list[tuple[float, Bound]], rate: float, of_window: float) -> list[Bound]:
+    """Return the bound that limits a flow of this goodput, then the next one behind it.
+
+    Behind a station that is the limit, the least round trip without waits is not known: nothing is next where
+    the receive window may bind first.
+
+    Args:
+        every: shares of the time that a bound is the limit, and the bounds.
+        rate: goodput of the flow (kbit/s).
+        of_window: goodput of the receive window in the delay of outside links alone (kbit/s).
+    """
     order: dict[Kind, int] = {"load": 0, "timer": 1, **dict.fromkeys(STATIONS, 2), "window": 3}
     overflows = any(one.kind == "cwnd" and one.name in BUFFERS for _, one in every)
     enough = OFTEN_FULL if overflows else FULL
@@ -152,11 +161,27 @@ def _ordered(every: list[tuple[float, Bound]], rate: float) -> list[Bound]:
         if (one.kind, one.name) != (first.kind, first.name) and math.isfinite(one.kbps)
         and not (first.kind == "timer" and one.kind == "cwnd")
     ]  # fmt: skip
-    if first.kind in STATIONS:  # all round trips are long, and the round trip without waits is not known
+    if first.kind in STATIONS:
         later = [one for one in later if one.kind not in ("window", "cwnd")]
+        later = later if min((one.kbps for one in later), default=0.0) < of_window else []
     further = min(later, key=lambda one: one.kbps, default=None)
     behind = [] if further is None else [further._replace(kbps=max(further.kbps, rate))]
     return [first._replace(kbps=rate), *behind]
+
+
+def _most_of_window_kbps(own: Scenario, counts: Counts, number: int, plan: Topology) -> float:
+    """Return the goodput of a full receive window in each round trip of the outside links' delays (kbit/s).
+
+    Infinite where there is no window or no delay.
+    """
+    ends, flow, t = plan.flows[number], counts.flows[number], own.transport
+    hops = plan.route(ends.source, ends.target)
+    trip_s = sum(2.0 * plan.outside[hop.index].link.delay_s for hop in hops if hop.kind == "outside")
+    if t.protocol != "tcp" or trip_s == 0.0:
+        return math.inf
+    window = min(t.receive_window_segments, t.send_buffer_segments or math.inf)
+    kilobits = 8.0 * float(flow["bytes_sent"]) / max(float(flow["segments_sent"]), 1.0) / 1000.0
+    return window * kilobits / trip_s
 
 
 def _of_transport(own: Scenario, counts: Counts, number: int, plan: Topology) -> list[tuple[float, Bound]]:

@@ -312,7 +312,8 @@ def losses(network: State, counts: Together) -> Formulas:
         metrics |= {
             "loss_arq": lambda: of_all(flow.given_up),
             "transmissions_per_packet": lambda: _ratio(
-                flow.transmissions.sum(axis=1), counts.served[:, np.flatnonzero(radio)].sum(axis=1)
+                flow.transmissions.sum(axis=1),
+                counts.served[:, np.flatnonzero(radio)].sum(axis=1) + flow.parts_passed.sum(axis=1),
             ),
         }
     if network.settings[0].node_buffers:

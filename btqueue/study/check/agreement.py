@@ -182,10 +182,10 @@ def compare_all(
         else:
             verdict, sentence = _by_chance(theirs, ours, p, level, rules, name in different, away > limit)
         if ours is not None and not math.isnan(answer):
-            side = "near theirs" if near else "far from theirs"
+            side = "does not contradict theirs" if near else "contradicts theirs"
             if verdict == "differs" and abs(mean - answer) < abs(theirs.value - answer):
-                side = "nearer to the simulation"
-            sentence += f"; the model, which is approximate, is {side} ({answer:.4g})"
+                side = "is nearer to the simulation"
+            sentence += f"; the model, whose error may be {error:.0%}, {side} ({answer:.4g})"
         sentence = f"{long_name(name)}: {sentence}"
         found.append(
             Agreement(

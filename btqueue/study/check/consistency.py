@@ -365,7 +365,7 @@ CHECKS = {
     "Little's law": (_little, "queue lengths are arrival rate times delay"),
     "slot budget": (_slots, "POLL and NULL packets have their slots"),
     "range": (_ranges, "shares lie between 0 and 1, and nothing is negative"),
-    "order": (_orders, "smaller ones are smaller: percentiles, windows, rates"),
+    "order": (_orders, "no percentile is above a higher one, no used window above cwnd"),
     "rate bounds": (
         _rates,
         f"goodput is within load, capacity (+{EDGES:.0%}) and window over round trip (+{WINDOW_BIAS:.0%})",

@@ -75,6 +75,7 @@ def read_csv(
             raise BadResults(f"{path.name}: --flow {flow}: {about}")
         rows = [(where, row) for where, row in rows if row.get("flow", "") in ("", str(flow), label)]
     group_of, only = _groups(rows, scenario, renamed or {})
+    partly = _partly_given(rows, scenario, renamed or {}, group_of)
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     points: dict[tuple[str, str], list[float]] = defaultdict(list)
     given: dict[str, list[tuple[float, int | None]]] = defaultdict(list)
@@ -88,9 +89,13 @@ def read_csv(
             empty.append(f"{name} ({where.rpartition(', ')[2]})")
             continue
         value = finite(row["value"], where, "value")
+        group, own_names = group_of.get(where), [name]
+        if group:
+            own_names = [f"{name}[{group}]"] if name in partly else [name, f"{name}[{group}]"]
         if time and row[time]:
             finite(row[time], where, time)
-            points[name, row.get("replication", "")].append(value)
+            for own in own_names:
+                points[own, row.get("replication", "")].append(value)
             continue
         subject = tuple(row.get(column, "") for column in SUBJECT)
         if (first := seen.setdefault(subject, where)) != where:
@@ -99,7 +104,7 @@ def read_csv(
                 "apart by the column flow, queue, link or replication"
             )
         width = _half_width(row, value, where)
-        for own in (name, f"{name}[{group_of[where]}]") if group_of.get(where) else (name,):
+        for own in own_names:
             values[own][row.get("replication", "")].append(value)
             given[own] += [] if width is None else [width]
     if not values and not points:
@@ -115,7 +120,8 @@ def read_csv(
     warmup_s = left_out.pop() if left_out else None
     notes = unmatched(renamed, (row["metric"] for _, row in rows))
     if empty:
-        notes.append(f"no number in the column value: {', '.join(empty[:3])}, {len(empty)} rows in all")
+        more = ", ..." if len(empty) > 3 else ""
+        notes.append(f"without a value in {len(empty)} rows, left out: {', '.join(empty[:3])}{more}")
     if stopped := {row["interrupted"] for _, row in rows if row.get("interrupted")}:
         notes.append(f"the simulation in the file was interrupted: {', '.join(sorted(stopped))}")
     return ForeignResults(
@@ -158,6 +164,23 @@ def _groups(
             groups[where] = group
     only = flows.pop() if len(flows) == 1 else None
     return ({} if only or len(set(plan.kinds)) == 1 else groups), only
+
+
+def _partly_given(
+    rows: list[tuple[str, Row]], scenario: Scenario, renamed: Mapping[str, str], group_of: Mapping[str, str]
+) -> set[str]:
+    """Return the metrics of groups whose mean over all flows the rows of groups do not give.
+
+    They give it only if each flow of the scenario has rows of its own, and no row is of all flows.
+    """
+    plan = topology(scenario)
+    found, flows = dict[str, set[str]](), range(1, len(plan.flows) + 1)
+    label_of = {str(number): name for number, name in zip(flows, plan.flow_names, strict=True)}
+    for where, row in rows:
+        metric = renamed.get(row["metric"], row["metric"])
+        flow = row.get("flow", "") if where in group_of else "all"
+        found.setdefault(metric, set()).add(label_of.get(flow, flow))
+    return {metric for metric, its in found.items() if its != set(plan.flow_names)}
 
 
 def _rows(path: Path) -> list[tuple[str, Row]]:

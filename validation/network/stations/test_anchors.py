@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import btqueue as bt
 from btqueue.network.stations.anchors import schedule
+from btqueue.scenario.expressions import parse_metric
 from btqueue.scenario.metrics import Results
 
 DATA = json.loads((Path(__file__).parents[2] / "peers" / "low_energy.json").read_text(encoding="utf-8"))
@@ -135,6 +136,17 @@ def test_a_peripheral_that_may_skip_events_halves_rate_and_charge_of_a_download(
     always, seldom = (solved({**keys, "le.latency": skips}) for skips in (0, 1))
     for metric in ("goodput_kbps", "current_ma"):
         assert float(seldom[metric][0]) == pytest.approx(float(always[metric][0]) / 2.0)
+
+
+def test_links_stand_in_the_order_of_the_peripherals_whatever_the_order_of_the_flows() -> None:
+    """The third peripheral is sent data without end, by the first flow of the list: its current is most."""
+    sent = {"from": "c1", "to": "p1.3", "name": "update", "law": "greedy"}
+    keys = {**ONE, "network.peripherals": 3, "network.flows": [sent, {"from": "p1.1", "to": "c1"}]}
+    scenario = bt.Scenario().changed(keys | {"traffic.load_kbps": 0.1, "le.event_length_s": 0.005})
+    found = bt.solve(scenario).to_dataset().swap_dims(link="link_name")
+    assert found.current_ma.idxmax() == "c1-p1.3"
+    chosen = parse_metric("current_ma[update]", "--metric", scenario).places
+    assert [found.link_name.values[place - 1] for place in chosen] == ["c1-p1.3"]
 
 
 def test_both_directions_of_a_fading_link_are_in_the_same_state() -> None:

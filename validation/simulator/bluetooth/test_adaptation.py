@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from state_tables import tables
 
+import btqueue as bt
+
 SECOND, SLOT = 1_000_000_000, 625_000
 PLENTY = 2**62
 DH5, DH3, DM5, DM3, DM1 = range(5)
@@ -69,3 +71,18 @@ def test_link_quality_is_reported_as_a_whole_number(plain, quality, reported):
     sim.settings.adapts_to_quality = True
     sim.type_for_quality[reported] = DM3
     assert plain.adaptation.choose_type(sim, 0, 0, PLENTY, 0) == DM3
+
+
+@pytest.mark.parametrize("feedback", ["reliable", "lossy"])
+def test_each_part_of_a_segment_is_a_packet_that_is_transmitted(feedback):
+    """On a perfect radio once; with a packet error rate p and certain answers 1 / (1 - p) times."""
+    keys = {
+        "network.peripherals": 1, "network.flows": "downlink", "link.adaptation": "best",
+        "link.arq_feedback": feedback, "traffic.source": "greedy", "transport.ack_path": "direct",
+        "radio.model": "constant", "run.duration_s": 60.0, "run.warmup_s": 2.0, "run.replications": 3,
+    }  # fmt: skip
+    scenario = bt.Scenario().changed(keys)
+    assert bt.simulate(scenario).transmissions_per_packet.values == pytest.approx(1.0, rel=1e-3)
+    if feedback == "reliable":
+        tries = bt.simulate(scenario.with_(radio__per=0.25)).transmissions_per_packet
+        assert tries.values == pytest.approx(4 / 3, rel=0.02)

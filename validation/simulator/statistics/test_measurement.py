@@ -140,6 +140,8 @@ def test_transmissions_of_a_packet_are_counted_over_radio_hops():
     assert np.isnan(measured(sim)["transmissions_per_packet"]), "of packets that were sent and not served"
     sim.queue_statistics.served = [60, 40, 1000, 7]  # of the three ports, and of a token buffer
     assert measured(sim)["transmissions_per_packet"] == 1.5
+    sim.flow_statistics.parts_passed = [20, 30]  # of segments that cross in several packets
+    assert measured(sim)["transmissions_per_packet"] == 1.0
 
 
 def test_queue_lengths_are_means_over_the_queues_of_a_kind():

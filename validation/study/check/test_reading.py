@@ -77,10 +77,27 @@ def test_groups_of_flows_that_differ_are_not_averaged(header, rows, tmp_path):
         assert compared_metrics(read_results(tmp_path / "theirs.csv", alike)).keys() == {"goodput_kbps"}
 
 
+@pytest.mark.parametrize(
+    ("header", "rows", "whole"),
+    [
+        ("metric,group,value", ("goodput_kbps,p1.3>c1,400", "rtt_s,p1.1>c1 and 1 alike,1"), None),
+        ("metric,flow,value", ("goodput_kbps,3,400", "rtt_s,1,1"), None),
+        ("metric,flow,value", ("goodput_kbps,1,40", "goodput_kbps,p1.2>c1,50", "goodput_kbps,3,60"), 50.0),
+        ("metric,flow,value", ("goodput_kbps,1,40", "goodput_kbps,3,60", "goodput_kbps,,45"), 45.0),
+        ("metric,flow,t,value", ("goodput_kbps,3,1,40", "goodput_kbps,3,2,60", "rtt_s,1,1,1"), None),
+    ],
+)
+def test_a_mean_over_all_flows_is_taken_only_of_rows_that_give_it(header, rows, whole, tmp_path):
+    """The goodput of one upload may be above the mean share of a radio that it does not share equally."""
+    found = read_results(written(tmp_path, "\n".join((header, *rows))), UNLIKE)
+    assert found.value("goodput_kbps") == pytest.approx(math.nan if whole is None else whole, nan_ok=True)
+    assert "goodput_kbps[p1.3>c1]" in found.quantities
+
+
 def test_missing_values_and_interrupted_simulations_are_told(tmp_path):
     text = "metric,value,interrupted\ngoodput_kbps,,25 of 2000\nrtt_s,3.4,25 of 2000\n"
     notes = read_results(written(tmp_path, text), SCENARIO).notes
-    assert notes[0] == "no number in the column value: goodput_kbps (line 2), 1 rows in all"
+    assert notes[0] == "without a value in 1 rows, left out: goodput_kbps (line 2)"
     assert notes[1] == "the simulation in the file was interrupted: 25 of 2000"
     with pytest.raises(BadResults, match='"half_widht"; did you mean "half_width"'):
         read_results(written(tmp_path, "metric,value,half_widht\nrtt_s,1,1\n"), SCENARIO)

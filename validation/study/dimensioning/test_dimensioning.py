@@ -150,6 +150,8 @@ def test_a_figure_draws_each_bound_and_joins_no_names():
     assert [axes.get_ylabel() for axes in grid[:, 0]] == [
         "goodput (kbit/s)", "round-trip time (s)", "greatest goodput (kbit/s)",
     ]  # fmt: skip
+    for one, other in grid:
+        assert one.get_ylim() == other.get_ylim(), "the effects of two keys are compared by height"
     for axes, bound in zip(grid[:, 0], (None, 0.5, 90.0), strict=True):
         flat = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
         heights = [np.unique(np.asarray(line.get_ydata(), float)) for line in flat]
