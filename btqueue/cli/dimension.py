@@ -1,16 +1,16 @@
 """`btqueue dimension`: choose keys so that a metric is best within bounds, and confirm it by simulation."""
 
 import time
-from pathlib import Path
 from typing import Literal
 
 import typer
 
 from btqueue.cli.errors import INTERRUPTED, NO_ANSWER, put_json, say
+from btqueue.cli.options import Call
 
 
 def dimension(
-    scenario: str,
+    call: Call,
     choose: list[str] | None = None,
     maximize: str | None = None,
     minimize: str | None = None,
@@ -20,13 +20,6 @@ def dimension(
     confirm: bool = True,
     top: int = 5,
     budget: int = 2000,
-    set_: list[str] | None = None,
-    out: Path | None = None,
-    plot: Path | None = None,
-    threads: int | None = None,
-    force: bool = False,
-    as_json: bool = False,
-    quiet: bool = False,
 ) -> None:
     """Choose keys so that a metric is as good as it can be within bounds on others.
 
@@ -35,20 +28,19 @@ def dimension(
     """
     from btqueue.cli.dimension_report import WRITERS, document, print_report, run
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import REPORTS, AnswerFirst
-    from btqueue.scenario import load
+    from btqueue.cli.files import REPORTS
     from btqueue.study.dimensioning import DimensioningInterrupted
 
-    base, files = load(scenario, set_ or ()), AnswerFirst(out, plot, REPORTS, force=force)
+    base, files = call.base, call.files(REPORTS)
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
         "maximize": maximize, "minimize": minimize, "pareto": pareto, "subject_to": subject_to or (),
         "choose": choose or (), "top": top, "budget": budget, "confirm": confirm, "engine": engine,
-        "workers": threads,
+        "workers": call.threads,
     }  # fmt: skip
     try:
-        found = run(base, wanted, quiet=quiet)
+        found = run(base, wanted, quiet=call.quiet)
     except DimensioningInterrupted as interruption:
         if interruption.partial is None:
             raise
@@ -58,10 +50,10 @@ def dimension(
         files.write(WRITERS, found)
         figure = f"btqueue.plots.dimension.{'front' if found.front else 'dimension'}_figure"
         files.draw(figure, found, base.title)
-        if as_json:
+        if call.as_json:
             put_json(document(found, files=files.written))
         else:
-            print_report(scenario, found, wall_s)
+            print_report(call.scenario, found, wall_s)
         if found.interrupted:
             say(f"interrupted: this answer rests on {len(found.candidates):,} points")
             raise typer.Exit(INTERRUPTED)

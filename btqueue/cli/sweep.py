@@ -1,12 +1,12 @@
 """`btqueue sweep`: a scenario at many points, kept on disk point by point."""
 
 import time
-from pathlib import Path
 from typing import Literal
 
 import typer
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, say
+from btqueue.cli.options import Call
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
 """Metrics shown by default."""
@@ -15,19 +15,12 @@ MOST_KEYS_DRAWN = 3
 
 
 def sweep(
-    scenario: str,
+    call: Call,
     over: list[str] | None = None,
     engine: Literal["auto", "simulate", "both"] = "auto",
     check: bool = True,
-    out: Path | None = None,
-    plot: Path | None = None,
     metric: list[str] | None = None,
-    set_: list[str] | None = None,
-    threads: int | None = None,
     cluster: str | None = None,
-    force: bool = False,
-    as_json: bool = False,
-    quiet: bool = False,
 ) -> None:
     """Evaluate a scenario at many points: any keys over ranges and lists.
 
@@ -38,14 +31,13 @@ def sweep(
     from btqueue.cli.files import AnswerFirst
     from btqueue.cli.sweep_report import print_json, print_table, require, run
     from btqueue.network.numba_cache import interpreted
-    from btqueue.scenario import load
     from btqueue.scenario.expressions import parse_metric
     from btqueue.study.sweep_files import with_quantities
 
-    base = load(scenario, set_ or ())
+    base, out, plot, threads = call.base, call.out, call.plot, call.threads
     quantities = [parse_metric(text, "--metric", base) for text in metric or DEFAULT_METRICS]
     metrics = tuple(dict.fromkeys(map(str, quantities)))
-    files = AnswerFirst(plot=plot, force=force)
+    files = AnswerFirst(plot=plot, force=call.force)
     if not over:
         raise BadInput("--over: name a key and its values, as in --over polling.limit=1..25")
     if plot is not None and len(over) > MOST_KEYS_DRAWN:
@@ -55,11 +47,11 @@ def sweep(
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
-        "over": over, "engine": engine, "out": out, "force": force, "workers": threads, "cluster": cluster,
-        "check": check and not interpreted(), "metrics": [one.name for one in quantities] if metric else (),
+        "over": over, "engine": engine, "check": check and not interpreted(), "out": out, "force": call.force,
+        "workers": threads, "cluster": cluster, "metrics": [one.name for one in quantities] if metric else (),
     }  # fmt: skip
     with files:
-        found = with_quantities(run(base, wanted, files, quiet=quiet), quantities)
+        found = with_quantities(run(base, wanted, files, quiet=call.quiet), quantities)
         require(metrics if metric else (), found)
         if out is not None and not files.failures:
             files.written["out"] = str(out)
@@ -68,10 +60,10 @@ def sweep(
             there = [name for name in metrics if name in found and found[name].notnull().any()]
             shown = metrics if metric else there or metrics
             files.draw("btqueue.plots.sweep.sweep_figure", found, shown, base.title)
-        if as_json:
+        if call.as_json:
             print_json(base, found, metrics, files.written)
         else:
-            print_table(scenario, base, found, metrics, wall_s, files.written.get("out"))
+            print_table(call.heading, found, metrics, wall_s, files.written.get("out"))
         if not found.attrs["answered"]:
             say("no point has an answer")
             raise typer.Exit(NO_ANSWER)

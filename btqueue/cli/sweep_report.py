@@ -13,7 +13,7 @@ from rich.table import Table
 from btqueue.cli.engines import prepare_simulator
 from btqueue.cli.errors import INTERRUPTED, BadInput, put_json, say
 from btqueue.cli.files import AnswerFirst
-from btqueue.cli.tables import Screen, heading, new_table
+from btqueue.cli.tables import Screen, new_table
 from btqueue.progress_bars import bars
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.problems import field_at
@@ -86,7 +86,7 @@ def print_json(base: Scenario, found: xr.Dataset, metrics: Sequence[str], files:
 
 
 def print_table(
-    name: str, base: Scenario, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: str | None
+    title: str, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: str | None
 ) -> None:
     """Print the first points, how many there are, and why points failed."""
     screen, rows, reasons = Screen(), found["failure"].size, failures(found)
@@ -94,7 +94,7 @@ def print_table(
     lines = [f"{found.attrs['answered']:,} of {total:,} points answered in {wall_s:.1f} s"]
     if rows > MOST_ROWS:
         lines.insert(0, f"the first {MOST_ROWS} of {rows:,} rows")
-    screen.show(heading(name, base), _points_table(found, metrics), *lines)
+    screen.show(title, _points_table(found, metrics), *lines)
     told = [f"failed: {count:,} x {reason}" for reason, count in list(reasons.items())[:MOST_REASONS]]
     if len(reasons) > MOST_REASONS:
         told.append(f"... and for {len(reasons) - MOST_REASONS} more reasons")

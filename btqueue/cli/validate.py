@@ -4,17 +4,11 @@ import time
 from pathlib import Path
 
 from btqueue.cli.errors import put, put_json
+from btqueue.cli.options import Call
 
 
 def validate(
-    paper: list[str] | None = None,
-    claims: list[str] | None = None,
-    out: Path = Path("reproduction"),
-    fresh: bool = False,
-    force: bool = False,
-    threads: int | None = None,
-    as_json: bool = False,
-    quiet: bool = False,
+    call: Call, paper: list[str] | None = None, claims: list[str] | None = None, fresh: bool = False
 ) -> None:
     """Judge every claim of the publications by simulation and by model; write the reproduction report.
 
@@ -26,14 +20,14 @@ def validate(
     from btqueue.reproduction.report.document import summary
 
     wanted = work.chosen(paper or (), claims or ())
-    folder = work.made_folder(out)
-    targets = work.report_targets(folder, force=force)
+    folder = work.made_folder(call.out or Path())
+    targets = work.report_targets(folder, force=call.force)
     began = time.perf_counter()
-    outcomes = work.judge(wanted, fresh=fresh, threads=threads, quiet=quiet)
+    outcomes = work.judge(wanted, fresh=fresh, threads=call.threads, quiet=call.quiet)
     report = work.report_of(outcomes, wall_s=time.perf_counter() - began)
     with AnswerFirst() as files:
         written = [str(folder / t.path.name) for t in targets if files.tried(t.write, work.WRITERS, report)]
-        if as_json:
+        if call.as_json:
             put_json({"files": written, **summary(report)})
         else:
             work.print_summary(report)
