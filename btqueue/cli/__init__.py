@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, emulate, explore, figures, sensitivity, sweep, validate
+from btqueue.cli import emulate, explore, figures, studies
 from btqueue.cli.errors import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
 from btqueue.cli.options import Call, add_command
 
@@ -132,27 +132,27 @@ for command, takes in (
     (solve, "scenario set_ as_json out force every check quiet"),
     (simulate, "scenario set_ as_json out force every trace pcap at series step until threads device quiet"),
     (compare, "scenario set_ as_json out force every threads quiet"),
-    (sweep.sweep, "scenario over engine check out plot metric set_ threads cluster force as_json quiet"),
+    (studies.sweep, "scenario over engine check out plot metric set_ threads cluster force as_json quiet"),
     (
-        sensitivity.sensitivity,
+        studies.sensitivity,
         "scenario= method metric key spread samples seed formula at set_ out plot threads force as_json "
         "quiet",
     ),
     (
-        dimension.dimension,
+        studies.dimension,
         "scenario choose maximize minimize pareto subject_to engine confirm top budget set_ out plot threads "
         "force as_json quiet",
     ),
     (
-        check.check,
+        studies.check,
         "results scenario set_ confidence tolerance map_ flow no_simulate strict out plot force threads "
         "as_json quiet",
     ),
-    (check.fit, "results scenario free set_ map_ flow out plot force threads as_json quiet"),
+    (studies.fit, "results scenario free set_ map_ flow out plot force threads as_json quiet"),
     (emulate.emulate, "scenario set_ flow program server duration_s pcap force as_json quiet"),
     (explore.explore, "scenario=venugopal-2006/piconet set_ port browser quiet"),
     (figures.figures, "name every paper out replications quick picture_format fresh force quiet"),
-    (validate.validate, "paper claims out=reproduction fresh force threads as_json quiet"),
+    (studies.validate, "paper claims out=reproduction fresh force threads as_json quiet"),
     (models, "name schema as_json"),
 ):
     add_command(app, command, takes)

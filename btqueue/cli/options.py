@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,11 +48,11 @@ class Call:
 
         return heading(self.scenario, self.base)
 
-    def files(self, formats: Mapping[str, str] | None = None) -> AnswerFirst:
-        """Return the files of `--out` (of these formats, by default of results) and `--plot`, checked."""
-        from btqueue.cli.files import RESULTS, AnswerFirst
+    def files(self, *, report: bool = False) -> AnswerFirst:
+        """Return the files of `--out`, in the formats of results or of reports, and `--plot`, checked."""
+        from btqueue.cli.files import REPORTS, RESULTS, AnswerFirst
 
-        return AnswerFirst(self.out, self.plot, formats or RESULTS, force=self.force)
+        return AnswerFirst(self.out, self.plot, REPORTS if report else RESULTS, force=self.force)
 
 
 def add_command(app: Typer, command: Callable[..., None], takes: str) -> None:
