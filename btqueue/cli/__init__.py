@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from btqueue import __version__
 from btqueue.cli import emulate, explore, figures, studies
-from btqueue.cli.errors import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
+from btqueue.cli.errors import INTERRUPTED, Commands, put, put_json, put_titles, say
 from btqueue.cli.options import Call, add_command
 
 if TYPE_CHECKING:
@@ -72,31 +72,14 @@ def simulate(
 
     Ctrl-C ends it with the measurements so far, marked as interrupted; a second Ctrl-C stops at once.
     """
-    from btqueue.cli.recordings import Recordings
     from btqueue.scenario.expressions import precision_keys
 
     wanted = call.base if until is None else call.base.changed(precision_keys(until))
-    recordings = Recordings(
-        wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, force=call.force
-    )
-    if not recordings.asked:
+    if all(one is None for one in (trace, pcap, at, series)):
         return _answer(call, wanted, ("simulate",), every=every, device=device)
-    if call.out is not None:
-        raise BadInput("--out: goes with replications; --trace, --pcap and --series play a single one")
-    if device == "gpu":
-        raise BadInput("--device gpu: --trace, --pcap and --series are written on the CPU")
-    from btqueue.cli.engines import run_hints
-    from btqueue.cli.files import AnswerFirst
+    from btqueue.cli.recordings import record
 
-    hinted = run_hints(wanted, quiet=call.quiet)
-    with AnswerFirst() as files:
-        recordings.make(files, quiet=call.quiet)
-        if call.as_json:
-            _print_json(wanted, hints=hinted, files=recordings.written, quiet=call.quiet)
-        elif recordings.written:
-            from btqueue.cli.tables import recordings_table
-
-            recordings_table(call.heading, recordings.written)
+    record(call, wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, device=device)
 
 
 def compare(call: Call, every: bool = False) -> None:
@@ -168,6 +151,7 @@ def _answer(
     device: Literal["cpu", "gpu"] = "cpu",
 ) -> None:
     """Ask one engine or both; write, print and, of theory alone, check the answer."""
+    from btqueue.cli.documents import print_json
     from btqueue.cli.engines import run_check, run_hints, run_simulator, run_solver
     from btqueue.cli.files import WRITERS
 
@@ -187,9 +171,7 @@ def _answer(
             files.write(WRITERS, answer.marked(comparison), wanted)
         if call.as_json:
             checked = solved and run_check(wanted, solved, check, quiet=quiet)
-            _print_json(
-                wanted, hints=hinted, solved=solved, checked=checked, simulated=simulated, quiet=quiet
-            )
+            print_json(wanted, hints=hinted, solved=solved, checked=checked, simulated=simulated, quiet=quiet)
         else:
             from btqueue.cli.tables import answer_table, check_lines
 
@@ -200,14 +182,3 @@ def _answer(
         if answer.interrupted:
             say(f"interrupted: {answer.interrupted}")
             raise typer.Exit(INTERRUPTED)
-
-
-def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
-    from btqueue.cli.documents import document
-
-    content = document(scenario, **parts)
-    put_json(content)
-    for part, who in (("solve", "the model"), ("simulate", "the simulation")):
-        for warning in content.get(part, {}).get("warnings", ()):
-            if not quiet:
-                say(f"{who} warns: {warning}")
