@@ -20,7 +20,6 @@ from btqueue.scenario import Scenario
 from btqueue.study import Estimate
 from btqueue.study.check import Agreement, ForeignResults, Report, read_results
 from btqueue.study.check.results import checked_map
-from btqueue.study.check.verdicts import compared_flows
 from btqueue.study.comparison import long_name, metric_of
 from btqueue.study.fit import Fit, Fitted
 from btqueue.study.provenance import as_document
@@ -212,12 +211,11 @@ def print_fit(report: Fit, name: str) -> None:
     table = new_table("key", "scenario", "found", "95 % interval", "", rows=map(row, report.keys))
     table.columns[-1].justify = "left"
     screen.show(f"{report.results.source} ({report.results.kind}) fitted to {name}", table)
-    screen.say(*filter(None, [compared_flows(report.results, report.scenario)]))
+    screen.say(*filter(None, [report.compared]))
     facts = (f"{fact.check}: {fact.sentence}" for fact in report.findings)
     screen.say(*report.flat, *facts, style="yellow")
     screen.print(agreements_table(report.agreements))
-    differ = (one.sentence for one in report.agreements if one.verdict == "differs")
-    screen.say(*differ, style=VERDICTS["differs"][1])
+    screen.say(*(one.sentence for one in report.differing), style=VERDICTS["differs"][1])
     screen.say(*report.doubts, *report.notes, style="dim")
     screen.say(report.summary, style="bold green" if report.confirmed else "bold red")
 
