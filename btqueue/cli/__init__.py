@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, emulate, explore, figures, sensitivity, sweep, validate
-from btqueue.cli.errors import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
-from btqueue.cli.options import add_command
+from btqueue.cli import emulate, explore, figures, studies
+from btqueue.cli.errors import INTERRUPTED, Commands, put, put_json, put_titles, say
+from btqueue.cli.options import Call, add_command
 
 if TYPE_CHECKING:
-    from btqueue.cli.engines import Answer
     from btqueue.scenario import Scenario
 
 # The models' matrices are small: more threads of linear algebra would only wait for each other.
@@ -50,45 +49,16 @@ def main(
     """Queueing models and simulation of Bluetooth networks that carry TCP."""
 
 
-def solve(
-    scenario: str,
-    set_: list[str] | None = None,
-    as_json: bool = False,
-    out: Path | None = None,
-    force: bool = False,
-    every: bool = False,
-    check: bool | None = None,
-    quiet: bool = False,
-) -> None:
+def solve(call: Call, every: bool = False, check: bool | None = None) -> None:
     """Solve a scenario with Markov chains and queueing theory.
 
     The last line says whether a simulation of 0.2 s, which begins when the answer is printed, confirms it.
     """
-    from btqueue.cli.engines import run_check, run_hints, run_solver
-    from btqueue.cli.files import WRITERS, AnswerFirst
-
-    wanted, files = _wanted(scenario, set_), AnswerFirst(out, force=force)
-    hinted = run_hints(wanted, simulated=False, quiet=quiet)
-    solved = run_solver(wanted)
-    with files:
-        if out is not None:  # a dataset takes time to load
-            files.write(WRITERS, solved.marked(), wanted)
-        if as_json:
-            checked = run_check(wanted, solved, check, quiet=quiet)
-            _print_json(wanted, hints=hinted, solved=solved, checked=checked, quiet=quiet)
-        else:
-            from btqueue.cli.tables import check_lines, heading, solved_table
-
-            solved_table(heading(scenario, wanted), solved, every=every)
-            check_lines(solved, run_check(wanted, solved, check, quiet=quiet))
+    _answer(call, call.base, ("solve",), every=every, check=check)
 
 
 def simulate(
-    scenario: str,
-    set_: list[str] | None = None,
-    as_json: bool = False,
-    out: Path | None = None,
-    force: bool = False,
+    call: Call,
     every: bool = False,
     trace: Path | None = None,
     pcap: Path | None = None,
@@ -96,90 +66,28 @@ def simulate(
     series: Path | None = None,
     step: float = 0.1,
     until: str | None = None,
-    threads: int | None = None,
     device: Literal["cpu", "gpu"] = "cpu",
-    quiet: bool = False,
 ) -> None:
     """Simulate a scenario event by event, with confidence intervals.
 
     Ctrl-C ends it with the measurements so far, marked as interrupted; a second Ctrl-C stops at once.
     """
-    from btqueue.cli.engines import run_hints, run_simulator
-    from btqueue.cli.files import WRITERS, AnswerFirst
-    from btqueue.cli.recordings import Recordings
     from btqueue.scenario.expressions import precision_keys
 
-    wanted = _wanted(scenario, set_)
-    if until is not None:
-        wanted = wanted.changed(precision_keys(until))
-    recordings = Recordings(wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, force=force)
-    if recordings.asked:
-        if out is not None:
-            raise BadInput("--out: goes with replications; --trace, --pcap and --series play a single one")
-        if device == "gpu":
-            raise BadInput("--device gpu: --trace, --pcap and --series are written on the CPU")
-        hinted = run_hints(wanted, quiet=quiet)
-        with AnswerFirst() as files:
-            recordings.make(files, quiet=quiet)
-            if as_json:
-                _print_json(wanted, hints=hinted, files=recordings.written, quiet=quiet)
-            elif recordings.written:
-                from btqueue.cli.tables import heading, recordings_table
+    wanted = call.base if until is None else call.base.changed(precision_keys(until))
+    if all(one is None for one in (trace, pcap, at, series)):
+        return _answer(call, wanted, ("simulate",), every=every, device=device)
+    from btqueue.cli.recordings import record
 
-                recordings_table(heading(scenario, wanted), recordings.written)
-        return
-    files = AnswerFirst(out, force=force)
-    hinted = run_hints(wanted, quiet=quiet)
-    simulated = run_simulator(wanted, threads=threads, quiet=quiet, device=device)
-    with files:
-        if out is not None:
-            files.write(WRITERS, simulated.marked(), wanted)
-        if as_json:
-            _print_json(wanted, hints=hinted, simulated=simulated, quiet=quiet)
-        else:
-            from btqueue.cli.tables import heading, simulated_table
-
-            simulated_table(heading(scenario, wanted), wanted, simulated, every=every)
-        _end(simulated)
+    record(call, wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, device=device)
 
 
-def compare(
-    scenario: str,
-    set_: list[str] | None = None,
-    as_json: bool = False,
-    out: Path | None = None,
-    force: bool = False,
-    every: bool = False,
-    threads: int | None = None,
-    quiet: bool = False,
-) -> None:
+def compare(call: Call, every: bool = False) -> None:
     """Solve and simulate a scenario and lay the two answers side by side."""
-    from btqueue.cli.engines import run_hints, run_simulator, run_solver
-    from btqueue.cli.files import WRITERS, AnswerFirst
-    from btqueue.study import side_by_side
-
-    wanted, files = _wanted(scenario, set_), AnswerFirst(out, force=force)
-    hinted = run_hints(wanted, quiet=quiet)
-    solved = run_solver(wanted)
-    simulated = run_simulator(wanted, threads=threads, quiet=quiet)
-    with files:
-        if out is not None:
-            comparison = side_by_side(wanted, solved.results, simulated.results)
-            files.write(WRITERS, simulated.marked(comparison), wanted)
-        if as_json:
-            _print_json(wanted, hints=hinted, solved=solved, simulated=simulated, quiet=quiet)
-        else:
-            from btqueue.cli.tables import comparison_table, heading
-
-            comparison_table(heading(scenario, wanted), wanted, solved, simulated, every=every)
-        _end(simulated)
+    _answer(call, call.base, ("solve", "simulate"), every=every)
 
 
-def models(
-    name: str | None = None,
-    schema: bool = False,
-    as_json: bool = False,
-) -> None:
+def models(call: Call, name: str | None = None, schema: bool = False) -> None:
     """List the scenarios that come with btqueue, or print one to start from."""
     import json
 
@@ -193,42 +101,84 @@ def models(
     elif name is not None:
         path = find(name)
         content = read_toml(path)  # names the fault of a file that is no TOML
-        put(json.dumps(content) if as_json else toml_text(path), end="\n" if as_json else "")
+        put(json.dumps(content) if call.as_json else toml_text(path), end="\n" if call.as_json else "")
     else:
         folder = models_folder()
         titles = {known: read_toml(folder / f"{known}.toml")["title"] for known in list_models()}
-        if as_json:
+        if call.as_json:
             put_json({"models": titles})
         else:
             put_titles(titles)
 
 
-for command in (
-    solve, simulate, compare, sweep.sweep, sensitivity.sensitivity, dimension.dimension, check.check,
-    check.fit, emulate.emulate, explore.explore, figures.figures, validate.validate, models,
-):  # fmt: skip
-    add_command(app, command)
+for command, takes in (
+    (solve, "scenario set_ as_json out force every check quiet"),
+    (simulate, "scenario set_ as_json out force every trace pcap at series step until threads device quiet"),
+    (compare, "scenario set_ as_json out force every threads quiet"),
+    (studies.sweep, "scenario over engine check out plot metric set_ threads cluster force as_json quiet"),
+    (
+        studies.sensitivity,
+        "scenario= method metric key spread samples seed formula at set_ out plot threads force as_json "
+        "quiet",
+    ),
+    (
+        studies.dimension,
+        "scenario choose maximize minimize pareto subject_to engine confirm top budget set_ out plot threads "
+        "force as_json quiet",
+    ),
+    (
+        studies.check,
+        "results scenario set_ confidence tolerance map_ flow no_simulate strict out plot force threads "
+        "as_json quiet",
+    ),
+    (studies.fit, "results scenario free set_ map_ flow out plot force threads as_json quiet"),
+    (emulate.emulate, "scenario set_ flow program server duration_s pcap force as_json quiet"),
+    (explore.explore, "scenario=venugopal-2006/piconet set_ port browser quiet"),
+    (figures.figures, "name every paper out replications quick picture_format fresh force quiet"),
+    (studies.validate, "paper claims out=reproduction fresh force threads as_json quiet"),
+    (models, "name schema as_json"),
+):
+    add_command(app, command, takes)
 
 
-def _wanted(name: str, sets: list[str] | None) -> Scenario:
-    from btqueue.scenario import load
+def _answer(
+    call: Call,
+    wanted: Scenario,
+    engines: tuple[str, ...],
+    *,
+    every: bool,
+    check: bool | None = False,
+    device: Literal["cpu", "gpu"] = "cpu",
+) -> None:
+    """Ask one engine or both; write, print and, of theory alone, check the answer."""
+    from btqueue.cli.documents import print_json
+    from btqueue.cli.engines import run_check, run_hints, run_simulator, run_solver
+    from btqueue.cli.files import WRITERS
 
-    return load(name, sets or ())
+    files, quiet = call.files(), call.quiet
+    hinted = run_hints(wanted, simulated="simulate" in engines, quiet=quiet)
+    solved = simulated = comparison = None
+    if "solve" in engines:
+        answer = solved = run_solver(wanted)
+    if "simulate" in engines:
+        answer = simulated = run_simulator(wanted, threads=call.threads, quiet=quiet, device=device)
+    if solved is not None and simulated is not None:
+        from btqueue.study import side_by_side
 
+        comparison = side_by_side(wanted, solved.results, simulated.results)
+    with files:
+        if call.out is not None:  # a dataset takes time to load
+            files.write(WRITERS, answer.marked(comparison), wanted)
+        if call.as_json:
+            checked = solved and run_check(wanted, solved, check, quiet=quiet)
+            print_json(wanted, hints=hinted, solved=solved, checked=checked, simulated=simulated, quiet=quiet)
+        else:
+            from btqueue.cli.tables import answer_table, check_lines
 
-def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
-    from btqueue.cli.documents import document
-
-    content = document(scenario, **parts)
-    put_json(content)
-    for part, who in (("solve", "the model"), ("simulate", "the simulation")):
-        for warning in content.get(part, {}).get("warnings", ()):
-            if not quiet:
-                say(f"{who} warns: {warning}")
-
-
-def _end(simulated: Answer) -> None:
-    """Leave with the exit code of an interrupted command if the simulation was."""
-    if simulated.interrupted:
-        say(f"interrupted: {simulated.interrupted}")
-        raise typer.Exit(INTERRUPTED)
+            found = answer.results if comparison is None else comparison
+            answer_table(call.heading, wanted, found, solved=solved, simulated=simulated, every=every)
+            if solved and not simulated:
+                check_lines(solved, run_check(wanted, solved, check, quiet=quiet))
+        if answer.interrupted:
+            say(f"interrupted: {answer.interrupted}")
+            raise typer.Exit(INTERRUPTED)

@@ -6,16 +6,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.errors import put_json
+from btqueue.cli.engines import keep_compiled_models, run_simulator
+from btqueue.cli.errors import put_json, say
 from btqueue.cli.files import AnswerFirst, write_json
+from btqueue.cli.options import Call
 from btqueue.cli.tables import Screen, new_table
 from btqueue.files import write_rows
+from btqueue.scenario import Scenario
 from btqueue.study import Estimate
-from btqueue.study.check import Agreement, Report
-from btqueue.study.check.verdicts import compared_flows
+from btqueue.study.check import Agreement, ForeignResults, Report, read_results
+from btqueue.study.check.results import checked_map
 from btqueue.study.comparison import long_name, metric_of
 from btqueue.study.fit import Fit, Fitted
 from btqueue.study.provenance import as_document
@@ -34,22 +38,47 @@ MOST_CAUSES = 3
 COLUMNS = ("theirs", "theirs_ci95", "simulation", "simulation_ci95", "model", "model_error", "p_value")
 
 
-def deliver(report: Report | Fit, name: str, files: AnswerFirst, *, as_json: bool) -> None:
-    """Write and draw what was asked for, then print a report of the scenario of this name."""
+def read(call: Call, path: Path, renamed: list[str] | None, flow: int | None) -> ForeignResults:
+    """Read a file of measured or simulated results; `renamed` has the pairs of `--map`."""
+    keep_compiled_models()
+    return read_results(path, call.base, renamed=checked_map(renamed or []), flow=flow)
+
+
+def simulator_of(call: Call, *, causes: bool = True) -> Callable[[Scenario], xr.Dataset]:
+    """Return our simulator with its progress bar; where *causes* are sought it says when that begins."""
+    first: Scenario | None = None
+    told = call.quiet or not causes
+
+    def simulate(scenario: Scenario) -> xr.Dataset:
+        nonlocal first, told
+        first = first or scenario
+        if not told and scenario.model_copy(update={"run": first.run}) != first:
+            told = True
+            say("something differs: simulating neighbours of the scenario to find out why")
+        answer = run_simulator(scenario, threads=call.threads, quiet=call.quiet)
+        if answer.interrupted:  # half a comparison is none
+            raise KeyboardInterrupt
+        return answer.results.to_dataset()
+
+    return simulate
+
+
+def deliver(call: Call, files: AnswerFirst, report: Report | Fit) -> None:
+    """Write and draw what was asked for, then print the report."""
     document, write_csv, show = OUTPUTS[type(report)]
     with files:
         files.write({".json": lambda path, one: write_json(path, document(one)), ".csv": write_csv}, report)
         files.draw("btqueue.plots.check.check_figure", report)
-        if as_json:
+        if call.as_json:
             put_json(document(report))
         else:
-            show(report, name)
+            show(report, call.scenario)
 
 
 def check_document(report: Report) -> dict[str, Any]:
     """Return the report as plain values; NaN is None."""
     results = report.results
-    check = {
+    content = {
         "file": results.source,
         "format": results.kind,
         "flow": results.flow,
@@ -65,7 +94,7 @@ def check_document(report: Report) -> dict[str, Any]:
         "cannot_tell": list(report.unseen),
         "notes": report.notes,
     }
-    return as_document(report.scenario, check=check)
+    return as_document(report.scenario, check=content)
 
 
 def agreements_document(agreements: Iterable[Agreement]) -> dict[str, dict[str, Any]]:
@@ -182,12 +211,11 @@ def print_fit(report: Fit, name: str) -> None:
     table = new_table("key", "scenario", "found", "95 % interval", "", rows=map(row, report.keys))
     table.columns[-1].justify = "left"
     screen.show(f"{report.results.source} ({report.results.kind}) fitted to {name}", table)
-    screen.say(*filter(None, [compared_flows(report.results, report.scenario)]))
+    screen.say(*filter(None, [report.compared]))
     facts = (f"{fact.check}: {fact.sentence}" for fact in report.findings)
     screen.say(*report.flat, *facts, style="yellow")
     screen.print(agreements_table(report.agreements))
-    differ = (one.sentence for one in report.agreements if one.verdict == "differs")
-    screen.say(*differ, style=VERDICTS["differs"][1])
+    screen.say(*(one.sentence for one in report.differing), style=VERDICTS["differs"][1])
     screen.say(*report.doubts, *report.notes, style="dim")
     screen.say(report.summary, style="bold green" if report.confirmed else "bold red")
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from rich.table import Table
 
-from btqueue.cli.engines import prepare_simulator
+from btqueue.cli.engines import keep_compiled_models, prepare_simulator
 from btqueue.cli.files import write_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.scenario.expressions import Linear
-from btqueue.study.dimensioning import dimension
+from btqueue.study.dimensioning import DimensioningInterrupted, dimension
 from btqueue.study.dimensioning.confirmation import CONFIDENCE, Confirmation, Simulated, in_words, nothing_for
 from btqueue.study.dimensioning.optimum import MOST_ROWS, Dimensioning, as_table, as_values, points_table
 from btqueue.study.dimensioning.search import NAMES
@@ -32,7 +32,8 @@ MOST_REASONS = 5
 
 
 def run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
-    """Search, and confirm by simulation, with progress."""
+    """Search, and confirm by simulation, with progress; after Ctrl-C return the result up to then."""
+    keep_compiled_models()
 
     def simulator(scenario: Scenario) -> Any:
         from btqueue.simulator import simulate
@@ -42,10 +43,15 @@ def run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
 
     if wanted["engine"] == "simulate":
         prepare_simulator(base, quiet=quiet)
-    with bars(quiet=quiet) as bar:
-        return dimension(
-            base, simulator=simulator, progress=bar("points"), simulating=bar("confirming"), **wanted
-        )
+    try:
+        with bars(quiet=quiet) as bar:
+            return dimension(
+                base, simulator=simulator, progress=bar("points"), simulating=bar("confirming"), **wanted
+            )
+    except DimensioningInterrupted as interruption:
+        if interruption.partial is None:
+            raise
+        return interruption.partial
 
 
 def document(found: Dimensioning, **more: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from btqueue.cli.engines import Answer
+from btqueue.cli.errors import put_json, say
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import Problem
 from btqueue.scenario.metrics import Results
@@ -38,6 +39,16 @@ def document(
     if files is not None:
         parts["files"] = dict(files)
     return as_document(scenario, **parts)
+
+
+def print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
+    """Print the JSON object of `document`; say the warnings of its engines, unless *quiet*."""
+    content = document(scenario, **parts)
+    put_json(content)
+    for part, who in (("solve", "the model"), ("simulate", "the simulation")):
+        for warning in content.get(part, {}).get("warnings", ()):
+            if not quiet:
+                say(f"{who} warns: {warning}")
 
 
 def _solution(results: Results) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_json, say
+from btqueue.cli.options import Call
 
 if TYPE_CHECKING:
     from btqueue.emulation.real_time import Account
@@ -26,16 +27,12 @@ SHARES = {"median": 0.5, "p99": 0.99, "most": 1.0}
 
 
 def emulate(
-    scenario: str,
-    set_: list[str] | None = None,
+    call: Call,
     flow: int = 1,
     program: str | None = None,
     server: str | None = None,
     duration_s: float | None = None,
     pcap: Path | None = None,
-    force: bool = False,
-    as_json: bool = False,
-    quiet: bool = False,
 ) -> None:
     """Let real programs talk over the simulated network, in real time (Linux, as root).
 
@@ -50,11 +47,10 @@ def emulate(
     from btqueue.emulation.namespaces import require_namespaces
     from btqueue.emulation.real_time import Emulation
     from btqueue.interrupts import interrupt_held
-    from btqueue.scenario import load
     from btqueue.scenario.topology import topology
     from btqueue.simulator.scope import require_simulated
 
-    wanted = load(scenario, set_ or ())
+    wanted, as_json, quiet = call.base, call.as_json, call.quiet
     require_simulated(wanted)
     count = len(topology(wanted).flows)
     if flow > count:
@@ -62,7 +58,7 @@ def emulate(
     if duration_s is not None and not 0 < duration_s < math.inf:
         raise BadInput(f"--duration {duration_s:g}: must be above 0")
     programs = [(1, "--serve", words_of("--serve", server)), (0, "--exec", words_of("--exec", program))]
-    target = Target.checked(pcap, "--pcap", {".pcap": "pcap"}, force=force)
+    target = Target.checked(pcap, "--pcap", {".pcap": "pcap"}, force=call.force)
     require_namespaces()
     prepare_simulator(wanted, quiet=quiet)
     with ExitStack() as stack:

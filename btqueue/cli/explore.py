@@ -4,29 +4,23 @@ import os
 import webbrowser
 
 from btqueue.cli.errors import put, say
+from btqueue.cli.options import Call
 
 PORT = 8765
 """Unless another is asked for: links that were copied work again with the next start."""
 
 
-def explore(
-    scenario: str = "venugopal-2006/piconet",
-    set_: list[str] | None = None,
-    port: int = PORT,
-    browser: bool = True,
-    quiet: bool = False,
-) -> None:
+def explore(call: Call, port: int = PORT, browser: bool = True) -> None:
     """Turn a scenario's keys in the browser: curves of the model at once, simulated points behind them.
 
     The page is for this machine and this user alone: it needs the address that is printed, with its token.
     Ctrl-C ends it.
     """
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator
-    from btqueue.scenario import load
     from btqueue.simulator.traces.extras import require
     from btqueue.study.evaluate import evaluate
 
-    wanted = load(scenario, set_ or ())
+    wanted, quiet = call.base, call.quiet
     for package in ("starlette", "uvicorn", "websockets"):
         require(package, "pages in the browser", "explore")
     from btqueue.explorer.server import Explorer, listen

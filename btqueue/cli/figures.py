@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from btqueue.cli.errors import NO_ANSWER, BadInput, put, put_titles, say
+from btqueue.cli.options import Call
 from btqueue.progress_bars import bars
 
 if TYPE_CHECKING:
@@ -17,16 +18,14 @@ if TYPE_CHECKING:
 
 
 def figures(
+    call: Call,
     name: str | None = None,
     every: bool = False,
     paper: str | None = None,
-    out: Path | None = None,
     replications: int | None = None,
     quick: bool = False,
     picture_format: Literal["png", "svg", "pdf"] = "png",
     fresh: bool = False,
-    force: bool = False,
-    quiet: bool = False,
 ) -> None:
     """List the published figures that can be drawn again, or draw one or all of them.
 
@@ -40,26 +39,26 @@ def figures(
     from btqueue.reproduction.figures.work import Settings
 
     if name is None and not every:
-        known = {one.name for one in drawn_figures(out or Path("figures-drawn"))}
+        known = {one.name for one in drawn_figures(call.out or Path("figures-drawn"))}
         put_titles({one.name: f"{'✓ ' * (one.name in known)}{one.title}" for one in catalogue(paper)})
         return
     if name is not None and (every or paper is not None):
         raise BadInput(f"{name}: name a figure, or draw --all (of one --paper)")
-    folder = out or Path("figures-drawn" if every else ".")
+    folder = call.out or Path("figures-drawn" if every else ".")
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise BadInput(f"--out {out}: is no folder")
+        raise BadInput(f"--out {call.out}: is no folder")
     keep_compiled_models()
     settings, store = Settings(replications, quick, picture_format), Store(fresh=fresh)
 
     def drawn(entry: Entry, folder: Path) -> Drawn:
-        with bars(quiet=quiet) as make:
-            return draw(entry, folder, settings, store, make(entry.name), force=force)
+        with bars(quiet=call.quiet) as make:
+            return draw(entry, folder, settings, store, make(entry.name), force=call.force)
 
     try:
         if name is None:
             entries = [(one, folder / one.paper) for one in catalogue(paper)]
-            require_free(entries, settings, force=force)
-            if _draw_each(entries, drawn, quiet=quiet):
+            require_free(entries, settings, force=call.force)
+            if _draw_each(entries, drawn, quiet=call.quiet):
                 raise typer.Exit(NO_ANSWER)
             return
         found = drawn(find(name), folder)

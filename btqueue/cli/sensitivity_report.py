@@ -220,9 +220,7 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
             for name, coordinate in one.coords.items()
             if coordinate.ndim == 0 and name != "metric"
         }
-        keys = {
-            str(key): {name: one[name].sel(key=key).item() for name in per_key} for key in one["key"].values
-        }
+        keys = {row["key"]: {name: row[name] for name in per_key} for row in _rows(one)}
         metrics[metric] = {**about, "keys": keys}
     about = {name: value for name, value in found.attrs.items() if name != "study"}
     method = found.attrs["study"]

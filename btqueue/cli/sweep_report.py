@@ -10,46 +10,62 @@ import typer
 import xarray as xr
 from rich.table import Table
 
-from btqueue.cli.engines import prepare_simulator
+from btqueue.cli.engines import keep_compiled_models, prepare_simulator
 from btqueue.cli.errors import INTERRUPTED, BadInput, put_json, say
 from btqueue.cli.files import AnswerFirst
-from btqueue.cli.tables import Screen, heading, new_table
+from btqueue.cli.options import Call
+from btqueue.cli.tables import Screen, new_table
+from btqueue.network.numba_cache import interpreted
 from btqueue.progress_bars import bars
 from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.expressions import Quantity, parse_metric
 from btqueue.scenario.problems import field_at
 from btqueue.study import Estimate
 from btqueue.study.checked_answers import in_words
 from btqueue.study.comparison import axis_label
 from btqueue.study.provenance import as_document
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
-from btqueue.study.sweep_files import table
+from btqueue.study.sweep_files import table, with_quantities
 from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 from btqueue.study.tables import number, with_interval
 
+DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
+"""Metrics shown by default."""
 MOST_ROWS = 40
 """Points that the table shows."""
 MOST_REASONS = 5
 """Reasons for failures that are shown."""
 
 
-def run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
+def quantities(base: Scenario, metrics: Sequence[str] | None) -> list[Quantity]:
+    """Return the metrics to show, or quantities made of them."""
+    return [parse_metric(text, "--metric", base) for text in metrics or DEFAULT_METRICS]
+
+
+def run(call: Call, files: AnswerFirst, quantities: Sequence[Quantity], wanted: dict[str, Any]) -> xr.Dataset:
     """Run the sweep with progress; turn failures into messages."""
+    keep_compiled_models()
+    wanted |= {"check": wanted["check"] and not interpreted(), "out": call.out, "force": call.force}
     if wanted["check"] or wanted["engine"] != "auto":
-        prepare_simulator(base, quiet=quiet)
+        prepare_simulator(call.base, quiet=call.quiet)
     try:
-        with bars(quiet=quiet) as bar:
-            return sweep(base, progress=bar("points"), notes=None if quiet else say, **wanted)
+        with bars(quiet=call.quiet) as bar:
+            told = {"progress": bar("points"), "notes": None if call.quiet else say}
+            found = sweep(call.base, workers=call.threads, **told, **wanted)
+        if call.out is not None:
+            files.written["out"] = str(call.out)
+        return with_quantities(found, quantities)
     except Unwritten as error:
         files.failures.append(BadInput(f"--out {error}"))
-        return error.dataset
+        return with_quantities(error.dataset, quantities)
     except StoreError as error:
         raise BadInput(f"--out {error}") from None
     except SweepInterrupted as interruption:
         count = f"{interruption.finished:,} finished points"
-        if wanted["out"] is None:
+        if call.out is None:
             say(f"interrupted: {count} are lost (with --out they would be kept)")
         else:
-            kept = journal_path(wanted["out"])
+            kept = journal_path(call.out)
             say(f"interrupted: {count} are kept in {kept}; the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
 
@@ -86,7 +102,7 @@ def print_json(base: Scenario, found: xr.Dataset, metrics: Sequence[str], files:
 
 
 def print_table(
-    name: str, base: Scenario, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: str | None
+    title: str, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: str | None
 ) -> None:
     """Print the first points, how many there are, and why points failed."""
     screen, rows, reasons = Screen(), found["failure"].size, failures(found)
@@ -94,7 +110,7 @@ def print_table(
     lines = [f"{found.attrs['answered']:,} of {total:,} points answered in {wall_s:.1f} s"]
     if rows > MOST_ROWS:
         lines.insert(0, f"the first {MOST_ROWS} of {rows:,} rows")
-    screen.show(heading(name, base), _points_table(found, metrics), *lines)
+    screen.show(title, _points_table(found, metrics), *lines)
     told = [f"failed: {count:,} x {reason}" for reason, count in list(reasons.items())[:MOST_REASONS]]
     if len(reasons) > MOST_REASONS:
         told.append(f"... and for {len(reasons) - MOST_REASONS} more reasons")

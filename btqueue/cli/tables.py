@@ -76,10 +76,28 @@ def new_table(*columns: str, left: int = 1, rows: Iterable[Iterable[str | Text]]
     return table
 
 
-def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
-    """Print the metrics of a solution; `check_lines` come after it."""
-    lines = [*limit_lines(solved.results), _model_line(solved), *_warnings("model", solved)]
-    Screen().show(heading, _table(solved.results, every), *lines)
+def answer_table(
+    heading: str,
+    scenario: Scenario,
+    found: Results | xr.Dataset,
+    *,
+    solved: Answer | None,
+    simulated: Answer | None,
+    every: bool,
+) -> None:
+    """Print what was found: a solution, a simulation, or both side by side; `check_lines` come after."""
+    lines = list[str]()
+    if simulated is not None:
+        lines += [*limit_lines(simulated.results), *_simulation_lines(scenario, simulated)]
+        lines += _warnings("simulation", simulated)
+    if solved is not None:
+        lines += [] if simulated else limit_lines(solved.results)
+        lines += [
+            _model_line(solved),
+            *(_usual_error(solved) if simulated else []),
+            *_warnings("model", solved),
+        ]
+    Screen().show(heading, _table(found, every), *lines)
     sys.stdout.flush()
 
 
@@ -90,26 +108,6 @@ def check_lines(solved: Answer, checked: Check | str | None) -> None:
     if not solved.results.attrs["stands"] and told.startswith("confirmed: "):
         told = told.replace("confirmed:", "theory doubts this answer, a short simulation confirms it:")
     Screen().say(*lines, *([told] if told else []), style="dim")
-
-
-def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:
-    """Print the metrics of a simulation with their intervals."""
-    limits, warnings = limit_lines(simulated.results), _warnings("simulation", simulated)
-    lines = [*limits, *_simulation_lines(scenario, simulated), *warnings]
-    Screen().show(heading, _table(simulated.results, every), *lines)
-
-
-def comparison_table(
-    heading: str, scenario: Scenario, solved: Answer, simulated: Answer, *, every: bool = False
-) -> None:
-    """Print model and simulation side by side."""
-    from btqueue.study import side_by_side
-
-    comparison = side_by_side(scenario, solved.results, simulated.results)
-    lines = limit_lines(simulated.results)
-    lines += [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
-    lines += [_model_line(solved), *_usual_error(solved), *_warnings("model", solved)]
-    Screen().show(heading, _table(comparison, every), *lines)
 
 
 def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) -> None:

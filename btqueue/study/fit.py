@@ -28,10 +28,7 @@ from scipy.optimize import least_squares
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.radio import KEYS_OF_MODEL
 from btqueue.study.check.agreement import (
-    NEGLIGIBLE,
-    TOLERANCE,
     UNMEASURED,
-    Agreement,
     Rules,
     compare_all,
     compared_metrics,
@@ -39,16 +36,17 @@ from btqueue.study.check.agreement import (
     reference_samples,
 )
 from btqueue.study.check.causes import misfit
-from btqueue.study.check.consistency import is_random
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
 from btqueue.study.check.verdicts import (
+    Beside,
     Engine,
     compared_flows,
     engine_of,
     modelled,
     reference_scenario,
     results_of,
+    rules_of,
 )
 from btqueue.study.points import Interval, scenario_with
 from btqueue.study.sensitivity.factors import Factor, factors
@@ -108,31 +106,21 @@ class Fitted:
 
 
 @dataclass(frozen=True, repr=False)
-class Fit:
-    """The result of a fit.
+class Fit(Beside):
+    """The result of a fit; its scenario has the values found, and those of keys that the file states.
 
     Attributes:
-        results: read from the file.
-        scenario: with the values found, as it was simulated.
         keys: the free keys.
-        findings: facts of the file that contradict the scenario; of a key, its value was set first.
         flat: a sentence for each direction in which the file tells nothing.
-        agreements: metric by metric beside the simulation at the values found.
         used: metrics that were fitted.
         doubts: of theory at the values found, of which gradients alone are taken; and of a search that has
             not settled.
-        notes: how the file was read.
     """
 
-    results: ForeignResults
-    scenario: Scenario
     keys: tuple[Fitted, ...]
-    findings: tuple[Finding, ...]
     flat: tuple[str, ...]
-    agreements: tuple[Agreement, ...]
     used: tuple[str, ...]
     doubts: tuple[str, ...]
-    notes: tuple[str, ...]
 
     def __repr__(self) -> str:
         values = ", ".join(f"{one.key} = {one.value:.4g}" for one in self.keys)
@@ -141,7 +129,7 @@ class Fit:
     @property
     def confirmed(self) -> bool:
         """Whether no metric differs from the simulation at the values found."""
-        return not any(one.verdict == "differs" for one in self.agreements)
+        return not self.differing
 
     @property
     def summary(self) -> str:
@@ -149,7 +137,7 @@ class Fit:
         compared = [one for one in self.agreements if one.verdict in ("agrees", "negligible", "differs")]
         if self.confirmed:
             return f"confirmed by simulation: {len(compared)} of {len(compared)} metrics agree"
-        differing = [one.metric for one in compared if one.verdict == "differs"]
+        differing = [one.metric for one in self.differing]
         return f"not confirmed: {', '.join(differing)} of {len(compared)} metrics differ from the simulation"
 
 
@@ -397,13 +385,7 @@ class _Search:
         """Simulate the values of the place, and compare as `check` does."""
         final = self.changed(self.rounded(self.place))
         model, errors, said = modelled(final, self.found, self.solver)
-        random, run = is_random(final.changed({"run.jitter_s": 0.0})), final.run
-        rules = Rules(
-            runs=run.replications,
-            seconds=run.duration_s,
-            tolerance=NEGLIGIBLE if random else TOLERANCE,
-            random=random,
-        )
+        rules = rules_of(final, final.run.duration_s)
         agreements = compare_all(self.found, self.simulated(final), model, rules, errors)
         doubts = [one for one in said if "doubts" in one or one.startswith("no model")]
         if self.left_out:
@@ -412,7 +394,7 @@ class _Search:
         if not self.settled:
             doubts.append(f"the values have not settled after {ROUNDS} simulations")
         used, notes = self.names if self.unknown else (), self.found.notes
-        return Fit(self.found, final, keys, findings, flat, agreements, used, tuple(doubts), notes)
+        return Fit(self.found, final, findings, agreements, notes, keys, flat, used, tuple(doubts))
 
     def run(self) -> tuple[list[Fitted], tuple[str, ...]]:
         """Search from the place; return the keys with intervals, and a sentence for each flat direction."""

@@ -303,32 +303,18 @@ def map_points(
     question = Question(base, tuple(engines), tuple(metrics))
     if cluster is not None:
         return map_on_cluster(question, points, wanted, cluster)
-    if workers is None and len(wanted) <= FEW:
-        return _at_first_here(question, points, wanted)
-    return _with_workers(question, points, wanted, workers or available_cores())
+    return _on_this_machine(question, points, wanted, workers)
 
 
-def _with_workers(
-    question: Question, points: Numbered, numbers: Sequence[int], workers: int
+def _on_this_machine(
+    question: Question, points: Numbered, numbers: Sequence[int], workers: int | None
 ) -> Generator[PointResult]:
-    """Yield points of several processes, or of this one where one is enough."""
-    workers = min(len(numbers), workers)
-    if workers > 1:
-        return map_in_processes(question, points, numbers, workers)
-    return _here(question, points, numbers)
-
-
-def _at_first_here(question: Question, points: Numbered, numbers: Sequence[int]) -> Generator[PointResult]:
-    """Yield points of this process for a while, then of several processes: starting them takes seconds."""
-    began = math.inf
-    for place, result in enumerate(_here(question, points, numbers), start=1):
-        yield result
-        began = min(began, time.monotonic())  # the first point is spent on imports and compilation
-        if time.monotonic() - began > ALONE_S and place < len(numbers):
-            yield from _with_workers(question, points, numbers[place:], available_cores())
+    """Yield points of several processes, or of this one: alone, or at first, for starting takes seconds."""
+    few, began = workers is None and len(numbers) <= FEW, math.inf
+    for place, number in enumerate(numbers):
+        most = min(len(numbers) - place, workers or available_cores())
+        if most > 1 and (not few or time.monotonic() - began > ALONE_S):
+            yield from map_in_processes(question, points, numbers[place:], most)
             return
-
-
-def _here(question: Question, points: Numbered, numbers: Sequence[int]) -> Generator[PointResult]:
-    for number in numbers:
         yield question.answer(number, points[number], None)
+        began = min(began, time.monotonic())  # the first point is spent on imports and compilation

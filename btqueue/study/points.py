@@ -7,7 +7,7 @@ some keys (`grid`).
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -308,6 +308,10 @@ def label(value: Any) -> str:
 
 Changes = dict[str, Any]
 """Changes of a point to the scenario, by dotted key, as `Scenario.changed` takes them."""
+Over = Mapping[str, Any] | Iterable[str]
+"""Values by key, or texts ``key=values``; see `grid`."""
+Progress = Callable[[int, int], None]
+"""Called with the number of points that are finished, and of all that are known to be needed."""
 MOST_POINTS = 10_000_000  # more are surely a slip
 
 
@@ -353,7 +357,7 @@ Numbered = Points | Sequence[Changes]
 """Changes of a scenario, numbered from 0."""
 
 
-def grid(over: Mapping[str, Any] | Iterable[str]) -> Points:
+def grid(over: Over) -> Points:
     """Return every combination of the values of some keys.
 
     Args:

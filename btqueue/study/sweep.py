@@ -29,15 +29,10 @@ from btqueue.simulator.scope import require_simulated
 from btqueue.study.checked_answers import CheckedPoints, check_points
 from btqueue.study.evaluate import ENGINES, Engine, PointResult
 from btqueue.study.many_points import map_points
-from btqueue.study.points import Numbered, Points, grid
+from btqueue.study.points import Numbered, Over, Points, Progress, grid
 from btqueue.study.provenance import attributes
 from btqueue.study.sweep_files import IN_THE_WAY, assemble, checked_target, finished_result, write_sweep
 from btqueue.study.sweep_store import Journal, Memory, StoreError, definition, journal_path
-
-Progress = Callable[[int, int], None]
-"""Called with the number of points that are finished and of all points."""
-Over = Mapping[str, Any] | Iterable[str]
-"""Values by key, or texts ``key=values``; see `btqueue.study.points.grid`."""
 
 
 class SweepInterrupted(KeyboardInterrupt):

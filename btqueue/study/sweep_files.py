@@ -68,19 +68,22 @@ def assemble(
         results: gives the finished points, in any order; called twice, so that they need not be in memory.
     """
     parts = _parts(results())
-    numbers: dict[str, np.ndarray] = {}
-    texts = {name: np.full((len(engines), len(points)), "", object) for name in TEXTS}
+    dims, shape = ("engine", *points.keys), (len(engines), *points.shape)
+    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    texts = {name: np.full(shape, "", object) for name in TEXTS}
     texts["failure"][:] = "not evaluated"
 
-    def put(name: str, where: tuple[Any, ...], value: Any, *inner: int) -> None:
+    def put(name: str, where: tuple[Any, ...], value: Any, *part: str) -> None:
         kind, missing = NOTES.get(name, (float, math.nan))
-        if name not in numbers:
-            numbers[name] = np.full((len(engines), len(points), *inner), missing, kind)
-        numbers[name][where] = value
+        if name not in variables:
+            sizes = (*shape, *(len(parts[one]) for one in part))
+            variables[name] = (*dims, *part), np.full(sizes, missing, kind)
+        variables[name][1][where] = value
 
     for result in results():
+        place = np.unravel_index(result.number, points.shape)
         for row, engine in enumerate(engines):
-            answer, where = result.answers[engine], (row, result.number)
+            answer, where = result.answers[engine], (row, *place)
             for name, value in answer.metrics.items():
                 known = not math.isnan(value.ci95) or value.ci95s
                 put(name, where, value.mean)
@@ -90,9 +93,9 @@ def assemble(
                     labels, each = parts[value.part], f"{name}_per_{value.part}"
                     queues = answer.names["queue"] if value.part == "queue" else ()
                     along = [labels.index(queue) for queue in queues] or slice(None)
-                    put(each, (*where, along), value.means, len(labels))
+                    put(each, (*where, along), value.means, value.part)
                     if known:
-                        put(f"{each}_ci95", (*where, along), value.ci95s or math.nan, len(labels))
+                        put(f"{each}_ci95", (*where, along), value.ci95s or math.nan, value.part)
             for name in NOTES.keys() & answer.notes.keys():
                 put(name, where, answer.notes[name])
             texts["failure"][where] = "" if answer.failure is None else str(answer.failure)
@@ -101,13 +104,11 @@ def assemble(
                 texts[name][where] = found if isinstance(found, str) else "; ".join(found)
     suffixes = ["", *(f"_per_{part}" for part in PARTS)]
     order = [f"{name}{suffix}{ci95}" for name in METRICS for suffix in suffixes for ci95 in ("", "_ci95")]
-    arrays = {name: numbers[name] for name in (*order, *NOTES) if name in numbers}
-    arrays |= {
-        name: text.astype(str)
-        for name, text in texts.items()
-        if name in TEXTS[:2] or any(found for found in text.flat)
-    }
-    return _labelled(points, engines, parts, arrays)
+    found = {name: variables[name] for name in (*order, *NOTES) if name in variables}
+    told = (name for name, text in texts.items() if name in TEXTS[:2] or any(one for one in text.flat))
+    found |= {name: (dims, texts[name].astype(str)) for name in told}
+    dataset = xr.Dataset(found, _coordinates(points, engines, parts))
+    return _described(dataset if len(engines) > 1 else dataset.isel(engine=0, drop=True))
 
 
 def _parts(results: Iterable[PointResult]) -> dict[str, list[str]]:
@@ -168,28 +169,21 @@ def _with_width(quantity: Quantity, means: np.ndarray, widths: np.ndarray) -> tu
     return value, float(quantity.over(widths[None])[0])
 
 
-def _labelled(
-    points: Points, engines: Sequence[Engine], parts: dict[str, list[str]], arrays: dict[str, np.ndarray]
-) -> xr.Dataset:
-    """Put names and units on the arrays, shape (engines, points) or (engines, points, part)."""
-    several = len(engines) > 1
-    dims = (("engine",) if several else ()) + points.keys
-    shape = ((len(engines),) if several else ()) + points.shape
-    variables = {}
-    for name, array in arrays.items():
-        part = name.removesuffix("_ci95").rpartition("_per_")[2] if array.ndim == 3 else ""
-        inner = array.shape[2:]
-        variables[name] = ((*dims, part) if part else dims, array.reshape(shape + inner))
-    coordinates: dict[str, Any] = dict(points.coordinates())
-    if several:
-        coordinates["engine"] = list(engines)
+def _coordinates(points: Points, engines: Sequence[Engine], parts: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return the values of keys, the engines, and the numbers and names of flows, links and queues."""
+    found: dict[str, Any] = {**points.coordinates(), "engine": list(engines)}
     for part, names in parts.items():
         if part == "queue":
-            coordinates["queue"] = names
+            found["queue"] = names
         else:
-            coordinates[part] = np.arange(1, len(names) + 1)
-            coordinates[f"{part}_name"] = (part, names)
-    dataset = describe(xr.Dataset(variables, coordinates))
+            found[part] = np.arange(1, len(names) + 1)
+            found[f"{part}_name"] = (part, names)
+    return found
+
+
+def _described(dataset: xr.Dataset) -> xr.Dataset:
+    """Put units and names on the metrics, and on those of single flows, links and queues."""
+    dataset = describe(dataset)
     for name, variable in dataset.data_vars.items():
         base, per, _ = str(name).partition("_per_")
         if per and base in METRICS:

@@ -9,6 +9,7 @@ difference counts as real.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -306,14 +307,11 @@ def least_excess(theirs: Quantity, ours: np.ndarray, level: float, rules: Rules)
     mean = float(ours.mean())
     if not all(shows(theirs, ours, mean * factor, level, rules) for factor in (0.5, 2.0)):
         return None
-    low, high = 0.0, 1.0
-    for _ in range(10):
-        middle = (low + high) / 2
-        if shows(theirs, ours, mean * (1 + middle), level, rules):
-            high = middle
-        else:
-            low = middle
-    return high
+    parts = 2**10
+    first = bisect_left(
+        range(1, parts), True, key=lambda part: shows(theirs, ours, mean * (1 + part / parts), level, rules)
+    )
+    return (first + 1) / parts
 
 
 def _by_chance(

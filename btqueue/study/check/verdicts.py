@@ -41,31 +41,48 @@ Engine = Callable[[Scenario], Results | xr.Dataset]
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
-    """The result of a check.
+class Beside:
+    """A file beside our engines: what the results of a check and of a fit have in common.
 
     Attributes:
         results: read from the file.
         scenario: as it was simulated: over the time that the file covers.
-        compared: the flows that were compared, in words; "" where there is one flow only.
-        findings: findings of internal consistency.
-        agreements: metric by metric.
-        causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
-        unseen: keys half or twice as large of which these metrics cannot tell, as far as the model knows.
-        rules: rules of the comparison; one minus their confidence is the probability of any false alarm.
-        notes: checks that were left out, and why; the meaning of the numbers.
+        findings: findings of internal consistency, and facts of the file that contradict the scenario.
+        agreements: metric by metric beside the simulation.
+        notes: how the file was read; checks that were left out, and why; the meaning of the numbers.
     """
 
     results: ForeignResults
     scenario: Scenario
-    compared: str
     findings: tuple[Finding, ...]
     agreements: tuple[Agreement, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def differing(self) -> tuple[Agreement, ...]:
+        """Return the metrics that differ."""
+        return tuple(one for one in self.agreements if one.verdict == "differs")
+
+    @property
+    def compared(self) -> str:
+        """The flows that were compared, in words; "" where there is one flow only."""
+        return compared_flows(self.results, self.scenario)
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Beside):
+    """The result of a check.
+
+    Attributes:
+        causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
+        unseen: keys half or twice as large of which these metrics cannot tell, as far as the model knows.
+        rules: rules of the comparison; one minus their confidence is the probability of any false alarm.
+    """
+
     causes: tuple[Cause, ...]
     tried: int
     unseen: tuple[str, ...]
     rules: Rules
-    notes: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"<Report {self.summary}>"
@@ -74,11 +91,6 @@ class Report:
     def inconsistent(self) -> tuple[Finding, ...]:
         """Return the checks of consistency that failed."""
         return tuple(one for one in self.findings if one.status == "failed")
-
-    @property
-    def differing(self) -> tuple[Agreement, ...]:
-        """Return the metrics that differ."""
-        return tuple(one for one in self.agreements if one.verdict == "differs")
 
     @property
     def agrees(self) -> bool:
@@ -142,20 +154,13 @@ def check(
     if tolerance is not None and not 0 <= tolerance < 1:
         raise ValueError(f"tolerance = {tolerance:g}: must be at least 0 and below 1")
     found = results_of(results, scenario, flow)
-    random = is_random(scenario.changed({"run.jitter_s": 0.0}))
     reference = reference_scenario(found, scenario)
-    rules = Rules(
-        confidence,
-        scenario.run.replications,
-        reference.run.duration_s,
-        (NEGLIGIBLE if random else TOLERANCE) if tolerance is None else tolerance,
-        random,
-    )
+    rules = rules_of(scenario, reference.run.duration_s, confidence, tolerance)
     simulator, solver = engine_of("simulate", simulate), engine_of("solve", solve)
     model, errors, notes = modelled(scenario, found, solver)
     samples: dict[str, np.ndarray] = {}
     if simulator:
-        simulator = simulator if random else jittered(simulator)
+        simulator = simulator if rules.random else jittered(simulator)
         samples = reference_samples(simulator(reference), found, scenario)
     elif not model:
         raise NotBuiltYet(
@@ -183,10 +188,18 @@ def check(
         causes, tried = likely_causes(reference, found, simulator, agreements, rules)
     elif simulator and solver and model and not differing:
         unseen = unseen_keys(scenario, found, solver, model, samples, rules)
-    return Report(
-        found, reference, compared_flows(found, scenario), findings, agreements, units + causes, tried,
-        unseen, rules, (*found.notes, *assumed, *notes),
-    )  # fmt: skip
+    told = (*found.notes, *assumed, *notes)
+    return Report(found, reference, findings, agreements, told, units + causes, tried, unseen, rules)
+
+
+def rules_of(
+    scenario: Scenario, seconds: float, confidence: float = 0.99, tolerance: float | None = None
+) -> Rules:
+    """Return the rules of a comparison with a scenario whose runs last so long; see `check`."""
+    random = is_random(scenario.changed({"run.jitter_s": 0.0}))
+    usual = NEGLIGIBLE if random else TOLERANCE
+    allowed = usual if tolerance is None else tolerance
+    return Rules(confidence, scenario.run.replications, seconds, allowed, random)
 
 
 def compared_flows(results: ForeignResults, scenario: Scenario) -> str:

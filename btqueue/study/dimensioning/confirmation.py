@@ -21,6 +21,7 @@ from btqueue.simulator.statistics.precision import samples_of
 from btqueue.study.dimensioning.problem import Place, Task
 from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best, neighbours, search_again
 from btqueue.study.evaluate import Failure, failure_of
+from btqueue.study.points import Progress
 from btqueue.study.summary import NOTHING, Estimate, flows_without_goodput, holm, over_replications
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def confirm(
     table: Table,
     models: Mapping[Place, Candidate],
     simulator: Simulator,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     *,
     without_effect: Collection[str] = (),
 ) -> Confirmation:
@@ -201,7 +202,7 @@ def simulated_front(
     front: Sequence[Candidate],
     models: Mapping[Place, Candidate],
     simulator: Simulator,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Confirmation:
     """Simulate some points of a front, its ends among them, with common random numbers; see `confirm`.
 

@@ -15,10 +15,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,10 +33,10 @@ from btqueue.study.dimensioning.confirmation import (
     simulated_front,
     spread,
 )
-from btqueue.study.dimensioning.problem import Choice, Choices, Place, Task, task_of
-from btqueue.study.dimensioning.search import Candidate, Outcome, Progress, Table, find_best
+from btqueue.study.dimensioning.problem import Choice, Place, Task, task_of
+from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best
 from btqueue.study.evaluate import Engine
-from btqueue.study.points import is_number, label, scenario_with
+from btqueue.study.points import Over, Progress, is_number, label, scenario_with
 from btqueue.study.provenance import plain
 from btqueue.study.summary import Estimate
 from btqueue.study.tables import number
@@ -131,7 +130,7 @@ def dimension(
     minimize: str | None = None,
     pareto: str | Sequence[str] | None = None,
     subject_to: str | Sequence[str] = (),
-    choose: Choices,
+    choose: Over,
     top: int = 5,
     budget: int = BUDGET,
     confirm: bool = True,
@@ -139,7 +138,7 @@ def dimension(
     workers: int | None = None,
     simulator: Simulator | None = None,
     progress: Progress | None = None,
-    simulating: Callable[[int, int], None] | None = None,
+    simulating: Progress | None = None,
 ) -> Dimensioning:
     """Choose keys so that an objective is best within bounds.
 
@@ -288,12 +287,10 @@ def as_table(found: Dimensioning) -> pd.DataFrame:
     """
     import pandas as pd
 
-    task, simulated = found.task, {}
-    if found.confirmation is not None:
-        simulated = {json.dumps(one.changes, sort_keys=True): one for one in found.confirmation.points}
+    task, points = found.task, () if found.confirmation is None else found.confirmation.points
     rows = []
     for point in found.candidates:
-        known, played = point.failure is None, simulated.get(json.dumps(point.changes, sort_keys=True))
+        known, played = point.failure is None, next((p for p in points if p.changes == point.changes), None)
         row: dict[str, Any] = {
             **{key: value if is_number(value) else label(value) for key, value in point.changes.items()},
             "objective": point.objective if known else math.nan,

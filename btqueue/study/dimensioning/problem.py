@@ -10,13 +10,11 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.expressions import Linear, check_units, number_of_key, parse_expression, parse_quantity
 from btqueue.scenario.polling import DISCIPLINES
-from btqueue.study.points import Interval, is_number, keyed_values, label, parse_values, values_of
+from btqueue.study.points import Interval, Over, is_number, keyed_values, label, parse_values, values_of
 
 Place = tuple[float, ...]
 """A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
 its range."""
-Choices = Mapping[str, Any] | Iterable[str]
-"""Values by key, or texts ``key=values``."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Choice:
         return label(value)
 
 
-def parse_choices(choose: Choices) -> tuple[Choice, ...]:
+def parse_choices(choose: Over) -> tuple[Choice, ...]:
     """Return the keys to choose and their values.
 
     Raises:
@@ -241,7 +239,7 @@ def task_of(
     minimize: str | None = None,
     pareto: str | Sequence[str] | None = None,
     subject_to: str | Sequence[str] = (),
-    choose: Choices,
+    choose: Over,
 ) -> Task:
     """Return the task that was asked for, in the arguments of `btqueue.study.dimensioning.dimension`.
 

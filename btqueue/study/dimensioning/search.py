@@ -10,9 +10,9 @@ follow until some in a row gain nothing or the budget is spent. The seeds are fi
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,10 +21,8 @@ from btqueue.scenario import ScenarioError
 from btqueue.study.dimensioning.problem import Place, Task
 from btqueue.study.evaluate import Answer, Engine, Failure
 from btqueue.study.many_points import map_points
-from btqueue.study.points import label
+from btqueue.study.points import Progress, label
 
-Progress = Callable[[int, int], None]
-"""Called with the number of points solved and the most that will be solved."""
 SMALL_BATCH = 32
 """Least number of points for which further processes pay: models are compiled in this one already."""
 NAMES: Mapping[Engine, str] = {"solve": "the model", "simulate": "the simulation"}
@@ -85,31 +83,29 @@ class Candidate:
         return (0, not self.confirmed, task.objective.loss(self.objective), self.place)
 
 
+@dataclass
 class Table:
-    """The candidates that are known; it grows by `look_up`."""
+    """The candidates that are known; it grows by `look_up`.
 
-    def __init__(
-        self,
-        task: Task,
-        budget: int,
-        *,
-        engine: Engine = "solve",
-        workers: int | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        """Begin with nothing.
+    Attributes:
+        task: the problem.
+        budget: most points to solve.
+        engine: whose answers are looked at.
+        workers: processes at once.
+        progress: called after each point.
+        known: the candidates.
+        expected: points that will probably be solved.
+    """
 
-        Args:
-            task: the problem.
-            budget: most points to solve.
-            engine: whose answers are looked at.
-            workers: processes at once.
-            progress: called after each point.
-        """
-        self.task, self.budget, self.known = task, budget, dict[Place, Candidate]()
-        self.expected = budget if task.size is None else min(budget, task.size)
-        self.engine: Engine = engine
-        self._workers, self._progress = workers, progress
+    task: Task
+    budget: int
+    engine: Engine = "solve"
+    workers: int | None = None
+    progress: Progress | None = None
+    known: dict[Place, Candidate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.expected = self.budget if self.task.size is None else min(self.budget, self.task.size)
 
     def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
         """Return the candidates at places, solving unknown ones.
@@ -137,7 +133,7 @@ class Table:
         if not places:
             return
         points = [self.task.changes(place) for place in places]
-        workers = 1 if self.engine == "solve" and len(points) < SMALL_BATCH else self._workers
+        workers = 1 if self.engine == "solve" and len(points) < SMALL_BATCH else self.workers
         asked = map_points(
             self.task.base, points, engines=(self.engine,), workers=workers, metrics=self.task.metrics
         )
@@ -145,8 +141,8 @@ class Table:
             for result in results:
                 place = places[result.number]
                 self.known[place] = self._candidate(place, points[result.number], result.answers[self.engine])
-                if self._progress is not None:
-                    self._progress(len(self.known), max(self.expected, len(self.known)))
+                if self.progress is not None:
+                    self.progress(len(self.known), max(self.expected, len(self.known)))
 
     def _candidate(self, place: Place, changes: Mapping[str, Any], answer: Answer) -> Candidate:
         task, keys = self.task, self.task.keys(changes)

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.study.points import Progress
 from btqueue.study.sensitivity.formulas import Evaluated, formula, formulas_of
-from btqueue.study.sensitivity.local import Progress, local_sensitivity
+from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.over_ranges import global_sensitivity
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ Science 38, 1992).
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from typing import Any, Literal
@@ -23,13 +23,12 @@ from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import is_trait, traits
 from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
+from btqueue.study.points import Progress
 from btqueue.study.sensitivity.factors import LINKS, SHARE, Factor, coordinates, factors, keys_in_lists
 from btqueue.study.summary import NOTHING, Estimate, student_half_width
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
 """Metrics studied by default, if they have a value; the message delay only of a source with a load."""
-Progress = Callable[[int, int], None]
-"""Called with the points finished and the points known to be needed."""
 Changes = Mapping[str, Any]
 
 

@@ -16,8 +16,9 @@ import xarray as xr
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import Answer
+from btqueue.study.points import Progress
 from btqueue.study.sensitivity.factors import SHARE, coordinates, factors
-from btqueue.study.sensitivity.local import Progress, Solver, active_factors
+from btqueue.study.sensitivity.local import Solver, active_factors
 
 Function = Callable[[np.ndarray], np.ndarray]
 """From shares, shape (points, inputs), to values, shape (points, outputs); NaN where there is none."""
