@@ -221,7 +221,6 @@ def move_on(sim, b, now):
     bridge = sim.bridges[b]
     bridge.current = (bridge.current + 1) % bridge.count
     bridge.visits_here = 0
-    bridge.switches += 1
     bridge.present_from = now
     if bridge.switch_delay:
         bridge.present_from = now + int(uniform(sim.streams[bridge.stream]) * 2 * SLOT)
