@@ -65,7 +65,6 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
     from btqueue.simulator.construction.state import new_state
     from btqueue.simulator.records.conventions import NOTHING, SECOND
     from btqueue.simulator.records.packets import CONTROL
-    from btqueue.simulator.scope import require_simulated
     from btqueue.simulator.traces.trace import EVENT_NAMES
     from btqueue.simulator.traces.trace_files import (
         CONTROL_NAMES,
@@ -77,7 +76,6 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
 
     if unknown := set(only) - set(EVENT_NAMES):
         raise ValueError(f"there are no events {', '.join(sorted(unknown))}")
-    require_simulated(scenario)
     wanted = [EVENT_NAMES.index(name) for name in only] or list(range(len(EVENT_NAMES)))
     kept: list[np.ndarray] = []
 

@@ -17,7 +17,6 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import CONTROL
-from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.extras import require
 from btqueue.simulator.traces.pcap import PcapWriter
 from btqueue.simulator.traces.trace import EVENT_NAMES
@@ -57,7 +56,6 @@ def record(
         MissingPackage: `parquet` needs pyarrow, which is not installed.
         ValueError: there is no node `at`.
     """
-    require_simulated(scenario)
     with ExitStack() as files, np.errstate(over="ignore"):
         sim = new_state(scenario, replication, logging=True)
         sinks: list[Sink] = []

@@ -48,7 +48,7 @@ def enqueue(plain, sim, segment, now=0, size=SIZE):
     record.segment, record.type, record.bytes, record.hop = segment, 0, size, 0
     record.transmissions = record.sent_bytes = 0
     record.corrupted = record.ghost = False
-    plain.packet_queue.offer(sim, PORT, packet, now)
+    plain.queues.offer(sim, PORT, packet, now)
     sim.piconets.waiting += 1
     return packet
 
