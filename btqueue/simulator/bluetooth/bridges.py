@@ -17,10 +17,8 @@ from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records import piconets
-from btqueue.simulator.records.conventions import NEVER, NOTHING, SLOT, UNLIMITED
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SHORTEST_FRAME, SLOT, UNLIMITED
 
-SHORTEST_FRAME = 2 * SLOT
-"""POLL and NULL."""
 GUARD = 2 * SLOT
 """The end of a window, left for a bridge to align to the clock of another piconet (0 to 2 slots)."""
 LOOK_AHEAD = 64

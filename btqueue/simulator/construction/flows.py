@@ -149,7 +149,7 @@ def _in_flight(scenario: Scenario) -> int:
     Raises:
         ScenarioError: they are too many.
     """
-    traffic, transport = scenario.traffic, scenario.transport
+    transport = scenario.transport
     if transport.protocol != "centaurus":
         most = transport.receive_window_segments + (BEHIND if transport.buffers == "tuned" else 0)
         if transport.nagle or unit_of(scenario) == 1:
@@ -165,8 +165,8 @@ def _in_flight(scenario: Scenario) -> int:
                 "messages"
             )
         return most
-    sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
-    return max(transport.receive_window_segments, math.ceil(max(sizes) / transport.centaurus_packet_bytes))
+    most = math.ceil(max(message_sizes(scenario)) / transport.centaurus_packet_bytes)
+    return max(transport.receive_window_segments, most)
 
 
 def message_sizes(scenario: Scenario) -> list[int]:

@@ -1,7 +1,7 @@
 """Run one replication with its log on and write it: all events as Parquet, one host's segments as pcap."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ def record(
     pcap: str | Path | None = None,
     at: str | None = None,
     progress: Callable[[float], None] | None = None,
+    more: Sequence[Sink] = (),
 ) -> int:
     """Run one replication, warm-up included, and write its events; return the number of events written.
 
@@ -51,6 +52,7 @@ def record(
         pcap: file for the segments that one host sends and receives.
         at: name of that host; the source of the first flow by default.
         progress: called with the share of the run that was finished since the last call.
+        more: called with the records of all events, in order of time.
 
     Raises:
         MissingPackage: `parquet` needs pyarrow, which is not installed.
@@ -58,7 +60,7 @@ def record(
     """
     with ExitStack() as files, np.errstate(over="ignore"):
         sim = new_state(scenario, replication, logging=True)
-        sinks: list[Sink] = []
+        sinks = list(more)
         if parquet is not None:
             sinks.append(files.enter_context(ParquetSink(Path(parquet), sim, scenario)).write)
         if pcap is not None:
