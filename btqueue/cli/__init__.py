@@ -91,8 +91,7 @@ def models(call: Call, name: str | None = None, schema: bool = False) -> None:
     """List the scenarios that come with btqueue, or print one to start from."""
     import json
 
-    from btqueue.scenario.library import list_models, models_folder
-    from btqueue.scenario.loading import find, read_toml, toml_text
+    from btqueue.scenario.loading import find, list_models, models_folder, read_toml, toml_text
 
     if schema:
         from btqueue.scenario import Scenario

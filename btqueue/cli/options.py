@@ -105,7 +105,7 @@ def fraction(text: str) -> float:
 
 def _names(incomplete: str) -> list[str]:
     """Complete the name of a scenario that comes with btqueue, or of a file here."""
-    from btqueue.scenario.library import list_models
+    from btqueue.scenario.loading import list_models
 
     files = [str(path) for path in Path().glob(f"{incomplete}*.toml")]
     return files + [name for name in list_models() if name.startswith(incomplete)]

@@ -12,7 +12,6 @@ from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.hosts.forwarding import hand_down
 from btqueue.simulator.records.run import PACKETS
-from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED
 
 MTU = 1500
@@ -52,7 +51,6 @@ class Carrier:
             ScenarioError: the network cannot be built.
         """
         scenario = without_traffic(scenario, flow)
-        require_simulated(scenario)
         layouts = Layouts(scenario, [kind.name for kind in types_of(scenario.link)])
         for size in range(LEAST_IP, MTU + 1):
             layouts.of(size, 0)

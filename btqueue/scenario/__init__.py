@@ -9,21 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from btqueue.scenario.errors import NotBuiltYet, Problem, ScenarioError
-from btqueue.scenario.library import list_models, models_folder
-from btqueue.scenario.loading import load
+from btqueue.scenario.loading import list_models, load, models_folder
 from btqueue.scenario.metrics import METRICS, Metric, describe
 
 if TYPE_CHECKING:
-    from btqueue.scenario.link import FlowControl, Link
+    from btqueue.scenario.link import FlowControl, Link, Polling, Voice
     from btqueue.scenario.low_energy import ChannelClass, Energy, LowEnergy
     from btqueue.scenario.network import Flow, Network, OutsideLink, Piconet
-    from btqueue.scenario.polling import Polling, Voice
     from btqueue.scenario.radio import Radio, RadioLink
     from btqueue.scenario.run import Run
     from btqueue.scenario.scenario import Scenario
     from btqueue.scenario.topology import Topology
-    from btqueue.scenario.traffic import LoadStep, Traffic
-    from btqueue.scenario.transport import Transport
+    from btqueue.scenario.transport import LoadStep, Traffic, Transport
 
 __all__ = [
     "METRICS",
@@ -57,7 +54,7 @@ __all__ = [
 ]
 
 
-TABLES = ("scenario", "network", "radio", "low_energy", "traffic", "topology")
+TABLES = ("scenario", "network", "radio", "low_energy", "transport", "topology")
 """Modules that have all tables among their names."""
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -147,14 +147,30 @@ class Linear:
 
     def value(self, metrics: Mapping[str, Estimated], keys: Mapping[str, Any]) -> float:
         """Return its value at a point; NaN if the point has no value of one of the metrics."""
-        total = self.constant
+
+        def of(quantity: Quantity) -> float:
+            return quantity.of(metrics[quantity.name]) if quantity.name in metrics else math.nan
+
+        return self._total(self.constant, of, keys)
+
+    def samples(self, values: Mapping[str, np.ndarray], count: int, keys: Mapping[str, Any]) -> np.ndarray:
+        """Return its value in each of `count` replications; NaN where there is none.
+
+        Args:
+            values: of the metrics, shape (count, ...).
+            count: of replications.
+            keys: numbers of the scenario keys in it.
+        """
+
+        def of(quantity: Quantity) -> np.ndarray | float:
+            found = values.get(quantity.name)
+            return math.nan if found is None else quantity.over(np.reshape(found, (count, -1)))
+
+        return self._total(np.full(count, self.constant), of, keys)
+
+    def _total(self, total: Any, of: Callable[[Quantity], Any], keys: Mapping[str, Any]) -> Any:
         for factor, quantity in self.terms:
-            if quantity.is_key:
-                total += factor * keys[quantity.name]
-            elif quantity.name in metrics:
-                total += factor * quantity.of(metrics[quantity.name])
-            else:
-                return math.nan
+            total = total + factor * (keys[quantity.name] if quantity.is_key else of(quantity))
         return total
 
     @property

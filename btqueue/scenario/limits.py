@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -119,6 +119,18 @@ def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[floa
             first = Bound("polling", float(goodput[number]), plan.flows[most].name)
             found[number] = [first, *behind]
     return found
+
+
+def with_the_next(first: Bound, every: Iterable[Bound], kbps: float) -> list[Bound]:
+    """Return the bound that limits a flow of this goodput (kbit/s), and the least of the others behind it."""
+    later = [
+        one
+        for one in every
+        if (one.kind, one.name) != (first.kind, first.name) and math.isfinite(one.kbps)
+        and not (first.kind == "timer" and one.kind == "cwnd")
+    ]  # fmt: skip
+    further = min(later, key=lambda one: one.kbps, default=None)
+    return [first] if further is None else [first, further._replace(kbps=max(further.kbps, kbps))]
 
 
 def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Bound]) -> dict[str, Any]:

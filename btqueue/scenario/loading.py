@@ -1,4 +1,4 @@
-"""Reading scenarios from files."""
+"""Reading scenarios from files: the user's, or those that come with the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from btqueue.files import UnusableFile, read_bytes
 from btqueue.scenario.errors import ScenarioError, shown
-from btqueue.scenario.library import list_models, models_folder
 from btqueue.text_files import BadText, BadToml, decoded, parse_toml
 
 if TYPE_CHECKING:
@@ -17,6 +16,31 @@ if TYPE_CHECKING:
 
 LARGEST_FILE_BYTES = 10_000_000
 """A scenario file beyond this size is surely something else."""
+
+
+def models_folder() -> Path:
+    """Return the folder with one subfolder for each system of the literature, and `practice`."""
+    return shipped_folder("models")
+
+
+def shipped_folder(name: str) -> Path:
+    """Return a folder that stands beside the package in a checkout, and inside it in an installed wheel.
+
+    Raises:
+        FileNotFoundError: if the package was installed without it.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / name, package.parent / name):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(f"no folder '{name}' in or beside {package}: the installation is incomplete")
+
+
+def list_models() -> tuple[str, ...]:
+    """Return the names of all scenarios in :func:`models_folder`, such as ``venugopal-2006/piconet``."""
+    folder = models_folder()
+    files = (path for path in folder.glob("*/*.toml") if path.stem != "published")  # no record of a paper
+    return tuple(sorted(path.relative_to(folder).with_suffix("").as_posix() for path in files))
 
 
 def load(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:

@@ -21,7 +21,6 @@ from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.threads import Job, Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.statistics.backlog import plan_looks
 from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
 from btqueue.simulator.statistics.results import Replication, finish, label
@@ -129,7 +128,6 @@ def observe(
     most: int | None = None,
 ) -> Generator[None, bool | None, Results]:
     """Simulate a scenario, piece by piece, and return its results; see `simulate`."""
-    require_simulated(scenario)
     require_length(scenario)
     network = empty_network(scenario)
     watched, budget = Watched(scenario, network.state), CpuBudget(scenario)

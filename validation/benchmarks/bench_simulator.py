@@ -17,7 +17,7 @@ import pytest
 from thesis import over_wires, thesis_of
 
 import btqueue as bt
-from btqueue.scenario.library import list_models
+from btqueue.scenario.loading import list_models
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.replications import run_until
 

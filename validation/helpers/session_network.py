@@ -94,7 +94,7 @@ class Network:
             return
         while (index := self.plain.state_machine.next_output(self.sim, flow, self.now)) != NOTHING:
             segment = self.sim.segments[index].copy()
-            self.plain.pool.give_back(self.sim.pools[self.plain.records.SEGMENTS], self.sim.segments, index)
+            self.plain.queues.give_back(self.sim.pools[self.plain.records.SEGMENTS], self.sim.segments, index)
             self.sent.append(SimpleNamespace(at=self.now, segment=segment))
             if not self.lose(segment):
                 heapq.heappush(self.travelling, (self.now + DELAY, len(self.sent), segment))

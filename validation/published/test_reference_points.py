@@ -11,7 +11,7 @@ import tomllib
 import pytest
 
 import btqueue as bt
-from btqueue.scenario.library import models_folder
+from btqueue.scenario.loading import models_folder
 from btqueue.scenario.metrics import Results
 from btqueue.simulator.statistics.student import student_half_width
 

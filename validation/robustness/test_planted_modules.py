@@ -8,7 +8,7 @@ from pathlib import Path
 from commands import DEADLINE_S
 
 from btqueue import search_path
-from btqueue.scenario.library import models_folder
+from btqueue.scenario.loading import models_folder
 from btqueue.search_path import without_working_directory
 from btqueue.study.evaluate import environment
 

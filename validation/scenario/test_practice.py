@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 
 from btqueue.scenario import Scenario, list_models, load
-from btqueue.scenario.library import models_folder
+from btqueue.scenario.loading import models_folder
 
 NAMES = [name for name in list_models() if name.startswith("practice/")]
 

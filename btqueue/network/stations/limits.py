@@ -11,7 +11,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind, starved
+from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, with_the_next
 from btqueue.scenario.topology import Topology, topology
 
 BUSY = 0.97
@@ -50,15 +50,7 @@ def bounds(
         first = _binding(flow, point, f, every, float(goodput[f]), float(timeouts[f]), overflow)
         if first.kind == "slots":
             first = first._replace(idle_share=idle_shares.get(first.name))
-        others = [
-            one
-            for one in every
-            if (one.kind, one.name) != (first.kind, first.name)
-            and not (first.kind == "timer" and one.kind == "cwnd")
-        ]
-        further = min(others, key=lambda one: one.kbps, default=None)
-        behind = [] if further is None else [further._replace(kbps=max(further.kbps, float(goodput[f])))]
-        found.append([first, *behind])
+        found.append(with_the_next(first, every, float(goodput[f])))
     return found
 
 

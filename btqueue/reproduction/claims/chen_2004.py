@@ -18,7 +18,7 @@ from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.judgement import WORDS
 from btqueue.reproduction.claims.record import Claim, Judged, compared
 from btqueue.scenario import Scenario, load
-from btqueue.scenario.library import models_folder
+from btqueue.scenario.loading import models_folder
 from btqueue.simulator.statistics.series import time_series
 
 PAPER = "chen-2004"

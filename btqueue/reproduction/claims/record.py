@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from btqueue.scenario.library import models_folder
+from btqueue.scenario.loading import models_folder
 
 PAPERS = ("venugopal-2006", "johansson-2000", "chen-2004", "suliman-2005", "avancha-2002")
 """Publications with claims on record, the main source first."""

@@ -22,7 +22,7 @@ from btqueue.plots import save
 from btqueue.reproduction.answer_cache import Store
 from btqueue.reproduction.figures.points import Progress
 from btqueue.reproduction.figures.work import Picture, Settings, Work
-from btqueue.scenario.library import shipped_folder
+from btqueue.scenario.loading import shipped_folder
 from btqueue.scenario.problems import closest
 
 KINDS = {

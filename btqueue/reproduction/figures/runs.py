@@ -62,32 +62,27 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
         ScenarioError: the simulator cannot run it.
         ValueError: no event has this name.
     """
-    from btqueue.simulator.construction.state import new_state
     from btqueue.simulator.records.conventions import NOTHING, SECOND
     from btqueue.simulator.records.packets import CONTROL
-    from btqueue.simulator.scope import require_simulated
+    from btqueue.simulator.records.run import log_dtype
     from btqueue.simulator.traces.trace import EVENT_NAMES
     from btqueue.simulator.traces.trace_files import (
         CONTROL_NAMES,
-        length_s,
         node_names,
         packet_type_names,
-        play,
+        record,
     )
 
     if unknown := set(only) - set(EVENT_NAMES):
         raise ValueError(f"there are no events {', '.join(sorted(unknown))}")
-    require_simulated(scenario)
     wanted = [EVENT_NAMES.index(name) for name in only] or list(range(len(EVENT_NAMES)))
     kept: list[np.ndarray] = []
 
     def keep(log: np.ndarray) -> None:
         kept.append(np.array(log[np.isin(log["event"], wanted)]))
 
-    with np.errstate(over="ignore"):
-        sim = new_state(scenario, replication, logging=True)
-        play(sim, length_s(scenario), [keep])
-    log = np.concatenate(kept) if kept else np.array(sim.log[:0])
+    record(scenario, replication, more=[keep])
+    log = np.concatenate(kept) if kept else np.zeros(0, log_dtype)
     is_segment = log["kind"] != NOTHING
     message = np.where(log["kind"] == CONTROL, log["message"], NOTHING)
     return Events(

@@ -20,7 +20,7 @@ from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.record import Claim, Judged, Part, is_tested
 from btqueue.reproduction.claims.recorded import judge
 from btqueue.reproduction.report.outcomes import Outcome, Seen
-from btqueue.scenario.library import models_folder
+from btqueue.scenario.loading import models_folder
 
 ARITHMETIC = "arithmetic: no engine is asked"
 CHECKS = ("judgement.py", "engines.py", "record.py", "recorded.py")

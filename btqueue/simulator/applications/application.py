@@ -13,7 +13,7 @@ numbers, and is set forward.
 
 from btqueue.simulator.applications import arrival_processes as arrivals
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import give_back, take
+from btqueue.simulator.machinery.queues import give_back, take
 from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.connections import FROM_FILE, GREEDY, PERIODIC, REQUESTER, RESPONDER
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED

@@ -33,18 +33,10 @@ leave_probabilities = compiled(_leave_probabilities)
 
 
 def ibp_probabilities(rate: float, scv: float) -> tuple[float, float]:
-    """Return (p, q) as `leave_probabilities` does, or raise ValueError if no IBP has these moments.
+    """Return (p, q) as `leave_probabilities` does, for moments that an IBP has (`btqueue.scenario.checks`).
 
     Both are probabilities when C2 >= (1 - r) |1 - 2r|, which follows from p <= 1 and q <= 1.
     """
-    if not 0.0 < rate < 1.0:
-        raise ValueError(f"an IBP has between 0 and 1 messages a slot, not {rate:g}")
-    least = (1.0 - rate) * abs(1.0 - 2.0 * rate)
-    if scv <= 0.0 or scv < least * (1.0 - 1e-12):
-        raise ValueError(
-            f"an IBP with {rate:g} messages a slot has a squared coefficient of variation "
-            f"of at least {least:g}, not {scv:g}"
-        )
     p, q = _leave_probabilities(rate, scv)
     return min(p, 1.0), min(q, 1.0)
 

@@ -21,7 +21,7 @@ from btqueue.simulator.bluetooth.baseband_queue import take_from_port
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.bluetooth.radio import feedback_is_hit, reception_fails
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import give_back, take
+from btqueue.simulator.machinery.queues import give_back, take
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.run import PACKETS
 from btqueue.simulator.traces.trace import PACKET_CORRUPTED, PACKET_DELIVERED, PACKET_GIVEN_UP, packet_event

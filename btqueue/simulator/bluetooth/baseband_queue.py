@@ -6,7 +6,7 @@ it has one.
 
 from btqueue.simulator.bluetooth.sleep import wake
 from btqueue.simulator.machinery.numba_cache import compiled
-from btqueue.simulator.machinery.packet_queue import offer, serve
+from btqueue.simulator.machinery.queues import offer, serve
 from btqueue.simulator.traces.trace import PACKET_ENQUEUED, PACKET_REFUSED, packet_event
 
 

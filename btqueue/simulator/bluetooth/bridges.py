@@ -17,10 +17,8 @@ from btqueue.simulator.machinery.numba_cache import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records import piconets
-from btqueue.simulator.records.conventions import NEVER, NOTHING, SLOT, UNLIMITED
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SHORTEST_FRAME, SLOT, UNLIMITED
 
-SHORTEST_FRAME = 2 * SLOT
-"""POLL and NULL."""
 GUARD = 2 * SLOT
 """The end of a window, left for a bridge to align to the clock of another piconet (0 to 2 slots)."""
 LOOK_AHEAD = 64
@@ -221,7 +219,6 @@ def move_on(sim, b, now):
     bridge = sim.bridges[b]
     bridge.current = (bridge.current + 1) % bridge.count
     bridge.visits_here = 0
-    bridge.switches += 1
     bridge.present_from = now
     if bridge.switch_delay:
         bridge.present_from = now + int(uniform(sim.streams[bridge.stream]) * 2 * SLOT)

@@ -110,15 +110,21 @@ def choose_station(sim, p, now):
     if central.visiting:
         learn_from_visit(sim, p, now)
     close_visit(central)
-    if central.discipline == FEP:
-        return next_active(sim, p, now)
-    if central.discipline == LWRR:
-        return next_by_weight(sim, p, now)
     if central.discipline == PRC_LWRR:
         return next_in_random_order(sim, p, now)
-    if central.discipline in (SLQ, LDQ):
-        return next_by_queue(sim, p, now)
-    return next_in_turn(sim, p, now)
+    chosen = lowest_rank(sim, p, now)
+    if chosen == NOTHING and central.discipline == FEP:
+        for station in range(central.links):
+            sim.links[central.first_link + station].active = True
+        chosen = lowest_rank(sim, p, now)
+    if chosen == NOTHING:
+        return False
+    if central.discipline == LWRR:
+        central.cycle = cycle_by_weight(sim, p, chosen)
+    elif chosen <= central.station:
+        central.cycle += 1
+    central.station = chosen
+    return True
 
 
 @compiled
@@ -134,71 +140,69 @@ def learn_from_visit(sim, p, now):
 
 
 @compiled
-def go_to(central, station):
-    """Make `station` the next; going back, or staying, begins a new cycle."""
-    if station <= central.station:
-        central.cycle += 1
-    central.station = station
+def lowest_rank(sim, p, now):
+    """Return the station of the lowest rank whose bridge, if it is one, is not known to be elsewhere.
 
-
-@compiled
-def next_in_turn(sim, p, now):
-    """Go to the next link in cyclic order whose bridge, if it is one, is not known to be elsewhere."""
-    central = sim.piconets[p]
-    for step in range(1, central.links + 1):
-        station = (central.station + step) % central.links
-        if may_poll(sim, central.first_link + station, now):
-            go_to(central, station)
-            return True
-    return False
-
-
-@compiled
-def next_active(sim, p, now):
-    """Fair exhaustive polling: rounds of one frame each over the active links.
-
-    A link whose poll brought no data is inactive until the central has data for it, or until no active link
-    is left and all become active. Not fair: while some other link always has data, the uplink of an inactive
-    one waits without bound.
-    """
-    central = sim.piconets[p]
-    for _ in range(2):
-        for step in range(1, central.links + 1):
-            station = (central.station + step) % central.links
-            link = sim.links[central.first_link + station]
-            if sim.queues[link.down].length > 0:
-                link.active = True
-            if link.active and may_poll(sim, central.first_link + station, now):
-                go_to(central, station)
-                return True
-        for station in range(central.links):
-            sim.links[central.first_link + station].active = True
-    return False
-
-
-@compiled
-def next_by_weight(sim, p, now):
-    """Limited and weighted round robin: links without recent data are left out of some cycles.
-
-    The weight of a link is set to `max_weight` by a visit with data and lowered by one, not below 1, by a
-    visit without; with weight 1 it is left out of the next `max_weight` - 1 cycles, even if the central gets
-    data for it. Cycles that leave every link out take no time. Every uplink is polled at least once in
-    `max_weight` cycles.
+    Of equals the next one in cyclic order is taken; NOTHING if there is none.
     """
     central = sim.piconets[p]
     chosen = NOTHING
-    chosen_cycle = UNLIMITED
-    for station in range(central.links):
-        cycle = central.cycle + 1 if station <= central.station else central.cycle
-        cycle = max(cycle, sim.links[central.first_link + station].skip_until_cycle)
-        if cycle < chosen_cycle and may_poll(sim, central.first_link + station, now):
+    lowest = UNLIMITED
+    for step in range(1, central.links + 1):
+        station = (central.station + step) % central.links
+        rank = rank_of(sim, p, station)
+        if rank < lowest and may_poll(sim, central.first_link + station, now):
             chosen = station
-            chosen_cycle = cycle
-    if chosen == NOTHING:
-        return False
-    central.station = chosen
-    central.cycle = chosen_cycle
-    return True
+            lowest = rank
+    return chosen
+
+
+@compiled
+def rank_of(sim, p, station):
+    """Return the rank of a station by the discipline of its piconet; UNLIMITED if it is not to be visited.
+
+    In cyclic order all are equal.
+
+    Fair exhaustive polling: rounds of one frame each over the active links. A link whose poll brought no data
+    is inactive until the central has data for it, or until no active link is left and all become active. Not
+    fair: while some other link always has data, the uplink of an inactive one waits without bound.
+
+    Largest queue first: the sum of downlink and uplink queue (SLQ), or the downlink queue alone (LDQ). Empty
+    queues go to the next link in cyclic order. SLQ assumes that the uplink queues are reported to the
+    central. Neither is fair: a link with few packets waits without bound while others have more; LDQ visits
+    an uplink whose downlink is empty only when all downlinks are. A link whose last visit carried no data
+    though packets wait (an absent bridge) counts as empty once, so that others get their turn.
+    """
+    central = sim.piconets[p]
+    link = sim.links[central.first_link + station]
+    if central.discipline == FEP:
+        if sim.queues[link.down].length > 0:
+            link.active = True
+        return 0 if link.active else UNLIMITED
+    if central.discipline == LWRR:
+        return cycle_by_weight(sim, p, station) * central.links + station
+    if central.discipline != SLQ and central.discipline != LDQ:
+        return 0
+    if station == central.station and not central.carried_data:
+        return 0
+    packets = sim.queues[link.down].length
+    if central.discipline == SLQ:
+        packets += sim.queues[link.up].length
+    return -packets
+
+
+@compiled
+def cycle_by_weight(sim, p, station):
+    """Return the next cycle of a station by limited and weighted round robin.
+
+    Links without recent data are left out of some cycles. The weight of a link is set to `max_weight` by a
+    visit with data and lowered by one, not below 1, by a visit without; with weight 1 it is left out of the
+    next `max_weight` - 1 cycles, even if the central gets data for it. Cycles that leave every link out take
+    no time. Every uplink is polled at least once in `max_weight` cycles.
+    """
+    central = sim.piconets[p]
+    cycle = central.cycle + 1 if station <= central.station else central.cycle
+    return max(cycle, sim.links[central.first_link + station].skip_until_cycle)
 
 
 @compiled
@@ -250,33 +254,3 @@ def shuffle(sim, p):
         station = central.order[place]
         central.order[place] = central.order[last]
         central.order[last] = station
-
-
-@compiled
-def next_by_queue(sim, p, now):
-    """Largest queue first: the sum of downlink and uplink queue (SLQ), or the downlink queue alone (LDQ).
-
-    Ties, and empty queues, go to the next link in cyclic order. SLQ assumes that the uplink queues are
-    reported to the central. Neither is fair: a link with few packets waits without bound while others have
-    more; LDQ visits an uplink whose downlink is empty only when all downlinks are. A link whose last visit
-    carried no data though packets wait (an absent bridge) counts as empty once, so that others get their
-    turn.
-    """
-    central = sim.piconets[p]
-    chosen = NOTHING
-    longest = NOTHING
-    for step in range(1, central.links + 1):
-        station = (central.station + step) % central.links
-        link = sim.links[central.first_link + station]
-        packets = sim.queues[link.down].length
-        if central.discipline == SLQ:
-            packets += sim.queues[link.up].length
-        if step == central.links and not central.carried_data:
-            packets = 0
-        if packets > longest and may_poll(sim, central.first_link + station, now):
-            chosen = station
-            longest = packets
-    if chosen == NOTHING:
-        return False
-    go_to(central, chosen)
-    return True

@@ -6,7 +6,7 @@ layer).
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import give_back, take
+from btqueue.simulator.machinery.queues import give_back, take
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA, DATAGRAM
 from btqueue.simulator.records.run import PACKETS, SEGMENTS

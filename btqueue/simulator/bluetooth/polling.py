@@ -11,7 +11,7 @@ from btqueue.simulator.bluetooth.disciplines import begin_visit, next_station, v
 from btqueue.simulator.bluetooth.radio import is_hit, reception_fails
 from btqueue.simulator.hosts.forwarding import arrive
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.packet_queue import serve
+from btqueue.simulator.machinery.queues import serve
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records import piconets
 from btqueue.simulator.records.conventions import NOTHING, SLOT

@@ -8,18 +8,15 @@ has the same results as one without. Piconets with voice links do not sleep.
 from btqueue.simulator.bluetooth.disciplines import begin_visit
 from btqueue.simulator.machinery.numba_cache import outlined
 from btqueue.simulator.machinery.timers import schedule
-from btqueue.simulator.records.conventions import NOTHING, SLOT
+from btqueue.simulator.records.conventions import NOTHING, SHORTEST_FRAME, SLOT
 from btqueue.simulator.records.piconets import DOWNLINK_HALF, UPLINK_HALF
-
-IDLE_VISIT = 2 * SLOT
-"""POLL and NULL."""
 
 
 @outlined
 def settle(sim, index, now):
     """Count the idle visits of a sleeping piconet that are over by now."""
     central = sim.piconets[index]
-    visits = (now - central.idle_since) // IDLE_VISIT
+    visits = (now - central.idle_since) // SHORTEST_FRAME
     rounds = visits // central.links
     for place in range(central.links):
         more = (place - central.station) % central.links < visits % central.links
@@ -27,7 +24,7 @@ def settle(sim, index, now):
     central.visits += visits
     central.cycle += (central.station + visits) // central.links
     central.station = (central.station + visits) % central.links
-    central.idle_since += visits * IDLE_VISIT
+    central.idle_since += visits * SHORTEST_FRAME
 
 
 @outlined

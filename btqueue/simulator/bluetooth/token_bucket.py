@@ -11,7 +11,7 @@ import numpy as np
 from btqueue.simulator.bluetooth.baseband_queue import enter_queue, free_node_buffer
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.machinery.numba_cache import compiled
-from btqueue.simulator.machinery.packet_queue import offer, serve
+from btqueue.simulator.machinery.queues import offer, serve
 from btqueue.simulator.machinery.timers import later, schedule
 from btqueue.simulator.traces.trace import PACKET_BUFFERED, PACKET_REFUSED_BY_BUFFER, packet_event
 

@@ -10,10 +10,7 @@ central without voice has `voice_period` 0. Times are in ns.
 
 from btqueue.simulator.bluetooth.radio import is_hit
 from btqueue.simulator.machinery.numba_cache import compiled
-from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
-
-IDLE_VISIT = 2 * SLOT
-"""POLL and NULL, the shortest frame."""
+from btqueue.simulator.records.conventions import NEVER, SHORTEST_FRAME, SLOT, UNLIMITED
 
 
 @compiled
@@ -21,12 +18,12 @@ def next_start(central, now):
     """Return the earliest time from `now` on at which POLL and NULL fit; NEVER if voice leaves no room."""
     if central.voice_period == 0:
         return now
-    if central.voice_period - central.voice_reserved < IDLE_VISIT:
+    if central.voice_period - central.voice_reserved < SHORTEST_FRAME:
         return NEVER
     phase = now % central.voice_period
     if phase < central.voice_reserved:
         return now + central.voice_reserved - phase
-    if phase + IDLE_VISIT <= central.voice_period:
+    if phase + SHORTEST_FRAME <= central.voice_period:
         return now
     return now + central.voice_period - phase + central.voice_reserved
 
@@ -47,7 +44,7 @@ def next_free(sim, index, now):
         central.voice_over = first + repetitions(sim, index, max(first, now))
     if now >= central.voice_over:
         return now
-    if central.voice_over + IDLE_VISIT <= begin + central.voice_period:
+    if central.voice_over + SHORTEST_FRAME <= begin + central.voice_period:
         return central.voice_over
     return begin + central.voice_period + central.voice_reserved
 

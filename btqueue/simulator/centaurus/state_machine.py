@@ -126,40 +126,31 @@ def on_segment(sim, flow, segment, now):
         join(sim, index, end, segment.session)
     if segment.session < session.number[end] or not session.in_session[end]:
         return
-    if segment.kind == DATA:
-        on_packet(sim, index, end, flow, segment.number, now)
-    elif session.state[end] == WAIT:
-        on_message_while_waiting(sim, index, end, segment, now)
-    elif session.state[end] == PACKET_RECEIVE:
-        if segment.message == kinds.DONE:
-            on_done(sim, index, end, flow, now)
-    else:
-        on_message_while_sending(sim, index, end, segment, now)
+    if session.state[end] != PACKET_RECEIVE:
+        if segment.kind != DATA:
+            on_message(sim, index, end, segment, now)
+    elif segment.kind == DATA:
+        bitmaps.record(sim, index, end, flow, segment.number)
+        enter(sim, index, end, PACKET_RECEIVE, now)
+    elif segment.message == kinds.DONE:
+        on_done(sim, index, end, flow, now)
     sim.clock[0].sending = flow_from(session, end)
 
 
 @compiled
-def on_message_while_waiting(sim, index, end, segment, now):
-    """A control message reaches an end in the state `wait`."""
+def on_message(sim, index, end, segment, now):
+    """A control message reaches an end that waits, or the answer to OBJ one that sends early data."""
     session = sim.sessions[index]
-    if segment.message == kinds.OBJ:
-        session.incoming[end] = segment.number
-        enter(sim, index, end, OBJ_RECEIVED, now)
-    elif segment.message == kinds.NOPE:
-        enter(sim, index, end, NOPE_RECEIVED, now)
-    elif segment.message == kinds.PROCEED:
-        on_proceed(sim, index, end, segment, now)
-    elif segment.message == kinds.REJ or segment.message == kinds.OBJECT_ACK:
-        on_answered(sim, index, end, segment.message, segment.number, now)
-
-
-@compiled
-def on_message_while_sending(sim, index, end, segment, now):
-    """With early data the answer to OBJ comes while data packets are being sent."""
+    waits = session.state[end] == WAIT
     if segment.message == kinds.PROCEED:
         on_proceed(sim, index, end, segment, now)
-    elif segment.message == kinds.REJ:
+    elif segment.message == kinds.REJ or (waits and segment.message == kinds.OBJECT_ACK):
         on_answered(sim, index, end, segment.message, segment.number, now)
+    elif waits and segment.message == kinds.OBJ:
+        session.incoming[end] = segment.number
+        enter(sim, index, end, OBJ_RECEIVED, now)
+    elif waits and segment.message == kinds.NOPE:
+        enter(sim, index, end, NOPE_RECEIVED, now)
 
 
 @compiled
@@ -186,15 +177,6 @@ def on_answered(sim, index, end, message, number, now):
         close(sim, index, end, now)
     else:
         enter(sim, index, end, ACK_REJ_RECEIVED, now)
-
-
-@compiled
-def on_packet(sim, index, end, flow, slot, now):
-    """Copy the payload of a data packet to its slot and set the bit."""
-    session = sim.sessions[index]
-    if session.state[end] == PACKET_RECEIVE:
-        bitmaps.record(sim, index, end, flow, slot)
-        enter(sim, index, end, PACKET_RECEIVE, now)
 
 
 @compiled

@@ -149,7 +149,7 @@ def _in_flight(scenario: Scenario) -> int:
     Raises:
         ScenarioError: they are too many.
     """
-    traffic, transport = scenario.traffic, scenario.transport
+    transport = scenario.transport
     if transport.protocol != "centaurus":
         most = transport.receive_window_segments + (BEHIND if transport.buffers == "tuned" else 0)
         if transport.nagle or unit_of(scenario) == 1:
@@ -165,8 +165,8 @@ def _in_flight(scenario: Scenario) -> int:
                 "messages"
             )
         return most
-    sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
-    return max(transport.receive_window_segments, math.ceil(max(sizes) / transport.centaurus_packet_bytes))
+    most = math.ceil(max(message_sizes(scenario)) / transport.centaurus_packet_bytes)
+    return max(transport.receive_window_segments, most)
 
 
 def message_sizes(scenario: Scenario) -> list[int]:
@@ -320,29 +320,15 @@ def application_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
     fields["aligned_phase"] = traffic.phase == "aligned"
     steps = traffic.load_schedule
     if traffic.source == "ibp":
-        leave_active, leave_idle = leave_probabilities(scenario, traffic.load_kbps, bits)
+        rate = traffic.load_kbps * 1000 / bits * SLOT / SECOND
+        leave_active, leave_idle = arrival_processes.ibp_probabilities(rate, traffic.scv)
         fields |= {"leave_active": leave_active, "leave_idle": leave_idle}
-        for step in steps:
-            leave_probabilities(scenario, step.load_kbps, bits)  # there has to be one for each load
     fields |= {"schedule": len(draft.schedules), "schedule_length": len(steps)}
     for step in steps:
         gap = bits / (step.load_kbps * 1000) * SECOND
         # a load that brings less than one message before NEVER is as good as none, which has the gap 0
         draft.schedules.extend([nanoseconds(step.at_s), max(1, round(gap)) if gap < NEVER else 0])
     return fields
-
-
-def leave_probabilities(scenario: Scenario, load_kbps: float, bits: int) -> tuple[float, float]:
-    """Return the leave probabilities of an IBP with this load of messages of `bits` bits.
-
-    Raises:
-        ScenarioError: no IBP has this load and variation.
-    """
-    scv = scenario.traffic.scv
-    try:
-        return arrival_processes.ibp_probabilities(load_kbps * 1000 / bits * SLOT / SECOND, scv)
-    except ValueError as error:
-        raise ScenarioError(f"[traffic] scv = {scv:g} at a load of {load_kbps:g} kbit/s: {error}") from None
 
 
 def session_fields(scenario: Scenario, reverse: int, index: int, draft: Draft) -> dict[str, object]:

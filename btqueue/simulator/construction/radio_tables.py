@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.baseband import PacketType, packet_types
+from btqueue.baseband.packets import PREFIX_US
 from btqueue.baseband.voice import ESCO_PACKETS
 from btqueue.channel import (
     ber_from_link_quality,
@@ -163,10 +164,6 @@ def levels_of(radio: Radio) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return bers, link_quality(bers), np.zeros(0, np.int64)
 
 
-SHORT = 126_000
-"""Time on the air of POLL and NULL (ns): access code and header only."""
-
-
 def error_rates(types: Sequence[PacketType], bers: np.ndarray, radio: Radio) -> np.ndarray:
     """Return the packet error rates at the bit error rates, shape (levels, types + 1).
 
@@ -179,14 +176,14 @@ def error_rates(types: Sequence[PacketType], bers: np.ndarray, radio: Radio) -> 
         columns = [packet_error_rate(kind, bers, bits=radio.bits) for kind in types]
         short = reply_error_rate(bers) if radio.bits == "on-air" else np.zeros(len(bers))
         by_channel = np.stack([*columns, short], axis=1)
-    on_air = np.array([*(kind.air_time_us * NS_A_MICROSECOND for kind in types), SHORT])
+    on_air = np.array([*(kind.air_time_us for kind in types), PREFIX_US])
     by_neighbours = interference_rate(on_air, radio.interferers)
     return by_channel + by_neighbours - by_channel * by_neighbours
 
 
 def interference_rate(on_air: np.ndarray, interferers: int) -> np.ndarray:
-    """Return the probability that fully loaded neighbours spoil packets `on_air` ns long."""
-    return 1.0 - spared_by_neighbour(on_air / NS_A_MICROSECOND) ** interferers
+    """Return the probability that fully loaded neighbours spoil packets `on_air` us long."""
+    return 1.0 - spared_by_neighbour(on_air) ** interferers
 
 
 def chosen_types(link: Link, types: Sequence[PacketType], bers: np.ndarray, rates: np.ndarray) -> np.ndarray:

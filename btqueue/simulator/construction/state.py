@@ -20,6 +20,7 @@ from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.run import log_dtype
+from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.statistics.backlog import LOOKS
 from btqueue.simulator.statistics.histograms import BINS
 
@@ -42,6 +43,7 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
         logging: write every event to `log`, which the caller has to read whenever `advance` needs space.
 
     Raises:
+        NotBuiltYet: the simulator cannot run the scenario.
         ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
     """
     return empty_network(scenario).begin(scenario.run.seed, replication, logging=logging)
@@ -117,6 +119,7 @@ def build(scenario: Scenario) -> dict[str, Any]:
     Timers that are due at the same time fire in the order in which they are added: of centrals, of hosts, of
     outside links, of flows. The first random streams are of the flows' applications.
     """
+    require_simulated(scenario)
     plan, low = topology(scenario), scenario.link.bearer == "le"
     draft, routes = Draft(), paths(plan)
     type_names = [kind.name for kind in types_of(scenario.link)]

@@ -9,7 +9,7 @@ from btqueue.simulator.bluetooth.l2cap import count_end_of_travel, new_segment
 from btqueue.simulator.centaurus import state_machine as centaurus
 from btqueue.simulator.hosts import datagram
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.pool import give_back
+from btqueue.simulator.machinery.queues import give_back
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records.connections import PUSHED, TCP
 from btqueue.simulator.records.conventions import NEVER, NOTHING

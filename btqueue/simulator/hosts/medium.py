@@ -17,7 +17,7 @@ from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.hosts import delay_line
 from btqueue.simulator.hosts.delay_line import on_segment_crossed
 from btqueue.simulator.machinery.numba_cache import compiled, outlined
-from btqueue.simulator.machinery.packet_queue import offer_up_to, serve
+from btqueue.simulator.machinery.queues import offer_up_to, serve
 from btqueue.simulator.machinery.random_streams import exponential, uniform
 from btqueue.simulator.machinery.timers import later, schedule
 from btqueue.simulator.records.conventions import NOTHING, SECOND

@@ -15,6 +15,8 @@ NANOBITS_A_BYTE = 8 * SECOND
 """Tokens are counted in bits times nanoseconds a second, so that no rounding adds up."""
 SLOT = 625_000
 """Length of a slot (ns)."""
+SHORTEST_FRAME = 2 * SLOT
+"""POLL and NULL (ns)."""
 ROUND_SIZES = range(33, 129)
 """Sizes of records (bytes) that are made powers of two. Of smaller ones there may be millions."""
 

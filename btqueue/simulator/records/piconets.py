@@ -62,7 +62,7 @@ WALK_IN, SNIFF, PSEUDO_RANDOM = range(3)
 
 bridge_dtype = record_type(
     integers("node stream schedule residence residence_cycles count own current present_from visits_here"),
-    integers("window offset seed switches"),
+    integers("window offset seed"),
     integers("piconets links", PICONETS_A_BRIDGE),
     flags("switch_delay"),
 )

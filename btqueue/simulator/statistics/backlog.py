@@ -85,8 +85,6 @@ def forget_statistics(sim):
     for index in range(len(sim.links)):
         sim.links[index].visits = 0
         sim.links[index].data_slots = 0
-    for index in range(len(sim.bridges)):
-        sim.bridges[index].switches = 0
     for index in range(len(sim.le_links)):
         link = sim.le_links[index]
         link.events = link.missed = link.taken = link.exchanged = link.disconnections = 0

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind, starved
+from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, with_the_next
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND, SLOT
@@ -155,18 +155,11 @@ def _ordered(every: list[tuple[float, Bound]], rate: float, of_window: float) ->
     if not full and not rest:
         return []
     first = min(full or rest, key=lambda one: one[:2])[2]
-    later = [
-        one
-        for _, one in every
-        if (one.kind, one.name) != (first.kind, first.name) and math.isfinite(one.kbps)
-        and not (first.kind == "timer" and one.kind == "cwnd")
-    ]  # fmt: skip
-    if first.kind in STATIONS:
-        later = [one for one in later if one.kind not in ("window", "cwnd")]
-        later = later if min((one.kbps for one in later), default=0.0) < of_window else []
-    further = min(later, key=lambda one: one.kbps, default=None)
-    behind = [] if further is None else [further._replace(kbps=max(further.kbps, rate))]
-    return [first._replace(kbps=rate), *behind]
+    # where all round trips are long, the round trip without waits is not known
+    unknown = ("window", "cwnd") if first.kind in STATIONS else ()
+    known = [one for _, one in every if one.kind not in unknown]
+    found = with_the_next(first._replace(kbps=rate), known, rate)
+    return found[:1] if unknown and found[-1].kbps >= of_window else found
 
 
 def _most_of_window_kbps(own: Scenario, counts: Counts, number: int, plan: Topology) -> float:

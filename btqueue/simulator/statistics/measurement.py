@@ -234,20 +234,21 @@ def percentiles(name: str, percentile: Callable[[int], np.ndarray]) -> Formulas:
     return {f"{name}_p{percent}_s": partial(percentile, place) for place, percent in enumerate(PERCENTILES)}
 
 
+def delays(counts: Together, chosen: np.ndarray, place: int) -> np.ndarray:
+    """Return a percentile of the delays, or of the times of sessions, of chosen flows (s)."""
+    return np.where(chosen, counts.delay[..., place] / SECOND, np.nan)
+
+
 def application_metrics(network: State, counts: Together) -> Formulas:
     """Return delays of messages, until they were delivered and until acknowledged, and session times (s)."""
     flow, conn = counts.flows, plain(network.connections)
     offers, session = conn["application"] != GREEDY, conn["session"]
     metrics: Formulas = {}
-
-    def percentile(place: int) -> np.ndarray:
-        return np.where(session == NOTHING, counts.delay[..., place] / SECOND, np.nan)
-
     if offers.any():
         metrics |= {
             "delay_s": lambda: _ratio(flow.delay_sum, flow.messages_delivered) / SECOND,
             "delay_scv": lambda: scv(flow.messages_delivered, flow.delay_sum, flow.delay_squares),
-            **percentiles("delay", percentile),
+            **percentiles("delay", partial(delays, counts, session == NOTHING)),
         }
     limited = offers & (conn["send_buffer"] > 0)
     if limited.any():
@@ -271,14 +272,11 @@ def session_metrics(network: State, counts: Together) -> Formulas:
     def spread() -> np.ndarray:
         return variance(flow.sessions, flow.session_time_sum, flow.session_time_squares)
 
-    def percentile(place: int) -> np.ndarray:
-        return np.where(requests, counts.delay[..., place] / SECOND, np.nan)
-
     return {
         "sessions_per_s": lambda: np.where(requests, flow.sessions / counts.seconds, np.nan),
         "session_time_s": lambda: _ratio(flow.session_time_sum, flow.sessions) / SECOND,
         "session_time_sd_s": lambda: np.sqrt(spread()) / SECOND,
-        **percentiles("session_time", percentile),
+        **percentiles("session_time", partial(delays, counts, requests)),
         "connect_time_s": lambda: _ratio(flow.connect_time_sum, flow.connects) / SECOND,
         "sessions_lost": lambda: np.where(
             requests, _ratio(flow.sessions_lost, flow.sessions + flow.sessions_lost), np.nan

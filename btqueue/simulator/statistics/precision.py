@@ -10,7 +10,7 @@ cover at least 95 % at any p.
 import math
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, conflict
-from btqueue.scenario.expressions import Linear, Quantity, number_of_key, parse_quantity
+from btqueue.scenario.expressions import Quantity, number_of_key, parse_quantity
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.machinery.threads import Job
@@ -95,7 +95,7 @@ class Watched:
         if not complete:
             return Known(math.nan, math.nan, final=False)
         values = Measured(complete, self.scenario, self.network).values
-        samples = samples_of(self.linear, values, len(complete), self.keys)
+        samples = self.linear.samples(values, len(complete), self.keys)
         samples = samples[~np.isnan(samples)]
         if not samples.size:
             return Known(math.nan, math.nan, final=len(complete) >= FEWEST_OBSERVATIONS)
@@ -152,28 +152,6 @@ def how_well(known: Known) -> str:
 def percent(share: float) -> str:
     """Return a share as people write it, with two significant digits."""
     return f"{100 * share:.2g} %"
-
-
-def samples_of(
-    linear: Linear, values: Mapping[str, np.ndarray], count: int, keys: Mapping[str, Any]
-) -> np.ndarray:
-    """Return the value of an expression in each of `count` replications; NaN where there is none.
-
-    Args:
-        linear: the expression.
-        values: of the metrics, shape (count, ...).
-        count: of replications.
-        keys: numbers of the scenario keys in it.
-    """
-    total = np.full(count, linear.constant)
-    for factor, quantity in linear.terms:
-        if quantity.is_key:
-            total = total + factor * keys[quantity.name]
-        elif quantity.name in values:
-            total = total + factor * quantity.over(np.reshape(values[quantity.name], (count, -1)))
-        else:
-            return np.full(count, np.nan)
-    return total
 
 
 def next_target(done: int, width: float, precision: float) -> int:

@@ -9,9 +9,8 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.limits import grows_with_the_run, limits, overload_warning
 from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
-from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
-from btqueue.simulator.construction.flows import settings_of_flows
+from btqueue.simulator.construction.flows import message_sizes, settings_of_flows
 from btqueue.simulator.records.arrays import State, copied
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics import limits as limiting
@@ -150,16 +149,10 @@ def label(
 
 def message_bits(scenario: Scenario) -> np.ndarray:
     """Return the mean size of a message of each flow (bits), shape (flows,)."""
-    sources = [own.traffic for own in settings_of_flows(scenario)]
-    recorded = {
-        name: float(np.mean(read_arrivals(name)[1]))
-        for name in {own.arrival_file for own in sources if own.source == "file"}
-        if name is not None
-    }
-    sizes = [
-        recorded[own.arrival_file or ""] if own.source == "file" else own.message_bytes for own in sources
-    ]
-    return 8.0 * np.array(sizes)
+    settings = settings_of_flows(scenario)
+    different = {id(own): own for own in settings}
+    means = {number: float(np.mean(message_sizes(own))) for number, own in different.items()}
+    return 8.0 * np.array([means[id(own)] for own in settings])
 
 
 def coordinates(

@@ -8,7 +8,6 @@ from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import run_until
-from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.trace_files import length_s, queue_names
 
 UNITS = {
@@ -37,7 +36,6 @@ def time_series(scenario: Scenario, replication: int = 0, step_s: float = 0.1) -
     Raises:
         ValueError: the step is not positive or longer than the run.
     """
-    require_simulated(scenario)
     end_s = length_s(scenario)
     if not 0 < step_s <= end_s:
         raise ValueError(f"step_s = {step_s:g}: a step must be positive and fit into the run of {end_s:g} s")

@@ -16,7 +16,7 @@ from btqueue.simulator.tcp import buffers, cubic, rack, rate_reduction
 from btqueue.simulator.tcp import retransmission_timer as timer
 from btqueue.simulator.tcp.congestion_avoidance import grow_window
 from btqueue.simulator.tcp.fast_recovery import reduced_threshold
-from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
+from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD, first_with
 from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length, position
 
 
@@ -101,7 +101,7 @@ def decide(conn, board, sent_at, starts, statistics, advanced, duplicate, report
             more = count_duplicate(conn, board)
     found = identify(conn, board, sent_at, advanced, now)
     if conn.state != kinds.RECOVERY:
-        if rack.has_lost(conn, board):
+        if first_with(board, conn.snd_una, conn.high_lost + 1, kinds.LOST, kinds.LOST) != NOTHING:
             start_recovery(conn, starts, statistics)
         else:
             settle(conn)

@@ -13,7 +13,7 @@ from btqueue.simulator.records.connections import ENDS, LOST, PUSHED, RESENT, RE
 from btqueue.simulator.records.conventions import MILLISECOND, NEVER, NOTHING
 from btqueue.simulator.tcp import buffers
 from btqueue.simulator.tcp import retransmission_timer as timer
-from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
+from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD, first_with
 from btqueue.simulator.tcp.stream import amount
 
 KEPT = RETRANSMITTED | ENDS | PUSHED
@@ -115,21 +115,9 @@ def take_cumulative(conn, board, sent_at, starts, ack, highest, now):
 
 
 @compiled
-def has_lost(conn, board):
-    """Whether a segment that is outstanding counts as lost, sent again or not."""
-    number = conn.snd_una
-    while number <= conn.high_lost and board[number & (len(board) - 1)] & LOST == 0:
-        number += 1
-    return number <= conn.high_lost
-
-
-@compiled
 def next_lost(conn, board):
     """Return the first segment that counts as lost and was not sent again since, or NOTHING."""
-    for number in range(conn.snd_una, conn.high_lost + 1):
-        if board[number & (len(board) - 1)] & (LOST | RESENT) == LOST:
-            return number
-    return NOTHING
+    return first_with(board, conn.snd_una, conn.high_lost + 1, LOST | RESENT, LOST)
 
 
 @compiled

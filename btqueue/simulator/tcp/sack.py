@@ -21,6 +21,15 @@ def is_sacked(board, number):
 
 
 @compiled
+def first_with(board, first, end, mask, bits):
+    """Return the first segment from `first` up to `end` that has these bits of a mask, or NOTHING."""
+    for number in range(first, end):
+        if board[number & (len(board) - 1)] & mask == bits:
+            return number
+    return NOTHING
+
+
+@compiled
 def update(conn, board, starts, segment):
     """Enter the blocks of an acknowledgement; return how much they report for the first time."""
     news = 0.0
@@ -93,18 +102,10 @@ def pipe(conn, board, starts):
 
 
 @compiled
-def next_hole(conn, board):
-    """Return the first segment above HighRxt, below one that has arrived, that has not; or NOTHING."""
-    for number in range(max(conn.high_rxt + 1, conn.snd_una), conn.high_sacked):
-        if not is_sacked(board, number):
-            return number
-    return NOTHING
-
-
-@compiled
 def next_segment(conn, board, starts):
     """Return the next segment to send in recovery, or NOTHING (NextSeg, rules 1 to 4; or 1 and 2)."""
-    hole = next_hole(conn, board)
+    # the first segment above HighRxt, below one that has arrived, that has not
+    hole = first_with(board, max(conn.high_rxt + 1, conn.snd_una), conn.high_sacked, SACKED, 0)
     if hole == NOTHING or not is_lost(conn, board, starts, hole):
         length = next_length(conn, starts)
         room = flight_with(conn, starts, length) <= conn.rwnd

@@ -54,21 +54,24 @@ buffer and are enqueued in the queue of a Bluetooth or an outside link; "corrupt
 def segment_event(sim, event, node, segment, now):
     """Log an event of a segment (an index) at a node at `now` (ns)."""
     if sim.clock[0].logging:
-        log_segment(sim, event, node, segment, now)
+        log(sim, event, sim.segments[segment].flow, node, NOTHING, segment, NOTHING, now)
 
 
 @compiled
 def packet_event(sim, event, port, packet, now):
     """Log an event of a packet (an index) at a port at `now` (ns)."""
     if sim.clock[0].logging:
-        log_packet(sim, event, port, packet, now)
+        segment = sim.packets[packet].segment
+        log(sim, event, sim.segments[segment].flow, NOTHING, port, segment, packet, now)
 
 
 @compiled
 def flow_event(sim, event, flow, now):
     """Log an event of a flow's sender or application at `now` (ns)."""
     if sim.clock[0].logging:
-        log_flow(sim, event, flow, now)
+        conn = sim.connections[flow]
+        node = conn.destination if event == MESSAGE_DELIVERED else conn.source
+        log(sim, event, flow, node, NOTHING, NOTHING, NOTHING, now)
 
 
 @compiled
@@ -76,73 +79,43 @@ def window_event(sim, flow, cwnd, fast_retransmits, now):
     """Log the changes by an acknowledgement; `cwnd` and `fast_retransmits` are the values before it."""
     if sim.clock[0].logging:
         if sim.flow_statistics[flow].fast_retransmits != fast_retransmits:
-            log_flow(sim, FAST_RETRANSMIT, flow, now)
+            flow_event(sim, FAST_RETRANSMIT, flow, now)
         if sim.connections[flow].cwnd != cwnd:
-            log_flow(sim, WINDOW_CHANGED, flow, now)
+            flow_event(sim, WINDOW_CHANGED, flow, now)
 
 
 @outlined
-def log_segment(sim, event, node, segment, now):
-    """Write the log's next record: a segment with its header's fields."""
-    place = next_record(sim, event, node, NOTHING, sim.segments[segment].flow, now)
-    if place != NOTHING:
-        copy_header(sim, place, segment)
+def log(sim, event, flow, node, port, segment, packet, now):
+    """Write the log's next record, if there is room for it, with the header of a segment.
 
-
-@outlined
-def log_packet(sim, event, port, packet, now):
-    """Write the log's next record: a packet at the sending side of a link, or as it came to the other."""
-    segment = sim.packets[packet].segment
-    node = sim.ports[port].node
-    if event in (PACKET_CORRUPTED, PACKET_DELIVERED):
-        node = sim.ports[port].peer
-    place = next_record(sim, event, node, port, sim.segments[segment].flow, now)
-    if place != NOTHING:
-        copy_header(sim, place, segment)
-        sim.log[place].bytes = sim.packets[packet].bytes
-        sim.log[place].packet_type = sim.packets[packet].type
-
-
-@outlined
-def log_flow(sim, event, flow, now):
-    """Write the log's next record: an event of a flow's source, or the delivery of a message."""
-    conn = sim.connections[flow]
-    node = conn.source
-    if event == MESSAGE_DELIVERED:
-        node = conn.destination
-    next_record(sim, event, node, NOTHING, flow, now)
-
-
-@compiled
-def next_record(sim, event, node, port, flow, now):
-    """Take the log's next record and return its index, or NOTHING if the log is full."""
+    Port, segment and packet may be NOTHING. The node of a packet is at the sending side of its link, or where
+    it came to at the other.
+    """
     clock = sim.clock[0]
-    place = clock.log_length
     clock.log_length += 1
-    if place >= len(sim.log):
-        place = NOTHING
-    else:
-        entry = sim.log[place]
-        entry.time = now
-        entry.event = event
-        entry.node = node
-        entry.port = port
-        entry.flow = flow
-        entry.kind = entry.number = entry.ack = entry.packet_type = entry.message = NOTHING
-        entry.timestamp = entry.echo = NOTHING
-        entry.backward = entry.acknowledges = False
-        entry.bytes = entry.application = entry.blocks = 0
-        entry.incarnation = sim.connections[flow].incarnation
-        entry.cwnd = sim.connections[flow].cwnd
-        entry.ssthresh = sim.connections[flow].ssthresh
-    return place
+    if clock.log_length > len(sim.log):
+        return
+    entry, conn = sim.log[clock.log_length - 1], sim.connections[flow]
+    entry.time, entry.event, entry.flow, entry.node, entry.port = now, event, flow, node, port
+    entry.kind = entry.number = entry.ack = entry.packet_type = entry.message = NOTHING
+    entry.timestamp = entry.echo = NOTHING
+    entry.backward = entry.acknowledges = False
+    entry.bytes = entry.application = entry.blocks = 0
+    entry.incarnation = conn.incarnation
+    entry.cwnd = conn.cwnd
+    entry.ssthresh = conn.ssthresh
+    if segment != NOTHING:
+        copy_header(sim, entry, sim.segments[segment])
+    if packet != NOTHING:
+        far = event in (PACKET_CORRUPTED, PACKET_DELIVERED)
+        entry.node = sim.ports[port].peer if far else sim.ports[port].node
+        entry.bytes = sim.packets[packet].bytes
+        entry.packet_type = sim.packets[packet].type
 
 
 @compiled
-def copy_header(sim, place, segment):
-    """Copy the segment's header into the log's record at `place`."""
-    entry = sim.log[place]
-    header = sim.segments[segment]
+def copy_header(sim, entry, header):
+    """Copy a segment's header into a record of the log."""
     entry.kind = header.kind
     entry.backward = header.backward
     entry.number = header.number

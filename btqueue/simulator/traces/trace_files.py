@@ -1,7 +1,7 @@
 """Run one replication with its log on and write it: all events as Parquet, one host's segments as pcap."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import CONTROL
-from btqueue.simulator.scope import require_simulated
 from btqueue.simulator.traces.extras import require
 from btqueue.simulator.traces.pcap import PcapWriter
 from btqueue.simulator.traces.trace import EVENT_NAMES
@@ -40,6 +39,7 @@ def record(
     pcap: str | Path | None = None,
     at: str | None = None,
     progress: Callable[[float], None] | None = None,
+    more: Sequence[Sink] = (),
 ) -> int:
     """Run one replication, warm-up included, and write its events; return the number of events written.
 
@@ -52,15 +52,15 @@ def record(
         pcap: file for the segments that one host sends and receives.
         at: name of that host; the source of the first flow by default.
         progress: called with the share of the run that was finished since the last call.
+        more: called with the records of all events, in order of time.
 
     Raises:
         MissingPackage: `parquet` needs pyarrow, which is not installed.
         ValueError: there is no node `at`.
     """
-    require_simulated(scenario)
     with ExitStack() as files, np.errstate(over="ignore"):
         sim = new_state(scenario, replication, logging=True)
-        sinks: list[Sink] = []
+        sinks = list(more)
         if parquet is not None:
             sinks.append(files.enter_context(ParquetSink(Path(parquet), sim, scenario)).write)
         if pcap is not None:

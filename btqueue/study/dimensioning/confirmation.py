@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.simulator.statistics.precision import samples_of
 from btqueue.study.dimensioning.problem import Place, Task
 from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best, neighbours, search_again
 from btqueue.study.evaluate import Failure, failure_of
@@ -242,7 +241,7 @@ def simulated(
         metrics = [name for name in task.metrics if name in dataset]
         values = {m: dataset[m].transpose("replication", ...).values.astype(float) for m in metrics}
         count, keys = dataset.sizes["replication"], task.keys(changes)
-        objective, *sides = (samples_of(one, values, count, keys) for one in expressions)
+        objective, *sides = (one.samples(values, count, keys) for one in expressions)
         unserved, warnings = flows_without_goodput(dataset, scenario), dataset.attrs.get("warnings", ())
     except Exception as error:
         failure = failure_of(error)

@@ -222,14 +222,6 @@ def test_the_least_variation_is_where_a_probability_reaches_one(plain, rate):
     least = (1 - rate) * abs(1 - 2 * rate)
     assume(least > 1e-6)
     assert max(plain.arrival_processes.ibp_probabilities(rate, least)) == pytest.approx(1, rel=1e-9)
-    with pytest.raises(ValueError, match="at least"):
-        plain.arrival_processes.ibp_probabilities(rate, 0.999 * least)
-
-
-@pytest.mark.parametrize("rate", [-0.1, 0.0, 1.0, 1.5])
-def test_a_rate_that_no_slotted_process_has_is_refused(plain, rate):
-    with pytest.raises(ValueError, match="messages a slot"):
-        plain.arrival_processes.ibp_probabilities(rate, 2.0)
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.4, 0.2), (1.0, 0.3), (0.3, 1.0)])

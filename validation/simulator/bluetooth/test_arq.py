@@ -36,19 +36,19 @@ def link(plain, *, most=UNLIMITED, flush=UNLIMITED, lossy=False, adaptive=False)
 
 
 def new_segment(plain, sim, packets, flow=0):
-    index = plain.pool.take(sim.pools[1], sim.segments)
+    index = plain.queues.take(sim.pools[1], sim.segments)
     segment = sim.segments[index]
     segment.flow, segment.kind, segment.travelling, segment.damaged = flow, plain.records.DATA, packets, False
     return index
 
 
 def enqueue(plain, sim, segment, now=0, size=SIZE):
-    packet = plain.pool.take(sim.pools[0], sim.packets)
+    packet = plain.queues.take(sim.pools[0], sim.packets)
     record = sim.packets[packet]
     record.segment, record.type, record.bytes, record.hop = segment, 0, size, 0
     record.transmissions = record.sent_bytes = 0
     record.corrupted = record.ghost = False
-    plain.packet_queue.offer(sim, PORT, packet, now)
+    plain.queues.offer(sim, PORT, packet, now)
     sim.piconets.waiting += 1
     return packet
 
@@ -180,7 +180,7 @@ def test_every_packet_arrives_once_or_is_given_up(plain, data):
             copy = transmit(plain, sim)
             if copy != NOTHING:
                 arrived.append(int(sim.packets[copy].segment))
-                plain.pool.give_back(sim.pools[0], sim.packets, copy)
+                plain.queues.give_back(sim.pools[0], sim.packets, copy)
             if lossy:
                 plain.arq.on_feedback(sim, PORT, bool(fates.random() < probability), 0)
     assert arrived == sorted(arrived)

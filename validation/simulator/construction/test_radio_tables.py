@@ -88,7 +88,7 @@ def test_interference_is_the_mean_over_all_phases(plain, name, interferers):
         met = np.count_nonzero((starts < on_air_us) & (starts + neighbour_us > 0))
         survivals.append((78 / 79) ** met)
     exact = 1 - np.mean(survivals) ** interferers
-    rate = plain.radio_tables.interference_rate(np.array([1000 * on_air_us]), interferers)
+    rate = plain.radio_tables.interference_rate(np.array([on_air_us]), interferers)
     assert rate == pytest.approx([exact], rel=1e-12, abs=1e-15)
 
 

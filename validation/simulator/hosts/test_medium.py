@@ -35,7 +35,10 @@ def new_medium(plain, ports=1, limit=1000, **fields):
 
 def send(plain, sim, port, now):
     """Let a packet of the port's flow enter."""
-    index, packet = plain.pool.take(sim.pools[1], sim.segments), plain.pool.take(sim.pools[0], sim.packets)
+    index, packet = (
+        plain.queues.take(sim.pools[1], sim.segments),
+        plain.queues.take(sim.pools[0], sim.packets),
+    )
     segment = sim.segments[index]
     segment.flow, segment.kind, segment.travelling, segment.damaged = port, plain.records.DATA, 1, False
     sim.packets[packet].segment, sim.packets[packet].bytes = index, SIZE
@@ -48,7 +51,7 @@ def play(plain, sim, arrivals):
 
     def on_segment_crossed(sim, index, now):
         crossed.append((int(now), int(sim.segments[index].flow), int(index)))
-        plain.pool.give_back(sim.pools[1], sim.segments, index)
+        plain.queues.give_back(sim.pools[1], sim.segments, index)
 
     arrivals = list(arrivals)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,11 +1,33 @@
-"""A first-in-first-out queue of packets with a limit, and the counts that Little's law is checked with.
+"""Pools of packets, segments and messages, and first-in-first-out queues of packets: chains of `next` links.
 
-The area under the queue length and the sum of the packets' sojourn times are gathered independently of each
-other.
+An entry is taken from the free list of its pool, and given back when it is delivered or lost. So queues need
+no separate memory, and memory grows with the packets inside the network. The event loop stops for `grow` (in
+`construction`) before a pool can run out.
+
+A queue has a limit, and the counts that Little's law is checked with: the area under the queue length and the
+sum of the packets' sojourn times are gathered independently of each other.
 """
 
 from btqueue.simulator.machinery.numba_cache import compiled
 from btqueue.simulator.records.conventions import NOTHING
+
+
+@compiled
+def take(pool, entries):
+    """Return the index of a free entry of the pool, now in use."""
+    index = pool.free
+    pool.free = entries[index].next
+    pool.left -= 1
+    entries[index].next = NOTHING
+    return index
+
+
+@compiled
+def give_back(pool, entries, index):
+    """Give an entry back to its pool."""
+    entries[index].next = pool.free
+    pool.free = index
+    pool.left += 1
 
 
 @compiled
