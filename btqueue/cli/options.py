@@ -1,4 +1,4 @@
-"""Parameters of commands: those that they share, their texts, which `options.toml` has, and completions."""
+"""Parameters of commands: the shared ones in `Call`, their texts from `options.toml`, and completions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add_command(app: Typer, command: Callable[..., None], takes: str) -> None:
 
     Args:
         app: the program.
-        command: takes a `Call` first, and parameters of its own.
+        command: takes a `Call` first, then its other parameters.
         takes: its parameters in the order of the help: its own, and those of `Call` that it has, `name=value`
             with another default, `name=` with none.
     """
