@@ -24,7 +24,7 @@ from btqueue.network.solve import solve
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.fields import declared
-from btqueue.scenario.link import DISCIPLINES, Polling
+from btqueue.scenario.polling import DISCIPLINES, Polling
 from btqueue.scenario.problems import all_keys, allowed_values, entry_table, field_at
 from btqueue.simulator.scope import require_simulated
 

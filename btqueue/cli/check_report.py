@@ -64,7 +64,7 @@ def simulator_of(call: Call, *, causes: bool = True) -> Callable[[Scenario], xr.
 
 
 def deliver(call: Call, files: AnswerFirst, report: Report | Fit) -> None:
-    """Write and draw what was asked for, then print the report."""
+    """Write the files and the figure, then print the report."""
     document, write_csv, show = OUTPUTS[type(report)]
     with files:
         files.write({".json": lambda path, one: write_json(path, document(one)), ".csv": write_csv}, report)

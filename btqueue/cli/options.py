@@ -63,8 +63,8 @@ def add_command(app: Typer, command: Callable[..., None], takes: str) -> None:
     Args:
         app: the program.
         command: takes a `Call` first, then its other parameters.
-        takes: its parameters in the order of the help: its own, and those of `Call` that it has, `name=value`
-            with another default, `name=` with none.
+        takes: names of its parameters, shared ones of `Call` included, in the order of the help; `name=value`
+            has another default, `name=` has none.
     """
     texts, known = TEXTS["shared"] | TEXTS[command.__name__], dict(inspect.signature(Call).parameters)
     known |= inspect.signature(command).parameters

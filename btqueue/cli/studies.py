@@ -1,6 +1,6 @@
 """The commands that study a scenario: `sweep`, `sensitivity`, `dimension`, `check`, `fit` and `validate`.
 
-The work of each is in a module of its own, which is imported when the command runs.
+Each has a module that does its work, which is imported when the command runs.
 """
 
 from __future__ import annotations

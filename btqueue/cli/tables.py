@@ -85,7 +85,7 @@ def answer_table(
     simulated: Answer | None,
     every: bool,
 ) -> None:
-    """Print what was found: a solution, a simulation, or both side by side; `check_lines` come after."""
+    """Print the answer: a solution, a simulation, or both side by side; `check_lines` come after."""
     lines = list[str]()
     if simulated is not None:
         lines += [*limit_lines(simulated.results), *_simulation_lines(scenario, simulated)]

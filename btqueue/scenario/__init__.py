@@ -13,14 +13,15 @@ from btqueue.scenario.loading import list_models, load, models_folder
 from btqueue.scenario.metrics import METRICS, Metric, describe
 
 if TYPE_CHECKING:
-    from btqueue.scenario.link import FlowControl, Link, Polling, Voice
+    from btqueue.scenario.link import FlowControl, Link
     from btqueue.scenario.low_energy import ChannelClass, Energy, LowEnergy
     from btqueue.scenario.network import Flow, Network, OutsideLink, Piconet
     from btqueue.scenario.radio import Radio, RadioLink
     from btqueue.scenario.run import Run
     from btqueue.scenario.scenario import Scenario
     from btqueue.scenario.topology import Topology
-    from btqueue.scenario.transport import LoadStep, Traffic, Transport
+    from btqueue.scenario.traffic import LoadStep, Traffic
+    from btqueue.scenario.transport import Transport
 
 __all__ = [
     "METRICS",
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 
-TABLES = ("scenario", "network", "radio", "low_energy", "transport", "topology")
+TABLES = ("scenario", "network", "radio", "low_energy", "traffic", "topology")
 """Modules that have all tables among their names."""
 
 

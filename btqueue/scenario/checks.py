@@ -18,9 +18,9 @@ from btqueue.baseband import low_energy as air
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
 from btqueue.baseband.voice import most_links, most_window
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, conflict
-from btqueue.scenario.link import fits_beside
 from btqueue.scenario.low_energy import SHORT_STEP_S, SHORTEST_USUAL_S, USUAL_STEP_S, without_effect
 from btqueue.scenario.network import MOST_OF_LE, MOST_PERIPHERALS, Flow, OutsideLink
+from btqueue.scenario.polling import fits_beside
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 

@@ -23,7 +23,8 @@ from btqueue.scenario.fields import (
 )
 from btqueue.scenario.link import CLASSIC
 from btqueue.scenario.low_energy import LowEnergy, with_headers
-from btqueue.scenario.transport import Traffic, Transport
+from btqueue.scenario.traffic import Traffic
+from btqueue.scenario.transport import Transport
 
 MOST_PERIPHERALS = 7
 """Active peripherals of one piconet: the active member address has three bits, and 0 means broadcast."""

@@ -13,14 +13,16 @@ from btqueue.scenario import low_energy
 from btqueue.scenario.checks import problems_between_keys
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value
 from btqueue.scenario.fields import PRESETS, Table
-from btqueue.scenario.link import PACKETS_OF_RATE, FlowControl, Link, Polling, Voice, fits_beside
+from btqueue.scenario.link import PACKETS_OF_RATE, FlowControl, Link
 from btqueue.scenario.low_energy import Energy, LowEnergy
 from btqueue.scenario.network import ENDS, Flow, Network
 from btqueue.scenario.overrides import entry_of, merged, parse_sets, without_removed
+from btqueue.scenario.polling import Polling, Voice, fits_beside
 from btqueue.scenario.problems import field_at, known_field, problems_of
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.run import Run
-from btqueue.scenario.transport import Traffic, Transport
+from btqueue.scenario.traffic import Traffic
+from btqueue.scenario.transport import Transport
 from btqueue.text_table import TextTable
 
 

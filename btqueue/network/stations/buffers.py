@@ -765,7 +765,7 @@ def doubts(network: Network, point: Point) -> list[str]:
         if (one.overflows or nearly) and one.tcp:
             places = one.places + one.sent
             few = places < LEAST_ROOM * one.segment
-            off = "by a factor of 3, round trips of 5" if few else "by 20 %, round trips by 100 %"
+            off = "by a factor of 5, as were round trips" if few else "by 20 %, round trips by 100 %"
             found.append(
                 f"windows of {one.most:.0f} packets may overflow a buffer of {places:.3g} before a "
                 f"{one.kind}: connections synchronise, which theory of means does not show; goodput was off "

@@ -674,7 +674,7 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
     ):
         yield (
             "several clients wait for each other: the order of visits is not known, and timeouts without a "
-            "loss are not counted: round trips were 77 % too short to 12 times as long, and sessions 32 % "
+            "loss are not counted: round trips were 77 % too short to 12 times as long, and sessions 37 % "
             "too short to 4 times as long"
         )
         if any(flow.traffic.pause_s for flow in pairs):

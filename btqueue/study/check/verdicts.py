@@ -42,7 +42,7 @@ Engine = Callable[[Scenario], Results | xr.Dataset]
 
 @dataclass(frozen=True, repr=False)
 class Beside:
-    """A file beside our engines: what the results of a check and of a fit have in common.
+    """A file beside our engines: the common part of the results of a check and of a fit.
 
     Attributes:
         results: read from the file.

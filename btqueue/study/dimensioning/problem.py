@@ -9,7 +9,7 @@ from typing import Any, Literal
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.expressions import Linear, check_units, number_of_key, parse_expression, parse_quantity
-from btqueue.scenario.link import DISCIPLINES
+from btqueue.scenario.polling import DISCIPLINES
 from btqueue.study.points import Interval, Over, is_number, keyed_values, label, parse_values, values_of
 
 Place = tuple[float, ...]

@@ -87,7 +87,7 @@ def test_without_room_for_two_segments_a_connection_lives_by_its_timer() -> None
     per_timeout = metrics["goodput_kbps"] / SEGMENT_KBIT / metrics["timeouts_per_s"]
     assert per_timeout == pytest.approx(4.0)
     assert metrics["timeouts_per_s"] == pytest.approx(0.75, abs=0.25)  # least timeouts are of a second
-    assert any("a factor of 3" in said for said in notes["warnings"])
+    assert any("a factor of 5" in said for said in notes["warnings"])
 
 
 LOSSY = DOWNLOADS | {

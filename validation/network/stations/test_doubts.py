@@ -424,3 +424,15 @@ def test_each_doubt_ends_where_its_law_is_right(changes, said):
 )
 def test_one_doubt_ends_where_another_one_remains(changes, unsaid):
     assert why(changes) and not any(unsaid in one for one in why(changes))
+
+
+@pytest.mark.parametrize(
+    ("last_s", "period_s", "ends"), [(10.0, None, True), (99.0, None, False), (10.0, 20.0, False)]
+)
+def test_recorded_arrivals_that_end_before_the_run_are_in_doubt(tmp_path, last_s, period_s, ends):
+    """Goodput is asked for; the radio carries a message in a second without a wait."""
+    (tmp_path / "arrivals.txt").write_text("".join(f"{second} 1000\n" for second in range(int(last_s) + 1)))
+    source = {"source": "file", "arrival_file": str(tmp_path / "arrivals.txt"), "file_period_s": period_s}
+    changes = {f"traffic.{key}": value for key, value in source.items()} | {"run.duration_s": 100.0}
+    said = why(LONE | changes | {"transport.protocol": "none"})
+    assert any("the last message comes at 10 s" in one for one in said) is ends
