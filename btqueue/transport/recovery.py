@@ -2,15 +2,16 @@
 
 Approximations: holes behind the first are spread evenly over the flight. SACK repairs one hole in a round
 trip and several in up to two; NewReno repairs one in each round trip. Reno halves its window twice for two
-holes and waits for its timer with more. During a recovery only retransmissions can be lost.
+holes and waits for its timer with more. During a recovery only retransmissions can be lost. A radio keeps
+its state from a loss to the end of a fast recovery's flight, and moves on by its rates afterwards.
 
 Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the variants repair several holes); RFC
 6582, RFC 6675, RFC 6298 (the timer is not restarted by a fast retransmit).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from math import inf
 from typing import NamedTuple
 
@@ -25,8 +26,77 @@ Vector = NDArray[np.floating]
 AVOIDANCE, SLOW, LATE = "congestion avoidance", "slow start", "late timeout"
 BACKOFFS = 6
 """Doublings of a timer that are told apart: 64 times the first value (RFC 6298, section 5.5)."""
+TICKS = (np.arange(8) + 0.5) / 8.0
+"""Parts of a round trip at which the states of radios are averaged."""
+GENERATIONS = 8
+"""Losses right behind repetitions, in a row, that are followed."""
 MOST_HOLES = 12
 """Segments lost of one window that are told apart; more are as many."""
+
+
+@dataclass(frozen=True)
+class Radio:
+    """The states of radios that repeat nothing, each a Markov chain of a better and a worse state.
+
+    The state of all of them is a number whose last binary digit is the state of the last radio, 1 if worse.
+
+    Attributes:
+        worse: share of the time in the worse state, by radio.
+        forgets: sum of the rates of both moves (1/s), by radio.
+        arrives: by radio the chances that a segment arrives, by its states at the first and at the last packet
+            (better and better, better and worse, worse and better, worse and worse).
+        crossing_s: time between these packets, by radio.
+        others: chance that a segment arrives at all other stops.
+        ack_loss: chance that an acknowledgement is lost, by state.
+    """
+
+    worse: tuple[float, ...]
+    forgets: tuple[float, ...]
+    arrives: tuple[tuple[float, ...], ...]
+    crossing_s: tuple[float, ...]
+    others: float
+    ack_loss: tuple[float, ...]
+
+    @cached_property
+    def loss(self) -> Vector:
+        """Chance that a segment is lost, by the state at its first packet."""
+        return 1.0 - self.arriving(0.0).sum(axis=1)
+
+    @property
+    def answers_lost(self) -> float:
+        """Share of the acknowledgements of arriving segments that are lost."""
+        share = self.moved(inf)[0] * (1.0 - self.loss)
+        return float(share @ self.ack_loss / max(share.sum(), 1e-12))
+
+    def moved(self, seconds: ArrayLike) -> Vector:
+        """Return the chances of the states after some times, from each state, shape (..., states, states)."""
+        seconds = np.asarray(seconds, float)
+        moves = [
+            self._moves(worse, forgets, seconds)
+            for worse, forgets in zip(self.worse, self.forgets, strict=True)
+        ]
+        return reduce(_both, moves, np.ones((*seconds.shape, 1, 1)))
+
+    def arriving(self, seconds: ArrayLike) -> Vector:
+        """Return the chances that a segment arrives and of the states some time after its first packet."""
+        seconds, found = np.asarray(seconds, float), []
+        for worse, forgets, arrives, crossing_s in zip(
+            self.worse, self.forgets, self.arrives, self.crossing_s, strict=True
+        ):
+            later = self._moves(worse, forgets, np.maximum(seconds - crossing_s, 0.0))
+            found.append(np.reshape(arrives, (2, 2)) @ later)
+        return reduce(_both, found, np.full((*seconds.shape, 1, 1), self.others))
+
+    @staticmethod
+    def _moves(worse: float, forgets: float, seconds: Vector) -> Vector:
+        kept = np.exp(-forgets * seconds)[..., None, None]
+        return kept * np.eye(2) + (1.0 - kept) * np.array([1.0 - worse, worse])
+
+
+def _both(one: Vector, other: Vector) -> Vector:
+    """Return the chances of pairs of states of two independent radios."""
+    size = one.shape[-1] * other.shape[-1]
+    return np.einsum("...ij,...kl->...ikjl", one, other).reshape(*one.shape[:-2], size, size)
 
 
 @dataclass(frozen=True)
@@ -48,6 +118,8 @@ class LossyPath:
         gathered: segments that share an acknowledgement at the receiver, 1 or more.
         ack_delay_s: timer of delayed acknowledgements; zero if each segment is acknowledged at once.
         limited_transmit: whether the first two duplicates let out a new segment each (RFC 3042).
+        keeps_backoff: whether a doubled timeout lasts until the round trip of a new segment is measured.
+        radio: states of radios that decide on losses; without them each loss is independent.
     """
 
     loss: float
@@ -64,6 +136,13 @@ class LossyPath:
     gathered: int = 1
     ack_loss: float = 0.0
     limited_transmit: bool = False
+    keeps_backoff: bool = True
+    radio: Radio | None = None
+
+    @cached_property
+    def states(self) -> Radio:
+        """The states of the radio; one without any."""
+        return self.radio or Radio((), (), (), (), 1.0 - self.loss, (self.ack_loss,))
 
     @cached_property
     def timeless(self) -> "LossyPath":
@@ -94,6 +173,10 @@ class LossyPath:
         flight = np.asarray(flight, float)
         gathered = min(self.ack_delay_s, (self.segments_per_ack - 1.0) * self.service_s)
         return np.maximum(self.round_trip(flight), self.base_s + gathered + self._pair(flight))
+
+    def spacing(self, flight: int) -> float:
+        """Return the mean time (s) from one new segment to the next."""
+        return float(self.trip_of_new(flight)) / max(flight, 1)
 
     def _pair(self, flight: Vector) -> Vector:
         return np.where((flight > 1.0) & (flight < self.window), 0.5 * self.service_s, 0.0)
@@ -141,6 +224,7 @@ class Ends(NamedTuple):
         flight: segments in flight when the loss is found, shape (ends,).
         silent: whether no fast retransmit may answer, shape (ends,).
         blocked: numbers of the silent ends by flight.
+        again: numbers of the silent ends whose first lost segment comes right behind a repetition, by flight.
         overflow: number of the end by a buffer that is full, where there is one.
         most: largest flight.
     """
@@ -148,6 +232,7 @@ class Ends(NamedTuple):
     flight: NDArray[np.int64]
     silent: NDArray[np.bool_]
     blocked: NDArray[np.int64]
+    again: NDArray[np.int64]
     overflow: int | None
     most: int
 
@@ -157,12 +242,45 @@ def ends_of(top: int, *, overflows: bool) -> Ends:
     """Return the ends of windows of up to `top` segments; one more `overflows`, or nothing does."""
     most = top + 1 if overflows else top
     flights = np.arange(most + 1)
-    silent = np.repeat([False, True], most + 1)
-    return Ends(np.tile(flights, 2), silent, flights + most + 1, most if overflows else None, most)
+    silent = np.repeat([False, True, True], most + 1)
+    blocked, again = flights + (most + 1), flights + 2 * (most + 1)
+    return Ends(np.tile(flights, 3), silent, blocked, again, most if overflows else None, most)
+
+
+class Losses(NamedTuple):
+    """Chances of losses behind the first lost segment; by end.
+
+    Attributes:
+        hole: of a further segment of the flight.
+        repetition: of a repetition in a fast recovery, a round trip later.
+    """
+
+    hole: Vector
+    repetition: Vector
+
+
+class Timers(NamedTuple):
+    """Timeouts until a repetition, alone on its way, is acknowledged; arrays by end and state of the radio.
+
+    Attributes:
+        seconds: mean time.
+        number: mean number of timeouts.
+        lost: share of the repetitions that are lost.
+        after: chances of the states when the repetition gets through, (ends, states, states).
+    """
+
+    seconds: Vector
+    number: Vector
+    lost: Vector
+    after: Vector
+
+    def of(self, state: int) -> "Timers":
+        """Return the timeouts after a loss in a state; arrays by end."""
+        return Timers(*(array[:, state] for array in self))
 
 
 class Recovery(NamedTuple):
-    """The recovery after the end of a cycle; arrays by end.
+    """The recovery after the end of a cycle; arrays by end and state of the radio at the loss, in a row.
 
     Attributes:
         seconds: time from the last new acknowledgement to the next.
@@ -171,7 +289,7 @@ class Recovery(NamedTuple):
         losses: mean number of segments lost, repetitions included.
         duplicates: mean number of duplicate acknowledgements.
         left: mean number of segments in flight that the next cycle sends, less those sent beyond the flight.
-        leads_to: chances of the starts of the next cycle.
+        leads_to: chances of the starts of the next cycle, and the states of the radio there, in a row.
     """
 
     seconds: Vector
@@ -184,11 +302,11 @@ class Recovery(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _holes(path: LossyPath, top: int) -> tuple[Vector, Vector]:
+def _holes(path: LossyPath, top: int, hole: tuple[float, ...]) -> tuple[Vector, Vector]:
     """Return the chances of 1, 2, ... holes at the ends of cycles, and of holes that duplicates show."""
     ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
     flight = ends.flight
-    chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
+    chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], np.array(hole)[:, None])
     chance[:, -1] += 1.0 - chance.sum(axis=1)
     # An acknowledgement that waited for company, or was lost, comes with the first segment behind the hole,
     # and is new; only selective ones tell of both.
@@ -200,41 +318,85 @@ def _holes(path: LossyPath, top: int) -> tuple[Vector, Vector]:
     return chance, np.where(ends.silent[:, None], 0.0, chance * enough)
 
 
+def _states(path: LossyPath, flight: NDArray) -> Iterator[tuple[LossyPath, Losses]]:
+    """Yield the path and the losses behind a lost segment, by the state of the radio in which it was lost."""
+    if path.radio is None:
+        yield path, Losses(*np.full((2, len(flight)), path.loss))
+        return
+    trip = path.round_trip(flight)
+    losses = np.stack([path.radio.loss, np.array(path.radio.ack_loss)], axis=1)
+    behind = path.radio.moved(trip[:, None] * TICKS).mean(axis=1) @ losses
+    later = path.radio.moved(trip) @ losses
+    for state in range(len(losses)):
+        ack = float(behind[-1, state, 1])
+        one = replace(path, loss=float(behind[-1, state, 0]), ack_loss=ack, radio=None)
+        yield one, Losses(behind[:, state, 0], later[:, state, 0])
+
+
 def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: Vector) -> Recovery:
-    """Enumerate losses, by how cycles end.
+    """Enumerate losses, by how cycles end and by the state of the radio.
 
     `deviation` is the mean deviation of round trips (s) by the number of segments in flight.
     """
-    ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
-    flight, (chance, found) = ends.flight, _holes(path.timeless, top)
+    ends = ends_of(top, overflows=path.room < path.window)
+    flight, timers = ends.flight, _timers(path, ends)
     late = late_chance(path, np.maximum(flight, 1.0), deviation[flight])
+    parts = [
+        _in_state(one, ends, top, starts, late, timers.of(state), losses)
+        for state, (one, losses) in enumerate(_states(path, flight))
+    ]
+    *found, quick, slow = (np.stack(one, axis=1) for one in zip(*parts, strict=True))
+    leads_to = quick[..., None] + slow[..., None]
+    if path.radio is not None:
+        repaired_s = _until_found_s(path, flight) + path.repair_trip(flight)
+        leads_to = quick[..., None] * path.radio.moved(repaired_s)[:, :, None]
+        leads_to += slow[..., None] * timers.after[:, :, None]
+    return Recovery(*(one.ravel() for one in found), leads_to.reshape(found[0].size, -1))
+
+
+def _in_state(
+    path: LossyPath,
+    ends: Ends,
+    top: int,
+    starts: Sequence[Start],
+    late: Vector,
+    timers: Timers,
+    losses: Losses,
+) -> tuple[Vector, ...]:
+    """Return the recoveries after a loss in a state of the radio: `Recovery` with two arrays `leads_to`.
+
+    They are the chances of starts after a fast recovery, and after timeouts, (ends, starts).
+    """
+    holes, flight = np.arange(1, MOST_HOLES + 1), ends.flight
+    chance, found = _holes(path.timeless, top, tuple(losses.hole.tolist()))
     if path.variant == "reno":
-        return _reno(path, ends, found, chance, starts, late, _answered(path, flight))
+        return _reno(path, ends, found, chance, starts, late, _answered(path, flight), timers, losses)
     answered = _answered(path, flight)
-    repaired = found * (1.0 - path.loss) ** holes * answered[:, None]
+    repaired = found * (1.0 - losses.repetition[:, None]) ** holes * answered[:, None]
     good, quick = repaired.sum(axis=1), found.sum(axis=1)
     seconds = repaired @ _rounds(path.variant, holes.astype(float)) * path.repair_trip(flight)
     seconds += good * _until_found_s(path, flight)
-    seconds += (1.0 - good) * (_expiries_s(path, flight) + path.round_trip(1.0))
-    mean_holes, left = chance @ holes, _left(path, flight, chance, found)
-    place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
+    seconds += (1.0 - good) * (timers.seconds + path.round_trip(1.0))
+    mean_holes, left = chance @ holes, _left(path, flight, chance, found, losses)
+    place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
     every = np.arange(len(flight))
     half = np.maximum(4, flight)
-    leads_to[every, place[SLOW][half]] += 1.0 - quick
-    leads_to[every, place[SLOW][np.maximum(4, expired_flight(path, flight))]] += quick - good
+    slow[every, place[SLOW][half]] += 1.0 - quick
+    slow[every, place[SLOW][np.maximum(4, expired_flight(path, flight))]] += quick - good
     if path.variant == "tahoe":
-        leads_to[every, place[SLOW][half]] += good
+        fast[every, place[SLOW][half]] += good
     else:
-        leads_to[every, place[LATE][half]] += good * late
-        leads_to[every, place[AVOIDANCE][half]] += good * (1.0 - late)
-    return Recovery(
-        seconds=seconds,
-        timeouts=(1.0 - good) / path.lone_success + good * late,
-        fast_retransmits=quick,
-        losses=left + (mean_holes - left) / (1.0 - path.loss),  # a repetition is lost as often as anything
-        duplicates=np.maximum(flight - mean_holes, 0.0),
-        left=left,
-        leads_to=leads_to,
+        fast[every, place[LATE][half]] += good * late
+        fast[every, place[AVOIDANCE][half]] += good * (1.0 - late)
+    return (
+        seconds,
+        (1.0 - good) * timers.number + good * late,
+        quick,
+        mean_holes + (1.0 - good) * timers.number * timers.lost + quick - good,
+        np.maximum(flight - mean_holes, 0.0),
+        left,
+        fast,
+        slow,
     )
 
 
@@ -246,8 +408,10 @@ def _reno(
     starts: Sequence[Start],
     late: Vector,
     answered: Vector,
-) -> Recovery:
-    """Return the recoveries of Reno, which leaves fast recovery at the first new acknowledgement.
+    timers: Timers,
+    losses: Losses,
+) -> tuple[Vector, ...]:
+    """Return the recoveries of Reno (`_in_state`), which leaves fast recovery at the first new acknowledgement.
 
     A second hole, at place j of f, has to be found anew, by duplicate acknowledgements of the segments sent
     in the first recovery and at its end: the window, inflated to f/2 + f - 2, lets out n segments beyond f,
@@ -255,52 +419,55 @@ def _reno(
     timer repairs it. (A third one would need more than 20 segments in flight, and a late second one, to be
     found.)
     """
-    p, flight = path.loss, ends.flight
+    flight = ends.flight
     every = np.arange(len(flight))
-    lone = found[:, 0] * (1.0 - p) * answered
-    place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
+    lone = found[:, 0] * (1.0 - losses.repetition) * answered
+    place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
     quick = found.sum(axis=1)
-    timers, (again, twice, shown) = 1.0 - quick + found[:, 0] - lone, np.zeros((3, len(flight)))
+    expired, (again, twice, shown) = 1.0 - quick + found[:, 0] - lone, np.zeros((3, len(flight)))
     half = np.maximum(4, flight)
-    leads_to[every, place[SLOW][half]] += timers
-    leads_to[every, place[LATE][half]] += lone * late
-    leads_to[every, place[AVOIDANCE][half]] += lone * (1.0 - late)
+    slow[every, place[SLOW][half]] += expired
+    fast[every, place[LATE][half]] += lone * late
+    fast[every, place[AVOIDANCE][half]] += lone * (1.0 - late)
     for f in range(DUPLICATE_THRESHOLD + 2, ends.most + 1):
         j = np.arange(2, f + 1)
+        p, again_lost = losses.hole[f], losses.repetition[f]
         there = quick[f] * p * (1.0 - p) ** (j - 2.0)
         sent = max(0, int(min(f // 2 + f - 2, path.window)) - f)
         left = f + sent - (j - 1)
         more = np.maximum(0, f // 2 - left)
         outstanding = np.minimum(left + more, ends.most)
         seen = sent + more >= DUPLICATE_THRESHOLD
-        first = there * (1.0 - p)
-        second = np.where(seen, first * (1.0 - p) ** (f - j + 1.0), 0.0)
-        leads_to[f, place[SLOW][half[f]]] += (there - first).sum()
-        np.add.at(leads_to[f], place[AVOIDANCE][np.maximum(4, outstanding)], second)
-        np.add.at(leads_to[f], place[SLOW][np.maximum(4, outstanding)], first - second)
+        first = there * (1.0 - again_lost)
+        second = np.where(seen, first * (1.0 - again_lost) * (1.0 - p) ** (f - j), 0.0)
+        slow[f, place[SLOW][half[f]]] += (there - first).sum()
+        np.add.at(fast[f], place[AVOIDANCE][np.maximum(4, outstanding)], second)
+        np.add.at(slow[f], place[SLOW][np.maximum(4, outstanding)], first - second)
         again[f], twice[f] = first[seen].sum(), second.sum()
         # the inflated window lets segments out half a round before the end of the first recovery, or at it
         shown[f] = twice[f] * (0.5 if sent >= DUPLICATE_THRESHOLD else 1.0)
-        timers[f] += (there - second).sum()
-    mean_holes, left = chance @ np.arange(1, MOST_HOLES + 1), _left(path, flight, chance, found)
+        expired[f] += (there - second).sum()
+    mean_holes, left = chance @ np.arange(1, MOST_HOLES + 1), _left(path, flight, chance, found, losses)
     repair = path.repair_trip(flight)
-    after_repair = np.maximum(timers - (1.0 - quick) - (found[:, 0] - lone), 0.0)
+    after_repair = np.maximum(expired - (1.0 - quick) - (found[:, 0] - lone), 0.0)
     seconds = (lone + 2.0 * twice + after_repair) * repair
     seconds += (lone + twice + after_repair) * _until_found_s(path, flight)
     seconds += shown * path.round_trip(flight)
-    seconds += timers * (_expiries_s(path, flight) + path.round_trip(1.0))
-    return Recovery(
-        seconds=seconds,
-        timeouts=timers / path.lone_success + lone * late,
-        fast_retransmits=quick + again,
-        losses=left + (mean_holes - left) / (1.0 - p),
-        duplicates=np.maximum(flight - mean_holes, 0.0),
-        left=left,
-        leads_to=leads_to / np.maximum(leads_to.sum(axis=1, keepdims=True), 1e-300),
+    seconds += expired * (timers.seconds + path.round_trip(1.0))
+    chances = np.maximum((fast + slow).sum(axis=1, keepdims=True), 1e-300)
+    return (
+        seconds,
+        expired * timers.number + lone * late,
+        quick + again,
+        mean_holes + expired * timers.number * timers.lost + found[:, 0] - lone,
+        np.maximum(flight - mean_holes, 0.0),
+        left,
+        fast / chances,
+        slow / chances,
     )
 
 
-def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector) -> Vector:
+def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector, losses: Losses) -> Vector:
     """Return the segments of a flight that the next cycle sends, less those sent beyond the flight; by end.
 
     The slow start after a timer, or after Tahoe's fast retransmit, repairs the further holes. A fast recovery
@@ -311,25 +478,26 @@ def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector) -> Ve
     with SACK the lost repetition, is sent anew in each round trip, until a segment is lost or the receive
     window ends.
     """
-    p, through, holes = path.loss, 1.0 - path.loss, np.arange(1, MOST_HOLES + 1)
+    p, holes = losses.repetition[:, None], np.arange(1, MOST_HOLES + 1)
+    through = 1.0 - p
     behind = {
         "tahoe": holes - 1.0,
         "reno": np.maximum(holes - 2.0, 0.0),
         "sack": holes * p - 1.0 + through**holes,
-        "newreno": holes - np.cumsum(through ** (holes - 1.0)),
+        "newreno": holes - np.cumsum(through ** (holes - 1.0), axis=1),
     }[path.variant]
-    left = (chance - found) @ (holes - 1.0) + found @ behind
+    left = (chance - found) @ (holes - 1.0) + (found * behind).sum(axis=1)
     silent = (1.0 - path.lone_success) ** np.maximum(flight - 2.0, 0.0)
     left += (1.0 - found.sum(axis=1)) * path.ack_loss * silent
     if path.variant != "sack":
-        left *= 1.0 + through * (1.0 - 1.0 / np.maximum(flight - 1.0, 1.0))
+        left *= 1.0 + through[:, 0] * (1.0 - 1.0 / np.maximum(flight - 1.0, 1.0))
     if path.variant == "tahoe":
         return left
     failed = found * (p if path.variant == "reno" else 1.0 - through**holes)
     anew = np.maximum(flight[:, None] // 2 - (1 if path.variant == "sack" else holes), 0)
     rounds = np.maximum(path.window - flight, 0)[:, None] / np.maximum(anew, 1)
     rounds = np.minimum(rounds, path.min_rto_s / path.round_trip(1.0))
-    return left - (failed * anew * through * (1.0 - through**rounds)).sum(axis=1) / max(p, 1e-12)
+    return left - (failed * anew * through * (1.0 - through**rounds) / np.maximum(p, 1e-12)).sum(axis=1)
 
 
 @lru_cache(maxsize=256)
@@ -394,14 +562,56 @@ def _rounds(variant: str, holes: Vector) -> Vector:
     return np.ones_like(holes) if variant == "tahoe" else holes
 
 
-def _expiries_s(path: LossyPath, flight: NDArray) -> Vector:
-    """Return the mean time (s) until a retransmission gets through: the first timeout and its repetitions."""
-    first = np.maximum(path.min_rto_s, path.round_trip(flight))
-    factor = 2.0 if path.backoff else 1.0
-    lost = 1.0 - path.lone_success
-    more = sum(lost**k * np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))
-    last = np.minimum(path.max_rto_s, first * factor**BACKOFFS)  # as do all later timeouts
-    return first + more + lost ** (BACKOFFS + 1) / max(1.0 - lost, 1e-12) * last
+def _timers(path: LossyPath, ends: Ends) -> Timers:
+    """Return the timeouts after a loss, by end: the first one and those of lost repetitions.
+
+    Meanwhile the radio moves on by its rates, and a repetition that is lost makes its worse state likelier.
+    A doubled timeout lasts until a new segment is acknowledged (RFC 6298, section 5.7), so that a loss right
+    behind a repetition finds it doubled.
+    """
+    states, factor = path.states, 2.0 if path.backoff else 1.0
+    first = np.maximum(path.min_rto_s, path.round_trip(ends.flight))
+    waits = [first, *(np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))]
+    crossing_s = max(states.crossing_s, default=0.0)
+    through = np.maximum(states.arriving(crossing_s) * (1.0 - np.array(states.ack_loss)), 1e-12)
+    fails, moves = states.moved(crossing_s) - through, [states.moved(wait) for wait in waits]
+
+    def expire(begins: Sequence[Vector], moves: Sequence[Vector]) -> tuple[list[Vector], list[Vector]]:
+        """Return the chances of expiries, and of the states at repetitions, by number of doublings."""
+        expired, sent, at = [], [], np.zeros_like(begins[0])
+        for k, (begin, move) in enumerate(zip(begins, moves, strict=True)):
+            at = at + begin
+            if k == BACKOFFS:  # as do all later timeouts
+                at = at @ np.linalg.inv(np.eye(len(fails)) - move @ fails)
+            expired.append(at)
+            sent.append(at @ move)
+            at = sent[-1] @ fails
+        return expired, sent
+
+    each = np.broadcast_to(np.eye(len(fails)), (len(ends.flight), *fails.shape))
+    doubled = np.eye(BACKOFFS + 1)[0]
+    if path.backoff and path.keeps_backoff:
+        pair = [move[2:3] for move in moves]
+        passes = states.arriving(path.spacing(2)) * (1.0 - np.array(states.ack_loss) ** 2)
+        fall = through @ (states.moved(path.spacing(2)) - passes)
+        lost = states.moved(inf)[:1] * states.loss
+        now = [lost[None] / lost.sum(), *[np.zeros_like(lost[None])] * BACKOFFS]
+        doubled = np.zeros(BACKOFFS + 1)
+        for _ in range(GENERATIONS):
+            now = [one @ fall for one in expire(now, pair)[1]]
+            now = [np.zeros_like(now[0]), *now[:-2], now[-2] + now[-1]]
+            doubled += [float(one.sum()) for one in now]
+        doubled /= doubled.sum()
+    behind = (np.arange(len(each)) >= ends.again[0])[:, None, None]
+    begins = [np.where(behind, part, float(k == 0)) * each for k, part in enumerate(doubled)]
+    expired, sent = expire(begins, moves)
+    repetitions = sum(sent)
+    return Timers(
+        sum(one.sum(axis=-1) * wait[:, None] for one, wait in zip(expired, waits, strict=True)),
+        sum(one.sum(axis=-1) for one in expired),
+        repetitions @ states.loss / repetitions.sum(axis=-1),
+        repetitions @ through,
+    )
 
 
 def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:

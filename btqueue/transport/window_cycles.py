@@ -6,7 +6,8 @@ with a few states for each segment of the receive window, whatever the loss prob
 deliveries and events are its rewards (Markov renewal theorem). Within a cycle the window opens by the
 square-root law, w^2 grows by 2 for each acknowledgement, or by one for each below the threshold of a slow
 start, and a round trip takes as long as the path needs for w segments. How a cycle ends is in
-`btqueue.transport.recovery`.
+`btqueue.transport.recovery`. Where radios fade, the chain has their states beside the windows, and they move
+on while segments pass and timers run.
 
 Sources: Padhye, Firoiu, Towsley & Kurose, IEEE/ACM Transactions on Networking 8(2), 2000 (cycles between
 losses); Mathis, Semke, Mahdavi & Ott, Computer Communication Review 27(3), 1997.
@@ -58,6 +59,8 @@ class LossyRates(NamedTuple):
 class _Cycles(NamedTuple):
     """Windows that open without loss, from each start, until the next segment is lost first, or overflows.
 
+    Starts and ends are counted with the states of the radio, in a row.
+
     Attributes:
         ended: chances of the ends (`recovery.Ends`), (starts, ends).
         fresh: mean segments acknowledged, by the number in flight then, (starts, flights).
@@ -96,25 +99,29 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         used = recovery.leads_to[ends.overflow] > 0.0
         starts = tuple(start for start, one in zip(starts, used, strict=True) if one)
         recovery = recovery._replace(leads_to=recovery.leads_to[:, used])
-    cycles = _cycles(path.timeless, starts, top)
+    cycles = _cycles(path if path.radio else path.timeless, starts, top)
     law, residual = _stationary(cycles.ended, recovery.leads_to)
     steady = float(law @ cycles.steady)
     longest = float(trips.mean[top])
     fresh, number_seen, end = law @ cycles.fresh, law @ cycles.seen, law @ cycles.ended
-    flight = np.maximum(np.arange(ends.most + 1.0), 1.0)
+    flight, states = np.maximum(np.arange(ends.most + 1.0), 1.0), len(path.states.ack_loss)
     lag = np.where(cycles.avoids[:, None], *_lag(path, flight))
     seconds = float(law @ (cycles.steps @ (trips.mean / flight) + (cycles.last * lag).sum(axis=1)))
     seconds += float(end @ recovery.seconds) + steady * longest / top
-    segments = float(fresh.sum() + end @ (ends.flight - recovery.left)) + steady
+    at_end = np.repeat(ends.flight, states)
+    segments = float(fresh.sum() + end @ (at_end - recovery.left)) + steady
     timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
     losses = float(end @ recovery.losses)
     # segments lost at random have crossed the bottleneck; segments that find no room before it have not
-    refused = 0.0 if ends.overflow is None else float(end[ends.overflow] * recovery.losses[ends.overflow])
+    refused = 0.0
+    if ends.overflow is not None:
+        full = slice(ends.overflow * states, (ends.overflow + 1) * states)
+        refused = float(end[full] @ recovery.losses[full])
     seconds = max(seconds, (segments + losses - refused) * path.service_s)
     fresh[top] += steady
     number_seen[top] += steady
     number_seen[1] += timeouts * (1.0 - path.loss) * path.segments_per_ack  # repetitions, alone on their way
-    everything = fresh / path.segments_per_ack + _duplicates(path, ends, recovery, end)
+    everything = fresh / path.segments_per_ack + _duplicates(path, at_end, recovery, end, ends.most)
     return LossyRates(
         goodput=segments / seconds,
         timeouts=timeouts / seconds,
@@ -190,25 +197,34 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     b = path.segments_per_ack
     begin = np.array([start.begin(path.window) for start in starts])[:, None]
     threshold = np.array([start.threshold(path.window) for start in starts])[:, None]
-    longest = np.log(FORGOTTEN) / np.log1p(-path.loss) if path.loss > 0.0 else np.inf
+    losses = path.states.loss
+    longest = np.log(FORGOTTEN) / np.log1p(-losses.min()) if losses.min() > 0.0 else np.inf
     full = b * (np.maximum((top + 1.0) ** 2 - threshold**2, 0.0) / 2.0 + threshold)
     last = np.minimum(longest, full).astype(np.int64) + 2
     n = np.arange(int(last.max()) + 1)[None, :]
-    acks = n / b
+    acks_seen = n / b
     opening = threshold - begin
-    square = threshold**2 + 2.0 * np.maximum(acks - opening, 0.0)
+    square = threshold**2 + 2.0 * np.maximum(acks_seen - opening, 0.0)
     avoiding = np.sqrt(square + np.log(square / threshold**2))  # 1/w for each, to the second order
-    cwnd = np.where(acks < opening, begin + acks, avoiding)
+    cwnd = np.where(acks_seen < opening, begin + acks_seen, avoiding)
     flight = np.maximum(np.minimum(cwnd, top), 1.0).astype(np.int64)
     # The segments acknowledged now were sent with a window smaller by 1/b. Of segments that share an ACK the
     # first waits in the queue for the segments behind it. These were sent with it, or with the next: half as
     # long.
     waits = (path.gathered - 1.0) / 2.0
-    before = np.where(acks < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
+    before = np.where(acks_seen < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
     seen = np.maximum(np.minimum(before, top), 1.0).astype(np.int64)
-    loss = path.loss + (1.0 - path.loss) * path.ack_loss**flight  # or no acknowledgement of a window comes
-    through = np.cumprod(1.0 - loss, axis=1) / (1.0 - loss)
-    lost = np.where(n < last, loss * through, np.where(n == last, through, 0.0))
+    passes, fails = _passages(path, ends.most)
+    lost, through = _losses(passes, fails, flight, last[:, 0])
+    row = np.arange(len(starts))
+    rest = through  # of the windows that are at their greatest
+    steady = np.zeros(rest.shape[:2])
+    if ends.overflow is None:
+        whole = path.states.arriving(path.spacing(top))
+        rest = rest @ np.linalg.inv(np.eye(len(losses)) - whole)
+        steady = rest @ whole.sum(axis=1)
+        rest = rest @ (path.states.moved(path.spacing(top)) - whole)
+    lost[row, last[:, 0]] = rest
     end = flight.copy()
     if ends.overflow is not None:
         end[n == last] = ends.overflow
@@ -217,28 +233,68 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     if path.variant != "sack":  # no fast retransmit before data beyond the last recovery
         first = slow | avoids if path.variant == "newreno" else slow
         end[first, 0] = ends.blocked[flight[first, 0]]
-    reached = np.cumsum(lost[:, ::-1], axis=1)[:, -2::-1]  # that more segments are acknowledged
+    end[slow, 0] = ends.again[flight[slow, 0]]
+    ended = lost.sum(axis=-1)
+    reached = np.cumsum(ended[:, ::-1], axis=1)[:, -2::-1]  # that more segments are acknowledged
     # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
-    slower = np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)[:, :-1]
-    row = np.arange(len(starts))
+    slower = np.where(acks_seen < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)[:, :-1]
 
     def by(number: NDArray[np.int64], value: Vector, most: int = ends.most + 1) -> Vector:
-        """Return the sums of values by a number, (starts, most)."""
-        places = (row[:, None] * most + number).ravel()
-        return np.bincount(places, value.ravel(), len(row) * most).astype(float).reshape(-1, most)
+        """Return the sums of values (starts, n, ...) by a number, (starts x states, most, ...)."""
+        places, rest = (row[:, None] * most + number).ravel(), value.shape[2:]
+        sums = [np.bincount(places, one.ravel(), len(row) * most) for one in value.reshape(*value.shape[:2], -1).transpose(2, 0, 1)]
+        return np.stack(sums, axis=-1).reshape(len(row), most, *rest).swapaxes(1, 2).reshape(len(row) * rest[0], most, *rest[1:])
 
-    steady = np.zeros(len(row))
-    if ends.overflow is None:
-        steady = lost[row, (lost > 0.0).sum(axis=1) - 1] * (1.0 - path.loss) / path.loss
     return _Cycles(
-        ended=by(end, lost, len(ends.flight)),
+        ended=by(end, lost, len(ends.flight)).reshape(steady.size, -1),
         fresh=by(flight[:, :-1], reached),
         seen=by(seen[:, :-1], reached),
-        steps=by(flight[:, :-1], reached * slower),
-        last=by(flight, lost),
-        steady=steady,
-        avoids=avoids,
+        steps=by(flight[:, :-1], reached * slower[..., None]),
+        last=by(flight, ended),
+        steady=steady.ravel(),
+        avoids=np.repeat(avoids, len(losses)),
     )
+
+
+def _passages(path: LossyPath, most: int) -> tuple[Vector, Vector]:
+    """Return the chances that a segment passes, or fails, and of the radio's states at the next segment.
+
+    A segment fails if it is lost, or no acknowledgement of a window comes. By segments in flight, and the
+    states before and after, (most + 1, states, states).
+    """
+    flight = np.arange(most + 1)
+    seconds = np.array([path.spacing(f) for f in flight])
+    answered = 1.0 - np.array(path.states.ack_loss) ** np.maximum(flight, 1)[:, None]
+    passes = path.states.arriving(seconds) * answered[:, None]
+    return passes, path.states.moved(seconds) - passes
+
+
+def _losses(passes: Vector, fails: Vector, flight: NDArray[np.int64], last: NDArray) -> tuple[Vector, Vector]:
+    """Return the chances that each segment is lost first, and that none is lost before the last one.
+
+    Args:
+        passes, fails: chances of a segment by segments in flight (`_passages`).
+        flight: segments in flight, (starts, n).
+        last: number of the last segment, (starts,).
+
+    Returns:
+        (starts, n, states, states) by state at the start and after the loss, and (starts, states, states).
+    """
+    starts, count = flight.shape
+    if passes.shape[-1] == 1:
+        loss = fails[flight, 0, 0]
+        through = np.cumprod(1.0 - loss, axis=1) / (1.0 - loss)
+        lost = np.where(np.arange(count) < last[:, None], loss * through, 0.0)
+        return lost[..., None, None], through[np.arange(starts), last][:, None, None]
+    lost = np.zeros((starts, count, *passes.shape[1:]))
+    at, whole = np.broadcast_to(np.eye(passes.shape[-1]), (starts, *passes.shape[1:])), np.array([])
+    whole = np.zeros_like(at)
+    for n in range(count):
+        whole = np.where((last == n)[:, None, None], at, whole)
+        going = (n < last)[:, None, None]
+        lost[:, n] = np.where(going, at @ fails[flight[:, n]], 0.0)
+        at = at @ passes[flight[:, n]]
+    return lost, whole
 
 
 def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
@@ -258,17 +314,17 @@ def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
     return np.maximum(0.5 - early - 1.0 / flight, 0.0) * idle_s + empty, 0.5 * idle_s
 
 
-def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) -> Vector:
+def _duplicates(path: LossyPath, flight: Vector, recovery: Recovery, end: Vector, most: int) -> Vector:
     """Return the mean number of duplicate acknowledgements of a cycle that find each window."""
-    found = np.zeros(ends.most + 1)
+    found = np.zeros(most + 1)
     before = np.minimum(recovery.duplicates, DUPLICATE_THRESHOLD)
-    np.add.at(found, ends.flight, end * before)
+    np.add.at(found, flight, end * before)
     later = recovery.duplicates - before
-    half = ends.flight / 2.0
+    half = flight / 2.0
     inflated = {"sack": half, "tahoe": np.ones_like(half)}.get(
         path.variant, half + DUPLICATE_THRESHOLD + later / 2.0
     )
-    np.add.at(found, np.minimum(inflated, ends.most).astype(np.int64), end * later)
+    np.add.at(found, np.minimum(inflated, most).astype(np.int64), end * later)
     return found
 
 
