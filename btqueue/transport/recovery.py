@@ -26,8 +26,6 @@ Vector = NDArray[np.floating]
 AVOIDANCE, SLOW, LATE = "congestion avoidance", "slow start", "late timeout"
 BACKOFFS = 6
 """Doublings of a timer that are told apart: 64 times the first value (RFC 6298, section 5.5)."""
-TICKS = (np.arange(8) + 0.5) / 8.0
-"""Parts of a round trip at which the states of radios are averaged."""
 GENERATIONS = 8
 """Losses right behind repetitions, in a row, that are followed."""
 MOST_HOLES = 12
@@ -248,15 +246,17 @@ def ends_of(top: int, *, overflows: bool) -> Ends:
 
 
 class Losses(NamedTuple):
-    """Chances of losses behind the first lost segment; by end.
+    """Losses of a flight and of its repetitions in a fast recovery; (ends, holes).
 
     Attributes:
-        hole: of a further segment of the flight.
-        repetition: of a repetition in a fast recovery, a round trip later.
+        chance: of 1, 2, ... holes.
+        repaired: chance that all repetitions arrive.
+        again: chance that a repetition is lost.
     """
 
-    hole: Vector
-    repetition: Vector
+    chance: Vector
+    repaired: Vector
+    again: Vector
 
 
 class Timers(NamedTuple):
@@ -302,35 +302,73 @@ class Recovery(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _holes(path: LossyPath, top: int, hole: tuple[float, ...]) -> tuple[Vector, Vector]:
-    """Return the chances of 1, 2, ... holes at the ends of cycles, and of holes that duplicates show."""
+def _shown(path: LossyPath, top: int) -> Vector:
+    """Return the chances that duplicates show 1, 2, ... holes."""
     ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
     flight = ends.flight
-    chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], np.array(hole)[:, None])
-    chance[:, -1] += 1.0 - chance.sum(axis=1)
     # An acknowledgement that waited for company, or was lost, comes with the first segment behind the hole,
     # and is new; only selective ones tell of both.
     new = 0.0 if path.variant == "sack" else 1.0 - (1.0 - path.ack_loss) / path.gathered
     behind = np.maximum(flight[:, None] - holes, 0)
     room = np.maximum(path.window - flight, 0)[:, None]
     arrive = [_duplicates_come(path, some, room) for some in (behind, behind - 1)]
-    enough = (1.0 - new) * arrive[0] + new * arrive[1]
-    return chance, np.where(ends.silent[:, None], 0.0, chance * enough)
+    return np.where(ends.silent[:, None], 0.0, (1.0 - new) * arrive[0] + new * arrive[1])
+
+
+@lru_cache(maxsize=256)
+def _independent(loss: float, flights: int) -> Losses:
+    """Return the losses of flights that are independent of each other; by flight."""
+    holes = np.arange(1, MOST_HOLES + 1)
+    chance = binomial.probability(holes - 1, np.maximum(np.arange(flights) - 1, 0)[:, None], loss)
+    chance[:, -1] += 1.0 - chance.sum(axis=1)
+    return Losses(chance, (1.0 - loss) ** np.tile(holes, (flights, 1)), np.full_like(chance, loss))
+
+
+def _faded(path: LossyPath, flights: int) -> list[Losses]:
+    """Return the losses of flights by the state of the radio behind the first lost segment; by flight.
+
+    The number of holes and the state are followed from segment to segment. The first repetition leaves at the
+    end of the flight, and those of NewReno a round trip behind each other.
+    """
+    radio, flight = path.states, np.arange(flights)
+    spacing_s = np.array([path.spacing(f) for f in flight])
+    moves, passes = radio.moved(spacing_s), radio.arriving(spacing_s)
+    fails, count = np.maximum(moves - passes, 0.0), len(radio.ack_loss)
+    at = np.zeros((flights, count, MOST_HOLES, count))
+    at[:, :, 0] = np.eye(count)
+    for sent in range(2, flights):
+        there = at[sent:]
+        more = there @ fails[sent:, None]
+        there = there @ passes[sent:, None]
+        there[:, :, 1:] += more[:, :, :-1]
+        there[:, :, -1] += more[:, :, -1]
+        at[sent:] = there
+    rounds = _rounds("newreno" if path.variant == "newreno" else "tahoe", np.arange(1.0, MOST_HOLES + 1.0))
+    later = radio.moved(path.round_trip(flight)[:, None] * (rounds - 1.0)) @ radio.loss  # (flights, holes, states)
+    arrive = np.cumprod(1.0 - later, axis=1)
+    chance = at.sum(axis=-1)
+    some = np.maximum(chance, 1e-300)
+    return [
+        Losses(
+            chance[:, j],
+            np.einsum("fhk,fhk->fh", at[:, j], arrive) / some[:, j],
+            np.einsum("fhk,k->fh", at[:, j], radio.loss) / some[:, j],
+        )
+        for j in range(count)
+    ]
 
 
 def _states(path: LossyPath, flight: NDArray) -> Iterator[tuple[LossyPath, Losses]]:
-    """Yield the path and the losses behind a lost segment, by the state of the radio in which it was lost."""
+    """Yield the path and the losses behind a lost segment, by the state of the radio behind it."""
+    flights = int(flight.max()) + 1
     if path.radio is None:
-        yield path, Losses(*np.full((2, len(flight)), path.loss))
+        yield path, Losses(*(one[flight] for one in _independent(path.loss, flights)))
         return
-    trip = path.round_trip(flight)
-    losses = np.stack([path.radio.loss, np.array(path.radio.ack_loss)], axis=1)
-    behind = path.radio.moved(trip[:, None] * TICKS).mean(axis=1) @ losses
-    later = path.radio.moved(trip) @ losses
-    for state in range(len(losses)):
-        ack = float(behind[-1, state, 1])
-        one = replace(path, loss=float(behind[-1, state, 0]), ack_loss=ack, radio=None)
-        yield one, Losses(behind[:, state, 0], later[:, state, 0])
+    later = path.radio.moved(path.base_s)
+    for state, losses in enumerate(_faded(path, flights)):
+        loss, ack = float(later[state] @ path.radio.loss), float(later[state] @ path.radio.ack_loss)
+        one = replace(path, loss=loss, ack_loss=ack, radio=None)
+        yield one, Losses(*(array[flight] for array in losses))
 
 
 def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: Vector) -> Recovery:
@@ -368,16 +406,16 @@ def _in_state(
     They are the chances of starts after a fast recovery, and after timeouts, (ends, starts).
     """
     holes, flight = np.arange(1, MOST_HOLES + 1), ends.flight
-    chance, found = _holes(path.timeless, top, tuple(losses.hole.tolist()))
+    found = losses.chance * _shown(path.timeless, top)
     if path.variant == "reno":
-        return _reno(path, ends, found, chance, starts, late, _answered(path, flight), timers, losses)
+        return _reno(path, ends, found, starts, late, _answered(path, flight), timers, losses)
     answered = _answered(path, flight)
-    repaired = found * (1.0 - losses.repetition[:, None]) ** holes * answered[:, None]
+    repaired = found * losses.repaired * answered[:, None]
     good, quick = repaired.sum(axis=1), found.sum(axis=1)
     seconds = repaired @ _rounds(path.variant, holes.astype(float)) * path.repair_trip(flight)
     seconds += good * _until_found_s(path, flight)
     seconds += (1.0 - good) * (timers.seconds + path.round_trip(1.0))
-    mean_holes, left = chance @ holes, _left(path, flight, chance, found, losses)
+    mean_holes, left = losses.chance @ holes, _left(path, flight, found, losses)
     place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
     every = np.arange(len(flight))
     half = np.maximum(4, flight)
@@ -404,7 +442,6 @@ def _reno(
     path: LossyPath,
     ends: Ends,
     found: Vector,
-    chance: Vector,
     starts: Sequence[Start],
     late: Vector,
     answered: Vector,
@@ -421,18 +458,19 @@ def _reno(
     """
     flight = ends.flight
     every = np.arange(len(flight))
-    lone = found[:, 0] * (1.0 - losses.repetition) * answered
+    lone = found[:, 0] * losses.repaired[:, 0] * answered
     place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
     quick = found.sum(axis=1)
     expired, (again, twice, shown) = 1.0 - quick + found[:, 0] - lone, np.zeros((3, len(flight)))
-    half = np.maximum(4, flight)
+    half, further = np.maximum(4, flight), losses.chance @ np.arange(MOST_HOLES)
     slow[every, place[SLOW][half]] += expired
     fast[every, place[LATE][half]] += lone * late
     fast[every, place[AVOIDANCE][half]] += lone * (1.0 - late)
     for f in range(DUPLICATE_THRESHOLD + 2, ends.most + 1):
         j = np.arange(2, f + 1)
-        p, again_lost = losses.hole[f], losses.repetition[f]
-        there = quick[f] * p * (1.0 - p) ** (j - 2.0)
+        p, again_lost = further[f] / (f - 1.0), losses.again[f, 0]
+        there = max(p, 1e-12) * (1.0 - p) ** (j - 2.0)
+        there *= (quick[f] - found[f, 0]) / there.sum()
         sent = max(0, int(min(f // 2 + f - 2, path.window)) - f)
         left = f + sent - (j - 1)
         more = np.maximum(0, f // 2 - left)
@@ -447,7 +485,7 @@ def _reno(
         # the inflated window lets segments out half a round before the end of the first recovery, or at it
         shown[f] = twice[f] * (0.5 if sent >= DUPLICATE_THRESHOLD else 1.0)
         expired[f] += (there - second).sum()
-    mean_holes, left = chance @ np.arange(1, MOST_HOLES + 1), _left(path, flight, chance, found, losses)
+    mean_holes, left = losses.chance @ np.arange(1, MOST_HOLES + 1), _left(path, flight, found, losses)
     repair = path.repair_trip(flight)
     after_repair = np.maximum(expired - (1.0 - quick) - (found[:, 0] - lone), 0.0)
     seconds = (lone + 2.0 * twice + after_repair) * repair
@@ -467,7 +505,7 @@ def _reno(
     )
 
 
-def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector, losses: Losses) -> Vector:
+def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> Vector:
     """Return the segments of a flight that the next cycle sends, less those sent beyond the flight; by end.
 
     The slow start after a timer, or after Tahoe's fast retransmit, repairs the further holes. A fast recovery
@@ -478,22 +516,24 @@ def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector, losse
     with SACK the lost repetition, is sent anew in each round trip, until a segment is lost or the receive
     window ends.
     """
-    p, holes = losses.repetition[:, None], np.arange(1, MOST_HOLES + 1)
+    p, holes = losses.again, np.arange(1, MOST_HOLES + 1)
     through = 1.0 - p
     behind = {
         "tahoe": holes - 1.0,
         "reno": np.maximum(holes - 2.0, 0.0),
-        "sack": holes * p - 1.0 + through**holes,
+        "sack": holes * p - 1.0 + losses.repaired,
         "newreno": holes - np.cumsum(through ** (holes - 1.0), axis=1),
     }[path.variant]
-    left = (chance - found) @ (holes - 1.0) + (found * behind).sum(axis=1)
+    further = (losses.chance - found) * (holes - 1.0) + found * behind
+    if path.variant != "sack":  # if it is not a hole, or the last segment
+        others = np.maximum(flight - 1.0, 1.0)[:, None]
+        further *= 1.0 + np.maximum(1.0 - (holes - 1.0) / others, 0.0) * (1.0 - 1.0 / others)
+    left = further.sum(axis=1)
     silent = (1.0 - path.lone_success) ** np.maximum(flight - 2.0, 0.0)
     left += (1.0 - found.sum(axis=1)) * path.ack_loss * silent
-    if path.variant != "sack":
-        left *= 1.0 + through[:, 0] * (1.0 - 1.0 / np.maximum(flight - 1.0, 1.0))
     if path.variant == "tahoe":
         return left
-    failed = found * (p if path.variant == "reno" else 1.0 - through**holes)
+    failed = found * (p if path.variant == "reno" else 1.0 - losses.repaired)
     anew = np.maximum(flight[:, None] // 2 - (1 if path.variant == "sack" else holes), 0)
     rounds = np.maximum(path.window - flight, 0)[:, None] / np.maximum(anew, 1)
     rounds = np.minimum(rounds, path.min_rto_s / path.round_trip(1.0))

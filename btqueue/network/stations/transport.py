@@ -957,11 +957,6 @@ def doubts(network: Network, point: Any) -> list[str]:
     """Return the doubts about losses and windows, with errors against the simulator."""
     found, flows = [], network.flows
     senders = [flow for flow in flows if flow.protocol == "tcp"]
-    if any(visit.train.loses_by_state for flow in senders for visit in flow.forth):
-        found.append(
-            "Segments are lost in the worse states of a radio, and theory takes the mean loss: goodput was "
-            "up to 97 % too low, and round trips 72 % too short"
-        )
     vegas = [
         f for f, flow in enumerate(flows) if flow.protocol == "tcp" and flow.transport.variant == "vegas"
     ]
