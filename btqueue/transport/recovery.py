@@ -134,7 +134,7 @@ class LossyPath:
     gathered: int = 1
     ack_loss: float = 0.0
     limited_transmit: bool = False
-    keeps_backoff: bool = True
+    keeps_backoff: bool = False
     radio: Radio | None = None
 
     @cached_property

@@ -642,6 +642,9 @@ def radio_of(network: Network, flow: Flow) -> Radio | None:
     The links of the two most uneven radios have states. Those of a third are taken at its mean loss.
     """
 
+    def fades_at(visit: Visit) -> bool:
+        return visit.kind == "port" and visit.train.loses_by_state
+
     def radio(visit: Visit) -> tuple[int, ...]:
         port = network.ports[visit.index]
         if visit.train.scheduled:
@@ -650,7 +653,7 @@ def radio_of(network: Network, flow: Flow) -> Radio | None:
 
     fades: dict[tuple[int, ...], list[Train]] = {}
     for visit in (*flow.forth, *flow.back):
-        if visit.train.loses_by_state:
+        if fades_at(visit):
             fades.setdefault(radio(visit), []).append(visit.train)
     if not fades:
         return None
@@ -660,7 +663,7 @@ def radio_of(network: Network, flow: Flow) -> Radio | None:
         """Return the chances by radio and states, the crossing times, and the chance at all other stops."""
         chances, crossing, others = [np.eye(2)] * len(first), [0.0] * len(first), 1.0
         for visit in visits:
-            if visit.train.loses_by_state and (kind := radio(visit)) in first:
+            if fades_at(visit) and (kind := radio(visit)) in first:
                 place = first.index(kind)
                 chances[place] = chances[place] @ visit.train.through
                 crossing[place] += visit.train.crossing_s
