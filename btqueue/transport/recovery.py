@@ -12,7 +12,7 @@ Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the varian
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
-from math import inf
+from math import ceil, inf, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +24,6 @@ from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
 Vector = NDArray[np.floating]
 
 AVOIDANCE, SLOW, LATE = "congestion avoidance", "slow start", "late timeout"
-BACKOFFS = 6
-"""Doublings of a timer that are told apart: 64 times the first value (RFC 6298, section 5.5)."""
 GENERATIONS = 8
 """Losses right behind repetitions, in a row, that are followed."""
 MOST_HOLES = 12
@@ -41,7 +39,7 @@ class Radio:
     Attributes:
         worse: share of the time in the worse state, by radio.
         forgets: sum of the rates of both moves (1/s), by radio.
-        arrives: by radio the chances that a segment arrives, by its states at the first and at the last packet
+        arrives: by radio the chances that a segment arrives, by the states at its first and its last packet
             (better and better, better and worse, worse and better, worse and worse).
         crossing_s: time between these packets, by radio.
         others: chance that a segment arrives at all other stops.
@@ -76,13 +74,18 @@ class Radio:
         return reduce(_both, moves, np.ones((*seconds.shape, 1, 1)))
 
     def arriving(self, seconds: ArrayLike) -> Vector:
-        """Return the chances that a segment arrives and of the states some time after its first packet."""
+        """Return the chances that a segment arrives and of the states some time after its first packet.
+
+        At an earlier time than that of its last packet, its arrival and the state are taken as independent.
+        """
         seconds, found = np.asarray(seconds, float), []
         for worse, forgets, arrives, crossing_s in zip(
             self.worse, self.forgets, self.arrives, self.crossing_s, strict=True
         ):
-            later = self._moves(worse, forgets, np.maximum(seconds - crossing_s, 0.0))
-            found.append(np.reshape(arrives, (2, 2)) @ later)
+            whole = np.reshape(arrives, (2, 2))
+            later = whole @ self._moves(worse, forgets, np.maximum(seconds - crossing_s, 0.0))
+            early = whole.sum(axis=1)[:, None] * self._moves(worse, forgets, seconds)
+            found.append(np.where((seconds < crossing_s)[..., None, None], early, later))
         return reduce(_both, found, np.full((*seconds.shape, 1, 1), self.others))
 
     @staticmethod
@@ -147,6 +150,11 @@ class LossyPath:
         """The path without its times: which windows there are and which segments are lost depends on this."""
         room = float(int(self.room)) if self.room < self.window else inf
         return replace(self, room=room, base_s=0.0, service_s=0.0)
+
+    @cached_property
+    def doublings(self) -> int:
+        """Doublings of the least timeout until it is the largest one."""
+        return max(ceil(log2(self.max_rto_s / self.min_rto_s)), 0) if self.backoff else 0
 
     @property
     def lone_success(self) -> float:
@@ -289,6 +297,7 @@ class Recovery(NamedTuple):
         losses: mean number of segments lost, repetitions included.
         duplicates: mean number of duplicate acknowledgements.
         left: mean number of segments in flight that the next cycle sends, less those sent beyond the flight.
+        in_vain: mean number of these that have arrived before.
         leads_to: chances of the starts of the next cycle, and the states of the radio there, in a row.
     """
 
@@ -298,6 +307,7 @@ class Recovery(NamedTuple):
     losses: Vector
     duplicates: Vector
     left: Vector
+    in_vain: Vector
     leads_to: Vector
 
 
@@ -344,7 +354,9 @@ def _faded(path: LossyPath, flights: int) -> list[Losses]:
         there[:, :, -1] += more[:, :, -1]
         at[sent:] = there
     rounds = _rounds("newreno" if path.variant == "newreno" else "tahoe", np.arange(1.0, MOST_HOLES + 1.0))
-    later = radio.moved(path.round_trip(flight)[:, None] * (rounds - 1.0)) @ radio.loss  # (flights, holes, states)
+    later = (
+        radio.moved(path.round_trip(flight)[:, None] * (rounds - 1.0)) @ radio.loss
+    )  # (flights, holes, states)
     arrive = np.cumprod(1.0 - later, axis=1)
     chance = at.sum(axis=-1)
     some = np.maximum(chance, 1e-300)
@@ -415,7 +427,7 @@ def _in_state(
     seconds = repaired @ _rounds(path.variant, holes.astype(float)) * path.repair_trip(flight)
     seconds += good * _until_found_s(path, flight)
     seconds += (1.0 - good) * (timers.seconds + path.round_trip(1.0))
-    mean_holes, left = losses.chance @ holes, _left(path, flight, found, losses)
+    mean_holes, (left, in_vain) = losses.chance @ holes, _left(path, flight, found, losses)
     place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
     every = np.arange(len(flight))
     half = np.maximum(4, flight)
@@ -433,6 +445,7 @@ def _in_state(
         mean_holes + (1.0 - good) * timers.number * timers.lost + quick - good,
         np.maximum(flight - mean_holes, 0.0),
         left,
+        in_vain,
         fast,
         slow,
     )
@@ -448,7 +461,7 @@ def _reno(
     timers: Timers,
     losses: Losses,
 ) -> tuple[Vector, ...]:
-    """Return the recoveries of Reno (`_in_state`), which leaves fast recovery at the first new acknowledgement.
+    """Return the recoveries of Reno, as `_in_state`; it leaves fast recovery at the first new acknowledgement.
 
     A second hole, at place j of f, has to be found anew, by duplicate acknowledgements of the segments sent
     in the first recovery and at its end: the window, inflated to f/2 + f - 2, lets out n segments beyond f,
@@ -485,7 +498,8 @@ def _reno(
         # the inflated window lets segments out half a round before the end of the first recovery, or at it
         shown[f] = twice[f] * (0.5 if sent >= DUPLICATE_THRESHOLD else 1.0)
         expired[f] += (there - second).sum()
-    mean_holes, left = losses.chance @ np.arange(1, MOST_HOLES + 1), _left(path, flight, found, losses)
+    mean_holes = losses.chance @ np.arange(1, MOST_HOLES + 1)
+    left, in_vain = _left(path, flight, found, losses)
     repair = path.repair_trip(flight)
     after_repair = np.maximum(expired - (1.0 - quick) - (found[:, 0] - lone), 0.0)
     seconds = (lone + 2.0 * twice + after_repair) * repair
@@ -500,13 +514,16 @@ def _reno(
         mean_holes + expired * timers.number * timers.lost + found[:, 0] - lone,
         np.maximum(flight - mean_holes, 0.0),
         left,
+        in_vain,
         fast / chances,
         slow / chances,
     )
 
 
-def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> Vector:
+def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> tuple[Vector, Vector]:
     """Return the segments of a flight that the next cycle sends, less those sent beyond the flight; by end.
+
+    The second array is the part of them that has arrived.
 
     The slow start after a timer, or after Tahoe's fast retransmit, repairs the further holes. A fast recovery
     leaves those behind the first repetition that is lost, with SACK the other lost ones; Reno's timer repairs
@@ -525,19 +542,20 @@ def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> Ve
         "newreno": holes - np.cumsum(through ** (holes - 1.0), axis=1),
     }[path.variant]
     further = (losses.chance - found) * (holes - 1.0) + found * behind
-    if path.variant != "sack":  # if it is not a hole, or the last segment
-        others = np.maximum(flight - 1.0, 1.0)[:, None]
-        further *= 1.0 + np.maximum(1.0 - (holes - 1.0) / others, 0.0) * (1.0 - 1.0 / others)
-    left = further.sum(axis=1)
+    others = np.maximum(flight - 1.0, 1.0)[:, None]
+    again = np.maximum(1.0 - (holes - 1.0) / others, 0.0) * (1.0 - 1.0 / others)  # no hole, nor the last one
+    in_vain = (further * again).sum(axis=1) * (path.variant != "sack")
+    left = further.sum(axis=1) + in_vain
     silent = (1.0 - path.lone_success) ** np.maximum(flight - 2.0, 0.0)
     left += (1.0 - found.sum(axis=1)) * path.ack_loss * silent
     if path.variant == "tahoe":
-        return left
+        return left, in_vain
     failed = found * (p if path.variant == "reno" else 1.0 - losses.repaired)
     anew = np.maximum(flight[:, None] // 2 - (1 if path.variant == "sack" else holes), 0)
     rounds = np.maximum(path.window - flight, 0)[:, None] / np.maximum(anew, 1)
     rounds = np.minimum(rounds, path.min_rto_s / path.round_trip(1.0))
-    return left - (failed * anew * through * (1.0 - through**rounds) / np.maximum(p, 1e-12)).sum(axis=1)
+    beyond = failed * anew * through * (1.0 - through**rounds) / np.maximum(p, 1e-12)
+    return left - beyond.sum(axis=1), in_vain
 
 
 @lru_cache(maxsize=256)
@@ -611,7 +629,7 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
     """
     states, factor = path.states, 2.0 if path.backoff else 1.0
     first = np.maximum(path.min_rto_s, path.round_trip(ends.flight))
-    waits = [first, *(np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))]
+    waits = [first, *(np.minimum(path.max_rto_s, first * factor**k) for k in range(1, path.doublings + 1))]
     crossing_s = max(states.crossing_s, default=0.0)
     through = np.maximum(states.arriving(crossing_s) * (1.0 - np.array(states.ack_loss)), 1e-12)
     fails, moves = states.moved(crossing_s) - through, [states.moved(wait) for wait in waits]
@@ -621,7 +639,7 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
         expired, sent, at = [], [], np.zeros_like(begins[0])
         for k, (begin, move) in enumerate(zip(begins, moves, strict=True)):
             at = at + begin
-            if k == BACKOFFS:  # as do all later timeouts
+            if k == path.doublings:  # as do all later timeouts
                 at = at @ np.linalg.inv(np.eye(len(fails)) - move @ fails)
             expired.append(at)
             sent.append(at @ move)
@@ -629,14 +647,14 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
         return expired, sent
 
     each = np.broadcast_to(np.eye(len(fails)), (len(ends.flight), *fails.shape))
-    doubled = np.eye(BACKOFFS + 1)[0]
-    if path.backoff and path.keeps_backoff:
+    doubled = np.eye(path.doublings + 1)[0]
+    if path.keeps_backoff and path.doublings:
         pair = [move[2:3] for move in moves]
         passes = states.arriving(path.spacing(2)) * (1.0 - np.array(states.ack_loss) ** 2)
         fall = through @ (states.moved(path.spacing(2)) - passes)
-        lost = states.moved(inf)[:1] * states.loss
-        now = [lost[None] / lost.sum(), *[np.zeros_like(lost[None])] * BACKOFFS]
-        doubled = np.zeros(BACKOFFS + 1)
+        lost = states.moved(inf)[:1] * np.maximum(states.loss, 1e-12)
+        now = [lost[None] / lost.sum(), *[np.zeros_like(lost[None])] * path.doublings]
+        doubled = np.zeros(path.doublings + 1)
         for _ in range(GENERATIONS):
             now = [one @ fall for one in expire(now, pair)[1]]
             now = [np.zeros_like(now[0]), *now[:-2], now[-2] + now[-1]]

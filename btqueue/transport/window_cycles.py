@@ -26,6 +26,7 @@ from btqueue.transport.recovery import (
     SLOW,
     Ends,
     LossyPath,
+    Radio,
     Recovery,
     Start,
     ends_of,
@@ -38,6 +39,8 @@ Vector = NDArray[np.floating]
 MOST_CYCLES = 2000
 FORGOTTEN = 1e-12
 """A loss-free row of segments with less than this chance is left out."""
+BLOCK = 24
+"""Blocks of segments that are followed before a block is twice as long."""
 STEPS = 8
 """Waits shorter than the timer of acknowledgements that are told apart."""
 
@@ -99,7 +102,9 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         used = recovery.leads_to[ends.overflow] > 0.0
         starts = tuple(start for start, one in zip(starts, used, strict=True) if one)
         recovery = recovery._replace(leads_to=recovery.leads_to[:, used])
-    cycles = _cycles(path if path.radio else path.timeless, starts, top)
+    cycles = (
+        _faded_cycles(path, path.radio, starts, top) if path.radio else _cycles(path.timeless, starts, top)
+    )
     law, residual = _stationary(cycles.ended, recovery.leads_to)
     steady = float(law @ cycles.steady)
     longest = float(trips.mean[top])
@@ -126,7 +131,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         goodput=segments / seconds,
         timeouts=timeouts / seconds,
         fast_retransmits=fast / seconds,
-        losses=losses / (segments + losses),
+        losses=losses / (segments + losses + float(end @ recovery.in_vain)),
         window=float(everything @ np.arange(ends.most + 1.0) / everything.sum()),
         rtts=trips.samples.ravel(),
         weights=((number_seen / number_seen.sum())[:, None] * trips.shares).ravel(),
@@ -190,111 +195,144 @@ def _starts(path: LossyPath, top: int) -> tuple[Start, ...]:
     return tuple(Start(kind, half) for kind in (AVOIDANCE, SLOW, LATE) for half in range(4, most + 1))
 
 
-@lru_cache(maxsize=256)
-def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
-    """Open windows until they are at their greatest, or a row without loss is too unlikely to matter."""
-    ends = ends_of(top, overflows=path.room < path.window)
+class _Growth(NamedTuple):
+    """Windows as segments are acknowledged from each start, (starts, n).
+
+    Attributes:
+        flight: segments in flight.
+        seen: segments in flight when the acknowledged segment was sent.
+        slower: part by which a slow start lasts longer than an even flow.
+        last: number of the segment at which the window is at its greatest, or a loss is certain, (starts,).
+    """
+
+    flight: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    slower: Vector
+    last: NDArray[np.int64]
+
+
+def _growth(path: LossyPath, starts: tuple[Start, ...], top: int, longest: float) -> _Growth:
+    """Open windows for up to `longest` segments, or until they are at their greatest."""
     b = path.segments_per_ack
     begin = np.array([start.begin(path.window) for start in starts])[:, None]
     threshold = np.array([start.threshold(path.window) for start in starts])[:, None]
-    losses = path.states.loss
-    longest = np.log(FORGOTTEN) / np.log1p(-losses.min()) if losses.min() > 0.0 else np.inf
     full = b * (np.maximum((top + 1.0) ** 2 - threshold**2, 0.0) / 2.0 + threshold)
     last = np.minimum(longest, full).astype(np.int64) + 2
-    n = np.arange(int(last.max()) + 1)[None, :]
-    acks_seen = n / b
+    acks = np.arange(int(last.max()) + 1)[None, :] / b
     opening = threshold - begin
-    square = threshold**2 + 2.0 * np.maximum(acks_seen - opening, 0.0)
+    square = threshold**2 + 2.0 * np.maximum(acks - opening, 0.0)
     avoiding = np.sqrt(square + np.log(square / threshold**2))  # 1/w for each, to the second order
-    cwnd = np.where(acks_seen < opening, begin + acks_seen, avoiding)
+    cwnd = np.where(acks < opening, begin + acks, avoiding)
     flight = np.maximum(np.minimum(cwnd, top), 1.0).astype(np.int64)
     # The segments acknowledged now were sent with a window smaller by 1/b. Of segments that share an ACK the
     # first waits in the queue for the segments behind it. These were sent with it, or with the next: half as
     # long.
     waits = (path.gathered - 1.0) / 2.0
-    before = np.where(acks_seen < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
+    before = np.where(acks < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
     seen = np.maximum(np.minimum(before, top), 1.0).astype(np.int64)
-    passes, fails = _passages(path, ends.most)
-    lost, through = _losses(passes, fails, flight, last[:, 0])
-    row = np.arange(len(starts))
-    rest = through  # of the windows that are at their greatest
-    steady = np.zeros(rest.shape[:2])
-    if ends.overflow is None:
-        whole = path.states.arriving(path.spacing(top))
-        rest = rest @ np.linalg.inv(np.eye(len(losses)) - whole)
-        steady = rest @ whole.sum(axis=1)
-        rest = rest @ (path.states.moved(path.spacing(top)) - whole)
-    lost[row, last[:, 0]] = rest
+    # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
+    slower = np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)
+    return _Growth(flight, seen, slower, last[:, 0])
+
+
+def _first_ends(path: LossyPath, starts: tuple[Start, ...], ends: Ends, flight: NDArray) -> NDArray[np.int64]:
+    """Return the numbers of the ends at which the first segment of a cycle is lost, (starts,)."""
+    avoids = np.array([start.kind == AVOIDANCE for start in starts])
+    slow = np.array([start.kind == SLOW and path.variant != "sack" for start in starts])
+    # no fast retransmit before data beyond the last recovery
+    silent = avoids & (path.variant == "newreno")
+    return np.where(slow, ends.again[flight], np.where(silent, ends.blocked[flight], flight))
+
+
+@lru_cache(maxsize=256)
+def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
+    """Open windows until they are at their greatest, or a row without loss is too unlikely to matter."""
+    ends = ends_of(top, overflows=path.room < path.window)
+    longest = np.log(FORGOTTEN) / np.log1p(-path.loss) if path.loss > 0.0 else np.inf
+    flight, seen, slower, last = _growth(path, starts, top, longest)
+    n, last = np.arange(flight.shape[1])[None, :], last[:, None]
+    loss = path.loss + (1.0 - path.loss) * path.ack_loss**flight  # or no acknowledgement of a window comes
+    through = np.cumprod(1.0 - loss, axis=1) / (1.0 - loss)
+    lost = np.where(n < last, loss * through, np.where(n == last, through, 0.0))
     end = flight.copy()
     if ends.overflow is not None:
         end[n == last] = ends.overflow
-    avoids = np.array([start.kind == AVOIDANCE for start in starts])
-    slow = np.array([start.kind == SLOW for start in starts])
-    if path.variant != "sack":  # no fast retransmit before data beyond the last recovery
-        first = slow | avoids if path.variant == "newreno" else slow
-        end[first, 0] = ends.blocked[flight[first, 0]]
-    end[slow, 0] = ends.again[flight[slow, 0]]
-    ended = lost.sum(axis=-1)
-    reached = np.cumsum(ended[:, ::-1], axis=1)[:, -2::-1]  # that more segments are acknowledged
-    # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
-    slower = np.where(acks_seen < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)[:, :-1]
+    end[:, 0] = _first_ends(path, starts, ends, flight[:, 0])
+    reached = np.cumsum(lost[:, ::-1], axis=1)[:, -2::-1]  # that more segments are acknowledged
+    row = np.arange(len(starts))
 
     def by(number: NDArray[np.int64], value: Vector, most: int = ends.most + 1) -> Vector:
-        """Return the sums of values (starts, n, ...) by a number, (starts x states, most, ...)."""
-        places, rest = (row[:, None] * most + number).ravel(), value.shape[2:]
-        sums = [np.bincount(places, one.ravel(), len(row) * most) for one in value.reshape(*value.shape[:2], -1).transpose(2, 0, 1)]
-        return np.stack(sums, axis=-1).reshape(len(row), most, *rest).swapaxes(1, 2).reshape(len(row) * rest[0], most, *rest[1:])
+        """Return the sums of values by a number, (starts, most)."""
+        places = (row[:, None] * most + number).ravel()
+        return np.bincount(places, value.ravel(), len(row) * most).astype(float).reshape(-1, most)
 
+    steady = np.zeros(len(row))
+    if ends.overflow is None:
+        steady = lost[row, (lost > 0.0).sum(axis=1) - 1] * (1.0 - path.loss) / path.loss
     return _Cycles(
-        ended=by(end, lost, len(ends.flight)).reshape(steady.size, -1),
+        ended=by(end, lost, len(ends.flight)),
         fresh=by(flight[:, :-1], reached),
         seen=by(seen[:, :-1], reached),
-        steps=by(flight[:, :-1], reached * slower[..., None]),
-        last=by(flight, ended),
-        steady=steady.ravel(),
-        avoids=np.repeat(avoids, len(losses)),
+        steps=by(flight[:, :-1], reached * slower[:, :-1]),
+        last=by(flight, lost),
+        steady=steady,
+        avoids=np.array([start.kind == AVOIDANCE for start in starts]),
     )
 
 
-def _passages(path: LossyPath, most: int) -> tuple[Vector, Vector]:
-    """Return the chances that a segment passes, or fails, and of the radio's states at the next segment.
+@lru_cache(maxsize=64)
+def _faded_cycles(path: LossyPath, radio: Radio, starts: tuple[Start, ...], top: int) -> _Cycles:
+    """Open windows as `_cycles` does, while the states of a radio move on.
 
-    A segment fails if it is lost, or no acknowledgement of a window comes. By segments in flight, and the
-    states before and after, (most + 1, states, states).
+    A segment that passes, or fails, takes the radio from its state to that at the next segment. Late segments
+    of a cycle are taken in blocks of equal windows.
     """
-    flight = np.arange(most + 1)
-    seconds = np.array([path.spacing(f) for f in flight])
-    answered = 1.0 - np.array(path.states.ack_loss) ** np.maximum(flight, 1)[:, None]
-    passes = path.states.arriving(seconds) * answered[:, None]
-    return passes, path.states.moved(seconds) - passes
+    ends, count = ends_of(top, overflows=path.room < path.window), len(radio.ack_loss)
+    most = float(radio.loss.min())
+    flight, seen, slower, last = _growth(
+        path, starts, top, np.log(FORGOTTEN) / np.log1p(-most) if most > 0.0 else np.inf
+    )
+    windows = np.arange(ends.most + 1)
+    spacing_s = np.array([path.spacing(window) for window in windows])
+    answered = 1.0 - np.array(radio.ack_loss) ** np.maximum(windows, 1)[:, None]  # of a window, at least once
+    passes = radio.arriving(spacing_s) * answered[:, None]
+    fails = np.maximum(radio.moved(spacing_s) - passes, 0.0)
+    row, most = np.arange(len(starts)), ends.most + 1
+    ended = np.zeros((len(row), len(ends.flight), count, count))
+    fresh, found_seen, steps, lost_by = np.zeros((4, len(row), most, count))
+    at = np.broadcast_to(np.eye(count), (len(row), count, count))
+    n, size, sums, whole = 0, 1, np.broadcast_to(np.eye(count), passes.shape), passes
+    while n < flight.shape[1] and at.max() > FORGOTTEN:
+        going = np.minimum(size, last - n).clip(0) == size
+        here = flight[:, n]
+        block = np.where(going[:, None, None], at, 0.0)
+        left, through = block @ sums[here] @ fails[here], block @ whole[here]
+        acked = (block @ (sums @ passes)[here]).sum(axis=-1)
+        ended[row, _first_ends(path, starts, ends, here) if n == 0 else here] += left
+        fresh[row, here] += acked
+        found_seen[row, seen[:, n]] += acked
+        steps[row, here] += acked * slower[:, n, None]
+        lost_by[row, here] += left.sum(axis=-1)
+        at = np.where(going[:, None, None], through, at)
+        n += size
+        if n >= BLOCK * size * 2:
+            sums, whole, size = sums + whole @ sums, whole @ whole, 2 * size
+    # of the windows that are at their greatest
+    steady = np.zeros((len(row), count))
+    if ends.overflow is None:
+        at = at @ np.linalg.inv(np.eye(count) - passes[top])
+        steady, at = (at @ passes[top]).sum(axis=-1), at @ fails[top]
+    ended[:, top if ends.overflow is None else ends.overflow] += at
+    lost_by[:, top] += at.sum(axis=-1)
 
+    def in_a_row(array: Vector) -> Vector:
+        """Return an array by start, number and state by start and state, and number."""
+        return array.swapaxes(1, 2).reshape(len(row) * count, -1)
 
-def _losses(passes: Vector, fails: Vector, flight: NDArray[np.int64], last: NDArray) -> tuple[Vector, Vector]:
-    """Return the chances that each segment is lost first, and that none is lost before the last one.
-
-    Args:
-        passes, fails: chances of a segment by segments in flight (`_passages`).
-        flight: segments in flight, (starts, n).
-        last: number of the last segment, (starts,).
-
-    Returns:
-        (starts, n, states, states) by state at the start and after the loss, and (starts, states, states).
-    """
-    starts, count = flight.shape
-    if passes.shape[-1] == 1:
-        loss = fails[flight, 0, 0]
-        through = np.cumprod(1.0 - loss, axis=1) / (1.0 - loss)
-        lost = np.where(np.arange(count) < last[:, None], loss * through, 0.0)
-        return lost[..., None, None], through[np.arange(starts), last][:, None, None]
-    lost = np.zeros((starts, count, *passes.shape[1:]))
-    at, whole = np.broadcast_to(np.eye(passes.shape[-1]), (starts, *passes.shape[1:])), np.array([])
-    whole = np.zeros_like(at)
-    for n in range(count):
-        whole = np.where((last == n)[:, None, None], at, whole)
-        going = (n < last)[:, None, None]
-        lost[:, n] = np.where(going, at @ fails[flight[:, n]], 0.0)
-        at = at @ passes[flight[:, n]]
-    return lost, whole
+    return _Cycles(
+        in_a_row(ended), in_a_row(fresh), in_a_row(found_seen), in_a_row(steps), in_a_row(lost_by),
+        steady.ravel(), np.repeat([start.kind == AVOIDANCE for start in starts], count),
+    )  # fmt: skip
 
 
 def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import compress, pairwise
+from itertools import pairwise
 from math import ceil, gcd, inf, prod
 from typing import Any, NamedTuple
 
@@ -63,9 +63,9 @@ class Train(NamedTuple):
         stay_s: mean time that the worse states last.
         together: whether all links of a piconet fade at once.
         scheduled: whether the radio follows a schedule in time: all links of the network fade at once.
-        better_better, better_worse, worse_better, worse_worse: without repetition, chances that a segment
-            arrives, by the state of its first packet and the state of its last one.
-        crossing_s: time from the first packet to the last one (s).
+        better_better, better_worse, worse_better, worse_worse: chances that a segment arrives, by the states
+            of a radio that fades at its first and at its last packet.
+        crossing_s: time from the first packet to the last one (s); 0 where packets are repeated.
     """
 
     packets: float
@@ -1202,20 +1202,19 @@ def train_of(
         return found
     stay = states[int(np.flatnonzero(worse)[0])].stay_s
     scheduled = radio.model in ("alternating", "trace")
-    loss, arrives, crossing_s = found.loss, np.zeros(4), 0.0
+    lost = np.array([train.loss for train in trains])
+
+    def mean(values: Vector, where: NDArray[np.bool_]) -> float:
+        return float(values[where] @ share[where] / share[where].sum())
+
+    loss, arrives, crossing_s = found.loss, np.diag([1.0 - mean(lost, ~worse), 1.0 - mean(lost, worse)]), 0.0
     if link.arq == "none":
-        arrives = np.diag(
-            [float(share[where] @ [1.0 - t.loss for t in compress(trains, where)]) / share[where].sum() for where in (~worse, worse)]
-        ).ravel()
-        loss = float(share @ [train.loss for train in trains])
+        loss = float(share @ lost)
         if len(states) == 2 and len({len(one) for one in through}) == 1:
             order = np.argsort(worse)
             gaps_s = np.array([kind.slots + 1.0 for kind in kinds[:-1]]) * SLOT_S
             arrives = _across(np.array(through)[order], share[order], stay, gaps_s)
             loss, crossing_s = 1.0 - float(share[order] @ arrives.sum(axis=1)), float(gaps_s.sum())
-
-    def mean(values: Vector, where: NDArray[np.bool_]) -> float:
-        return float(values[where] @ share[where] / share[where].sum())
 
     return found._replace(
         spread=found.frames * (found.frames / found.packets - 1.0) if link.arq != "none" else 0.0,

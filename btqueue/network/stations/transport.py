@@ -18,7 +18,7 @@ from btqueue.transport.window_cycles import LossyRates, lossy_rates
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-ALONE = 0.6
+ALONE = 0.85
 """Loss above which segments are sent one at a time, from timeout to timeout."""
 RADIOS = 2
 """Radios on a way whose states are told apart."""
@@ -637,9 +637,9 @@ def timer(trips: list[float]) -> float:
 
 
 def radio_of(network: Network, flow: Flow) -> Radio | None:
-    """Return the states of the radios that lose segments of a flow; none if no radio fades without repetition.
+    """Return the states of the radios that lose segments of a flow; none if no state loses more than others.
 
-    The links of the two most uneven radios have states. Those of a third are taken at its mean loss.
+    The two most uneven radios have states. The losses at a third one are taken at their mean.
     """
 
     def fades_at(visit: Visit) -> bool:
@@ -684,9 +684,7 @@ def radio_of(network: Network, flow: Flow) -> Radio | None:
     )
 
 
-def chain_of(
-    flow: Flow, base_s: float, service_s: float, room: float, radio: Radio | None = None
-) -> Law:
+def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Radio | None = None) -> Law:
     """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
 
     The losses of a radio that fades without repetition depend on its state; acknowledgements are those of
@@ -960,6 +958,12 @@ def doubts(network: Network, point: Any) -> list[str]:
     """Return the doubts about losses and windows, with errors against the simulator."""
     found, flows = [], network.flows
     senders = [flow for flow in flows if flow.protocol == "tcp"]
+    if any(visit.train.loses_by_state for flow in senders for visit in flow.forth):
+        found.append(
+            "Segments are lost in the worse states of a radio: of 190 random connections goodput and round "
+            "trips were 1 % off in the median, and at most 20 and 25 % where up to a third of the segments "
+            "are lost; beyond, or with a schedule of the states, up to a factor of 3"
+        )
     vegas = [
         f for f, flow in enumerate(flows) if flow.protocol == "tcp" and flow.transport.variant == "vegas"
     ]
