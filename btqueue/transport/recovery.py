@@ -11,7 +11,7 @@ Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the varian
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from math import ceil, inf, log2
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from btqueue.transport import binomial
 from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from btqueue.transport.radio import Radio
 
 Vector = NDArray[np.floating]
 
@@ -28,76 +29,6 @@ GENERATIONS = 8
 """Losses right behind repetitions, in a row, that are followed."""
 MOST_HOLES = 12
 """Segments lost of one window that are told apart; more are as many."""
-
-
-@dataclass(frozen=True)
-class Radio:
-    """The states of radios that repeat nothing, each a Markov chain of a better and a worse state.
-
-    The state of all of them is a number whose last binary digit is the state of the last radio, 1 if worse.
-
-    Attributes:
-        worse: share of the time in the worse state, by radio.
-        forgets: sum of the rates of both moves (1/s), by radio.
-        arrives: by radio the chances that a segment arrives, by the states at its first and its last packet
-            (better and better, better and worse, worse and better, worse and worse).
-        crossing_s: time between these packets, by radio.
-        others: chance that a segment arrives at all other stops.
-        ack_loss: chance that an acknowledgement is lost, by state.
-    """
-
-    worse: tuple[float, ...]
-    forgets: tuple[float, ...]
-    arrives: tuple[tuple[float, ...], ...]
-    crossing_s: tuple[float, ...]
-    others: float
-    ack_loss: tuple[float, ...]
-
-    @cached_property
-    def loss(self) -> Vector:
-        """Chance that a segment is lost, by the state at its first packet."""
-        return 1.0 - self.arriving(0.0).sum(axis=1)
-
-    @property
-    def answers_lost(self) -> float:
-        """Share of the acknowledgements of arriving segments that are lost."""
-        share = self.moved(inf)[0] * (1.0 - self.loss)
-        return float(share @ self.ack_loss / max(share.sum(), 1e-12))
-
-    def moved(self, seconds: ArrayLike) -> Vector:
-        """Return the chances of the states after some times, from each state, shape (..., states, states)."""
-        seconds = np.asarray(seconds, float)
-        moves = [
-            self._moves(worse, forgets, seconds)
-            for worse, forgets in zip(self.worse, self.forgets, strict=True)
-        ]
-        return reduce(_both, moves, np.ones((*seconds.shape, 1, 1)))
-
-    def arriving(self, seconds: ArrayLike) -> Vector:
-        """Return the chances that a segment arrives and of the states some time after its first packet.
-
-        At an earlier time than that of its last packet, its arrival and the state are taken as independent.
-        """
-        seconds, found = np.asarray(seconds, float), []
-        for worse, forgets, arrives, crossing_s in zip(
-            self.worse, self.forgets, self.arrives, self.crossing_s, strict=True
-        ):
-            whole = np.reshape(arrives, (2, 2))
-            later = whole @ self._moves(worse, forgets, np.maximum(seconds - crossing_s, 0.0))
-            early = whole.sum(axis=1)[:, None] * self._moves(worse, forgets, seconds)
-            found.append(np.where((seconds < crossing_s)[..., None, None], early, later))
-        return reduce(_both, found, np.full((*seconds.shape, 1, 1), self.others))
-
-    @staticmethod
-    def _moves(worse: float, forgets: float, seconds: Vector) -> Vector:
-        kept = np.exp(-forgets * seconds)[..., None, None]
-        return kept * np.eye(2) + (1.0 - kept) * np.array([1.0 - worse, worse])
-
-
-def _both(one: Vector, other: Vector) -> Vector:
-    """Return the chances of pairs of states of two independent radios."""
-    size = one.shape[-1] * other.shape[-1]
-    return np.einsum("...ij,...kl->...ikjl", one, other).reshape(*one.shape[:-2], size, size)
 
 
 @dataclass(frozen=True)
@@ -260,11 +191,14 @@ class Losses(NamedTuple):
         chance: of 1, 2, ... holes.
         repaired: chance that all repetitions arrive.
         again: chance that a repetition is lost.
+        state: chances of the states of the radio at the end of the flight, if all repetitions arrive,
+            (ends, holes, states).
     """
 
     chance: Vector
     repaired: Vector
     again: Vector
+    state: Vector
 
 
 class Timers(NamedTuple):
@@ -274,7 +208,8 @@ class Timers(NamedTuple):
         seconds: mean time.
         number: mean number of timeouts.
         lost: share of the repetitions that are lost.
-        after: chances of the states when the repetition gets through, (ends, states, states).
+        after: chances of the states a round trip after the repetition that gets through, (ends, states,
+            states).
     """
 
     seconds: Vector
@@ -331,14 +266,15 @@ def _independent(loss: float, flights: int) -> Losses:
     holes = np.arange(1, MOST_HOLES + 1)
     chance = binomial.probability(holes - 1, np.maximum(np.arange(flights) - 1, 0)[:, None], loss)
     chance[:, -1] += 1.0 - chance.sum(axis=1)
-    return Losses(chance, (1.0 - loss) ** np.tile(holes, (flights, 1)), np.full_like(chance, loss))
+    repaired = (1.0 - loss) ** np.tile(holes, (flights, 1))
+    return Losses(chance, repaired, np.full_like(chance, loss), np.ones((*chance.shape, 1)))
 
 
 def _faded(path: LossyPath, flights: int) -> list[Losses]:
     """Return the losses of flights by the state of the radio behind the first lost segment; by flight.
 
     The number of holes and the state are followed from segment to segment. The first repetition leaves at the
-    end of the flight, and those of NewReno a round trip behind each other.
+    end of the flight, and those of NewReno a round trip behind each other, the others one service.
     """
     radio, flight = path.states, np.arange(flights)
     spacing_s = np.array([path.spacing(f) for f in flight])
@@ -353,21 +289,15 @@ def _faded(path: LossyPath, flights: int) -> list[Losses]:
         there[:, :, 1:] += more[:, :, :-1]
         there[:, :, -1] += more[:, :, -1]
         at[sent:] = there
-    rounds = _rounds("newreno" if path.variant == "newreno" else "tahoe", np.arange(1.0, MOST_HOLES + 1.0))
-    later = (
-        radio.moved(path.round_trip(flight)[:, None] * (rounds - 1.0)) @ radio.loss
-    )  # (flights, holes, states)
+    apart_s = path.round_trip(flight) if path.variant == "newreno" else np.full(flights, path.service_s)
+    later = radio.moved(apart_s[:, None] * np.arange(MOST_HOLES)) @ radio.loss
     arrive = np.cumprod(1.0 - later, axis=1)
     chance = at.sum(axis=-1)
-    some = np.maximum(chance, 1e-300)
-    return [
-        Losses(
-            chance[:, j],
-            np.einsum("fhk,fhk->fh", at[:, j], arrive) / some[:, j],
-            np.einsum("fhk,k->fh", at[:, j], radio.loss) / some[:, j],
-        )
-        for j in range(count)
-    ]
+    some, repaired = np.maximum(chance, 1e-300), at * arrive[:, None]
+    whole = repaired.sum(axis=-1)
+    state = repaired / np.maximum(whole, 1e-300)[..., None]
+    again = at @ radio.loss / some
+    return [Losses(chance[:, j], whole[:, j] / some[:, j], again[:, j], state[:, j]) for j in range(count)]
 
 
 def _states(path: LossyPath, flight: NDArray) -> Iterator[tuple[LossyPath, Losses]]:
@@ -376,10 +306,10 @@ def _states(path: LossyPath, flight: NDArray) -> Iterator[tuple[LossyPath, Losse
     if path.radio is None:
         yield path, Losses(*(one[flight] for one in _independent(path.loss, flights)))
         return
-    later = path.radio.moved(path.base_s)
+    arrive = path.radio.moved(path.base_s) * np.maximum(1.0 - path.radio.loss, 1e-12)
+    acks = arrive @ np.array(path.radio.ack_loss) / arrive.sum(axis=1)  # of segments that arrive
     for state, losses in enumerate(_faded(path, flights)):
-        loss, ack = float(later[state] @ path.radio.loss), float(later[state] @ path.radio.ack_loss)
-        one = replace(path, loss=loss, ack_loss=ack, radio=None)
+        one = replace(path, loss=1.0 - float(arrive[state].sum()), ack_loss=float(acks[state]), radio=None)
         yield one, Losses(*(array[flight] for array in losses))
 
 
@@ -395,11 +325,11 @@ def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: V
         _in_state(one, ends, top, starts, late, timers.of(state), losses)
         for state, (one, losses) in enumerate(_states(path, flight))
     ]
-    *found, quick, slow = (np.stack(one, axis=1) for one in zip(*parts, strict=True))
+    *found, quick, slow, state = (np.stack(one, axis=1) for one in zip(*parts, strict=True))
     leads_to = quick[..., None] + slow[..., None]
     if path.radio is not None:
-        repaired_s = _until_found_s(path, flight) + path.repair_trip(flight)
-        leads_to = quick[..., None] * path.radio.moved(repaired_s)[:, :, None]
+        repaired_s = path.repair_trip(flight)
+        leads_to = quick[..., None] * (state @ path.radio.moved(repaired_s))[:, :, None]
         leads_to += slow[..., None] * timers.after[:, :, None]
     return Recovery(*(one.ravel() for one in found), leads_to.reshape(found[0].size, -1))
 
@@ -415,7 +345,8 @@ def _in_state(
 ) -> tuple[Vector, ...]:
     """Return the recoveries after a loss in a state of the radio: `Recovery` with two arrays `leads_to`.
 
-    They are the chances of starts after a fast recovery, and after timeouts, (ends, starts).
+    They are the chances of starts after a fast recovery, and after timeouts, (ends, starts). The last array
+    has the chances of the states of the radio at the end of a flight that a fast recovery repairs.
     """
     holes, flight = np.arange(1, MOST_HOLES + 1), ends.flight
     found = losses.chance * _shown(path.timeless, top)
@@ -424,8 +355,10 @@ def _in_state(
     answered = _answered(path, flight)
     repaired = found * losses.repaired * answered[:, None]
     good, quick = repaired.sum(axis=1), found.sum(axis=1)
-    seconds = repaired @ _rounds(path.variant, holes.astype(float)) * path.repair_trip(flight)
-    seconds += good * _until_found_s(path, flight)
+    # the first repetition waits behind the flight, later ones behind the new segments of the recovery
+    later = path.round_trip(np.maximum(flight[:, None] / 2.0 + 1.0 - holes, 1.0))
+    seconds = (repaired * later) @ (_rounds(path.variant, holes.astype(float)) - 1.0)
+    seconds += good * (path.repair_trip(flight) + _until_found_s(path, flight))
     seconds += (1.0 - good) * (timers.seconds + path.round_trip(1.0))
     mean_holes, (left, in_vain) = losses.chance @ holes, _left(path, flight, found, losses)
     place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
@@ -448,6 +381,7 @@ def _in_state(
         in_vain,
         fast,
         slow,
+        _mean_state(repaired, losses),
     )
 
 
@@ -461,7 +395,7 @@ def _reno(
     timers: Timers,
     losses: Losses,
 ) -> tuple[Vector, ...]:
-    """Return the recoveries of Reno, as `_in_state`; it leaves fast recovery at the first new acknowledgement.
+    """Return the recoveries of Reno (`_in_state`); a fast one ends at the first new acknowledgement.
 
     A second hole, at place j of f, has to be found anew, by duplicate acknowledgements of the segments sent
     in the first recovery and at its end: the window, inflated to f/2 + f - 2, lets out n segments beyond f,
@@ -517,7 +451,14 @@ def _reno(
         in_vain,
         fast / chances,
         slow / chances,
+        _mean_state(found, losses),
     )
+
+
+def _mean_state(weights: Vector, losses: Losses) -> Vector:
+    """Return the mean chances of the states of the radio over the numbers of holes, (ends, states)."""
+    some = np.maximum(weights, 1e-300)[..., None]
+    return (some * losses.state).sum(axis=1) / some.sum(axis=1)
 
 
 def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> tuple[Vector, Vector]:
@@ -631,7 +572,8 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
     first = np.maximum(path.min_rto_s, path.round_trip(ends.flight))
     waits = [first, *(np.minimum(path.max_rto_s, first * factor**k) for k in range(1, path.doublings + 1))]
     crossing_s = max(states.crossing_s, default=0.0)
-    through = np.maximum(states.arriving(crossing_s) * (1.0 - np.array(states.ack_loss)), 1e-12)
+    answered = 1.0 - np.array(states.ack_loss)
+    through = np.maximum(states.arriving(crossing_s) * answered, 1e-12)
     fails, moves = states.moved(crossing_s) - through, [states.moved(wait) for wait in waits]
 
     def expire(begins: Sequence[Vector], moves: Sequence[Vector]) -> tuple[list[Vector], list[Vector]]:
@@ -668,7 +610,7 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
         sum(one.sum(axis=-1) * wait[:, None] for one, wait in zip(expired, waits, strict=True)),
         sum(one.sum(axis=-1) for one in expired),
         repetitions @ states.loss / repetitions.sum(axis=-1),
-        repetitions @ through,
+        repetitions @ (states.arriving(float(path.round_trip(1.0))) * answered),
     )
 
 

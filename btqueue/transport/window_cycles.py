@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from btqueue.transport.radio import Radio
 from btqueue.transport.recovery import (
     AVOIDANCE,
     LATE,
     SLOW,
     Ends,
     LossyPath,
-    Radio,
     Recovery,
     Start,
     ends_of,
@@ -123,6 +123,9 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         full = slice(ends.overflow * states, (ends.overflow + 1) * states)
         refused = float(end[full] @ recovery.losses[full])
     seconds = max(seconds, (segments + losses - refused) * path.service_s)
+    share = losses / (segments + losses + float(end @ recovery.in_vain))
+    if path.radio is None and ends.overflow is None:  # repetitions are lost as often as anything
+        share = path.loss
     fresh[top] += steady
     number_seen[top] += steady
     number_seen[1] += timeouts * (1.0 - path.loss) * path.segments_per_ack  # repetitions, alone on their way
@@ -131,7 +134,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         goodput=segments / seconds,
         timeouts=timeouts / seconds,
         fast_retransmits=fast / seconds,
-        losses=losses / (segments + losses + float(end @ recovery.in_vain)),
+        losses=share,
         window=float(everything @ np.arange(ends.most + 1.0) / everything.sum()),
         rtts=trips.samples.ravel(),
         weights=((number_seen / number_seen.sum())[:, None] * trips.shares).ravel(),

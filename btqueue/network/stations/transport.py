@@ -12,7 +12,8 @@ from scipy.special import gammainc, pdtr
 
 from btqueue.network.stations.network import Flow, Network, Train, Visit, Visits
 from btqueue.transport import binomial
-from btqueue.transport.recovery import LossyPath, Radio
+from btqueue.transport.radio import Radio
+from btqueue.transport.recovery import LossyPath
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
 
 Vector = NDArray[np.float64]
