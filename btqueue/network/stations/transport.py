@@ -20,7 +20,8 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 ALONE = 0.85
-"""Loss above which segments are sent one at a time, from timeout to timeout."""
+"""Loss above which segments are sent one at a time, from timeout to timeout. The chain of the window, whose
+least window is two, is further from the simulator there."""
 RADIOS = 2
 """Radios on a way whose states are told apart."""
 LARGEST_CHAIN = 256
