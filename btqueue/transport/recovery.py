@@ -2,16 +2,17 @@
 
 Approximations: holes behind the first are spread evenly over the flight. SACK repairs one hole in a round
 trip and several in up to two; NewReno repairs one in each round trip. Reno halves its window twice for two
-holes and waits for its timer with more. During a recovery only retransmissions can be lost.
+holes and waits for its timer with more. During a recovery only retransmissions can be lost. A radio keeps
+its state from a loss to the end of a fast recovery's flight, and moves on by its rates afterwards.
 
 Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the variants repair several holes); RFC
 6582, RFC 6675, RFC 6298 (the timer is not restarted by a fast retransmit).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import inf
+from math import ceil, inf, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -19,12 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from btqueue.transport import binomial
 from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from btqueue.transport.radio import Radio
 
 Vector = NDArray[np.floating]
 
 AVOIDANCE, SLOW, LATE = "congestion avoidance", "slow start", "late timeout"
-BACKOFFS = 6
-"""Doublings of a timer that are told apart: 64 times the first value (RFC 6298, section 5.5)."""
+GENERATIONS = 8
+"""Losses right behind repetitions, in a row, that are followed."""
 MOST_HOLES = 12
 """Segments lost of one window that are told apart; more are as many."""
 
@@ -48,6 +50,8 @@ class LossyPath:
         gathered: segments that share an acknowledgement at the receiver, 1 or more.
         ack_delay_s: timer of delayed acknowledgements; zero if each segment is acknowledged at once.
         limited_transmit: whether the first two duplicates let out a new segment each (RFC 3042).
+        keeps_backoff: whether a doubled timeout lasts until the round trip of a new segment is measured.
+        radio: states of radios that decide on losses; without them each loss is independent.
     """
 
     loss: float
@@ -64,12 +68,24 @@ class LossyPath:
     gathered: int = 1
     ack_loss: float = 0.0
     limited_transmit: bool = False
+    keeps_backoff: bool = False
+    radio: Radio | None = None
+
+    @cached_property
+    def states(self) -> Radio:
+        """The states of the radio; one without any."""
+        return self.radio or Radio((), (), (), (), 1.0 - self.loss, (self.ack_loss,))
 
     @cached_property
     def timeless(self) -> "LossyPath":
         """The path without its times: which windows there are and which segments are lost depends on this."""
         room = float(int(self.room)) if self.room < self.window else inf
         return replace(self, room=room, base_s=0.0, service_s=0.0)
+
+    @cached_property
+    def doublings(self) -> int:
+        """Doublings of the least timeout until it is the largest one."""
+        return max(ceil(log2(self.max_rto_s / self.min_rto_s)), 0) if self.backoff else 0
 
     @property
     def lone_success(self) -> float:
@@ -94,6 +110,10 @@ class LossyPath:
         flight = np.asarray(flight, float)
         gathered = min(self.ack_delay_s, (self.segments_per_ack - 1.0) * self.service_s)
         return np.maximum(self.round_trip(flight), self.base_s + gathered + self._pair(flight))
+
+    def spacing(self, flight: int) -> float:
+        """Return the mean time (s) from one new segment to the next."""
+        return float(self.trip_of_new(flight)) / max(flight, 1)
 
     def _pair(self, flight: Vector) -> Vector:
         return np.where((flight > 1.0) & (flight < self.window), 0.5 * self.service_s, 0.0)
@@ -141,6 +161,7 @@ class Ends(NamedTuple):
         flight: segments in flight when the loss is found, shape (ends,).
         silent: whether no fast retransmit may answer, shape (ends,).
         blocked: numbers of the silent ends by flight.
+        again: numbers of the silent ends whose first lost segment comes right behind a repetition, by flight.
         overflow: number of the end by a buffer that is full, where there is one.
         most: largest flight.
     """
@@ -148,6 +169,7 @@ class Ends(NamedTuple):
     flight: NDArray[np.int64]
     silent: NDArray[np.bool_]
     blocked: NDArray[np.int64]
+    again: NDArray[np.int64]
     overflow: int | None
     most: int
 
@@ -157,12 +179,51 @@ def ends_of(top: int, *, overflows: bool) -> Ends:
     """Return the ends of windows of up to `top` segments; one more `overflows`, or nothing does."""
     most = top + 1 if overflows else top
     flights = np.arange(most + 1)
-    silent = np.repeat([False, True], most + 1)
-    return Ends(np.tile(flights, 2), silent, flights + most + 1, most if overflows else None, most)
+    silent = np.repeat([False, True, True], most + 1)
+    blocked, again = flights + (most + 1), flights + 2 * (most + 1)
+    return Ends(np.tile(flights, 3), silent, blocked, again, most if overflows else None, most)
+
+
+class Losses(NamedTuple):
+    """Losses of a flight and of its repetitions in a fast recovery; (ends, holes).
+
+    Attributes:
+        chance: of 1, 2, ... holes.
+        repaired: chance that all repetitions arrive.
+        again: chance that a repetition is lost.
+        state: chances of the states of the radio at the end of the flight, if all repetitions arrive,
+            (ends, holes, states).
+    """
+
+    chance: Vector
+    repaired: Vector
+    again: Vector
+    state: Vector
+
+
+class Timers(NamedTuple):
+    """Timeouts until a repetition, alone on its way, is acknowledged; arrays by end and state of the radio.
+
+    Attributes:
+        seconds: mean time.
+        number: mean number of timeouts.
+        lost: share of the repetitions that are lost.
+        after: chances of the states a round trip after the repetition that gets through, (ends, states,
+            states).
+    """
+
+    seconds: Vector
+    number: Vector
+    lost: Vector
+    after: Vector
+
+    def of(self, state: int) -> "Timers":
+        """Return the timeouts after a loss in a state; arrays by end."""
+        return Timers(*(array[:, state] for array in self))
 
 
 class Recovery(NamedTuple):
-    """The recovery after the end of a cycle; arrays by end.
+    """The recovery after the end of a cycle; arrays by end and state of the radio at the loss, in a row.
 
     Attributes:
         seconds: time from the last new acknowledgement to the next.
@@ -171,7 +232,8 @@ class Recovery(NamedTuple):
         losses: mean number of segments lost, repetitions included.
         duplicates: mean number of duplicate acknowledgements.
         left: mean number of segments in flight that the next cycle sends, less those sent beyond the flight.
-        leads_to: chances of the starts of the next cycle.
+        in_vain: mean number of these that have arrived before.
+        leads_to: chances of the starts of the next cycle, and the states of the radio there, in a row.
     """
 
     seconds: Vector
@@ -180,61 +242,146 @@ class Recovery(NamedTuple):
     losses: Vector
     duplicates: Vector
     left: Vector
+    in_vain: Vector
     leads_to: Vector
 
 
 @lru_cache(maxsize=256)
-def _holes(path: LossyPath, top: int) -> tuple[Vector, Vector]:
-    """Return the chances of 1, 2, ... holes at the ends of cycles, and of holes that duplicates show."""
+def _shown(path: LossyPath, top: int) -> Vector:
+    """Return the chances that duplicates show 1, 2, ... holes."""
     ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
     flight = ends.flight
-    chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
-    chance[:, -1] += 1.0 - chance.sum(axis=1)
     # An acknowledgement that waited for company, or was lost, comes with the first segment behind the hole,
     # and is new; only selective ones tell of both.
     new = 0.0 if path.variant == "sack" else 1.0 - (1.0 - path.ack_loss) / path.gathered
     behind = np.maximum(flight[:, None] - holes, 0)
     room = np.maximum(path.window - flight, 0)[:, None]
     arrive = [_duplicates_come(path, some, room) for some in (behind, behind - 1)]
-    enough = (1.0 - new) * arrive[0] + new * arrive[1]
-    return chance, np.where(ends.silent[:, None], 0.0, chance * enough)
+    return np.where(ends.silent[:, None], 0.0, (1.0 - new) * arrive[0] + new * arrive[1])
+
+
+@lru_cache(maxsize=256)
+def _independent(loss: float, flights: int) -> Losses:
+    """Return the losses of flights that are independent of each other; by flight."""
+    holes = np.arange(1, MOST_HOLES + 1)
+    chance = binomial.probability(holes - 1, np.maximum(np.arange(flights) - 1, 0)[:, None], loss)
+    chance[:, -1] += 1.0 - chance.sum(axis=1)
+    repaired = (1.0 - loss) ** np.tile(holes, (flights, 1))
+    return Losses(chance, repaired, np.full_like(chance, loss), np.ones((*chance.shape, 1)))
+
+
+def _faded(path: LossyPath, flights: int) -> list[Losses]:
+    """Return the losses of flights by the state of the radio behind the first lost segment; by flight.
+
+    The number of holes and the state are followed from segment to segment. The first repetition leaves at the
+    end of the flight, and those of NewReno a round trip behind each other, the others one service.
+    """
+    radio, flight = path.states, np.arange(flights)
+    spacing_s = np.array([path.spacing(f) for f in flight])
+    moves, passes = radio.moved(spacing_s), radio.arriving(spacing_s)
+    fails, count = np.maximum(moves - passes, 0.0), len(radio.ack_loss)
+    at = np.zeros((flights, count, MOST_HOLES, count))
+    at[:, :, 0] = np.eye(count)
+    for sent in range(2, flights):
+        there = at[sent:]
+        more = there @ fails[sent:, None]
+        there = there @ passes[sent:, None]
+        there[:, :, 1:] += more[:, :, :-1]
+        there[:, :, -1] += more[:, :, -1]
+        at[sent:] = there
+    apart_s = path.round_trip(flight) if path.variant == "newreno" else np.full(flights, path.service_s)
+    later = radio.moved(apart_s[:, None] * np.arange(MOST_HOLES)) @ radio.loss
+    arrive = np.cumprod(1.0 - later, axis=1)
+    chance = at.sum(axis=-1)
+    some, repaired = np.maximum(chance, 1e-300), at * arrive[:, None]
+    whole = repaired.sum(axis=-1)
+    state = repaired / np.maximum(whole, 1e-300)[..., None]
+    again = at @ radio.loss / some
+    return [Losses(chance[:, j], whole[:, j] / some[:, j], again[:, j], state[:, j]) for j in range(count)]
+
+
+def _states(path: LossyPath, flight: NDArray) -> Iterator[tuple[LossyPath, Losses]]:
+    """Yield the path and the losses behind a lost segment, by the state of the radio behind it."""
+    flights = int(flight.max()) + 1
+    if path.radio is None:
+        yield path, Losses(*(one[flight] for one in _independent(path.loss, flights)))
+        return
+    arrive = path.radio.moved(path.base_s) * np.maximum(1.0 - path.radio.loss, 1e-12)
+    acks = arrive @ np.array(path.radio.ack_loss) / arrive.sum(axis=1)  # of segments that arrive
+    for state, losses in enumerate(_faded(path, flights)):
+        one = replace(path, loss=1.0 - float(arrive[state].sum()), ack_loss=float(acks[state]), radio=None)
+        yield one, Losses(*(array[flight] for array in losses))
 
 
 def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: Vector) -> Recovery:
-    """Enumerate losses, by how cycles end.
+    """Enumerate losses, by how cycles end and by the state of the radio.
 
     `deviation` is the mean deviation of round trips (s) by the number of segments in flight.
     """
-    ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
-    flight, (chance, found) = ends.flight, _holes(path.timeless, top)
+    ends = ends_of(top, overflows=path.room < path.window)
+    flight, timers = ends.flight, _timers(path, ends)
     late = late_chance(path, np.maximum(flight, 1.0), deviation[flight])
+    parts = [
+        _in_state(one, ends, top, starts, late, timers.of(state), losses)
+        for state, (one, losses) in enumerate(_states(path, flight))
+    ]
+    *found, quick, slow, state = (np.stack(one, axis=1) for one in zip(*parts, strict=True))
+    leads_to = quick[..., None] + slow[..., None]
+    if path.radio is not None:
+        repaired_s = path.repair_trip(flight)
+        leads_to = quick[..., None] * (state @ path.radio.moved(repaired_s))[:, :, None]
+        leads_to += slow[..., None] * timers.after[:, :, None]
+    return Recovery(*(one.ravel() for one in found), leads_to.reshape(found[0].size, -1))
+
+
+def _in_state(
+    path: LossyPath,
+    ends: Ends,
+    top: int,
+    starts: Sequence[Start],
+    late: Vector,
+    timers: Timers,
+    losses: Losses,
+) -> tuple[Vector, ...]:
+    """Return the recoveries after a loss in a state of the radio: `Recovery` with two arrays `leads_to`.
+
+    They are the chances of starts after a fast recovery, and after timeouts, (ends, starts). The last array
+    has the chances of the states of the radio at the end of a flight that a fast recovery repairs.
+    """
+    holes, flight = np.arange(1, MOST_HOLES + 1), ends.flight
+    found = losses.chance * _shown(path.timeless, top)
     if path.variant == "reno":
-        return _reno(path, ends, found, chance, starts, late, _answered(path, flight))
+        return _reno(path, ends, found, starts, late, _answered(path, flight), timers, losses)
     answered = _answered(path, flight)
-    repaired = found * (1.0 - path.loss) ** holes * answered[:, None]
+    repaired = found * losses.repaired * answered[:, None]
     good, quick = repaired.sum(axis=1), found.sum(axis=1)
-    seconds = repaired @ _rounds(path.variant, holes.astype(float)) * path.repair_trip(flight)
-    seconds += good * _until_found_s(path, flight)
-    seconds += (1.0 - good) * (_expiries_s(path, flight) + path.round_trip(1.0))
-    mean_holes, left = chance @ holes, _left(path, flight, chance, found)
-    place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
+    # the first repetition waits behind the flight, later ones behind the new segments of the recovery
+    later = path.round_trip(np.maximum(flight[:, None] / 2.0 + 1.0 - holes, 1.0))
+    seconds = (repaired * later) @ (_rounds(path.variant, holes.astype(float)) - 1.0)
+    seconds += good * (path.repair_trip(flight) + _until_found_s(path, flight))
+    seconds += (1.0 - good) * (timers.seconds + path.round_trip(1.0))
+    mean_holes, (left, in_vain) = losses.chance @ holes, _left(path, flight, found, losses)
+    place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
     every = np.arange(len(flight))
     half = np.maximum(4, flight)
-    leads_to[every, place[SLOW][half]] += 1.0 - quick
-    leads_to[every, place[SLOW][np.maximum(4, expired_flight(path, flight))]] += quick - good
+    slow[every, place[SLOW][half]] += 1.0 - quick
+    slow[every, place[SLOW][np.maximum(4, expired_flight(path, flight))]] += quick - good
     if path.variant == "tahoe":
-        leads_to[every, place[SLOW][half]] += good
+        fast[every, place[SLOW][half]] += good
     else:
-        leads_to[every, place[LATE][half]] += good * late
-        leads_to[every, place[AVOIDANCE][half]] += good * (1.0 - late)
-    return Recovery(
-        seconds=seconds,
-        timeouts=(1.0 - good) / path.lone_success + good * late,
-        fast_retransmits=quick,
-        losses=left + (mean_holes - left) / (1.0 - path.loss),  # a repetition is lost as often as anything
-        duplicates=np.maximum(flight - mean_holes, 0.0),
-        left=left,
-        leads_to=leads_to,
+        fast[every, place[LATE][half]] += good * late
+        fast[every, place[AVOIDANCE][half]] += good * (1.0 - late)
+    return (
+        seconds,
+        (1.0 - good) * timers.number + good * late,
+        quick,
+        mean_holes + (1.0 - good) * timers.number * timers.lost + quick - good,
+        np.maximum(flight - mean_holes, 0.0),
+        left,
+        in_vain,
+        fast,
+        slow,
+        _mean_state(repaired, losses),
     )
 
 
@@ -242,12 +389,13 @@ def _reno(
     path: LossyPath,
     ends: Ends,
     found: Vector,
-    chance: Vector,
     starts: Sequence[Start],
     late: Vector,
     answered: Vector,
-) -> Recovery:
-    """Return the recoveries of Reno, which leaves fast recovery at the first new acknowledgement.
+    timers: Timers,
+    losses: Losses,
+) -> tuple[Vector, ...]:
+    """Return the recoveries of Reno (`_in_state`); a fast one ends at the first new acknowledgement.
 
     A second hole, at place j of f, has to be found anew, by duplicate acknowledgements of the segments sent
     in the first recovery and at its end: the window, inflated to f/2 + f - 2, lets out n segments beyond f,
@@ -255,53 +403,68 @@ def _reno(
     timer repairs it. (A third one would need more than 20 segments in flight, and a late second one, to be
     found.)
     """
-    p, flight = path.loss, ends.flight
+    flight = ends.flight
     every = np.arange(len(flight))
-    lone = found[:, 0] * (1.0 - p) * answered
-    place, leads_to = _places(tuple(starts)), np.zeros((len(flight), len(starts)))
+    lone = found[:, 0] * losses.repaired[:, 0] * answered
+    place, (fast, slow) = _places(tuple(starts)), np.zeros((2, len(flight), len(starts)))
     quick = found.sum(axis=1)
-    timers, (again, twice, shown) = 1.0 - quick + found[:, 0] - lone, np.zeros((3, len(flight)))
-    half = np.maximum(4, flight)
-    leads_to[every, place[SLOW][half]] += timers
-    leads_to[every, place[LATE][half]] += lone * late
-    leads_to[every, place[AVOIDANCE][half]] += lone * (1.0 - late)
+    expired, (again, twice, shown) = 1.0 - quick + found[:, 0] - lone, np.zeros((3, len(flight)))
+    half, further = np.maximum(4, flight), losses.chance @ np.arange(MOST_HOLES)
+    slow[every, place[SLOW][half]] += expired
+    fast[every, place[LATE][half]] += lone * late
+    fast[every, place[AVOIDANCE][half]] += lone * (1.0 - late)
     for f in range(DUPLICATE_THRESHOLD + 2, ends.most + 1):
         j = np.arange(2, f + 1)
-        there = quick[f] * p * (1.0 - p) ** (j - 2.0)
+        p, again_lost = further[f] / (f - 1.0), losses.again[f, 0]
+        there = max(p, 1e-12) * (1.0 - p) ** (j - 2.0)
+        there *= (quick[f] - found[f, 0]) / there.sum()
         sent = max(0, int(min(f // 2 + f - 2, path.window)) - f)
         left = f + sent - (j - 1)
         more = np.maximum(0, f // 2 - left)
         outstanding = np.minimum(left + more, ends.most)
         seen = sent + more >= DUPLICATE_THRESHOLD
-        first = there * (1.0 - p)
-        second = np.where(seen, first * (1.0 - p) ** (f - j + 1.0), 0.0)
-        leads_to[f, place[SLOW][half[f]]] += (there - first).sum()
-        np.add.at(leads_to[f], place[AVOIDANCE][np.maximum(4, outstanding)], second)
-        np.add.at(leads_to[f], place[SLOW][np.maximum(4, outstanding)], first - second)
+        first = there * (1.0 - again_lost)
+        second = np.where(seen, first * (1.0 - again_lost) * (1.0 - p) ** (f - j), 0.0)
+        slow[f, place[SLOW][half[f]]] += (there - first).sum()
+        np.add.at(fast[f], place[AVOIDANCE][np.maximum(4, outstanding)], second)
+        np.add.at(slow[f], place[SLOW][np.maximum(4, outstanding)], first - second)
         again[f], twice[f] = first[seen].sum(), second.sum()
         # the inflated window lets segments out half a round before the end of the first recovery, or at it
         shown[f] = twice[f] * (0.5 if sent >= DUPLICATE_THRESHOLD else 1.0)
-        timers[f] += (there - second).sum()
-    mean_holes, left = chance @ np.arange(1, MOST_HOLES + 1), _left(path, flight, chance, found)
+        expired[f] += (there - second).sum()
+    mean_holes = losses.chance @ np.arange(1, MOST_HOLES + 1)
+    left, in_vain = _left(path, flight, found, losses)
     repair = path.repair_trip(flight)
-    after_repair = np.maximum(timers - (1.0 - quick) - (found[:, 0] - lone), 0.0)
+    after_repair = np.maximum(expired - (1.0 - quick) - (found[:, 0] - lone), 0.0)
     seconds = (lone + 2.0 * twice + after_repair) * repair
     seconds += (lone + twice + after_repair) * _until_found_s(path, flight)
     seconds += shown * path.round_trip(flight)
-    seconds += timers * (_expiries_s(path, flight) + path.round_trip(1.0))
-    return Recovery(
-        seconds=seconds,
-        timeouts=timers / path.lone_success + lone * late,
-        fast_retransmits=quick + again,
-        losses=left + (mean_holes - left) / (1.0 - p),
-        duplicates=np.maximum(flight - mean_holes, 0.0),
-        left=left,
-        leads_to=leads_to / np.maximum(leads_to.sum(axis=1, keepdims=True), 1e-300),
+    seconds += expired * (timers.seconds + path.round_trip(1.0))
+    chances = np.maximum((fast + slow).sum(axis=1, keepdims=True), 1e-300)
+    return (
+        seconds,
+        expired * timers.number + lone * late,
+        quick + again,
+        mean_holes + expired * timers.number * timers.lost + found[:, 0] - lone,
+        np.maximum(flight - mean_holes, 0.0),
+        left,
+        in_vain,
+        fast / chances,
+        slow / chances,
+        _mean_state(found, losses),
     )
 
 
-def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector) -> Vector:
+def _mean_state(weights: Vector, losses: Losses) -> Vector:
+    """Return the mean chances of the states of the radio over the numbers of holes, (ends, states)."""
+    some = np.maximum(weights, 1e-300)[..., None]
+    return (some * losses.state).sum(axis=1) / some.sum(axis=1)
+
+
+def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> tuple[Vector, Vector]:
     """Return the segments of a flight that the next cycle sends, less those sent beyond the flight; by end.
+
+    The second array is the part of them that has arrived.
 
     The slow start after a timer, or after Tahoe's fast retransmit, repairs the further holes. A fast recovery
     leaves those behind the first repetition that is lost, with SACK the other lost ones; Reno's timer repairs
@@ -311,25 +474,29 @@ def _left(path: LossyPath, flight: NDArray, chance: Vector, found: Vector) -> Ve
     with SACK the lost repetition, is sent anew in each round trip, until a segment is lost or the receive
     window ends.
     """
-    p, through, holes = path.loss, 1.0 - path.loss, np.arange(1, MOST_HOLES + 1)
+    p, holes = losses.again, np.arange(1, MOST_HOLES + 1)
+    through = 1.0 - p
     behind = {
         "tahoe": holes - 1.0,
         "reno": np.maximum(holes - 2.0, 0.0),
-        "sack": holes * p - 1.0 + through**holes,
-        "newreno": holes - np.cumsum(through ** (holes - 1.0)),
+        "sack": holes * p - 1.0 + losses.repaired,
+        "newreno": holes - np.cumsum(through ** (holes - 1.0), axis=1),
     }[path.variant]
-    left = (chance - found) @ (holes - 1.0) + found @ behind
+    further = (losses.chance - found) * (holes - 1.0) + found * behind
+    others = np.maximum(flight - 1.0, 1.0)[:, None]
+    again = np.maximum(1.0 - (holes - 1.0) / others, 0.0) * (1.0 - 1.0 / others)  # no hole, nor the last one
+    in_vain = (further * again).sum(axis=1) * (path.variant != "sack")
+    left = further.sum(axis=1) + in_vain
     silent = (1.0 - path.lone_success) ** np.maximum(flight - 2.0, 0.0)
     left += (1.0 - found.sum(axis=1)) * path.ack_loss * silent
-    if path.variant != "sack":
-        left *= 1.0 + through * (1.0 - 1.0 / np.maximum(flight - 1.0, 1.0))
     if path.variant == "tahoe":
-        return left
-    failed = found * (p if path.variant == "reno" else 1.0 - through**holes)
+        return left, in_vain
+    failed = found * (p if path.variant == "reno" else 1.0 - losses.repaired)
     anew = np.maximum(flight[:, None] // 2 - (1 if path.variant == "sack" else holes), 0)
     rounds = np.maximum(path.window - flight, 0)[:, None] / np.maximum(anew, 1)
     rounds = np.minimum(rounds, path.min_rto_s / path.round_trip(1.0))
-    return left - (failed * anew * through * (1.0 - through**rounds)).sum(axis=1) / max(p, 1e-12)
+    beyond = failed * anew * through * (1.0 - through**rounds) / np.maximum(p, 1e-12)
+    return left - beyond.sum(axis=1), in_vain
 
 
 @lru_cache(maxsize=256)
@@ -394,14 +561,57 @@ def _rounds(variant: str, holes: Vector) -> Vector:
     return np.ones_like(holes) if variant == "tahoe" else holes
 
 
-def _expiries_s(path: LossyPath, flight: NDArray) -> Vector:
-    """Return the mean time (s) until a retransmission gets through: the first timeout and its repetitions."""
-    first = np.maximum(path.min_rto_s, path.round_trip(flight))
-    factor = 2.0 if path.backoff else 1.0
-    lost = 1.0 - path.lone_success
-    more = sum(lost**k * np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))
-    last = np.minimum(path.max_rto_s, first * factor**BACKOFFS)  # as do all later timeouts
-    return first + more + lost ** (BACKOFFS + 1) / max(1.0 - lost, 1e-12) * last
+def _timers(path: LossyPath, ends: Ends) -> Timers:
+    """Return the timeouts after a loss, by end: the first one and those of lost repetitions.
+
+    Meanwhile the radio moves on by its rates, and a repetition that is lost makes its worse state likelier.
+    A doubled timeout lasts until a new segment is acknowledged (RFC 6298, section 5.7), so that a loss right
+    behind a repetition finds it doubled.
+    """
+    states, factor = path.states, 2.0 if path.backoff else 1.0
+    first = np.maximum(path.min_rto_s, path.round_trip(ends.flight))
+    waits = [first, *(np.minimum(path.max_rto_s, first * factor**k) for k in range(1, path.doublings + 1))]
+    crossing_s = max(states.crossing_s, default=0.0)
+    answered = 1.0 - np.array(states.ack_loss)
+    through = np.maximum(states.arriving(crossing_s) * answered, 1e-12)
+    fails, moves = states.moved(crossing_s) - through, [states.moved(wait) for wait in waits]
+
+    def expire(begins: Sequence[Vector], moves: Sequence[Vector]) -> tuple[list[Vector], list[Vector]]:
+        """Return the chances of expiries, and of the states at repetitions, by number of doublings."""
+        expired, sent, at = [], [], np.zeros_like(begins[0])
+        for k, (begin, move) in enumerate(zip(begins, moves, strict=True)):
+            at = at + begin
+            if k == path.doublings:  # as do all later timeouts
+                at = at @ np.linalg.inv(np.eye(len(fails)) - move @ fails)
+            expired.append(at)
+            sent.append(at @ move)
+            at = sent[-1] @ fails
+        return expired, sent
+
+    each = np.broadcast_to(np.eye(len(fails)), (len(ends.flight), *fails.shape))
+    doubled = np.eye(path.doublings + 1)[0]
+    if path.keeps_backoff and path.doublings:
+        pair = [move[2:3] for move in moves]
+        passes = states.arriving(path.spacing(2)) * (1.0 - np.array(states.ack_loss) ** 2)
+        fall = through @ (states.moved(path.spacing(2)) - passes)
+        lost = states.moved(inf)[:1] * np.maximum(states.loss, 1e-12)
+        now = [lost[None] / lost.sum(), *[np.zeros_like(lost[None])] * path.doublings]
+        doubled = np.zeros(path.doublings + 1)
+        for _ in range(GENERATIONS):
+            now = [one @ fall for one in expire(now, pair)[1]]
+            now = [np.zeros_like(now[0]), *now[:-2], now[-2] + now[-1]]
+            doubled += [float(one.sum()) for one in now]
+        doubled /= doubled.sum()
+    behind = (np.arange(len(each)) >= ends.again[0])[:, None, None]
+    begins = [np.where(behind, part, float(k == 0)) * each for k, part in enumerate(doubled)]
+    expired, sent = expire(begins, moves)
+    repetitions = sum(sent)
+    return Timers(
+        sum(one.sum(axis=-1) * wait[:, None] for one, wait in zip(expired, waits, strict=True)),
+        sum(one.sum(axis=-1) for one in expired),
+        repetitions @ states.loss / repetitions.sum(axis=-1),
+        repetitions @ (states.arriving(float(path.round_trip(1.0))) * answered),
+    )
 
 
 def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:

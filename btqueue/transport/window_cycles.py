@@ -6,7 +6,8 @@ with a few states for each segment of the receive window, whatever the loss prob
 deliveries and events are its rewards (Markov renewal theorem). Within a cycle the window opens by the
 square-root law, w^2 grows by 2 for each acknowledgement, or by one for each below the threshold of a slow
 start, and a round trip takes as long as the path needs for w segments. How a cycle ends is in
-`btqueue.transport.recovery`.
+`btqueue.transport.recovery`. Where radios fade, the chain has their states beside the windows, and they move
+on while segments pass and timers run.
 
 Sources: Padhye, Firoiu, Towsley & Kurose, IEEE/ACM Transactions on Networking 8(2), 2000 (cycles between
 losses); Mathis, Semke, Mahdavi & Ott, Computer Communication Review 27(3), 1997.
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from btqueue.transport.radio import Radio
 from btqueue.transport.recovery import (
     AVOIDANCE,
     LATE,
@@ -37,6 +39,8 @@ Vector = NDArray[np.floating]
 MOST_CYCLES = 2000
 FORGOTTEN = 1e-12
 """A loss-free row of segments with less than this chance is left out."""
+BLOCK = 24
+"""Blocks of segments that are followed before a block is twice as long."""
 STEPS = 8
 """Waits shorter than the timer of acknowledgements that are told apart."""
 
@@ -57,6 +61,8 @@ class LossyRates(NamedTuple):
 
 class _Cycles(NamedTuple):
     """Windows that open without loss, from each start, until the next segment is lost first, or overflows.
+
+    Starts and ends are counted with the states of the radio, in a row.
 
     Attributes:
         ended: chances of the ends (`recovery.Ends`), (starts, ends).
@@ -96,30 +102,39 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         used = recovery.leads_to[ends.overflow] > 0.0
         starts = tuple(start for start, one in zip(starts, used, strict=True) if one)
         recovery = recovery._replace(leads_to=recovery.leads_to[:, used])
-    cycles = _cycles(path.timeless, starts, top)
+    cycles = (
+        _faded_cycles(path, path.radio, starts, top) if path.radio else _cycles(path.timeless, starts, top)
+    )
     law, residual = _stationary(cycles.ended, recovery.leads_to)
     steady = float(law @ cycles.steady)
     longest = float(trips.mean[top])
     fresh, number_seen, end = law @ cycles.fresh, law @ cycles.seen, law @ cycles.ended
-    flight = np.maximum(np.arange(ends.most + 1.0), 1.0)
+    flight, states = np.maximum(np.arange(ends.most + 1.0), 1.0), len(path.states.ack_loss)
     lag = np.where(cycles.avoids[:, None], *_lag(path, flight))
     seconds = float(law @ (cycles.steps @ (trips.mean / flight) + (cycles.last * lag).sum(axis=1)))
     seconds += float(end @ recovery.seconds) + steady * longest / top
-    segments = float(fresh.sum() + end @ (ends.flight - recovery.left)) + steady
+    at_end = np.repeat(ends.flight, states)
+    segments = float(fresh.sum() + end @ (at_end - recovery.left)) + steady
     timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
     losses = float(end @ recovery.losses)
     # segments lost at random have crossed the bottleneck; segments that find no room before it have not
-    refused = 0.0 if ends.overflow is None else float(end[ends.overflow] * recovery.losses[ends.overflow])
+    refused = 0.0
+    if ends.overflow is not None:
+        full = slice(ends.overflow * states, (ends.overflow + 1) * states)
+        refused = float(end[full] @ recovery.losses[full])
     seconds = max(seconds, (segments + losses - refused) * path.service_s)
+    share = losses / (segments + losses + float(end @ recovery.in_vain))
+    if path.radio is None and ends.overflow is None:  # repetitions are lost as often as anything
+        share = path.loss
     fresh[top] += steady
     number_seen[top] += steady
     number_seen[1] += timeouts * (1.0 - path.loss) * path.segments_per_ack  # repetitions, alone on their way
-    everything = fresh / path.segments_per_ack + _duplicates(path, ends, recovery, end)
+    everything = fresh / path.segments_per_ack + _duplicates(path, at_end, recovery, end, ends.most)
     return LossyRates(
         goodput=segments / seconds,
         timeouts=timeouts / seconds,
         fast_retransmits=fast / seconds,
-        losses=losses / (segments + losses),
+        losses=share,
         window=float(everything @ np.arange(ends.most + 1.0) / everything.sum()),
         rtts=trips.samples.ravel(),
         weights=((number_seen / number_seen.sum())[:, None] * trips.shares).ravel(),
@@ -183,18 +198,30 @@ def _starts(path: LossyPath, top: int) -> tuple[Start, ...]:
     return tuple(Start(kind, half) for kind in (AVOIDANCE, SLOW, LATE) for half in range(4, most + 1))
 
 
-@lru_cache(maxsize=256)
-def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
-    """Open windows until they are at their greatest, or a row without loss is too unlikely to matter."""
-    ends = ends_of(top, overflows=path.room < path.window)
+class _Growth(NamedTuple):
+    """Windows as segments are acknowledged from each start, (starts, n).
+
+    Attributes:
+        flight: segments in flight.
+        seen: segments in flight when the acknowledged segment was sent.
+        slower: part by which a slow start lasts longer than an even flow.
+        last: number of the segment at which the window is at its greatest, or a loss is certain, (starts,).
+    """
+
+    flight: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    slower: Vector
+    last: NDArray[np.int64]
+
+
+def _growth(path: LossyPath, starts: tuple[Start, ...], top: int, longest: float) -> _Growth:
+    """Open windows for up to `longest` segments, or until they are at their greatest."""
     b = path.segments_per_ack
     begin = np.array([start.begin(path.window) for start in starts])[:, None]
     threshold = np.array([start.threshold(path.window) for start in starts])[:, None]
-    longest = np.log(FORGOTTEN) / np.log1p(-path.loss) if path.loss > 0.0 else np.inf
     full = b * (np.maximum((top + 1.0) ** 2 - threshold**2, 0.0) / 2.0 + threshold)
     last = np.minimum(longest, full).astype(np.int64) + 2
-    n = np.arange(int(last.max()) + 1)[None, :]
-    acks = n / b
+    acks = np.arange(int(last.max()) + 1)[None, :] / b
     opening = threshold - begin
     square = threshold**2 + 2.0 * np.maximum(acks - opening, 0.0)
     avoiding = np.sqrt(square + np.log(square / threshold**2))  # 1/w for each, to the second order
@@ -206,20 +233,35 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     waits = (path.gathered - 1.0) / 2.0
     before = np.where(acks < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
     seen = np.maximum(np.minimum(before, top), 1.0).astype(np.int64)
+    # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
+    slower = np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)
+    return _Growth(flight, seen, slower, last[:, 0])
+
+
+def _first_ends(path: LossyPath, starts: tuple[Start, ...], ends: Ends, flight: NDArray) -> NDArray[np.int64]:
+    """Return the numbers of the ends at which the first segment of a cycle is lost, (starts,)."""
+    avoids = np.array([start.kind == AVOIDANCE for start in starts])
+    slow = np.array([start.kind == SLOW and path.variant != "sack" for start in starts])
+    # no fast retransmit before data beyond the last recovery
+    silent = avoids & (path.variant == "newreno")
+    return np.where(slow, ends.again[flight], np.where(silent, ends.blocked[flight], flight))
+
+
+@lru_cache(maxsize=256)
+def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
+    """Open windows until they are at their greatest, or a row without loss is too unlikely to matter."""
+    ends = ends_of(top, overflows=path.room < path.window)
+    longest = np.log(FORGOTTEN) / np.log1p(-path.loss) if path.loss > 0.0 else np.inf
+    flight, seen, slower, last = _growth(path, starts, top, longest)
+    n, last = np.arange(flight.shape[1])[None, :], last[:, None]
     loss = path.loss + (1.0 - path.loss) * path.ack_loss**flight  # or no acknowledgement of a window comes
     through = np.cumprod(1.0 - loss, axis=1) / (1.0 - loss)
     lost = np.where(n < last, loss * through, np.where(n == last, through, 0.0))
     end = flight.copy()
     if ends.overflow is not None:
         end[n == last] = ends.overflow
-    avoids = np.array([start.kind == AVOIDANCE for start in starts])
-    slow = np.array([start.kind == SLOW for start in starts])
-    if path.variant != "sack":  # no fast retransmit before data beyond the last recovery
-        first = slow | avoids if path.variant == "newreno" else slow
-        end[first, 0] = ends.blocked[flight[first, 0]]
+    end[:, 0] = _first_ends(path, starts, ends, flight[:, 0])
     reached = np.cumsum(lost[:, ::-1], axis=1)[:, -2::-1]  # that more segments are acknowledged
-    # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
-    slower = np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)[:, :-1]
     row = np.arange(len(starts))
 
     def by(number: NDArray[np.int64], value: Vector, most: int = ends.most + 1) -> Vector:
@@ -234,11 +276,66 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
         ended=by(end, lost, len(ends.flight)),
         fresh=by(flight[:, :-1], reached),
         seen=by(seen[:, :-1], reached),
-        steps=by(flight[:, :-1], reached * slower),
+        steps=by(flight[:, :-1], reached * slower[:, :-1]),
         last=by(flight, lost),
         steady=steady,
-        avoids=avoids,
+        avoids=np.array([start.kind == AVOIDANCE for start in starts]),
     )
+
+
+@lru_cache(maxsize=64)
+def _faded_cycles(path: LossyPath, radio: Radio, starts: tuple[Start, ...], top: int) -> _Cycles:
+    """Open windows as `_cycles` does, while the states of a radio move on.
+
+    A segment that passes, or fails, takes the radio from its state to that at the next segment. Late segments
+    of a cycle are taken in blocks of equal windows.
+    """
+    ends, count = ends_of(top, overflows=path.room < path.window), len(radio.ack_loss)
+    most = float(radio.loss.min())
+    flight, seen, slower, last = _growth(
+        path, starts, top, np.log(FORGOTTEN) / np.log1p(-most) if most > 0.0 else np.inf
+    )
+    windows = np.arange(ends.most + 1)
+    spacing_s = np.array([path.spacing(window) for window in windows])
+    answered = 1.0 - np.array(radio.ack_loss) ** np.maximum(windows, 1)[:, None]  # of a window, at least once
+    passes = radio.arriving(spacing_s) * answered[:, None]
+    fails = np.maximum(radio.moved(spacing_s) - passes, 0.0)
+    row, most = np.arange(len(starts)), ends.most + 1
+    ended = np.zeros((len(row), len(ends.flight), count, count))
+    fresh, found_seen, steps, lost_by = np.zeros((4, len(row), most, count))
+    at = np.broadcast_to(np.eye(count), (len(row), count, count))
+    n, size, sums, whole = 0, 1, np.broadcast_to(np.eye(count), passes.shape), passes
+    while n < flight.shape[1] and at.max() > FORGOTTEN:
+        going = np.minimum(size, last - n).clip(0) == size
+        here = flight[:, n]
+        block = np.where(going[:, None, None], at, 0.0)
+        left, through = block @ sums[here] @ fails[here], block @ whole[here]
+        acked = (block @ (sums @ passes)[here]).sum(axis=-1)
+        ended[row, _first_ends(path, starts, ends, here) if n == 0 else here] += left
+        fresh[row, here] += acked
+        found_seen[row, seen[:, n]] += acked
+        steps[row, here] += acked * slower[:, n, None]
+        lost_by[row, here] += left.sum(axis=-1)
+        at = np.where(going[:, None, None], through, at)
+        n += size
+        if n >= BLOCK * size * 2:
+            sums, whole, size = sums + whole @ sums, whole @ whole, 2 * size
+    # of the windows that are at their greatest
+    steady = np.zeros((len(row), count))
+    if ends.overflow is None:
+        at = at @ np.linalg.inv(np.eye(count) - passes[top])
+        steady, at = (at @ passes[top]).sum(axis=-1), at @ fails[top]
+    ended[:, top if ends.overflow is None else ends.overflow] += at
+    lost_by[:, top] += at.sum(axis=-1)
+
+    def in_a_row(array: Vector) -> Vector:
+        """Return an array by start, number and state by start and state, and number."""
+        return array.swapaxes(1, 2).reshape(len(row) * count, -1)
+
+    return _Cycles(
+        in_a_row(ended), in_a_row(fresh), in_a_row(found_seen), in_a_row(steps), in_a_row(lost_by),
+        steady.ravel(), np.repeat([start.kind == AVOIDANCE for start in starts], count),
+    )  # fmt: skip
 
 
 def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
@@ -258,17 +355,17 @@ def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
     return np.maximum(0.5 - early - 1.0 / flight, 0.0) * idle_s + empty, 0.5 * idle_s
 
 
-def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) -> Vector:
+def _duplicates(path: LossyPath, flight: Vector, recovery: Recovery, end: Vector, most: int) -> Vector:
     """Return the mean number of duplicate acknowledgements of a cycle that find each window."""
-    found = np.zeros(ends.most + 1)
+    found = np.zeros(most + 1)
     before = np.minimum(recovery.duplicates, DUPLICATE_THRESHOLD)
-    np.add.at(found, ends.flight, end * before)
+    np.add.at(found, flight, end * before)
     later = recovery.duplicates - before
-    half = ends.flight / 2.0
+    half = flight / 2.0
     inflated = {"sack": half, "tahoe": np.ones_like(half)}.get(
         path.variant, half + DUPLICATE_THRESHOLD + later / 2.0
     )
-    np.add.at(found, np.minimum(inflated, ends.most).astype(np.int64), end * later)
+    np.add.at(found, np.minimum(inflated, most).astype(np.int64), end * later)
     return found
 
 

@@ -233,7 +233,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         room = max(room, 2.0) if fits else room
         if in_turn:
             room *= 4.0 / (3.0 + share)
-        law = transport.chain_of(flow, lone, 1.0 / rate, room)
+        law = transport.chain_of(flow, lone, 1.0 / rate, room, transport.radio_of(network, flow))
         idle = max(1.0 - law.goodput / rate, 0.0)
         found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
         plain = flow.loss == flow.ack_loss == 0.0 and share == 1.0

@@ -1388,7 +1388,7 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
         known = UNREAD.get(trait.kind, IN_RECOVERY.get(trait.kind) if losing else None)
         if known is not None and trait.value not in known:
             key = f"{bracketed(trait.key)} = {shown(trait.value)}"
-            yield f"{key}: theory does not use this key, so the answer is without its effect"
+            yield f"{key}: theory uses this key in part, or not, so the answer is without some of its effect"
 
 
 SEVERAL = (of_busy_resources, of_disciplines, of_unread_keys)

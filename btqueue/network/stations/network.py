@@ -63,7 +63,9 @@ class Train(NamedTuple):
         stay_s: mean time that the worse states last.
         together: whether all links of a piconet fade at once.
         scheduled: whether the radio follows a schedule in time: all links of the network fade at once.
-        loss_fast, loss_slow: chances of a loss in the better and the worse states.
+        better_better, better_worse, worse_better, worse_worse: chances that a segment arrives, by the states
+            of a radio that fades at its first and at its last packet.
+        crossing_s: time from the first packet to the last one (s); 0 where packets are repeated.
     """
 
     packets: float
@@ -79,8 +81,22 @@ class Train(NamedTuple):
     stay_s: float = 0.0
     together: float = 0.0
     scheduled: float = 0.0
-    loss_fast: float = 0.0
-    loss_slow: float = 0.0
+    better_better: float = 0.0
+    better_worse: float = 0.0
+    worse_better: float = 0.0
+    worse_worse: float = 0.0
+    crossing_s: float = 0.0
+
+    @property
+    def through(self) -> Matrix:
+        """Chances that a segment arrives, by the states at its first and at its last packet, (2, 2)."""
+        return np.array(self[-5:-1]).reshape(2, 2)
+
+    @property
+    def loses_by_state(self) -> bool:
+        """Whether the worse state loses more segments."""
+        better, worse = self.through.sum(axis=1)
+        return bool(better > worse)
 
     @property
     def last(self) -> float:
@@ -1187,43 +1203,45 @@ def train_of(
     stay = states[int(np.flatnonzero(worse)[0])].stay_s
     scheduled = radio.model in ("alternating", "trace")
     lost = np.array([train.loss for train in trains])
-    if link.arq == "none" and len(states) == 2 and len({len(one) for one in through}) == 1:
-        lost = _lost_across(np.array(through), share, stay, np.array([kind.slots for kind in kinds]))
 
     def mean(values: Vector, where: NDArray[np.bool_]) -> float:
         return float(values[where] @ share[where] / share[where].sum())
 
+    loss, arrives, crossing_s = found.loss, np.diag([1.0 - mean(lost, ~worse), 1.0 - mean(lost, worse)]), 0.0
+    if link.arq == "none":
+        loss = float(share @ lost)
+        if len(states) == 2 and len({len(one) for one in through}) == 1:
+            order = np.argsort(worse)
+            gaps_s = np.array([kind.slots + 1.0 for kind in kinds[:-1]]) * SLOT_S
+            arrives = _across(np.array(through)[order], share[order], stay, gaps_s)
+            loss, crossing_s = 1.0 - float(share[order] @ arrives.sum(axis=1)), float(gaps_s.sum())
+
     return found._replace(
         spread=found.frames * (found.frames / found.packets - 1.0) if link.arq != "none" else 0.0,
-        loss=found.loss if link.arq != "none" else float(lost @ share),
+        loss=loss,
         fast=1.0 / mean(1.0 / each, ~worse),
         slow=1.0 / mean(1.0 / each, worse),
         worse=float(share[worse].sum()),
         stay_s=stay,
         together=float(scheduled or radio.fading == "per-piconet"),
         scheduled=float(scheduled),
-        loss_fast=mean(lost, ~worse),
-        loss_slow=mean(lost, worse),
+        **dict(zip(Train._fields[-5:], (*arrives.ravel().tolist(), crossing_s), strict=True)),
     )
 
 
-def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -> Vector:
-    """Return the chance of a loss by the state (good, bad) in which the first packet of a segment is sent.
+def _across(through: Matrix, share: Vector, stay_s: float, gaps_s: Vector) -> Matrix:
+    """Return the chances that a segment arrives, by the states at its first and its last packet, (2, 2).
 
     Args:
-        through: chance of each packet in each state, shape (states, packets).
+        through: chance of each packet in the better and the worse state, shape (2, packets).
         share: share of the time in each state.
-        stay_s: mean stay in the bad state.
-        slots: slots of each packet; the next one is sent a frame later.
+        stay_s: mean stay in the worse state.
+        gaps_s: time from each packet to the next one.
     """
-    leaves = 1.0 / (stay_s * share[0])  # both rates together: the rate at which the state is forgotten
-    whole = np.ones(2)
-    for number in range(through.shape[1] - 1, -1, -1):
-        if number + 1 < through.shape[1]:
-            kept = np.exp(-leaves * (slots[number] + 1.0) * SLOT_S)
-            whole = kept * whole + (1.0 - kept) * float(share @ whole)
-        whole = whole * through[:, number]
-    return 1.0 - whole
+    whole = np.diag(through[:, 0])
+    for kept, chances in zip(np.exp(-gaps_s / (stay_s * share[0])), through[:, 1:].T, strict=True):
+        whole = (kept * whole + (1.0 - kept) * whole.sum(axis=1, keepdims=True) * share) * chances
+    return whole
 
 
 def _tried(link: Any, kinds: Sequence[PacketType], errors: Vector) -> Train:

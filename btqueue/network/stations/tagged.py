@@ -27,7 +27,6 @@ from btqueue.network.repetition import kinds_of
 from btqueue.network.stations.buffers import RARE
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.network.stations.network import Network, packet_error, states_of
-from btqueue.network.stations.transport import ALONE
 from btqueue.scenario import Scenario
 from btqueue.transport import newreno_sender
 from btqueue.transport.newreno_sender import NO_SEGMENT, SENDER, answer, go_back, sent_up_to, smooth, timeout
@@ -73,6 +72,8 @@ PER_SEGMENT, LONGEST_HISTORY = 16, 2**20
 """Entries of the history in the least time of a segment, and in all; then every second one is kept."""
 STAYS, QUANTILES = 2**15, 2**10
 """Stays of a radio in each state before they repeat, and gaps between messages: quantiles in random order."""
+MOST_LOST = 0.6
+"""Loss above which a connection waits for its timer nearly always."""
 FREE = 1e15
 """Tokens a second without flow control."""
 LONGEST_WINDOW = 64
@@ -193,10 +194,10 @@ def covers(network: Network) -> bool:
 def is_asked(network: Network, *, overflows: bool = False) -> bool:
     """Whether a ring loses segments without repetition, or `overflows` a buffer.
 
-    A connection that goes from timeout to timeout has the law of TCP alone (`transport.ALONE`).
+    A connection that loses most of its segments hardly meets others, and has the law of TCP alone.
     """
     loss = network.flows[0].loss
-    return covers(network) and loss < ALONE and (loss > RARE or overflows)
+    return covers(network) and loss < MOST_LOST and (loss > RARE or overflows)
 
 
 def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[str, Any]]:
