@@ -48,7 +48,14 @@ class Radio:
         return float(share @ self.ack_loss / max(share.sum(), 1e-12))
 
     def moved(self, seconds: ArrayLike) -> Vector:
-        """Return the chances of the states after some times, from each state, shape (..., states, states)."""
+        """Return the chances of the states after some times, from each state, shape (..., states, states).
+
+        Example:
+            >>> from btqueue.transport.radio import Radio
+            >>> radio = Radio((0.2,), (5.0,), ((0.99, 0.0, 0.0, 0.5),), (0.0,), 1.0, (0.0, 0.0))
+            >>> radio.moved(0.2).round(3).tolist()
+            [[0.874, 0.126], [0.506, 0.494]]
+        """
         seconds = np.asarray(seconds, float)
         moves = [
             self._moves(worse, forgets, seconds)
