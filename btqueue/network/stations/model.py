@@ -204,6 +204,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         rtt = lone + point.own[f](rest.window, lone) + waits
         if law is not None:
             timeouts, fast, rtt, loss = transport.open_losses(flow, law, rate, float(rtt), rest.window)
+        rtt = anchors.in_window_s(flow, float(rate), float(rtt))
         if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
             rtt = flow.window / rate
     timeouts += point.expiries[f]

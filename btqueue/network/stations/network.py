@@ -7,11 +7,12 @@ visit stations on the way forth, and their acknowledgements on the way back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import ceil, gcd, inf, prod
+from math import ceil, expm1, gcd, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -507,7 +508,7 @@ class _Builder:
         self.low_energy = scenario.link.bearer == "le"
         self.anchored: dict[tuple[int, int], tuple[anchors.Station, int, int]] = {}
         routes = (self.plan.route(flow.source, flow.target) for flow in self.plan.flows)
-        self.data = {(hop.source, hop.target) for route in routes for hop in route}  # pairs of nodes
+        self.data = Counter((hop.source, hop.target) for route in routes for hop in route)  # pairs of nodes
 
     def network(self) -> Network:
         flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
@@ -694,7 +695,10 @@ class _Builder:
             radios = [self._radio(Hop("bluetooth", piconet, *way)) for way in ways]
             of = (tuple((state.share, state.ber or 0.0) for state in states) for _, states in radios)
             (down, up), (of_down, of_up) = (radio for radio, _ in radios), of
-            station = anchors.station(self.scenario, self.plan, piconet, member, (down, up), (of_down, of_up))
+            stay_s = min(state.stay_s for _, states in radios for state in states)
+            station = anchors.station(
+                self.scenario, self.plan, piconet, member, (down, up), (of_down, of_up), stay_s
+            )
             self.anchored[piconet, member] = station, first, first + 1
         return self.anchored[piconet, member]
 
@@ -800,6 +804,9 @@ class _Builder:
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
+        pdus = forth[0][0].pdus if forth[0] else None
+        if pdus and pdus.window < inf and load * forth[0][0].service_s < 1.0:
+            window = inf  # its segments do not wait for each other's acknowledgements from event to event
         if cut and not waits:  # the window counts bytes
             window *= transport.mss_bytes / (kilobits * 125.0)
         return Flow(
@@ -940,14 +947,11 @@ class _Builder:
         station, *wires = self._anchored(hop.index, member)
         pdus = anchors.pdus_of(self.scenario, sizes)
         facing = min(beside / pdus.each, float(self.scenario.le.payload_bytes))
-        if (hop.target, hop.source) in self.data:  # PDUs as long as these, in every exchange
+        if self.data[hop.target, hop.source]:  # PDUs as long as these, in every exchange
             facing = max(facing, sum(pdus.payloads) / len(pdus.payloads))
         pdus = pdus._replace(beside=facing)
         events = station.events(pdus, up=up)
-        # a peripheral may skip events though the central has data, unless it has data, too
-        skips = 0.0 if up or facing > 0.0 else float(station.le.latency)
-        every_s = station.interval_s * (1.0 + skips) / max(station.taken, 1e-9)
-        service_s = every_s * pdus.each / max(events.pdus, 1e-9)
+        service_s = station.service_s(pdus, events)
         beyond_s = station.lone_s(pdus, events, up=up) - service_s
         return Visit("wire", wires[up], NO_TRAIN, service_s, beyond_s, 0.0, pdus=pdus)
 
@@ -956,35 +960,50 @@ class _Builder:
     ) -> tuple[Visits, Visits]:
         """Return the visits of a flow and of its acknowledgements with the waits for anchor points.
 
-        A source that always has data does not wait for them. The acknowledgements of a large window come in
-        the same event and let its source go on. If an event has time for a whole window, they come with the
-        first exchange of the next one, which carries no data. Acknowledgements by a timer come at random.
+        A source that always has data does not wait for them, and the acknowledgements of its window let it go
+        on. Others come at random.
         """
-        greedy, tcp = own.traffic.source == "greedy", own.transport.protocol == "tcp"
-        only = all(hop.kind == "bluetooth" for hop in route)
-        forth = self._until_anchors(forth, 0.0 if greedy and only else 0.5, load if load < inf else 0.0)
-        if not (tcp and only and back) or (not greedy and own.transport.delayed_ack):
-            return forth, self._until_anchors(back, 0.5, 0.0)
-        window = float(own.transport.receive_window_segments)
-        if greedy and window > every:
-            forth = tuple(visit._replace(service_s=self._of_a_window(visit, window)) for visit in forth)
-            return forth, self._until_anchors(back, 0.0, 0.0)
-        sent_s = sum(visit.delay_s + visit.service_s for visit in (forth[-1], back[0]))
-        late = self._until_anchors(back, 1.0, 0.0)
-        wait_s = late[0].delay_s - back[0].delay_s
-        if greedy and len(forth) == 1:  # a window in as many events as it needs
-            station, _ = self._stations()[forth[0].index]
-            events = ceil(window * forth[0].service_s / station.interval_s - 1e-9)
-            wait_s += station.interval_s * (events - 1)
-        left_s = max(wait_s - sent_s, 0.0)
-        return forth, (back[0]._replace(delay_s=back[0].delay_s + left_s), *late[1:])
+        transport, hop = own.transport, route[0]
+        late_s = own.link.l2cap_delay_s + own.link.baseband_delay_s + own.run.jitter_s
+        late_s += transport.tcp_delay_s + transport.ip_delay_s
+        counts = self.data[hop.source, hop.target], self.data[hop.target, hop.source]
+        alone = len(route) == 1 and counts == (1, 0) and late_s == 0.0
+        pdus = forth[0].pdus if alone and back else None
+        if transport.protocol == "tcp" and pdus is not None and pdus.segments == 1:
+            return self._of_a_window(own, forth[0], back[0], load, int(every))
+        share = 0.0 if load == inf and all(hop.kind == "bluetooth" for hop in route) else 0.5
+        forth = self._until_anchors(forth, share, load if load < inf else 0.0)
+        answered = share == 0.0 and transport.receive_window_segments > every
+        return forth, self._until_anchors(back, 0.0 if answered else 0.5, 0.0)
 
-    def _of_a_window(self, visit: Visit, window: float) -> float:
-        """Return the service of a segment (s) where an event may have time for a whole window."""
-        pdus, (station, _) = visit.pdus or anchors.NO_PDUS, self._stations()[visit.index]
-        fit = station.interval_s * pdus.each / visit.service_s
-        whole = fit > 1.0 and window * pdus.each < fit + 1.0
-        return visit.service_s * (fit / (fit - 1.0) if whole else 1.0)
+    def _of_a_window(
+        self, own: Scenario, data: Visit, ack: Visit, load: float, every: int
+    ) -> tuple[Visits, Visits]:
+        """Return the visits of a TCP flow that has the exchanges of a link alone.
+
+        Its service is the time of a segment among the exchanges of a full window. A window smaller than the
+        segments of an acknowledgement waits for the timer. Of a source with pauses only the last segment of
+        an event waits for its acknowledgement, since others keep the event open.
+        """
+        pdus, answer = data.pdus or anchors.NO_PDUS, ack.pdus or anchors.NO_PDUS
+        station, up = self._stations()[data.index]
+        window = float(min(own.transport.receive_window_segments, own.transport.send_buffer_segments or inf))
+        most = max(anchors.WINDOW // pdus.each, 2.0 * every)
+        pdus = pdus._replace(
+            beside=0.0, window=window - max(ceil((window - most) / every), 0) * every,
+            every=int(min(every, window)), answer=(answer.payloads, answer.ends),
+        )  # fmt: skip
+        timer_s = own.transport.ack_delay_s * (window < every)  # the answer of the receiver counts it, too
+        there_s, back_s = station.alone_s(pdus, timer_s, up=up)
+        service_s = station.service_s(pdus, station.events(pdus, up=up))
+        if timer_s:
+            service_s = max(service_s, (there_s + back_s) / window)
+        full, come = load * service_s >= 1.0, load * station.interval_s
+        if not timer_s and come > 0.0 and not full:
+            back_s *= -expm1(-come) / come
+        visit = data._replace(service_s=service_s, delay_s=0.0 if full else there_s - service_s, pdus=pdus)
+        ack = ack._replace(service_s=0.0, delay_s=(0.0 if full else back_s) - timer_s)
+        return (visit,) if full else self._until_anchors((visit,), 0.5, load), (ack,)
 
     def _stations(self) -> dict[int, tuple[anchors.Station, bool]]:
         """Return the link of each wire, and whether the wire is its direction up."""

@@ -124,7 +124,9 @@ def room_at_nodes(sim, link, now):
     found = FREE
     for place in range(link.first_neighbour, link.first_neighbour + link.neighbours):
         other = sim.le_links[sim.le_neighbours[place]]
-        busy = other.phase != le_links.ANCHOR or other.reserved_until > now + TOUCHING
+        last = other.phase == le_links.PERIPHERAL_SENDS and other.window_end <= now  # its PDU ends now
+        away = other.phase != le_links.ANCHOR and not (last and sim.timers[other.timer].due <= now)
+        busy = away or other.reserved_until > now + TOUCHING
         waits = other.anchor < now + link.length - TOUCHING and other.last_served < link.last_served
         if busy or (waits and listens(sim, other)):
             if other.central == link.peripheral or other.peripheral == link.peripheral:

@@ -174,3 +174,81 @@ def test_random_anchors_are_a_mean_over_anchors() -> None:
     assert 0.05 < window < 0.065  # half of an interval, and more where the other one misses its event
     keys = {**GREEDY, "network.peripherals": 2, "le.event_length_s": 0.005, "le.anchors": "random"}
     assert not solved(keys).attrs["stands"]
+
+
+SHORT_RUN = {"run.duration_s": 120.0, "run.warmup_s": 60.0, "run.replications": 2}
+PING = {
+    **ONE, "transport.protocol": "tcp", "le.ip": "6lowpan", "traffic.source": "greedy", "le.interval_s": 0.05,
+    "transport.delayed_ack": False,
+}  # fmt: skip
+NOTIFY = {**PING, "le.transfer": "notifications"}
+PAIRS = {**NOTIFY, "transport.delayed_ack": True, "transport.receive_window_segments": 1}
+WINDOWS = [
+    # without credits the acknowledgement comes too late to keep the event open: a segment an interval
+    (NOTIFY | {"transport.receive_window_segments": 1}, 1 / 0.05, 0.05),
+    # the peripheral answers in the next exchange, and the next segment comes too late
+    (NOTIFY | {"transport.receive_window_segments": 1, "network.flows": "downlink"}, 1 / 0.05, 0.05),
+    # four segments; credits of the last; four acknowledgements, of which three carry credits back; credits
+    (PING | {"transport.receive_window_segments": 4, "le.event_packets": 1}, 4 / 0.5, 0.5),
+    # 0.2 s after the first event the timer expires, and the acknowledgement waits for the sixth one
+    (PAIRS, 1 / 0.25, 0.25),
+    # so it does from a peripheral, but closes its event before the next segment has come
+    (PAIRS | {"network.flows": "downlink"}, 1 / 0.3, 0.3),
+]
+
+
+@pytest.mark.parametrize(("keys", "segments_s", "rtt_s"), WINDOWS)
+def test_exchanges_of_a_window_can_be_counted(keys: dict[str, Any], segments_s: float, rtt_s: float) -> None:
+    for found in (solved(keys), bt.simulate(bt.Scenario().changed(keys | SHORT_RUN))):
+        assert float(found["goodput_kbps"].mean()) == pytest.approx(0.8 * segments_s, rel=1e-3)
+        assert float(found["rtt_s"].mean()) == pytest.approx(rtt_s, rel=1e-3)
+
+
+COC = {
+    **PING, "le.phy": "2M", "le.interval_s": 0.03, "traffic.message_bytes": 1200, "transport.mss_bytes": 1200,
+    "transport.receive_window_segments": 4, "transport.delayed_ack": True, "le.controller": "nordic-sdc",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"network.flows": "downlink"},
+        {"le.credits": 3, "le.credits_returned_every": 3},
+        {"le.mps_bytes": 492, "transport.receive_window_segments": 9, "transport.delayed_ack": False},
+        {"le.acl_buffers": 3},
+        {"le.latency": 2, "network.flows": "downlink", "transport.delayed_ack": False},
+        {"network.peripherals": 3, "le.event_length_s": 0.01},
+        {"le.controller": "softdevice", "le.event_packets": 3, "transport.receive_window_segments": 16},
+    ],
+)
+def test_windows_have_the_exchanges_of_the_simulator(changes: dict[str, Any]) -> None:
+    found, simulated = solved(COC | changes), bt.simulate(bt.Scenario().changed(COC | changes | SHORT_RUN))
+    for metric in ("goodput_kbps", "rtt_s", "exchanges_per_event"):
+        assert float(found[metric].mean()) == pytest.approx(float(simulated[metric].mean()), rel=0.005)
+
+
+def test_a_window_stands_only_while_no_timer_expires_between_its_segments() -> None:
+    assert solved(COC).attrs["stands"]
+    for changes in ({"le.interval_s": 0.2}, {"transport.receive_window_segments": 1}):
+        assert not solved(COC | changes).attrs["stands"]
+
+
+def test_vacations_are_short_and_long_in_turn_above_a_use_of_a_half() -> None:
+    """With constant vacations the delay would be 18 % shorter."""
+    keys = {
+        **OPEN, "le.phy": "2M", "le.payload_bytes": 27, "le.interval_s": 0.2, "network.flows": "downlink",
+        "traffic.message_bytes": 50, "transport.mss_bytes": 50, "traffic.load_kbps": 134.0, "le.credits": 5,
+        "le.credits_returned_every": 2,
+    }  # fmt: skip
+    long = {"run.duration_s": 1000.0, "run.warmup_s": 10.0, "run.replications": 4}
+    simulated = float(bt.simulate(bt.Scenario().changed(keys | long))["delay_s"].mean())
+    assert float(solved(keys)["delay_s"][0]) == pytest.approx(simulated, rel=0.04)
+
+
+def test_a_radio_that_changes_its_state_within_an_event_is_in_doubt() -> None:
+    fading = {"radio.model": "gilbert-elliott", "radio.ber_bad": 3e-4, "radio.ber_good": 0.0}
+    for stay_s, stands in ((2.0, True), (0.1, False)):
+        keys = GREEDY | fading | {"radio.good_s": stay_s, "radio.bad_s": stay_s, "le.interval_s": 0.05}
+        assert solved(keys).attrs["stands"] is stands

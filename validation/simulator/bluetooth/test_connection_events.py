@@ -49,6 +49,8 @@ CASES = {
     # the first of two reservations of 2.5 ms ends with the second, which may run on to the next interval
     "extended": (RESERVED, {"goodput_kbps": [FULL, 5 * FULL]}),
     "reserved": (RESERVED | {"le__event_extension": False}, {"goodput_kbps": FULL}),
+    # the sixth exchange of the second link ends 1,798 + 5 * 1,392 + 1,242 us later: at the first one's anchor
+    "to the next anchor": (RESERVED | {"le__event_length_s": 0.001798}, {"goodput_kbps": [FULL, 6 * FULL]}),
     # 1,048 + 150 + 1,048 us, and 2,396 from one exchange to the next: four fit into 10 ms
     "both ways": ({"traffic__two_way": True}, {"goodput_kbps": 4 * FULL, "air_share": 4 * 2 * 0.1048}),
     # A credit returns in the central's PDU of the next exchange, which is 92 us long, too late for the
