@@ -263,7 +263,7 @@ def main(out: Path, words: list[str]) -> None:
     for identity, link, *sender in planned(words, folder is not None):
         for _ in range(ATTEMPTS):
             pcap = folder / f"{identity.replace('/', '-')}.pcap" if folder else None
-            made = record(link, *sender, pcap)
+            made = record(link, *sender, pcap=pcap)
             lateness = made["lateness_ms"]
             assert isinstance(lateness, list)
             print(identity, lateness, "too late" * (lateness[1] >= LATE_MS), flush=True)
