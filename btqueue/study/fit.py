@@ -68,7 +68,7 @@ FIRST_ERROR = 0.1
 SHARE = 0.2
 """Least share of a key in a flat direction that is said."""
 EVEN = 0.25
-"""Difference of two shares in a flat direction up to which their product or their ratio is what shows."""
+"""Difference of two shares in a flat direction up to which their product, ratio, sum or difference shows."""
 APART = 0.05
 """Distance of two minima, in half ranges."""
 MOST_MINIMA = 3
@@ -406,9 +406,10 @@ class _Search:
             self.place = self._least(here, weights)
             cover = self._cover(weights, spread)
             sizes, ways = np.linalg.eigh(cover)
-            told = stats.t.ppf(0.975, runs - 1) * np.sqrt(np.abs(sizes)) < TOLD
-            moved = np.abs((self.place - here) @ ways) / np.sqrt(np.abs(sizes))
-            self.settled = bool(np.all(moved[told] < SETTLED))
+            errors = np.sqrt(np.maximum(sizes, np.finfo(float).eps * sizes[-1]))  # below it rounding decides
+            told = stats.t.ppf(0.975, runs - 1) * errors < TOLD
+            moved = np.abs((self.place - here) @ ways)
+            self.settled = bool(np.all(moved[told] < SETTLED * errors[told]))
             if self.settled:
                 break
         return self._intervals(cover, float(stats.t.ppf(0.975, runs - 1)))
@@ -515,7 +516,11 @@ class _Search:
         if len(keys) == 2 and all(self.ranges[k].scale == "log" for k in there):
             widths = [math.log(self.ranges[k].high / self.ranges[k].low) for k in there]
             first, second = (way[k] * width for k, width in zip(there, widths, strict=True))
-            if abs(abs(first / second) - 1) < EVEN:
+            one, other = (self._values(self.place)[k] for k in there)
+            alike = len({key.rpartition(".")[2] for key in keys}) == 1
+            if alike and abs(abs(first * one / (second * other)) - 1) < EVEN:
+                shows = "their sum" if first * second < 0 else "their difference"
+            elif abs(abs(first / second) - 1) < EVEN:
                 shows = "their product" if first * second < 0 else "their ratio"
         return f"{' and '.join(keys)} cannot be told apart from this {medium}: only {shows} shows"
 

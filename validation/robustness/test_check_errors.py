@@ -61,6 +61,7 @@ BAD_FILES = {
     "long.sca": (SCALARS.replace(b"limit 100s", b"limit 1e9s"), "more than 100 times run.duration_s = 480"),
     "half.sca": (SCALARS.split(b" 2000000")[0] + b"\n", "line 14: is cut off after scalar"),
     "other.db": (b"SQLite format 3\0" + bytes(100), "is SQLite, which is not read here; write CSV"),
+    "CSV-S.csv": (b"File,Run,Module,Name,Value\n", "missing; export results of OMNeT++ with -F CSV-R"),
     "CSV-R.csv": (b"run,type,module,name,value\n", "the column attrname is missing; export it with -F CSV-R"),
     "vector.csv": (VECTOR, "line 2: 2 times for 1 values of a vector"),
     "flow.csv": (b"flow;metric;value\n3;rtt_s;1\n", 'line 2: flow = "3": the scenario has flows 1 to 2'),

@@ -5,7 +5,7 @@ as broken only beyond the half-widths of the numbers in it and a tolerance that 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from statistics import median
 
@@ -19,6 +19,7 @@ from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import in_tables
 from btqueue.study.check.agreement import Rules
 from btqueue.study.check.results import Finding, ForeignResults
+from btqueue.study.comparison import metric_name
 
 CONTINUOUS = (
     "rtt", "delay", "acknowledged_delay", "session_time", "cwnd", "window", "queue", "cycle", "slot",
@@ -43,34 +44,50 @@ def is_random(scenario: Scenario) -> bool:
     return not (fixed and quiet and perfect and scenario.run.jitter_s == 0)
 
 
-def shared_streams(
-    results: ForeignResults, scenario: Scenario, simulated: Mapping[str, np.ndarray]
-) -> Iterator[Finding]:
-    """Yield the findings on replications that are copies of each other; where ours are, theirs may be."""
-    if not is_random(scenario):
-        return
+def telling_samples(results: ForeignResults) -> dict[str, tuple[float, ...]]:
+    """Return the samples of all metrics that tell replications apart."""
     count = max((len(q.samples) for q in results.quantities.values()), default=0)
-    telling = {
+    return {
         name: q.samples
         for name, q in results.quantities.items()
         if len(q.samples) == count > 1 and any(q.samples) and name.startswith((*CONTINUOUS, "good", "thr"))
     }
-    varying = {name: samples for name, samples in telling.items() if len(set(samples)) > 1}
-    if telling and not varying:
+
+
+def copies(rows: Iterable[object]) -> list[tuple[int, int]]:
+    """Return the pairs of equal rows, by their numbers from 1."""
+    return [(a, b) for (a, one), (b, other) in combinations(enumerate(rows, 1), 2) if one == other]
+
+
+def shared_streams(
+    results: ForeignResults, scenario: Scenario, simulated: Mapping[str, np.ndarray]
+) -> Iterator[Finding]:
+    """Yield the finding on replications that are copies of each other.
+
+    Where few things happen in a run, replications are equal by chance. By Markov's inequality the share of
+    equal pairs is 100 times the expected one with a probability of 1 % at most; the share among our pairs
+    stands for the expected one.
+    """
+    telling = telling_samples(results)
+    varying = [name for name, samples in telling.items() if len(set(samples)) > 1]
+    if not telling or not is_random(scenario):
+        return
+    if varying and (len(varying) < 2 or not any(name.startswith(CONTINUOUS) for name in varying)):
+        return
+    theirs = list(zip(*telling.values(), strict=True))
+    found, count = copies(theirs), len(theirs)
+    share = len(found) / math.comb(count, 2)
+    status, text = "passed", f"no two of {count} replications are copies"
+    if found and share <= 100 * _equal_in_ours(simulated, telling):
+        text = "some replications are alike, as some of ours are"
+    elif found and not varying:
+        status = "failed"
         text = (
             f"all {count} replications are identical: they share one random stream (the seed does not "
             "change), so there is one replication and no interval"
         )
-        yield Finding("replications", "failed", text)
-    if len(varying) < 2 or not any(name.startswith(CONTINUOUS) for name in varying):
-        return
-    rows = list(zip(*varying.values(), strict=True))
-    copies = [(a + 1, b + 1) for a, b in combinations(range(count), 2) if rows[a] == rows[b]]
-    status, text = "passed", f"no two of {count} replications are copies"
-    if copies and _alike({name: simulated[name] for name in varying if name in simulated}, varying):
-        text = "some replications are alike, as some of ours are"
-    elif copies:
-        (a, b), more = copies[0], f" (and {len(copies) - 1} more pairs)" if len(copies) > 1 else ""
+    elif found:
+        (a, b), more = found[0], f" (and {len(found) - 1} more pairs)" if len(found) > 1 else ""
         status = "failed"
         text = (
             f"replications {a} and {b}{more} are identical in {len(varying)} metrics: they share a "
@@ -79,14 +96,15 @@ def shared_streams(
     yield Finding("replications", status, text)
 
 
-def _alike(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence[float]]) -> bool:
-    """Whether two of our replications are equal in the digits that theirs have."""
-    digits = {
-        name: max(len(f"{x:.15e}".split("e")[0].rstrip("0")) - 1 for x in theirs[name]) for name in ours
-    }
-    rounded = ([f"{x:.{digits[name]}g}" for x in values] for name, values in ours.items())
-    rows = list(zip(*rounded, strict=True))
-    return len(set(rows)) < len(rows)
+def _equal_in_ours(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence[float]]) -> float:
+    """Return the share of equal pairs among our replications, in the digits that theirs have."""
+    count = max((len(values) for values in ours.values()), default=0)
+    columns = []
+    for name, samples in theirs.items():
+        if name in ours and len(ours[name]) == count:  # else some replications have no observation
+            digits = max(len(f"{x:.15e}".split("e")[0].rstrip("0")) - 1 for x in samples)
+            columns.append([f"{x:.{digits}g}" for x in ours[name]])
+    return len(copies(zip(*columns, strict=True))) / max(1, math.comb(count, 2))
 
 
 def check_spread(
@@ -174,6 +192,9 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
     yield arrived - throughput * (1 + EDGES), text
     throughput, goodput = throughput - _grown_kbps(results), value("goodput_kbps")
     slack = results.slack("throughput_kbps") + results.slack("goodput_kbps")
+    if UNDER_WAY not in results.quantities:  # up to a window, at each end of the measured time
+        window_kbit = scenario.transport.receive_window_segments * scenario.transport.mss_bytes * 8 / 1000
+        slack += window_kbit / (results.duration_s or scenario.run.duration_s)
     text = f"goodput {goodput:.4g} is above throughput {throughput:.4g} kbit/s"
     yield goodput - (throughput * (1 + EDGES) + slack), text
     loss = value("segment_loss")
@@ -246,16 +267,15 @@ def _slots(results: ForeignResults, scenario: Scenario) -> Problems:
 def _ranges(results: ForeignResults, scenario: Scenario) -> Problems:
     flows = len(topology(scenario).flows)
     for name, quantity in results.quantities.items():
-        metric = METRICS.get(name.partition("[")[0])
-        value = quantity.value
+        metric, value = metric_name(name), quantity.value
         if name != UNDER_WAY:
             yield -value, f"{name} = {value:.4g} is negative"
-        if metric and metric.unit == "1" and name not in ABOVE_ONE:
+        if metric in METRICS and METRICS[metric].unit == "1" and metric not in ABOVE_ONE:
             yield value - (1 + ROUNDING), f"{name} = {value:.4g} is above 1"
         if name == "fairness" and value >= 0:
             text = f"fairness = {value:.4g} is below 1/{flows}, the least that Jain's index can be"
             yield (1 - ROUNDING) / flows - value, text
-        if name == "transmissions_per_packet" and value >= 0:
+        if metric == "transmissions_per_packet" and value >= 0:
             yield 1 - ROUNDING - value, f"{name} = {value:.4g}: a packet is transmitted once at least"
 
 

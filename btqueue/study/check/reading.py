@@ -193,6 +193,7 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
     for wanted in sorted({"metric", "value"} - set(names)):
         guess = closest(wanted, names)
         hint = f'; did you mean the column "{guess}"?' if guess else f"; it has {', '.join(names)[:80]}"
+        hint = "; export results of OMNeT++ with -F CSV-R" if {"module", "name"} <= set(names) else hint
         raise BadResults(f'{path.name}: the column "{wanted}" is missing{hint}')
     for name in (name for name in names if name not in (*COLUMNS, *TIMES, *IGNORED)):
         guess = closest(name, [*COLUMNS, *ALIASES, "t"])

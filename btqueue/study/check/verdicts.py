@@ -24,14 +24,23 @@ from btqueue.study.check.agreement import (
     reference_samples,
 )
 from btqueue.study.check.causes import Cause, likely_causes, other_units, unseen_keys
-from btqueue.study.check.consistency import check_consistency, check_spread, is_random, shared_streams
+from btqueue.study.check.consistency import (
+    check_consistency,
+    check_spread,
+    copies,
+    is_random,
+    shared_streams,
+    telling_samples,
+)
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, Finding, ForeignResults
 
 REPLICATIONS_FOR_ONE = 30
 """Least replications of ours beside a single run of theirs, whose variance must come from ours."""
-JITTERED = 8
+REPLICATIONS_FOR_COPIES = 100
+"""Replications of ours beside a file in which replications are equal, to see whether ours are, too."""
+JITTERED = 16
 """Runs with jittered starts where nothing is random."""
 JITTER = 0.01
 """Longest delay of a packet at its sender in these runs, as a share of the round trip (or message delay)."""
@@ -159,9 +168,13 @@ def check(
     simulator, solver = engine_of("simulate", simulate), engine_of("solve", solve)
     model, errors, notes = modelled(scenario, found, solver)
     samples: dict[str, np.ndarray] = {}
+    many = samples
     if simulator:
         simulator = simulator if rules.random else jittered(simulator)
-        samples = reference_samples(simulator(reference), found, scenario)
+        samples = many = reference_samples(simulator(reference), found, scenario)
+        if rules.random and copies(zip(*telling_samples(found).values(), strict=True)):
+            more = reference.changed({"run.replications": REPLICATIONS_FOR_COPIES})
+            many = reference_samples(simulator(more), found, scenario)
     elif not model:
         raise NotBuiltYet(
             f"there is nothing to compare with: {'; '.join(notes) or 'no engine was asked for'}"
@@ -169,7 +182,7 @@ def check(
     findings = (
         *compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s),
         *check_consistency(found, scenario),
-        *shared_streams(found, scenario, samples),
+        *shared_streams(found, scenario, many),
         *check_spread(found, samples, 1 - confidence, rules),
     )
     agreements = compare_all(found, samples, model, rules=rules, errors=errors)
@@ -259,7 +272,7 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
         changes["run.duration_s"] = results.duration_s
     if results.measured_from_start:
         changes["run.warmup_s"] = 0.0
-    single = any(not q.samples and math.isnan(q.half_width) for q in results.quantities.values())
+    single = any(math.isnan(q.shown_half_width) for q in results.quantities.values())
     least = REPLICATIONS_FOR_ONE if single else 2
     changes["run.replications"] = max(scenario.run.replications, least)
     return scenario.changed(changes)

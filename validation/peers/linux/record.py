@@ -1,13 +1,15 @@
 """Record what the TCP of this machine's kernel sends over a scripted link (Linux, root).
 
-    python validation/peers/linux/record.py NEW.jsonl [--pcap FOLDER] [NAME ...]
+    python validation/peers/linux/record.py NEW.jsonl [--pcap FOLDER] [--again | NAME ...]
 
-appends a line to NEW.jsonl for each of `LINKS` (or of those named) and each of `SENDERS`. Two namespaces, a
-TUN device in each; this process is the link between them. README.md says what a record holds. With `--pcap`
-each sender is also recorded without timestamps, and seen by a packet socket at its device: FOLDER/NAME.pcap
-has the first 100 bytes of each packet, in front of the link's queue.
+appends a line to NEW.jsonl for each of `LINKS` (or of those named) and each of `SENDERS`; with `--again` for
+each transfer of `records.jsonl.gz`. Two namespaces, a TUN device in each; this process is the link between
+them. README.md says what a record holds. With `--pcap` each sender is also recorded without timestamps, and
+seen by a packet socket at its device: FOLDER/NAME.pcap has the first 100 bytes of each packet, in front of
+the link's queue.
 """
 
+import gzip
 import json
 import os
 import random
@@ -19,7 +21,7 @@ import time
 from collections import deque
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from btqueue.emulation.namespaces import DEVICE, Namespace, namespace, require_namespaces
 
@@ -238,6 +240,19 @@ def us(seconds: float) -> int:
     return round(1e6 * seconds)
 
 
+def planned(words: list[str], both: bool) -> list[tuple[Any, ...]]:
+    """Return what to record: name, link, congestion control, SACK, RACK, time stamps (*both*: or none)."""
+    if words == ["--again"]:
+        with gzip.open(Path(__file__).with_name("records.jsonl.gz"), "rt") as lines:
+            known = [json.loads(line) for line in lines]
+        of_sender = ("variant", "sack", "rack")
+        return [(one["id"], Link(*map(one.get, Link._fields)), *map(one.get, of_sender), 1) for one in known]
+    return [
+        ("{}/{}-sack{}-rack{}".format(name, *sender) + f"-ts{stamps}" * both, LINKS[name], *sender, stamps)
+        for name, sender, stamps in product(words or LINKS, SENDERS, (1, 0) if both else (1,))
+    ]
+
+
 def main(out: Path, words: list[str]) -> None:
     """Record, and append to the file."""
     folder = None
@@ -245,11 +260,10 @@ def main(out: Path, words: list[str]) -> None:
         folder, words = Path(words[1]), words[2:]
     require_namespaces()
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(10))
-    for name, sender, stamps in product(words or LINKS, SENDERS, (1, 0) if folder else (1,)):
-        identity = "{}/{}-sack{}-rack{}".format(name, *sender) + f"-ts{stamps}" * bool(folder)
+    for identity, link, *sender in planned(words, folder is not None):
         for _ in range(ATTEMPTS):
             pcap = folder / f"{identity.replace('/', '-')}.pcap" if folder else None
-            made = record(LINKS[name], *sender, stamps, pcap)
+            made = record(link, *sender, pcap=pcap)
             lateness = made["lateness_ms"]
             assert isinstance(lateness, list)
             print(identity, lateness, "too late" * (lateness[1] >= LATE_MS), flush=True)

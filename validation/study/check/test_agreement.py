@@ -335,9 +335,9 @@ def test_without_chance_the_runs_beside_theirs_are_jittered():
         return xr.Dataset({"rtt_s": (("replication", "flow"), rtt[:, None])})
 
     quiet = thesis().with_(traffic__source="greedy", run__jitter_s=0.0)
-    report = checked(quiet, simulator, spread=0.0, rtt_s=0.86)
-    assert seen == [(1, 0.0), (8, 0.005)]  # a hundredth of the round trip
-    assert report.agrees  # the range is 0.5 to 0.85
+    report = checked(quiet, simulator, spread=0.0, rtt_s=1.26)
+    assert seen == [(1, 0.0), (16, 0.005)]  # a hundredth of the round trip
+    assert report.agrees  # the range is 0.5 to 1.25
     assert report.summary == "agrees: 1 of 1 metrics, nothing inconsistent (nothing is random: tolerance 3 %)"
     with pytest.raises(ValueError, match="tolerance = 1: must be at least 0 and below 1"):
         check("theirs.csv", quiet, tolerance=1)

@@ -48,6 +48,7 @@ GOOD = {
     "queue_packets[uplink]": 6.0,
     "arrivals_per_s[uplink]": 60.0,
     "queue_delay_s[uplink]": 0.1,
+    "delay_scv[download]": 1.1,
 }
 """As our simulator finds them at the default scenario, to a few digits."""
 
@@ -75,6 +76,8 @@ BAD = [
     ({"goodput_kbps": 175, "throughput_kbps": 183.2}, "above the offered load of 160"),
     ({"rtt_s": 0.57, "rtt_max_s": 0.6, "window_segments": 6.0}, "window over round trip: 6 segments in 0.57"),
     ({"timeouts_per_s": 1.2, "retransmissions_per_s": 2}, "at most 1"),
+    ({"segment_loss[download]": 1.1}, "segment_loss[download] = 1.1 is above 1"),
+    ({"transmissions_per_packet[download]": 0.9}, "a packet is transmitted once at least"),
 ]
 
 
@@ -89,6 +92,13 @@ def test_the_intervals_of_the_numbers_are_allowed_for():
     found |= {name: Quantity(name, value, half_width=20.0) for name, value in wide.items()}
     checked = check_consistency(ForeignResults("theirs", "CSV", found), SCENARIO)
     assert all(one.status == "passed" for one in checked)
+
+
+def test_a_window_may_be_under_way_when_a_short_run_ends():
+    short = load("suliman-2005/one-of-seven")  # 30 s, 44 segments of 1,460 bytes
+    values = {"throughput_kbps": 218.7, "goodput_kbps": 200.0, "retransmissions_per_s": 0.4}
+    assert wrong(values, short) == []
+    assert "retransmissions carry 4.67" in " ".join(wrong(values, short.with_(run__duration_s=300)))
 
 
 def test_capacity_and_window_bound_the_goodput_of_any_source():
