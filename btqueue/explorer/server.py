@@ -96,6 +96,17 @@ class Explorer:
         """Return the address with the token."""
         return f"http://{HOST}:{port}/?token={self.token}"
 
+    def prepare(self) -> None:
+        """Find controls, picture and a first curve, so that the page waits for no import and no compiler."""
+
+        async def first() -> None:
+            axis = axis_of(controls(self.scenario))
+            told_scenario(self.scenario, controls(self.scenario))
+            places = places_between(axis["low"], axis["high"], takes_whole_numbers(axis["along"]))
+            await anext(self.desk.curve(self.scenario, axis["along"], places))
+
+        asyncio.run(first())
+
     def serve(self, listening: socket.socket) -> None:
         """Serve until Ctrl-C."""
         config = uvicorn.Config(
