@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from btqueue.scenario import Scenario, ScenarioError
@@ -45,7 +44,6 @@ class Control(NamedTuple):
     choices: tuple[Any, ...] = ()
 
 
-@lru_cache(8)
 def controls(scenario: Scenario) -> list[Control]:
     """Return a control for each key of the network that holds a number or has named values."""
     return [*_sliders(scenario), *_choices(scenario)]

@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from subprocess import DEVNULL, PIPE
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -81,8 +82,8 @@ def main(names: list[str]) -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name in names:
             command = [sys.executable, "-m", "btqueue", "explore", name, "--port", "0", "--no-browser"]
-            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-            with subprocess.Popen(command, **pipes) as program:
+            with subprocess.Popen(command, stdout=PIPE, stderr=DEVNULL, text=True) as program:
+                assert program.stdout is not None
                 try:
                     print(f"{name}: {measure(browser, program.stdout.readline().strip())}", flush=True)
                 finally:
