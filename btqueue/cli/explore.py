@@ -18,7 +18,6 @@ def explore(call: Call, port: int = PORT, browser: bool = True) -> None:
     """
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator
     from btqueue.simulator.traces.extras import require
-    from btqueue.study.evaluate import evaluate
 
     wanted, quiet = call.base, call.quiet
     for package in ("starlette", "uvicorn", "websockets"):
@@ -30,8 +29,8 @@ def explore(call: Call, port: int = PORT, browser: bool = True) -> None:
         keep_compiled_models()
         if not quiet:
             say("solving the scenario once; the first time of a version takes half a minute")
-        evaluate(wanted)  # the page would wait for compilers
         explorer, taken = Explorer(wanted), listening.getsockname()[1]
+        explorer.prepare()
         put(explorer.address(taken))
         if not quiet:
             say("Ctrl-C ends the page")

@@ -1,7 +1,9 @@
 """Answers for the page: a first curve at once, then all of its points, then simulated ones behind them.
 
-Points are solved in threads (the models' compiled code runs beside each other) and kept, so that a slider
-that goes back finds its curve finished. A request that is dropped leaves at most a few points under way.
+Theory answers first, a point after the other: two threads would take turns, since most of theory is Python.
+A simulation that takes the place of theory, where theory does not stand, follows in a thread of its own, so
+that no slider waits for it. Answers are kept: a slider that goes back finds its curve finished. A request
+that is dropped leaves at most two points under way.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -23,7 +26,7 @@ from btqueue.study.points import scenario_with
 POINTS = 50
 """Of a curve."""
 
-FIRST_S = 0.07
+FIRST_S = 0.03
 """After so long (s) the first curve is sent, with the points that are there by then."""
 
 AGAIN_S = 0.25
@@ -43,16 +46,18 @@ class Curve(NamedTuple):
         places: values of the key.
         answers: the answer at `places[n]`, by n; answers still to come are missing.
         wall_s: seconds since the curve was asked for.
+        drafts: how many of the answers are theory's where it does not stand; simulations will replace them.
     """
 
     places: tuple[float, ...]
     answers: dict[int, Answer]
     wall_s: float
+    drafts: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether every place has its answer, or its failure."""
-        return len(self.answers) == len(self.places)
+        """Whether every place has its last answer, or its failure."""
+        return len(self.answers) == len(self.places) and not self.drafts
 
 
 class Desk:
@@ -60,8 +65,7 @@ class Desk:
 
     def __init__(self) -> None:
         """Start with nothing known."""
-        self._workers = max(2, min(8, available_cores() - 1))
-        self._solving = ThreadPoolExecutor(self._workers, "solve")
+        self._solving = ThreadPoolExecutor(2, "solve")
         self._simulating = ThreadPoolExecutor(1, "simulate")
         self._known: dict[tuple[Engine, Scenario], Answer] = {}
 
@@ -74,12 +78,12 @@ class Desk:
         """Return an engine's answer for a scenario; failures are answers, too."""
         if (known := self._known.get((engine, scenario))) is not None:
             return known
-        pool = self._solving if engine == "solve" else self._simulating
+        pool = self._solving if engine == "theory" else self._simulating
         return await asyncio.get_running_loop().run_in_executor(pool, self._found, scenario, engine)
 
     def _found(self, scenario: Scenario, engine: Engine) -> Answer:
         """Answer and remember it, in a thread: also for a request that was dropped meanwhile."""
-        found = evaluate(scenario, engine, threads=max(1, self._workers // 2))
+        found = evaluate(scenario, engine, threads=max(1, available_cores() // 2))
         self._known[engine, scenario] = found
         if len(self._known) > MOST_KEPT:
             self._known.pop(next(iter(self._known)), None)
@@ -88,34 +92,43 @@ class Desk:
     async def curve(
         self, scenario: Scenario, key: str, places: tuple[float, ...]
     ) -> AsyncGenerator[Curve, None]:
-        """Yield a curve along a key with the points, two at least, that `FIRST_S` allows; then with more."""
+        """Yield a curve along a key: by theory first, then with simulations where theory does not stand.
+
+        The first curve has the points, two at least, that `FIRST_S` allows.
+        """
         began = time.perf_counter()
+        due = began + FIRST_S
         found: dict[int, Answer] = {}
-        waiting = iter(spread_order(len(places)))
-        under_way: set[asyncio.Task[None]] = set()
+        drafts: set[int] = set()
+        waiting: deque[tuple[int, Engine]] = deque((number, "theory") for number in spread_order(len(places)))
+        under_way: dict[asyncio.Task[Answer], tuple[int, Engine]] = {}
+        done: set[asyncio.Task[Answer]] = set()
 
-        async def one(number: int) -> None:
-            found[number] = await self.answer_at(scenario, key, places[number])
-
-        def fill() -> None:
-            while len(under_way) < self._workers and (number := next(waiting, None)) is not None:
-                task = asyncio.ensure_future(one(number))
-                under_way.add(task)
-                task.add_done_callback(under_way.discard)
+        def curve() -> Curve:
+            return Curve(places, dict(found), time.perf_counter() - began, len(drafts))
 
         try:
-            due = began + FIRST_S
-            fill()
-            while under_way:
-                # A point that takes long must not hold up the picture of those that are there.
-                left = max(0.0, due - time.perf_counter())
-                await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-                if time.perf_counter() >= due and 2 <= len(found) < len(places):
-                    yield Curve(places, dict(found), time.perf_counter() - began)
+            while waiting or under_way:
+                # A point that takes long must hold up neither the others nor their picture.
+                if waiting and (not under_way or (not done and len(under_way) < 2)):
+                    number, engine = waiting.popleft()
+                    asked = self.answer_at(scenario, key, places[number], engine)
+                    under_way[asyncio.ensure_future(asked)] = number, engine
+                drawable = sum(one.failure is None for one in found.values()) >= 2
+                left = max(0.0, due - time.perf_counter()) if drawable else FIRST_S
+                done, _ = await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    (number, engine), answer = under_way.pop(task), task.result()
+                    drafts.discard(number)
+                    if engine == "theory" or not answer.failure:
+                        found[number] = answer
+                    if engine == "theory" and (answer.failure or answer.notes.get("why")):
+                        drafts.add(number)
+                        waiting.append((number, "precise"))
+                if drawable and time.perf_counter() >= due and (waiting or under_way):
+                    yield curve()
                     due = time.perf_counter() + AGAIN_S
-                await asyncio.sleep(0)  # finished tasks leave the set now
-                fill()
-            yield Curve(places, found, time.perf_counter() - began)
+            yield curve()
         finally:
             for task in under_way:
                 task.cancel()

@@ -75,6 +75,7 @@ def told_curve(curve: Curve, groups: Sequence[str] = ()) -> dict[str, Any]:
         "solved": len(numbers),
         "of": len(curve.places),
         "complete": curve.complete,
+        "drafts": curve.drafts,
         "simulated": sum(one.notes.get("answered_by") == "simulation" for one in curve.answers.values()),
         "doubted": sum(bool(one.notes.get("warnings")) for one in curve.answers.values()),
         "wall_ms": round(1000 * curve.wall_s, 1),

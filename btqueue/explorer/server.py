@@ -83,6 +83,7 @@ class Explorer:
         """Prepare the page; the token is drawn if none is given."""
         self.scenario, self.token = scenario, token or secrets.token_urlsafe(24)
         self.desk = Desk()
+        self.turned = controls(scenario)
         self.app = Starlette(
             routes=[
                 *(Route(path, self._page) for path in PAGE),
@@ -95,6 +96,17 @@ class Explorer:
     def address(self, port: int) -> str:
         """Return the address with the token."""
         return f"http://{HOST}:{port}/?token={self.token}"
+
+    def prepare(self) -> None:
+        """Find the picture and a first curve, so that the page waits for no import and no compiler."""
+
+        async def first() -> None:
+            axis = axis_of(self.turned)
+            told_scenario(self.scenario, self.turned)
+            places = places_between(axis["low"], axis["high"], takes_whole_numbers(axis["along"]))
+            await anext(self.desk.curve(self.scenario, axis["along"], places))
+
+        asyncio.run(first())
 
     def serve(self, listening: socket.socket) -> None:
         """Serve until Ctrl-C."""
@@ -172,7 +184,7 @@ class Explorer:
             # Sliders keep their ends and their order while one drags: those of the scenario without changes.
             base = scenario_of({**message, "changes": {}}, self.scenario.files)
             if message.get("fresh"):
-                turned = controls(base)
+                turned = self.turned if base == self.scenario else controls(base)
                 axis = {} if "along" in message else axis_of(turned)
                 message = {**message, **axis}
                 await tell("scenario", **about, **told_scenario(scenario, turned), axis=axis)

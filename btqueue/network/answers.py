@@ -43,7 +43,10 @@ def label(scenario: Scenario, metrics: Mapping[str, Any], attrs: MutableMapping[
 
     variables = Computed(later={name: partial(variable, name) for name in metrics})
     if "goodput_kbps" in variables and "fairness" not in variables:
-        variables["fairness"] = Variable((), np.asarray(jain_index(variables["goodput_kbps"].values)))
+        rates = np.array(variables["goodput_kbps"].values)
+        rates += [0.0 if flow.reverse is None else rates[flow.reverse] for flow in plan.flows]
+        connections = [flow.reverse is None or flow.reverse > n for n, flow in enumerate(plan.flows)]
+        variables["fairness"] = Variable((), np.asarray(jain_index(rates[connections])))
     coordinates = {name: Variable(("flow",), np.array(of)) for name, of in plan.flow_labels().items()}
     if queues := metrics.get("queue_packets"):
         coordinates["queue"] = Variable(("queue",), np.array(list(queues)))

@@ -33,6 +33,11 @@ PLAYED: dict[str, Any] = {
     "zorder": 4, "label": "simulated, 95 %",
 }  # fmt: skip
 """Look of a point that was simulated, with its intervals."""
+OF_BOUNDS: dict[str, dict[str, Any]] = {
+    "violated": {"fmt": "x", "markersize": 7, "label": "simulated, violates a bound"},
+    "open": {"markerfacecolor": SIMULATED, "label": "simulated, a bound is open"},
+}
+"""How this look differs where the simulation violates a bound, or leaves one open."""
 BOUND: dict[str, Any] = {"color": "#555555", "linestyle": (0, (5, 3)), "linewidth": 1.0, "label": "bound"}
 """Look of the line of a bound."""
 Height = tuple[str, int, Constraint | None]
@@ -44,11 +49,12 @@ LETTERS, CATEGORY = 13, 1.1
 def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
     """Return a figure of a dimensioning.
 
-    A column for each chosen key, the other keys at the winner's values; the columns of a row have one scale,
-    so that the effects of two keys can be compared. The first row shows the objective along the key, and a
-    further row the left side of each bound on metrics, with the bound as a line: points that meet all bounds,
-    points that do not, and the simulated ones with 95 % intervals. A bound on the key itself is a vertical
-    line. An objective of keys alone makes no curve, and has no row where there is a bound on metrics.
+    A column for each chosen key, the other keys at the winner's values, which stand above it; the columns of
+    a row have one scale, so that the effects of two keys can be compared. The first row shows the objective
+    along the key, and a further row the left side of each bound on metrics, with the bound as a line: points
+    that meet all bounds, points that do not, and the simulated ones with 95 % intervals. A bound on the key
+    itself is a vertical line. An objective of keys alone makes no curve, and has no row beside a bound on
+    metrics.
 
     Args:
         found: result of `btqueue.study.dimensioning.dimension`.
@@ -68,16 +74,24 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
             panels[0].set_ylabel(height[0])
         for panel in grid[:-1].flat:
             panel.set_xlabel("")
+        for panel, choice, width in zip(grid[0], choices, widths, strict=True):
+            panel.set_title(textwrap.fill(_others(found, choice), int(16 * width)), fontsize=8)
         _legend(figure)
         figure.suptitle(title, fontsize=10, wrap=True)
     return figure
+
+
+def _played(point: Simulated) -> dict[str, Any]:
+    """Return the look of a simulated point."""
+    return PLAYED | next((look for kind, look in OF_BOUNDS.items() if kind in point.bounds), {})
 
 
 def front_figure(found: Dimensioning, title: str = "") -> Figure:
     """Return a figure of a dimensioning of two aims: all points by their two values, and the front.
 
     The ends of the front, A and B, are named with the values of their keys; simulated points have 95 %
-    intervals. The axes end half the length of the front beside it; the legend counts the points beyond.
+    intervals, and a bound on an aim is a line. The axes end half the length of the front beside it; the
+    legend counts the points beyond.
 
     Args:
         found: result of `btqueue.study.dimensioning.dimension` with `pareto`.
@@ -101,7 +115,11 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
             if point.failure is None:
                 one, other = point.objective, point.sides[-1]
                 widths = {"xerr": np.nan_to_num([one.ci95]), "yerr": np.nan_to_num([other.ci95])}
-                axes.errorbar([one.mean], [other.mean], **widths, **PLAYED)
+                axes.errorbar([one.mean], [other.mean], **widths, **_played(point))
+        for bound in task.bounds:
+            for aim, drawn in zip(aims, (axes.axvline, axes.axhline), strict=True):
+                if bound.expression.terms == aim.expression.terms:
+                    drawn(bound.bound, zorder=1, **BOUND)
         lines = []
         for letter, aim, point in zip("AB", aims, (front[0], front[-1]), strict=True):
             most = "most" if aim.sense == "maximize" else "least"
@@ -186,7 +204,8 @@ def _slice(axes: Axes, found: Dimensioning, height: Height, place: int) -> None:
     for point in () if found.confirmation is None else found.confirmation.points:
         if through_centre(point):
             played = value(point)
-            axes.errorbar([_x(choice, point)], [played.mean], yerr=np.nan_to_num([played.ci95]), **PLAYED)
+            look = _played(point)
+            axes.errorbar([_x(choice, point)], [played.mean], yerr=np.nan_to_num([played.ci95]), **look)
     if found.best is not None:
         axes.plot(
             _x(choice, centre), value(centre), marker="*", markersize=13, color=WINNER, zorder=3,
@@ -201,6 +220,13 @@ def _slice(axes: Axes, found: Dimensioning, height: Height, place: int) -> None:
         axes.set_xscale("log")
     elif choice.ordered and all(isinstance(value, int) for value in choice.values or (0.5,)):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _others(found: Dimensioning, choice: Choice) -> str:
+    """Return the values of the other keys, at which the points along a key are shown."""
+    centre, others = found.best or found.nearest, [one for one in found.task.choices if one.key != choice.key]
+    values = [f"{one.key} = {one.shown(centre.changes[one.key])}" for one in others] if centre else []
+    return f"at {', '.join(values)}" if values else ""
 
 
 def _x(choice: Choice, point: Candidate | Simulated) -> float:

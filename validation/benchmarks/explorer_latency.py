@@ -1,68 +1,95 @@
-"""How soon `btqueue explore` redraws a curve while a slider is dragged.
+"""How long a user of `btqueue explore` waits in a real browser for the first curve.
 
-`python validation/benchmarks/explorer_latency.py [SCENARIO ...]` drags sliders as the page does: as soon as a
-first curve is there it is dropped for the next position. A second run finds compiled models.
+`python validation/benchmarks/explorer_latency.py [SCENARIO ...]` opens the page five times, then moves the
+sliders of the three keys of largest effect, six positions each. A time ends when the curve is on the screen,
+one frame after it is drawn. A key's first two positions may load compiled models, and are told apart.
 """
 
-import asyncio
-import json
+import shutil
+import statistics
+import subprocess
 import sys
-import time
+from subprocess import DEVNULL, PIPE
 
-import numpy as np
-
-import btqueue as bt
-from btqueue.cli.engines import keep_compiled_models
-from btqueue.explorer.controls import axis_of, controls
-from btqueue.explorer.curves import Desk, places_between
-from btqueue.explorer.messages import told_curve
+from playwright.sync_api import Browser, Page, sync_playwright
 
 SCENARIOS = (
     "venugopal-2006/piconet",
     "venugopal-2006/piconet-4",
-    "venugopal-2006/piconet-errors",
     "chen-2004/adaptive-1",
+    "practice/ward",
+    "practice/car",
 )
-KEYS = ("polling.limit", "flow_control.token_rate_kbps", "transport.receive_window_segments", "radio.ber_bad")
-POSITIONS = 40
+OPENED, KEYS, POSITIONS, REST_MS = 5, 3, 6, 500
+
+FIRST_CURVE = """new MutationObserver((_, seen) => {
+    if (!document.querySelector("path.curve")) return;
+    seen.disconnect();
+    requestAnimationFrame(() => setTimeout(() => { window.firstCurve = performance.now(); }));
+}).observe(document, { childList: true, subtree: true });"""
+MOVED = """([key, value]) => new Promise((done) => {
+    const began = performance.now(), drawn = HEARD.curve;
+    HEARD.curve = (...about) => {
+        HEARD.curve = drawn;
+        drawn(...about);
+        requestAnimationFrame(() => setTimeout(() => done([performance.now() - began, about[0].solved])));
+    };
+    const range = document.querySelector(`#side-A [data-key="${key}"] input[type=range]`);
+    range.value = value;
+    range.dispatchEvent(new Event("input", { bubbles: true }));
+})"""
+SLIDERS = """(count) => ranked(sides.A).filter((one) => one.low !== null && one.key !== sides.A.along)
+    .slice(0, count).map(({ key, low, high }) => [key, low, high])"""
 
 
-async def dragged(name: str) -> None:
-    """Print the times of one scenario."""
-    scenario, desk = bt.load(name), Desk()
-    found = controls(scenario)
-    axis = axis_of(found)
-    places = places_between(axis["low"], axis["high"], False)
-    await desk.answer(scenario)  # as the command does before it shows the page
-    async for _ in desk.curve(scenario, axis["along"], places):
-        pass
-    firsts, sizes, wholes = [], [], []
-    for control in found:
-        if control.key not in KEYS or control.low is None or control.high is None:
-            continue
-        positions = np.linspace(control.low, control.high, POSITIONS)
-        for position in [round(one) if control.whole else float(f"{one:.4g}") for one in positions]:
-            begin = time.perf_counter()
-            curves = desk.curve(scenario.changed({control.key: position}), axis["along"], places)
-            curve = await anext(curves)
-            json.dumps(told_curve(curve))
-            firsts.append(1000 * (time.perf_counter() - begin))
-            sizes.append(len(curve.answers))
-            if position != positions[-1]:
-                await curves.aclose()
-        async for _ in curves:
-            pass
-        wholes.append(time.perf_counter() - begin)
-    desk.close()
-    print(
-        f"{name}: {len(firsts)} positions; first curve after {np.median(firsts):.0f} ms (median), "
-        f"{np.percentile(firsts, 95):.0f} ms (95th percentile), {max(firsts):.0f} ms (longest), with "
-        f"{np.median(sizes):.0f} points solved (median; fewest {min(sizes)}); "
-        f"all points after {np.median(wholes):.1f} s"
+def opened(browser: Browser, address: str) -> Page:
+    """Open the page in a fresh profile and wait for its first curve."""
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.add_init_script(FIRST_CURVE)
+    page.goto(address)
+    page.wait_for_function("() => window.firstCurve > 0", timeout=600_000)
+    return page
+
+
+def measure(browser: Browser, address: str) -> str:
+    """Return the times of one scenario, in words."""
+    loads = []
+    for _ in range(OPENED):
+        page = opened(browser, address)
+        loads.append(page.evaluate("firstCurve"))
+        page.close()
+    page = opened(browser, address)
+    page.wait_for_function("() => sides.A.section.dataset.state === 'done'", timeout=600_000)
+    firsts, times, solved = [], [], []
+    for key, low, high in page.evaluate(SLIDERS, KEYS):
+        for number in range(POSITIONS):
+            value = low + (high - low) * (number + 0.5) / POSITIONS
+            wait_ms, points = page.evaluate(MOVED, [key, value])
+            (firsts if number < 2 else times).append(wait_ms)
+            solved.append(points)
+            page.wait_for_timeout(REST_MS)
+    return (
+        f"page: first curve after {statistics.median(loads):.0f} ms (median of {len(loads)}); slider: "
+        f"{statistics.median(times):.0f} ms (median), {max(times):.0f} ms (longest of {len(times)}), "
+        f"first positions {max(firsts):.0f} ms (longest of {len(firsts)}); "
+        f"{statistics.median(solved):.0f} points"
     )
 
 
+def main(names: list[str]) -> None:
+    """Print the times of each scenario."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name in names:
+            command = [sys.executable, "-m", "btqueue", "explore", name, "--port", "0", "--no-browser"]
+            with subprocess.Popen(command, stdout=PIPE, stderr=DEVNULL, text=True) as program:
+                assert program.stdout is not None
+                try:
+                    print(f"{name}: {measure(browser, program.stdout.readline().strip())}", flush=True)
+                finally:
+                    program.terminate()
+        browser.close()
+
+
 if __name__ == "__main__":
-    keep_compiled_models()
-    for wanted in sys.argv[1:] or SCENARIOS:
-        asyncio.run(dragged(wanted))
+    main(sys.argv[1:] or list(SCENARIOS))

@@ -52,6 +52,34 @@ def drawn(monkeypatch, evaluate, key, places, seen):
     return asyncio.run(draw())
 
 
+def test_where_theory_does_not_stand_it_is_a_draft_until_the_simulation_is_there(monkeypatch):
+    drawn = threading.Event()
+
+    def evaluate(changed, engine, threads):
+        limit = changed.polling.limit
+        if engine == "theory":
+            return Answer({"rtt_s": Estimate(limit)}, notes={"why": ["a law doubts it"] if limit > 2 else []})
+        assert engine == "precise" and limit > 2 and drawn.wait(30)
+        if limit == 5:  # which the simulator does not cover: theory's answer stays
+            return Answer(failure=Failure("not built", "none"))
+        return Answer({"rtt_s": Estimate(10 * limit)}, notes={"answered_by": "simulation"})
+
+    async def draw():
+        desk, told = Desk(), []
+        async for curve in desk.curve(PICONET, "polling.limit", (1, 2, 3, 4, 5)):
+            told.append(told_curve(curve))
+            if len(curve.answers) == 5:
+                drawn.set()
+        desk.close()
+        return told
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    *_, draft, last = asyncio.run(draw())
+    assert (draft["metrics"]["rtt_s"][:2], draft["complete"]) == ([1, 2], False) and draft["drafts"] > 0
+    assert (last["metrics"]["rtt_s"], last["complete"]) == ([1, 2, 30, 40, 5], True)
+    assert (last["drafts"], last["simulated"]) == (0, 2)
+
+
 def test_the_first_curve_does_not_wait_for_a_slow_point_and_the_last_has_all(monkeypatch):
     slow = threading.Event()
 

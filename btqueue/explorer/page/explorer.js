@@ -75,8 +75,8 @@ function ask(side, options = {}) {
 
 function state(side, name) {
   side.section.dataset.state = name;
-  const curve = side.curve, words = { waiting: "solving…", draft: "a first curve; the other points follow", complete: "model complete", done: "complete" };
-  by(".state", side.section).textContent = words[name] + (curve && name !== "waiting" ? ` (${curve.solved} of ${curve.of} points)` : "")
+  const curve = side.curve, words = { waiting: "solving…", draft: "a first curve by theory; the other points follow", complete: "model complete", done: "complete" };
+  by(".state", side.section).textContent = words[name] + (curve && name !== "waiting" ? ` (${curve.solved - curve.drafts} of ${curve.of} points)` : "")
     + (name === "complete" && by("#simulate").checked ? "; simulating…" : "");
 }
 
@@ -152,7 +152,8 @@ function doubt(side) {
   const played = side.answer?.answered_by === "simulation", who = played ? "The simulation" : "The model";
   const here = played ? [`Simulated, because theory does not stand here: ${side.answer.why.join("; ")}.`] : [];
   here.push(...(side.answer?.warnings ?? []).map((words) => `${who} warns here: ${words}.`));
-  const { doubted = 0, simulated = 0, solved = 0 } = side.curve ?? {};
+  const { doubted = 0, simulated = 0, solved = 0, drafts = 0 } = side.curve ?? {};
+  if (drafts) here.push(`At ${drafts} of ${solved} points theory does not stand; simulations will replace it.`);
   if (simulated) here.push(`${simulated} of ${solved} points of the lines are simulated.`);
   if (doubted) here.push(`There are warnings at ${doubted} of ${solved} points of the lines.`);
   const place = by(".doubt", side.section);

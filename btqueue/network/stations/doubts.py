@@ -466,7 +466,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
                 continue
         if load > most:
             found = f"sources at random fill {load:.0%} of the air"
-            yield f"{found}: above {most:.0%} round trips were up to 20 % off"
+            yield f"{found}: above {most:.0%} round trips were up to 26 % off"
             break
     for r in range(ports, len(asked.used)):
         alike = all(asked.by_one(f) for f in np.flatnonzero(asked.point.service[:, r]).tolist())

@@ -359,7 +359,9 @@ class Search:
         if laws.refuses:
             laws.refuse(new * self.sent)
         before = self.full
-        self.full = np.where((new @ self.service > CROWDED) & self.fills, 1.0, 0.0)
+        # sources that send all of their load do not fill a station: their queue has a law up to its capacity
+        held_back = (new < CARRIED * load) @ (self.service > 0.0) > 0.0
+        self.full = np.where((new @ self.service > CROWDED) & self.fills & held_back, 1.0, 0.0)
         moved = np.abs(self.lone - lone_before) / np.maximum(self.lone, 1e-9)
         point = Point(
             rate=new,

@@ -103,6 +103,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
     """
     counts = Together(counted)
     goodput = cache(lambda: kilobits_per_second(counts.flows.bytes_delivered, counts.seconds))
+    reverse = np.array(plain(network.connections)["reverse"])
     formulas = {
         "goodput_kbps": goodput,
         "throughput_kbps": lambda: throughput_kbps(counts),
@@ -112,7 +113,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
         "queue_packets": partial(mean_queue_lengths, plain(network.queues)["kind"], counts),
         **polling_metrics(network, counts),
         **event_metrics(network, counts, goodput),
-        "fairness": lambda: jain_index(goodput()),
+        "fairness": lambda: jain_index(of_connections(goodput(), reverse)),
     }
     return Computed(later=formulas)
 
@@ -389,6 +390,17 @@ def mean_queue_lengths(kinds: np.ndarray, counts: Together) -> np.ndarray:
     """
     alike = [kinds == kind for kind in sorted(set(kinds.tolist()))]
     return np.array([[lengths[chosen].mean() for chosen in alike] for lengths in counts.lengths])
+
+
+def of_connections(rates: np.ndarray, reverse: np.ndarray) -> np.ndarray:
+    """Return the rates of connections, of those of flows, shape (..., flows): both directions are added.
+
+    Args:
+        rates: of flows.
+        reverse: number of each flow's reverse flow, shape (flows,), `NOTHING` where data goes one way.
+    """
+    both = rates + np.where(reverse == NOTHING, 0.0, rates[..., reverse])
+    return both[..., (reverse == NOTHING) | (reverse > np.arange(len(reverse)))]
 
 
 def jain_index(rates: np.ndarray) -> np.ndarray:

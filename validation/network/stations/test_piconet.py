@@ -440,3 +440,25 @@ def test_acknowledgements_of_a_lone_link_go_beside_the_next_segment(size, slots,
         "transport.delayed_ack": False, "transport.receive_window_segments": 24,
     })  # fmt: skip
     assert rtt(scenario) / SLOT_S == pytest.approx(np.mean(slots), rel=0.02)
+
+
+@pytest.mark.parametrize("load", [95.6, 96.0])
+def test_segments_wait_at_a_link_that_random_sources_nearly_fill(load):
+    """Two of six audio guides have a bad link, used to 98.6 and 99.5 %: its segments waited for nothing.
+
+    Above 97 % of a station no queue was counted, although nothing held the sources back: 0.19 s in the place
+    of 2.4 and 3.5 s. Theory is in doubt, and half of the time is a wide bound.
+    """
+    bad = [{"node": f"p1.{n}", "model": "constant", "ber": 1e-4} for n in (5, 6)]
+    guides = bt.Scenario.from_dict(
+        {
+            "network": {"peripherals": 6, "flows": "downlink"},
+            "radio": {"model": "perfect", "links": bad},
+            "traffic": {"source": "poisson", "load_kbps": load},
+            "run": {"duration_s": 2000.0, "warmup_s": 300.0, "replications": 4},
+        }
+    )
+    solved, simulated = bt.solve(guides), bt.simulate(guides).rtt_s.values.mean(axis=0)
+    assert not solved.attrs["stands"] and solved.rtt_s.values[5] > solved.rtt_s.values[0]
+    assert solved.rtt_s.values[4:] == pytest.approx(simulated[4:].mean(), rel=0.5)
+    assert solved.rtt_s.values[:4] == pytest.approx(simulated[:4].mean(), rel=0.5)

@@ -341,3 +341,17 @@ def test_a_lost_segment_waits_for_the_timer_by_hand():
     lost = 1 - 0.98**3  # blocks of a segment
     waits = sum(min(2.0**k, 64.0) * lost ** (k + 1) for k in range(100))
     assert seconds - exact == pytest.approx(2.0 * waits, rel=1e-6)
+
+
+@pytest.mark.parametrize("ber", [0.0, 1e-4])
+def test_clients_behind_links_of_two_qualities_are_in_doubt_about_their_shares(ber):
+    """Two of six clients got 156 kbit/s behind bad links, and the others 45 (simulated: 87 and 89)."""
+    bad = [{"node": f"p1.{n}", "model": "constant", "ber": ber} for n in (5, 6)]
+    clients = Scenario.from_dict(
+        {
+            "network": {"peripherals": 6, "flows": "uplink"},
+            "radio": {"model": "perfect", "links": bad},
+            "traffic": {"source": "request-reply", "reply_bytes": 8000},
+        }
+    )
+    assert doubted(clients, "sessions of clients differ") == (ber > 0.0)

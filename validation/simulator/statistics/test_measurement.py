@@ -40,7 +40,7 @@ def network(flows=2, stars=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLIN
     )
     sim.clock.statistics_since, sim.clock.now = 5 * SECOND, 15 * SECOND
     sim.connections.protocol, sim.connections.application = TCP, POISSON
-    sim.connections.session = NOTHING
+    sim.connections.session = sim.connections.reverse = NOTHING
     sim.ports.kind = ports
     sim.queues.kind, sim.queues.limit = queues, UNLIMITED
     sim.queue_statistics.changed_at = 5 * SECOND

@@ -162,6 +162,22 @@ def test_a_figure_draws_each_bound_and_joins_no_names():
     assert all(len(np.asarray(line.get_xdata())) == 1 for line in of_names)
     ticks = [label.get_text().replace("\n", " ") for label in grid[-1, 1].get_xticklabels()]
     assert ticks == ["e-limited (up to M frames)", "slq (longest queues first)"]
+    best = found.best.changes["polling.limit"]
+    titles = ["at polling.discipline = e-limited (up to M frames)", f"at polling.limit = {best}"]
+    assert [axes.get_title() for axes in grid[0]] == titles
+
+
+def test_a_figure_marks_simulated_points_that_violate_a_bound_or_leave_one_open():
+    found = simulated(subject_to="rtt_s <= 0.425")
+    axes = dimension_figure(found).axes[1]
+    marked = {
+        (float(one[0].get_xdata()[0]), one[0].get_marker(), one[0].get_markerfacecolor() == "white")
+        for one in axes.containers
+    }
+    looks = {"violated": ("x", True), "open": ("s", False), "met": ("s", True)}
+    points = found.confirmation.points
+    assert marked == {(point.changes["polling.limit"], *looks[point.bounds[0]]) for point in points}
+    assert {"violated", "met"} <= {point.bounds[0] for point in points}
 
 
 def test_points_at_which_theory_lacks_a_metric_are_simulated():

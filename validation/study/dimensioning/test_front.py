@@ -105,6 +105,14 @@ def test_points_of_the_front_are_simulated_told_and_drawn():
     assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
 
 
+def test_bounds_on_an_aim_are_lines_beside_the_front():
+    found = choose_limit(bowl, choose=KEYS, subject_to=["rtt_s <= 0.9", "goodput_kbps >= 20"], **TWO)
+    (axes,) = front_figure(found).axes
+    lines = [line for line in axes.get_lines() if line.get_label() == "bound"]
+    assert [[*line.get_xdata()] for line in lines] == [[0, 1], [20, 20]]
+    assert [[*line.get_ydata()] for line in lines] == [[0.9, 0.9], [0, 1]]
+
+
 def test_the_axes_end_beside_the_front_and_headings_keep_a_key_and_its_value_together():
     """The front lay on the zero line below dominated points of 120 s, and a line ended behind `limit =`."""
 
