@@ -962,9 +962,9 @@ def doubts(network: Network, point: Any) -> list[str]:
     senders = [flow for flow in flows if flow.protocol == "tcp"]
     if any(visit.train.loses_by_state for flow in senders for visit in flow.forth):
         found.append(
-            "Segments are lost in the worse states of a radio: of 190 random connections goodput and round "
-            "trips were 1 % off in the median, and at most 20 and 25 % where up to a third of the segments "
-            "are lost; beyond, or with a schedule of the states, up to a factor of 3"
+            "Segments are lost in the worse states of a radio: of 190 random connections goodput was 1 % off "
+            "in the median and round trips 2 %, and at most 32 and 24 % where up to a third of the segments "
+            "are lost; beyond, or with a schedule of the states, goodput was several times too high"
         )
     vegas = [
         f for f, flow in enumerate(flows) if flow.protocol == "tcp" and flow.transport.variant == "vegas"
