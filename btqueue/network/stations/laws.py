@@ -25,7 +25,7 @@ from btqueue.network.stations.air import Links, Rounds, as_share, until_polled
 from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.crossings import Crossing, Place
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
-from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
+from btqueue.network.stations.queues import NONE, Own, Queues, Tail, stretch
 from btqueue.network.stations.transport import NEARLY
 from btqueue.network.stations.turns import Turns
 
@@ -75,14 +75,11 @@ class Laws:
         self.works: dict[int, Any] = {}  # work of sessions on each medium; it does not depend on the point
         self.sessions: dict[Any, Any] = {}  # that are known, by the signatures of their ends
         self.met_s: dict[Any, float] = {}  # waits of sessions for other clients: for a visit, on a medium
-        # by flow: visits of full links (s) that a packet back from a wire may miss by less than a frame
-        self.edges_s: dict[int, float] = {}
         self.filled_s = np.zeros(len(self.names))  # waits at stations that windows of other flows fill
         flows = len(network.flows)
         self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
-        self.spaced = np.zeros_like(self.fixed)  # service at the station next to a layer of a host
         self.most = np.zeros(len(network.ports))
         self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
         self.waits = np.zeros(flows)  # of segments for others, on the way forth
@@ -135,7 +132,6 @@ class Laws:
                 r, share = self.number["wire", layer.wire], flow.acks if layer.back else 1.0
                 self.uses[f, r] = 1.0
                 self.fixed[int(layer.back), f, r] += flow.layer_s * share
-                self.spaced[int(layer.back), f, r] += layer.apart_s * share
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
@@ -237,7 +233,7 @@ class Laws:
             self.timed[f] = flow.cut.clocked
             return
         own_s = self.own_s(f) if carried else 0.0
-        found = transport.received(flow, rate, own_s, carried=carried)
+        found = transport.received(flow, rate, carried=carried)
         waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
         self.timed[f] = found.clocked
         self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
@@ -261,8 +257,8 @@ class Laws:
         queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
         return queue, self.rests[flow.reverse].window
 
-    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
-        """Return the settled window of a flow at a rate, and the window it opens to if it holds segments.
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> transport.Rest:
+        """Return the settled window of a flow at a rate.
 
         Args:
             f: number of the flow.
@@ -270,13 +266,9 @@ class Laws:
             rate: rate of its segments (1/s).
             base_s: round trip without waits (s).
         """
-        answers, queue = self.answers[f], self.queues[f]
+        answers = self.answers[f]
         every = 1 if answers.carried == 1.0 else 0
-        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
-        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
-            return opens, opens.window
-        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
-        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
+        return transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
 
     def within_visits(self, window: Vector, service: Matrix, full: Vector) -> Vector:
         """Return the longest round trips without waits at full stations (s), shape (flows,).
@@ -463,10 +455,8 @@ class Laws:
         """
         met = {} if met is None else met
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
-        after: tuple[float, float] | None = None  # stretch and group behind the next stop
         alone = rounds if of == "stream" else links.rounds
         for stop, visit in enumerate(visits):
-            before_s = seconds
             seconds += visit.delay_s
             if visit.jitter_s > 0.0:
                 seconds += self.held_s[f][back, stop] if f >= 0 else visit.jitter_s
@@ -475,11 +465,8 @@ class Laws:
                 wire = self.network.wires[visit.index]
                 # a transmission that finds the medium down waits for the rest of an exponential time
                 seconds += (1.0 - wire.up_share) * wire.down_s
-                if place is not None and (visit.jitter_s > 0.0 or wire.up_share < 1.0):
-                    place = None
-                elif place is not None:
-                    place = place._replace(gone_s=place.gone_s + seconds - before_s)
-                host, after = False, None
+                place = None
+                host = False
                 continue
             if visit.kind == "bucket":
                 continue
@@ -487,8 +474,6 @@ class Laws:
             link = links.port_link[visit.index]
             piconet = self.network.piconets[port.piconet]
             bridged = port.bridge >= 0 or piconet.central_bridge >= 0
-            if place is not None and place.gone_s > 0.0 and (bridged or of != "stream"):
-                place = None
             limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
@@ -502,15 +487,10 @@ class Laws:
             if not bridged and train.frames > 0.0:
                 c = self.polled.number.get((f, back, stop), -1) if of == "stream" else -1
                 extra = 0.0 if of == "work" else (polls - empty) * piconet.data_share
-                answers = bool(back) and host and of == "stream" and c < 0 and piconet.members == 1
-                after = None
                 if packets and group < train.frames:
                     visit = visit._replace(train=train.part(group / train.frames))
-                elif packets and train.packets > limit:
-                    after = _in_groups(train, limit, EMPTY * (members - 1.0))
                 crossing = Crossing(self, visit, place, c, host=host, extra=extra, of=of, whole=group < inf)
                 slots, place = crossing.end()
-                slots += self._behind_data(f, visit) if answers else 0.0
                 seconds += slots * SLOT_S / piconet.data_share
                 host = False
                 continue
@@ -554,14 +534,10 @@ class Laws:
                         first = min(used + group - more * limit, group)
                         longer = more * (float(rounds.round[link]) - EMPTY) + (group - first) * part
                         gaps = max(gaps, stretch + longer)
-                ahead = 0.0  # by how much the group before takes longer (frames)
-                if after is None:
-                    slots += gaps - (stretch if relayed else 0.0)
-                    ahead = max(min(frames - group, limit) - group, 0.0) if relayed else 0.0
-                    stretch, group = gaps - ahead * part, first
-                else:  # exchanges take turns with the visits of the member
-                    slots += max(gaps - after[0] / 2.0, (frames - first) * part)
-                    stretch, group, after = max(gaps, after[0]), min(last, after[1]), None
+                slots += gaps - (stretch if relayed else 0.0)
+                # by how much the group before takes longer (frames)
+                ahead = max(min(frames - group, limit) - group, 0.0) if relayed else 0.0
+                stretch, group = gaps - ahead * part, first
                 if relayed and group < frames and port.bridge >= 0:
                     # it has been away with the group before
                     away = float(rounds.gone[link] + rounds.polled[link]) + min(frames, group + limit) * part
@@ -576,27 +552,6 @@ class Laws:
             self._leave(place, port.bridge, polls, met, float(clock + seconds / SLOT_S))
             host = False
         return float(seconds), place
-
-    def _behind_data(self, f: int, visit: Visit) -> float:
-        """Return how much longer an acknowledgement of a lone link takes beside data than beside POLL.
-
-        A departure leaves a queue of batches X empty with the chance (1 - rho) / E X (Burke 1975). Else the
-        first frame of the next segment comes before the acknowledgement. `Links.beside` includes a part of
-        this time already, on average. Round trips of messages of two to five segments were within 3 % of the
-        simulator, with a shorter last segment within 5 %.
-        """
-        flow, data = self.network.flows[f], int(self.links.opposite[visit.index])
-        trains = [one.train for one in flow.forth if (one.kind, one.index) == ("port", data)]
-        held = max(flow.batch, 2.0) > flow.together  # a full window takes only its service times
-        if not trains or self.links.endless[f] or held or flow.messages:
-            return 0.0
-        acks = max(flow.batch, 1.0) * min(flow.acks, 1.0)
-        acks = (acks if flow.cut else ceil(acks)) / max(1.0 - flow.more, 1e-9)
-        busy = 0.0 if flow.source == "periodic" else float(self.links.utilisation[data])
-        behind = (1.0 - (1.0 - min(busy, 1.0)) / max(acks, 1.0)) * flow.meets
-        longest = min(trains[0].first - 1.0, 4.0)
-        known = visit.train.frames * (float(self.links.beside[visit.index]) - 1.0)
-        return max(behind * longest - known, 0.0)
 
     def _apart(self, place: Place, port: Port, polls: float, gated: bool) -> float:
         """Return the slots from a packet of one link to the visit to another link of its piconet."""
@@ -808,8 +763,6 @@ class Laws:
                 queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
         turns, in_turn = self.turns.before, self.turns.waits(sends, ahead, most, steady=links.steady)
-        if any(flow.layers for flow in flows):
-            self._less_before_layers(sends, answers, ahead, own)
         own[:, self.brought] = 0.0
         own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
@@ -911,27 +864,6 @@ class Laws:
         found = {f: found[first] for f, first in enumerate(like.tolist()) if first in found}
         return others[like], mine[like], found
 
-    def _less_before_layers(self, sends: Vector, answers: Vector, ahead: Vector, own: Matrix) -> None:
-        """Take the waits at the neighbours of layers of hosts from the waits at these layers.
-
-        In a row of servers with constant times a segment waits as long as at the slowest server alone, in
-        whatever order. So a layer adds to the wait for its neighbour on the air or on a wire if it is slower.
-
-        Source: H. D. Friedman, Reduction methods for tandem queuing systems, Operations Research 13(1), 1965.
-
-        Args:
-            sends: segments of each flow, with repetitions (1/s).
-            answers: segments whose acknowledgements leave alone (1/s).
-            ahead: segments ahead in a batch.
-            own: waits for segments of each flow at each resource (s); changed in place.
-        """
-        forth, back = self.spaced
-        use = sends @ forth + answers @ back
-        work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + 1.0) / 2.0
-        work += answers[:, None] * back**2 / np.maximum(self.acks, 1e-9)[:, None] / 2.0
-        less = work / np.maximum(1.0 - use, 1.0 - NEARLY)
-        own[...] = np.where(use > 0.0, np.maximum(own - less, 0.0), own)
-
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
         """Return how long a segment waits in the network for earlier segments of its flow (s).
 
@@ -993,7 +925,6 @@ class Laws:
                 arrivals = float((rate * sent)[at].sum())
                 if visit.train.together and arrivals > 0.0:
                     each_s = float(links.load[links.piconet == port.piconet].sum()) / arrivals
-                size = (float(self.varies[0, f, r]) + 4.0 * transport.ahead(flow)) / 2.0
                 found = fading.faded(
                     flow,
                     visit,
@@ -1002,7 +933,6 @@ class Laws:
                     each_s,
                     float(base[f]),
                     float(self.windows[at].sum()),
-                    size,
                     waits=waits and flow.load < inf,
                 )
                 extra[f] += found.wait_s
@@ -1056,15 +986,6 @@ class Laws:
                 rest = by_link @ (legs & (links.piconet != links.piconet[link]))
                 found[:, p] += (rest.sum() - (1.0 - kept) * rest) / left
         return found
-
-    def tokens_back(self, f: int, tokens: Tail) -> float:
-        """Return how much longer an acknowledgement waits for tokens than at its port (s)."""
-        at = self.polled.ways[f, 1]
-        if tokens.share <= 0.0 or not at:
-            return tokens.between(0.0, inf)
-        wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
-        both = longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf)
-        return max(both - wait, 0.0)  # far from the point its port has waits without a use
 
     def _sent_before(self, f: int, bucket: int) -> float:
         """Return how long the packets of a segment but the last need, from a bucket to the next one (s).
@@ -1230,21 +1151,3 @@ def _up_to(values: NDArray, most: NDArray) -> NDArray:
     """Return means of exponential variables that are cut off at `most`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
-
-
-def _in_groups(train: Train, limit: float, polls: float) -> tuple[float, float]:
-    """Return how long after the first packets of a train the last ones leave a central, and these (frames).
-
-    A member brings the packets in several visits, and a bridge takes them away in groups: the first visit's
-    leave alone, and while it is away with them the next visit's wait for it. So the last group has the
-    packets of the last visit, and of the visit before it if that is not the first.
-
-    Args:
-        train: of the segment.
-        limit: packets of a visit.
-        polls: slots in which the other members are polled.
-    """
-    visits = ceil(train.packets / limit) - 1.0
-    last = min(train.packets - limit, train.packets - (visits - 1.0) * limit)
-    spread = 2.0 * (1.0 - limit / train.packets) * (train.air + train.frames)  # to the central and from it
-    return spread + visits * polls, last / train.packets * train.frames

@@ -462,7 +462,7 @@ class Search:
         others = others + faded
         tokens, sure, turns = laws.tokens(rate, sent, forth, back, full)
         if self.network.buckets:
-            others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
+            others = others + sure + [tail.between(0.0, inf) for _, tail in tokens]
         own = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
             for f in laws.like.tolist()
@@ -487,14 +487,12 @@ class Search:
         return np.where(np.isinf(self.load) | waiting, 0.0, late)
 
     def _limits(self, base: Vector) -> Vector:
-        """Return the windows that connections open to, and keep where they rest; `base`: round trips (s)."""
-        laws, limits = self.laws, np.zeros(len(base))
+        """Return the windows at which connections rest, and keep these; `base`: round trips (s)."""
+        laws = self.laws
         for f in laws.firsts:
-            laws.rests[f], limits[f] = laws.rest(
-                f, self.network.flows[f], float(self.rate[f]), float(base[f])
-            )
+            laws.rests[f] = laws.rest(f, self.network.flows[f], float(self.rate[f]), float(base[f]))
         laws.rests = [laws.rests[f] for f in laws.like]
-        return limits[laws.like]
+        return np.array([rest.window for rest in laws.rests])
 
 
 class Steps:

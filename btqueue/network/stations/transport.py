@@ -28,8 +28,6 @@ LARGEST_CHAIN = 256
 """Largest window (segments) whose losses are solved; losses keep larger windows from opening further."""
 LARGEST_OPENING = 12
 """Window (segments) from which on three of those behind a lost one hardly ever fail to arrive."""
-BETWEEN_TIMEOUTS = 4.0
-"""Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost segment that a window lets out in a timeout, on average: it opens from two."""
 LEAST_WINDOW = 2.0
@@ -210,63 +208,36 @@ def delays_received(flow: Flow) -> bool:
     return delayed and transport.ack_every_segments > 1 and transport.ack_delay_s > 0.0
 
 
-def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Received:
+def received(flow: Flow, rate: float, *, carried: bool) -> Received:
     """Return the acknowledgements that the receiver sends for the segments of a flow.
 
-    A receiver that delays acknowledges every k segments, or earlier the segments held when its clock expires:
-    a timer that the first of them starts, or a free-running tick. That is exact for messages that arrive by a
-    Poisson process, each with all segments at once. A tick may fall into a message; both its parts are then
-    taken as independent.
+    A receiver that delays acknowledges every k segments, or earlier the segments held when its timer expires,
+    which the first of them starts. That is exact for messages that arrive by a Poisson process, each with all
+    segments at once. A free-running tick is taken as a timer of half its period.
 
     Args:
         flow: flow of the segments.
         rate: rate of the segments (1/s).
-        own_s: from one segment of a message to the next.
         carried: whether the source, and not the window, decides on the rate.
     """
     if not delays_received(flow) or flow.messages:
         return Received(flow.acks, 0.0, 0.0, 0.0)
-    every, tick = flow.transport.ack_every_segments, flow.transport.ack_clock == "tick"
-    delay = flow.transport.ack_delay_s
+    every, delay = flow.transport.ack_every_segments, by_clock_s(flow)
     if flow.window < every or flow.short:  # a short segment waits for the acknowledgement before (Nagle)
-        return Received(flow.acks, delay / 2.0 if tick else delay, float(flow.window < every), 0.0)
+        return Received(flow.acks, delay, float(flow.window < every), 0.0)
     if flow.load == inf or not carried or rate <= 0.0:
         return Received(flow.acks, 0.0, 0.0, 0.0)
     segments = max(round(flow.batch), 1)
-    if flow.source == "periodic" and not tick:
+    if flow.source == "periodic":
         rest = segments % every
         if not rest or segments / rate < delay * rest:
             gap = segments / rate if rest else 0.0
             return Received(flow.acks, gap / every if segments < every else 0.0, 0.0, 0.0)
         whole = segments // every
         return Received((whole + 1.0) / segments, delay / (whole + 1.0), 1.0 / (whole + 1.0), 0.0)
-    times = (float(f"{time:.9e}") for time in (rate, own_s))  # so that equal flows are solved once
-    return _received(*times, segments, every, delay, tick)
-
-
-@lru_cache(maxsize=4096)
-def _received(rate: float, own_s: float, segments: int, every: int, delay_s: float, tick: bool) -> Received:
-    count = max(rate / segments * delay_s, LEAST_COUNT)
-    if not tick:
-        return _until_timer(count, segments, every, delay_s)
-    # the number of segments since a tick, modulo k, by its discrete Fourier transform
-    residue = np.arange(every)
-    turned = residue * segments % every
-    begun = count * (1.0 - np.exp(2j * np.pi * turned / every))
-    back = np.exp(-2j * np.pi * np.outer(residue, residue) / every) / every
-    over = np.where(turned > 0, begun, 1.0)
-    # segments of a message on one side of a tick: evenly one of 1, ... b - 1, if there are any
-    once = np.exp(2j * np.pi * residue / every)
-    even = (once - once**segments) / np.where(residue == 0, 1.0, 1.0 - once) / max(segments - 1.0, 1.0)
-    parted = min(rate / segments * (segments - 1.0) * own_s, 1.0)
-    parts = 1.0 + parted * (np.where(residue == 0, 1.0, even) - 1.0)
-    average = (back @ (parts * np.where(turned > 0, -np.expm1(-over) / over, 1.0))).real  # over a period
-    at_tick = (back @ (parts**2 * np.exp(-begun))).real
-    sent = (count * segments + at_tick @ (-residue % every)) / every
-    behind = [_message(float(held), segments, every)[2] for held in residue]
-    share, clocked = sent / (count * segments), (1.0 - at_tick[0]) / sent
-    extra = average @ behind * count / sent - (segments - 1.0) / 2.0
-    return Received(float(share), float(delay_s * (1.0 - average[0]) / sent), float(clocked), float(extra))
+    rate = float(f"{rate:.9e}")  # so that equal flows are solved once
+    messages = max(rate / segments * delay, LEAST_COUNT)
+    return _until_timer(messages, segments, every, delay)
 
 
 def _message(held: float, segments: int, every: int) -> tuple[float, float, float]:
@@ -284,6 +255,7 @@ def _message(held: float, segments: int, every: int) -> tuple[float, float, floa
     return answered, left, behind + begins if answered else 0.0
 
 
+@lru_cache(maxsize=4096)
 def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Received:
     """Return the acknowledgements of a receiver whose timer starts at the first unacknowledged segment.
 
@@ -534,31 +506,6 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     return Rest(window, float(ceil(window / every) * every))
 
 
-def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Rest:
-    """Return the settled window of Vegas where the source has nothing to send at times (assumed).
-
-    In a round trip R it sends x R + 1 segments, x a second, so that it rests where
-    ``alpha < cwnd - (x R + 1) Base / R < beta``: at any of these windows. Lone segments push it down to the
-    upper bound, in steps of a part of a segment, and whole segments are sent: where a window holds segments
-    back, it is one less.
-
-    Args:
-        flow: the connection.
-        queue: queue of its segments, including segments that the window holds back.
-        least_s: shortest round trip.
-        lone_s: round trip of a lone segment, with the wait of its acknowledgement.
-    """
-    transport = flow.transport
-    beta = max(transport.beta, transport.alpha)
-    alone = least_s / max(lone_s, least_s)
-    sent = queue.rate * least_s + least_s / max(lone_s + queue.wait_s, least_s)
-    full = max(beta + alone - 1.0, LEAST_WINDOW)
-    between = max((transport.alpha + beta) / 2.0 + sent - 0.5, full)
-    held = queue.decay**between
-    window = min((1.0 - held) * between + held * full, flow.window)
-    return Rest(window, window)
-
-
 def _acks(flow: Flow, service_s: float) -> float:
     """Return the acknowledgements of a segment: one, where the timer expires before the next segment."""
     return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
@@ -696,8 +643,6 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Ra
     every = 1.0 / _acks(flow, service_s)
     ack_loss = radio.answers_lost if radio else flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
-    if loss == 0.0 and room < 2.0 <= window:
-        return _one_at_a_time(flow, base_s, service_s)
     if loss == 0.0 and int(window) <= max(room, 2.0):
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
@@ -737,26 +682,6 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Ra
 @lru_cache(maxsize=256)
 def _rates(path: LossyPath) -> LossyRates:
     return lossy_rates(path)
-
-
-def _one_at_a_time(flow: Flow, base_s: float, service_s: float) -> Law:
-    """Return the law of a connection whose path has no room for two segments.
-
-    After a timeout a segment goes alone. Of the next two, sent at once, the second one is lost, and too few
-    follow for a fast retransmit. After an idle time the path lets one more pass.
-    """
-    trip_s = max(base_s, service_s)
-    seconds = max(flow.transport.min_rto_s, trip_s) + BETWEEN_TIMEOUTS * trip_s
-    sent = BETWEEN_TIMEOUTS + 1.0
-    return Law(
-        BETWEEN_TIMEOUTS / seconds,
-        sent / BETWEEN_TIMEOUTS,
-        1.0 / seconds,
-        0.0,
-        1.0 / sent,
-        1.0,
-        trip_s,
-    )
 
 
 def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
