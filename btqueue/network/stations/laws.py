@@ -37,15 +37,13 @@ CROWDED = 0.97
 
 
 class Met(NamedTuple):
-    """When (slots) a bridge that met the segment left the piconet; with windows, when its window there began.
+    """When (slots) a bridge that met the segment left the piconet.
 
-    A begin that is not known is not a number. `earlier` has the times when it left other piconets, as far as
-    they are known.
+    `earlier` has the times when it left other piconets, as far as they are known.
     """
 
     piconet: int
     left: float
-    begin: float = nan
     earlier: tuple[tuple[int, float], ...] = ()
 
 
@@ -504,13 +502,13 @@ class Laws:
                 slots += (1.0 - over) * (2.0 + between) if missed else 0.0
                 used = 0.0 if missed or gated else place.used
                 slots += 1.0 if port.up else 0.0
-                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
+                slots += self._windows(port, train)
             elif self._keeps_windows(port):
                 slots = float(links.idle[link]) / 2.0
                 if place is not None and place.piconet == port.piconet:
                     slots = self._apart(place, port, polls, gated)
                 slots += 1.0 if port.up else 0.0
-                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
+                slots += self._windows(port, train)
                 relayed = packets and place is not None
             elif bridged:
                 slots = self._meeting(port, int(link), place, polls, met, float(clock + seconds / SLOT_S))
@@ -609,46 +607,21 @@ class Laws:
         ends = (port.bridge, self.network.piconets[port.piconet].central_bridge)
         return any(end >= 0 and self.network.bridges[end].schedule != "walk-in" for end in ends)
 
-    def _windows(self, port: Port, train: Train, met: dict[int, Met], clock: float) -> float:
-        """Return the wait (slots) for the windows of the bridges at both ends of a link, if they keep any."""
+    def _windows(self, port: Port, train: Train) -> float:
+        """Return the wait (slots) for the windows of the bridges at both ends of a link, from any time.
+
+        Windows come in turn (sniff), or each is in one of the piconets at random (PCSS). A train that is
+        longer than a window needs further ones.
+        """
         wait, slots = 0.0, train.air + train.frames
         for end in (port.bridge, self.network.piconets[port.piconet].central_bridge):
-            if end >= 0 and self.network.bridges[end].schedule != "walk-in":
-                wait += self._window(end, port.piconet, slots, met, clock + wait)
-        return wait
-
-    def _window(self, bridge: int, piconet: int, slots: float, met: dict[int, Met], clock: float) -> float:
-        """Return the wait for a window of a bridge in a piconet, and for further windows that a train needs.
-
-        Windows come in turn (sniff), or each is in one of the piconets at random (PCSS).
-        """
-        one = self.network.bridges[bridge]
-        window, count = one.window_s / SLOT_S, len(one.piconets)
-        absence, turns = (count - 1.0) * window, one.schedule == "sniff"
-        late = window / 2.0 + absence - (window / 2.0 * (count - 1.0) if turns else 0.0)
-        known = met.get(bridge)
-        elapsed = nan if known is None else clock - known.begin
-        passed = 0 if isnan(elapsed) else int(elapsed // window)
-        if known is None or (not turns and passed > 0):
-            # in any window
-            wait, begin = (count - 1.0) / count * (absence / 2.0 if turns else late), nan
-        else:
-            order = one.piconets
-            steps = (order.index(piconet) - order.index(known.piconet) - passed * turns) % count
-            if steps == 0:
-                wait, begin = 0.0, known.begin + passed * window
-            else:
-                rest = window / 2.0 if isnan(elapsed) else window - elapsed % window
-                wait = rest + (steps - 1.0 if turns else count - 1.0) * window
-                begin = clock + wait
-        usable = window - EMPTY
-        if isnan(begin):
-            wait += slots / usable * absence
-        else:
-            more = ceil(max(slots - (begin + usable - clock - wait), 0.0) / usable)
-            wait += more * (absence + EMPTY)
-            begin += more * (absence + window)
-        met[bridge] = Met(piconet, clock + wait, begin)
+            if end < 0 or self.network.bridges[end].schedule == "walk-in":
+                continue
+            one = self.network.bridges[end]
+            window, count = one.window_s / SLOT_S, len(one.piconets)
+            absence = (count - 1.0) * window
+            late = absence / 2.0 if one.schedule == "sniff" else window / 2.0 + absence
+            wait += (count - 1.0) / count * late + slots / (window - EMPTY) * absence
         return wait
 
     def _back(self, bridge: int, piconet: int, met: dict[int, Met], clock: float) -> float | None:
@@ -689,7 +662,7 @@ class Laws:
             earlier = {other: left - float(self.rounds.stays[bridge]) - busy - one.switch_s / SLOT_S}
         else:
             earlier = {}
-        met[bridge] = Met(piconet, left, nan, tuple(earlier.items()))
+        met[bridge] = Met(piconet, left, tuple(earlier.items()))
 
     def stays(self, f: int) -> Iterator[tuple[int, Train, float]]:
         """Yield crossings of a flow in piconets of several links, trains, and times of a packet (slots).

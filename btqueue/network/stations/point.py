@@ -434,7 +434,7 @@ class Search:
                 base[f] += answers.carried * (trips[flow.reverse, 0] - trips[f, 1])
             # the law of losses includes it
             if laws.links.endless[f] and not flow.loss and not flow.ack_loss and answers.alone:
-                gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
+                gather[f] = transport.gather_s(flow, float(forth[f].max(initial=0.0)))
             base[f] += laws.bunched_s(f, float(base[f] + gather[f]))
         base, gather = base[laws.like], gather[laws.like]
         if not np.isfinite(base).all():
