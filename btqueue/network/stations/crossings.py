@@ -144,7 +144,7 @@ class Crossing:
         each = max(2.0 * float(self.queues.under_way[self.c]), 1e-12) / work
         return EMPTY * self.members + full, work / each, each
 
-    def _held_back(self, chance: float, base: float, slots: float) -> float:
+    def _held_back(self, chance: float, base: float, slots: float, on: float = 0.0) -> float:
         """Return the extra delay of an answer that its host holds back, beyond the hold time.
 
         Without others' trains visits come after some slots, and then once in a cycle. A train of another link
@@ -155,6 +155,7 @@ class Crossing:
             chance: that the data end their visit, or not.
             base: wait of an answer that is not held back.
             slots: until the first visit after the visit of the data, in an idle piconet.
+            on: chance that the visit of the data goes on.
         """
         queues, c = self.queues, self.c
         if not self.answers or chance <= 0.0:
@@ -173,9 +174,11 @@ class Crossing:
         polled = idle - (hold - slots) % idle  # an answer at the time of a poll is too late
         then = np.where(hold >= slots, quiet * polled + (1.0 - quiet) * random, slots - hold)
         waits = none * then + (1.0 - none) * np.where(hold > first, random, first - hold)
+        rides = on * (hold < float(queues.slots[queues.prev[c]]))  # beside other data
         if base < slots:  # in the visit of the data
             waits = np.where(hold >= base, waits, base - hold)
-        return chance * float((waits - base).mean())
+            rides = rides * (hold >= base)
+        return chance * float(((1.0 - rides) * (waits - base)).mean())
 
     def _from_anywhere(self) -> None:
         """Wait for a visit from any time in a cycle."""
@@ -189,16 +192,26 @@ class Crossing:
 
     def _answer_down(self, place: Place) -> None:
         """Wait for an answer of the central's host, too late for the frame after the packet up."""
-        order, passed = self.order, self.passed[2]
+        queues, order, passed = self.queues, self.order, self.passed[2]
         over = max(place.over, order.closes)
+        behind, frame = queues.next_one(self.c)
         begun = self._since_a_full_visit()
         missed = (EMPTY, EMPTY) if self.of == "work" else order.missed_down
         slots = (1.0 - over) * missed[0] + over * missed[1]
-        self.after = self._held_back(1.0 - over, self._grown(missed[0], passed), missed[0])
+        # the visit goes on with the data of the next segment, and has two frames left
+        one_left = queues.ends_visit(int(queues.partner[self.c]), 1) if behind else 0.0
+        rides = (1.0 - over) * behind * max(1.0 - one_left / max(1.0 - over, 1e-9), 0.0)
+        self.pending += rides * frame
+        on = rides / (1.0 - over) if over < 1.0 else 0.0
+        self.after = self._held_back(1.0 - over, self._grown(missed[0], passed), missed[0], on)
         self.after += self._held_back(over, self._grown(missed[1], passed), missed[1])
-        if begun > 0.0:  # behind what came for others since the visit began
-            for chance, away in ((1.0 - over, missed[0]), (over, missed[1])):
+        slots -= rides * missed[0]
+        if begun > 0.0:
+            # beside the next segment, or behind what came for others since the visit began
+            self.pending -= rides * frame
+            for chance, away in ((1.0 - over - rides, missed[0]), (over, missed[1])):
                 self.after += chance * (self._grown(away + begun, passed) - begun)
+            self.pending += rides * frame
         elif order.interleaved:
             self.pending += slots
         else:
@@ -208,10 +221,12 @@ class Crossing:
         """Go on in the visit of the data, or wait for the next one if it is over."""
         queues, order, c, passed = self.queues, self.order, self.c, self.passed[1]
         over = max(place.over, order.closes)
+        behind, frame = queues.next_one(c) if self.host else (0.0, 0.0)
         begun = self._since_a_full_visit()
         # behind data down: no longer
         self.pending += EMPTY * (1.0 - over) + float(self.up) - float(place.up) - 1.0
-        self.after = self._held_back(1.0 - over, EMPTY, EMPTY + EMPTY * self.members)
+        goes_on = 1.0 - (1.0 - behind) * (1.0 - queues.further_data(c)) if self.answers else 0.0
+        self.after = self._held_back(1.0 - over, EMPTY, EMPTY + EMPTY * self.members, goes_on)
         missed = self._grown(order.missed_up, order.passed[1])
         self.after += self._held_back(over, missed, order.missed_up)
         if begun > 0.0:  # others wait since a full visit began
@@ -221,6 +236,7 @@ class Crossing:
             self.after += over * (longer - missed)
         self._wait(EMPTY if self.of == "work" else order.missed_up, passed, over)
         self.used = 0.0 if order.closes else place.used
+        self.after += behind * (frame - EMPTY)  # instead of POLL there are data of the next segment
 
     def _from_another_link(self, place: Place) -> None:
         """Wait for the visit to this link behind the visit to another one."""
@@ -252,7 +268,7 @@ class Crossing:
         since = 0.0  # slots before its last visit in which work has come for others that waits until then
         if c >= 0 and order.plain and chance > 0.0:
             sent = self.pending + max(many * limit - self.used, 0.0) * each
-            until = stretch(sent + many * away, many, queues.pairs[c])  # its last visit
+            until = _to_last_visit(sent, sent / many, many, EMPTY + away, queues.pairs[c])
             since = chance * max(sent / many - max(own - sent, each), 0.0) / 2.0
             self.total += chance * until
             self.pending += own - chance * sent - 1.0
@@ -277,6 +293,29 @@ class Crossing:
         busy = min(frames, limit) * each
         rest = self.pending + since
         return float(total), Place(port.piconet, port.link, port.up, used, over, busy, rest, self.owed)
+
+
+def _to_last_visit(
+    sent: float, visit: float, many: float, cycle: float, work: list[tuple[float, float]]
+) -> float:
+    """Return the slots from the begin of a train that is cut until its last visit.
+
+    Another link sends in its visits what has come for it since its visit before the train, half a cycle
+    before the train on average, until its last visit, half a cycle before the train's last one. Delays of
+    95 % of 139 random stars were within 4 %; without the halves they were up to 14 % too short.
+
+    Args:
+        sent: slots of the train in its visits but for the last.
+        visit: the same of one of them.
+        many: visits but for the last.
+        cycle: slots of an idle cycle.
+        work: (work in a slot, work of a full visit) of each other link.
+    """
+    share = 1.0 - 0.5 / many
+    earlier = (stretch(cycle, 1.0, work) + visit) / 2.0
+    alone = sent + many * (cycle - EMPTY)
+    within = stretch(earlier + share * alone, many, [(share * rate, share * full) for rate, full in work])
+    return (within - earlier) / share
 
 
 @lru_cache(maxsize=4096)  # turns repeat them

@@ -1060,13 +1060,19 @@ class Queues:
             self.transforms[place] = np.fft.ifft(parts) * ahead * message**least
         return self._at_begins(c, self.transforms[place], least)
 
-    def ends_visit(self, c: int) -> float:
-        """Return the chance that the last frame of a train from a host, at a crossing, ends its visit."""
+    def ends_visit(self, c: int, left: int = 0) -> float:
+        """Return the chance that the last frame of a train is the last of its visit, or leaves some frames.
+
+        Args:
+            c: crossing of a train from a host.
+            left: frames that the visit has left.
+        """
         limit = int(self.limit[c])
         if limit >= ENDLESS:
             return 0.0
-        if (place := (c, "end")) not in self.transforms:
-            self.transforms[place] = self._message(c)[1] * self.sent[c].turns / limit
+        if (place := (c, "end", left)) not in self.transforms:
+            shift = np.exp(-2j * np.pi * left * np.arange(limit) / limit)
+            self.transforms[place] = self._message(c)[1] * self.sent[c].turns * shift / limit
         return self._at_begins(c, self.transforms[place])
 
     def visit_of(self, c: int) -> float:
@@ -1075,6 +1081,33 @@ class Queues:
             return 0.0
         longest = float(self.limit[c] * self.slots[c] / self.frames[c])
         return min(float(self.slots[c]) / (1.0 - float(self.present[self.port[c]])), longest)
+
+    def next_one(self, c: int) -> tuple[float, float]:
+        """Return how often a segment leaves another one at its port, and the slots of a frame of the other.
+
+        Args:
+            c: crossing of its acknowledgement; -1 if it is not known.
+        """
+        d = int(self.prev[c]) if c >= 0 else -1
+        if (
+            d < 0
+            or not self.host[d]
+            or self.back[d]
+            or self.window[self.flow[d]] <= 1.0
+            or not self.in_order[d]
+        ):
+            return 0.0, 0.0
+        drawn, fixed = self.ahead[:, self.flow[d]].tolist()
+        none = (1.0 - float(self.behind_one[d])) / (1.0 + drawn + 2.0 * fixed)
+        some = (1.0 - none) * (1.0 - float(self.regular[self.flow[d]]))
+        some *= self.network.flows[self.flow[d]].meets  # short segments do not meet (Nagle's algorithm)
+        return some, float(self.slots[d] / self.frames[d])
+
+    def further_data(self, c: int) -> float:
+        """Return the chance that an acknowledgement finds data at its own port, or relayed data opposite."""
+        d, here = int(self.prev[c]), (self.port == self.port[c]) & ~self.back
+        relayed = 0.0 if d < 0 or self.host[d] else float(self.present[self.port[d]])
+        return 1.0 - (1.0 - relayed) * (1.0 - min(float((self.rate * self.works)[here].sum()), 1.0))
 
     def elsewhere(self, c: int, slots: float) -> float:
         """Return the time (slots) that trains elsewhere still take when a segment comes from a host.
