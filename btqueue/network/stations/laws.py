@@ -36,15 +36,8 @@ CROWDED = 0.97
 """Utilisation above which a resource is taken as full."""
 
 
-class Met(NamedTuple):
-    """When (slots) a bridge that met the segment left the piconet.
-
-    `earlier` has the times when it left other piconets, as far as they are known.
-    """
-
-    piconet: int
-    left: float
-    earlier: tuple[tuple[int, float], ...] = ()
+Met = tuple[int, float]
+"""The piconet in which a bridge met the segment, and when it left this piconet (slots)."""
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -527,19 +520,8 @@ class Laws:
                     first = min(first, group)
                     here = place is not None and place.piconet == port.piconet and group == inf
                     gaps = max(gaps, stretch + (frames - first) * part * here)
-                    if group < frames:
-                        more = ceil((used + group) / limit - 1e-9) - 1.0  # visits
-                        first = min(used + group - more * limit, group)
-                        longer = more * (float(rounds.round[link]) - EMPTY) + (group - first) * part
-                        gaps = max(gaps, stretch + longer)
                 slots += gaps - (stretch if relayed else 0.0)
-                # by how much the group before takes longer (frames)
-                ahead = max(min(frames - group, limit) - group, 0.0) if relayed else 0.0
-                stretch, group = gaps - ahead * part, first
-                if relayed and group < frames and port.bridge >= 0:
-                    # it has been away with the group before
-                    away = float(rounds.gone[link] + rounds.polled[link]) + min(frames, group + limit) * part
-                    slots, stretch = slots + max(away - stretch, 0.0), max(away, stretch)
+                stretch, group = gaps, first
                 share = first / frames if frames else 0.0
                 beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
                 slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
@@ -586,11 +568,9 @@ class Laws:
         known = not isnan(poll)
         if back is not None and (back >= 0.0 or (known and -back <= blind)):
             bridge = self.network.bridges[port.bridge]
-            early, left = bridge.early(port.piconet), dict(met[port.bridge].earlier).get(port.piconet)
+            early = bridge.early(port.piconet)
             if not known:
-                if left is None:
-                    return up + back + float(rounds.polled[link])
-                poll = left - clock + gap - EMPTY
+                return up + back + float(rounds.polled[link])
             return up + back + until_polled(back - early, 1.0, gap, poll) - early + EMPTY
         if not known:
             return float(rounds.meeting[link])
@@ -629,7 +609,7 @@ class Laws:
         if bridge not in met:
             return None
         links, one = self.links, self.network.bridges[bridge]
-        at, left = met[bridge][:2]
+        at, left = met[bridge]
         order, place = one.piconets, one.piconets.index(at)
         time = left - clock + one.switch_s / SLOT_S
         for step in range(1, len(order) + 1):
@@ -645,24 +625,12 @@ class Laws:
         if self._keeps_windows(Port(place.piconet, place.link, place.up, inf, bridge, 1)):
             return
         if bridge >= 0:
-            self._part(bridge, place.piconet, met, ended, 0.0)
+            met[bridge] = place.piconet, ended
         central = self.network.piconets[place.piconet].central_bridge
         if central >= 0:
             members = self.network.piconets[place.piconet].members
             rest = polls * (members - 1.0 - place.link) / max(members - 1.0, 1.0)
-            self._part(central, place.piconet, met, ended + rest, place.busy)
-
-    def _part(self, bridge: int, piconet: int, met: dict[int, Met], left: float, busy: float) -> None:
-        """Note when a bridge leaves a piconet; its stay in its own piconet was longer by `busy` slots."""
-        before, one = met.get(bridge), self.network.bridges[bridge]
-        if before is not None:
-            earlier = {**dict(before.earlier), before.piconet: before.left}
-        elif one.own == piconet and len(one.piconets) == 2:
-            other = next(p for p in one.piconets if p != piconet)
-            earlier = {other: left - float(self.rounds.stays[bridge]) - busy - one.switch_s / SLOT_S}
-        else:
-            earlier = {}
-        met[bridge] = Met(piconet, left, tuple(earlier.items()))
+            met[central] = place.piconet, ended + rest
 
     def stays(self, f: int) -> Iterator[tuple[int, Train, float]]:
         """Yield crossings of a flow in piconets of several links, trains, and times of a packet (slots).
