@@ -7,7 +7,7 @@ served before the next visit (`queues`).
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil
+from math import ceil, exp, factorial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ from btqueue.network.stations.queues import ALWAYS, stretch
 
 PARTS = (np.arange(16) + 0.5) / 16.0
 """Parts of an interval over which a mean is taken."""
+MOST_TRAINS = 3
+"""Random trains that may shift a known place in a cycle; more make it random."""
 MANY_VISITS = 200
 """Visits of a train above which their mean number replaces the distribution."""
 
@@ -32,6 +34,7 @@ class Place(NamedTuple):
         busy: slots during which the central has polled no other link.
         rest: slots of the segment's frames since its last wait; the next wait includes them.
         owed: slots of the work of links that have not been visited since; the next wait takes them, too.
+        gone_s: time since then, on wires.
     """
 
     piconet: int
@@ -42,6 +45,7 @@ class Place(NamedTuple):
     busy: float
     rest: float = 0.0
     owed: float = 0.0
+    gone_s: float = 0.0
 
 
 class Crossing:
@@ -95,7 +99,8 @@ class Crossing:
         self.answers = c >= 0 and host and bool(self.queues.back[c])
         self.in_parts = laws.network.relay == "packet" and not whole
         here = place if place is not None and place.piconet == self.port.piconet else None
-        self.place = here
+        self.returned = here if here is not None and here.gone_s > 0.0 and c >= 0 else None
+        self.place = here if here is not None and here.gone_s == 0.0 else None
         self.pending = self.place.rest if self.place else 0.0
         self.total = self.place.owed - self.pending if self.place else 0.0
         self.after = self.used = self.owed = 0.0
@@ -183,6 +188,18 @@ class Crossing:
     def _from_anywhere(self) -> None:
         """Wait for a visit from any time in a cycle."""
         self._wait(float(self.up) if self.of == "work" else self.order.first[self.up], self.passed[0])
+        if self.returned is None or self.returned.link != self.port.link:
+            return
+        # it comes back from a wire at a known time in a cycle, unless others' random trains shift it
+        (idle, often, shift), slot_s = self._idle_cycle(), float(self.queues.slot_s[self.c])
+        gone, close = self.returned.gone_s / slot_s, 0.0
+        since = gone + float(self.returned.up) - 1.0 - float(self.up) + EMPTY * self.returned.over
+        for number in range(MOST_TRAINS + 1):
+            chance = exp(-often * gone) * (often * gone) ** number / factorial(number)
+            past = (since - number * shift) % idle
+            self.total += chance * (idle / 2.0 - past)
+            close += chance * (idle - EMPTY * self.members) * (min(past, idle - past) < EMPTY)
+        self.laws.edges_s[int(self.queues.flow[self.c])] = close * slot_s
 
     def _since_a_full_visit(self) -> float:
         """Return the slots for which others have waited since the visit of the data began, 0 if not known."""

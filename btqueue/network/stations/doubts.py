@@ -1072,6 +1072,16 @@ def of_phases(asked: Asked) -> Iterator[str]:
             )
 
 
+def of_edges(asked: Asked) -> Iterator[str]:
+    """Yield packets that come back from a wire as their link is polled, between long visits of full links."""
+    for f, _, _ in asked.flows():
+        if asked.point.links.edges_s.get(f, 0.0) / 2.0 > TOLERATED * asked.rtt[f]:
+            yield (
+                "packets come back from a wire about as their link is polled, and full links take the time "
+                "until the next poll: round trips were up to 18 % off"
+            )
+
+
 def _settles(asked: Asked, f: int, flow: Flow) -> bool:
     """Return whether the window at which a lone connection by TCP Vegas settles is certain.
 
@@ -1403,7 +1413,7 @@ OF_GOODPUT = (of_datagrams, of_recordings, of_jumps, of_lost_feedback, of_unread
 """Rules about more than waits."""
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
-    of_phases, of_carried_acknowledgements, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
+    of_phases, of_edges, of_carried_acknowledgements, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
     of_datagrams, of_recordings, of_jumps, of_turns, of_sessions, of_the_run,
     of_hosts, of_jitter, of_lost_feedback, of_unread_keys,
 )  # fmt: skip

@@ -66,6 +66,8 @@ class Laws:
         self.works: dict[int, Any] = {}  # work of sessions on each medium; it does not depend on the point
         self.sessions: dict[Any, Any] = {}  # that are known, by the signatures of their ends
         self.met_s: dict[Any, float] = {}  # waits of sessions for other clients: for a visit, on a medium
+        # by flow: visits of full links (s) that a packet back from a wire may miss by less than a frame
+        self.edges_s: dict[int, float] = {}
         self.filled_s = np.zeros(len(self.names))  # waits at stations that windows of other flows fill
         flows = len(network.flows)
         self.rounds: Rounds  # as seen by the flow whose trip is computed
@@ -448,6 +450,7 @@ class Laws:
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
         alone = rounds if of == "stream" else links.rounds
         for stop, visit in enumerate(visits):
+            before_s = seconds
             seconds += visit.delay_s
             if visit.jitter_s > 0.0:
                 seconds += self.held_s[f][back, stop] if f >= 0 else visit.jitter_s
@@ -456,7 +459,10 @@ class Laws:
                 wire = self.network.wires[visit.index]
                 # a transmission that finds the medium down waits for the rest of an exponential time
                 seconds += (1.0 - wire.up_share) * wire.down_s
-                place = None
+                if place is not None and (visit.jitter_s > 0.0 or wire.up_share < 1.0):
+                    place = None
+                elif place is not None:
+                    place = place._replace(gone_s=place.gone_s + seconds - before_s)
                 host = False
                 continue
             if visit.kind == "bucket":
@@ -465,6 +471,8 @@ class Laws:
             link = links.port_link[visit.index]
             piconet = self.network.piconets[port.piconet]
             bridged = port.bridge >= 0 or piconet.central_bridge >= 0
+            if place is not None and place.gone_s > 0.0 and (bridged or of != "stream"):
+                place = None
             limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
