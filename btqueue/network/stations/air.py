@@ -316,7 +316,7 @@ def doubts(network: Network, point: Any) -> list[str]:
         "a link joins two bridges: round trips were up to 12 % off": any(
             port.bridge >= 0 and central[port.piconet] for port in crossed
         ),
-        "a segment needs several visits: round trips were up to 26 % off": not one_by_one(network)
+        "a segment needs several visits: round trips were up to 42 % too long": not one_by_one(network)
         and any(visit.train.frames > port.limit for _, visit, port in stops),
         "segments stay in a piconet whose central is a bridge: round trips were up to 13 % off": any(
             f not in over and central[port.piconet] for f, _, port in stops

@@ -740,7 +740,8 @@ def doubts(network: Network, point: Point) -> list[str]:
         windows = np.array([network.flows[f].window for f in users])
         elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()
         # a window that opens first waits for tokens
-        if one.queue == 0.0 and elsewhere and one.kind != "bucket" and not network.bridges:
+        elsewhere = elsewhere and not (one.tcp and one.kind == "bucket")
+        if one.queue == 0.0 and elsewhere and not network.bridges:
             continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and lost & set(users.tolist()):
             found.append(

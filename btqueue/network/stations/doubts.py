@@ -860,7 +860,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         slowest = float(asked.point.service[f].max(initial=0.0))
         if endless:
             late = flow.protocol == "tcp" and flow.acks < 1.0 and slowest > flow.transport.ack_delay_s
-            if flow.acks < 1.0 and asked.pause_s(f) > flow.transport.ack_delay_s:
+            if flow.protocol == "tcp" and flow.acks < 1.0 and asked.pause_s(f) > flow.transport.ack_delay_s:
                 yield (
                     "the timer of delayed acknowledgements expires in the pauses of a link between visits, "
                     "and how segments pair up afterwards is not known: 17 % of the round trips of small "

@@ -274,11 +274,13 @@ class Layer(NamedTuple):
         node: number of the host.
         wire: number of the wire that stands for it.
         back: whether acknowledgements of the flow pass it, not its segments.
+        apart_s: time of the flow's segments at the station before or behind it (s).
     """
 
     node: int
     wire: int
     back: bool
+    apart_s: float
 
 
 class Piece(NamedTuple):
@@ -837,16 +839,22 @@ class _Builder:
 
     def _layers(self, plan: FlowPlan, forth: Visits, back: Visits, layer_s: float) -> tuple[Layer, ...]:
         """Return the rows of layers that a flow passes; they take `layer_s` (s)."""
+
+        def time_s(visit: Visit) -> float:
+            return visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S * (visit.kind == "port")
+
         ways = ((forth, plan.source, plan.target), (back, plan.target, plan.source))
         found = []
         for number, (visits, source, target) in enumerate(ways if layer_s else ()):
-            passes = any(visit.kind != "bucket" for visit in visits)
-            for node, down in ((source, True), (target, False)) if passes else ():
+            stops = [visit for visit in visits if visit.kind != "bucket"]
+            # acknowledgements are as far apart as the segments that have passed the same layers
+            apart = [layer_s if number else time_s(stops[at]) for at in (0, -1)] if stops else []
+            for node, down, apart_s in zip((source, target), (True, False), apart, strict=False):
                 name = f"layers of {self.plan.nodes[node]} {'down' if down else 'up'}"
                 if name not in self.wires:
                     self.wires[name] = len(self.wire_list)
                     self.wire_list.append(Wire(name, 1.0, 0.0, inf))
-                found.append(Layer(node, self.wires[name], bool(number)))
+                found.append(Layer(node, self.wires[name], bool(number), apart_s))
         return tuple(found)
 
     def _visits(

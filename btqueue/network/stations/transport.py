@@ -28,6 +28,8 @@ LARGEST_CHAIN = 256
 """Largest window (segments) whose losses are solved; losses keep larger windows from opening further."""
 LARGEST_OPENING = 12
 """Window (segments) from which on three of those behind a lost one hardly ever fail to arrive."""
+BETWEEN_TIMEOUTS = 4.0
+"""Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost segment that a window lets out in a timeout, on average: it opens from two."""
 LEAST_WINDOW = 2.0
@@ -605,6 +607,8 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Ra
     every = 1.0 / _acks(flow, service_s)
     ack_loss = radio.answers_lost if radio else flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
+    if loss == 0.0 and room < 2.0 <= window:
+        return _one_at_a_time(flow, base_s, service_s)
     if loss == 0.0 and int(window) <= max(room, 2.0):
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
@@ -644,6 +648,26 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Ra
 @lru_cache(maxsize=256)
 def _rates(path: LossyPath) -> LossyRates:
     return lossy_rates(path)
+
+
+def _one_at_a_time(flow: Flow, base_s: float, service_s: float) -> Law:
+    """Return the law of a connection whose path has no room for two segments.
+
+    After a timeout a segment goes alone. Of the next two, sent at once, the second one is lost, and too few
+    follow for a fast retransmit. After an idle time the path lets one more pass.
+    """
+    trip_s = max(base_s, service_s)
+    seconds = max(flow.transport.min_rto_s, trip_s) + BETWEEN_TIMEOUTS * trip_s
+    sent = BETWEEN_TIMEOUTS + 1.0
+    return Law(
+        BETWEEN_TIMEOUTS / seconds,
+        sent / BETWEEN_TIMEOUTS,
+        1.0 / seconds,
+        0.0,
+        1.0 / sent,
+        1.0,
+        trip_s,
+    )
 
 
 def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
