@@ -800,11 +800,7 @@ class Laws:
                     others[f] += float(wait.sum() - wait[f])
                     if visits is flow.back and flow.reverse is not None and visit.kind == "port":
                         # an acknowledgement waits while the segment behind its data is sent
-                        idle, busy = links.range[:, visit.index]
-                        followed = self.queues[f].followed(flow.more)
-                        slower = (1.0 - followed) * idle + followed * busy
-                        slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
-                        others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
+                        others[f] += (self.answers[f].kept - 1.0) * own[flow.reverse, r]
                     longest = max(longest, own[f, r] if links.endless[f] else queued[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, visit.index]
