@@ -25,7 +25,7 @@ from btqueue.network.stations.air import Links, Rounds, as_share, until_polled
 from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.crossings import Crossing, Place
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
-from btqueue.network.stations.queues import NONE, Own, Queues, Tail, stretch
+from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 from btqueue.network.stations.transport import NEARLY
 from btqueue.network.stations.turns import Turns
 
@@ -979,6 +979,15 @@ class Laws:
                 rest = by_link @ (legs & (links.piconet != links.piconet[link]))
                 found[:, p] += (rest.sum() - (1.0 - kept) * rest) / left
         return found
+
+    def tokens_back(self, f: int, tokens: Tail) -> float:
+        """Return how much longer an acknowledgement waits for tokens than at its port (s)."""
+        at = self.polled.ways[f, 1]
+        if tokens.share <= 0.0 or not at:
+            return tokens.between(0.0, inf)
+        wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
+        both = longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf)
+        return max(both - wait, 0.0)  # far from the point its port has waits without a use
 
     def _sent_before(self, f: int, bucket: int) -> float:
         """Return how long the packets of a segment but the last need, from a bucket to the next one (s).

@@ -462,7 +462,7 @@ class Search:
         others = others + faded
         tokens, sure, turns = laws.tokens(rate, sent, forth, back, full)
         if self.network.buckets:
-            others = others + sure + [tail.between(0.0, inf) for _, tail in tokens]
+            others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         own = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
             for f in laws.like.tolist()
